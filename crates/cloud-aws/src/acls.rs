@@ -4,9 +4,13 @@
 use serde::Deserialize;
 
 use crate::{
-    Answer, Call, Ec2, Items,
+    Answer, Call, Ec2, Items, Owned,
+    network::owned,
     tags::{Tag, tagged},
 };
+
+/// The call that lists ACLs.
+const DESCRIBE: &str = "DescribeNetworkAcls";
 
 /// The rules from this number on are EC2's own: they refuse what no other rule decides, and cannot be changed.
 const OWN_RULES: u16 = 32_767;
@@ -108,13 +112,29 @@ impl Ec2 {
     /// # Errors
     /// See [`crate::Failed`].
     pub async fn network_acls(&self, vpc: &str) -> Answer<Vec<NetworkAcl>> {
-        #[derive(Deserialize)]
-        struct Found {
-            #[serde(default, rename = "networkAclSet")]
-            found: Items<NetworkAcl>,
+        self.list(&Call::new(DESCRIBE).filtered("vpc-id", vpc).paged())
+            .await
+    }
+
+    /// The ACL with this id, also while EC2 does not list the ACL yet.
+    ///
+    /// # Errors
+    /// See [`crate::Failed`].
+    pub async fn network_acl(&self, id: &str) -> Answer<Option<NetworkAcl>> {
+        let call = Call::new(DESCRIBE).with("NetworkAclId.1", id);
+        match self.list::<NetworkAcl>(&call).await {
+            Ok(found) => Ok(found.into_iter().next()),
+            Err(failed) if failed.is_missing() => Ok(None),
+            Err(failed) => Err(failed),
         }
-        let call = Call::new("DescribeNetworkAcls").filtered("vpc-id", vpc);
-        Ok(self.ask::<Found>(&call).await?.found.into())
+    }
+
+    /// The ACLs of a cluster.
+    ///
+    /// # Errors
+    /// See [`crate::Failed`].
+    pub async fn owned_network_acls(&self, of: &Owned) -> Answer<Vec<NetworkAcl>> {
+        self.list(&owned(DESCRIBE, of).paged()).await
     }
 
     /// Makes an ACL without rules of its own: nothing passes.

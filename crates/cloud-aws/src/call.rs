@@ -4,6 +4,8 @@ use crate::tags::Tag;
 
 /// Version of EC2's API that these calls and answers are of.
 const VERSION: &str = "2016-11-15";
+/// Objects in a page: the most that every list of EC2 takes.
+const PAGE: &str = "100";
 
 /// A call: its action and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,11 +34,23 @@ impl Call {
         self.action
     }
 
+    /// The call changes nothing.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        self.action.starts_with("Describe")
+    }
+
     /// With a parameter.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.parameters.push((name.to_owned(), value.into()));
         self
+    }
+
+    /// Lists are to come in pages. EC2 refuses to answer without pages where an account has much. Not for calls that name ids.
+    #[must_use]
+    pub fn paged(self) -> Self {
+        self.with("MaxResults", PAGE)
     }
 
     /// With a list: `Name.1`, `Name.2` and so on.

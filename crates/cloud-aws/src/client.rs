@@ -3,122 +3,120 @@
 //! HTTP client and signature are those of the crate `object_store`, whose every request asks the permit
 //! (docs/decisions/0033-calls-of-ec2-are-written-out.md says why).
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use api::meta::ErrorCode;
-use backon::{ExponentialBuilder, Retryable};
+use backon::{BackoffBuilder, ExponentialBuilder};
 use http::{HeaderValue, Request, Uri, header::CONTENT_TYPE};
 use object_store::{
-    aws::{AwsAuthorizer, AwsCredential},
+    aws::AwsAuthorizer,
     client::{HttpClient, HttpRequestBody},
 };
-use permit::{Permit, StoreConnector};
-use runtime::{Credentials, Error, Result, error::refusal};
-use serde::de::DeserializeOwned;
+use runtime::{Error, Result, clock, error::refusal};
+use serde::{Deserialize, de::DeserializeOwned};
+use tokio::time::{Instant, sleep};
 use tracing::debug;
 
-use crate::{Answer, Call, Failed, refusal::Refusal};
+use crate::{Answer, Call, Failed, Items, account::Account, pace::Pace, refusal::Refusal, skew};
 
-/// Time for one call. Longer than EC2 takes for any.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// Time for a connection; short, so that a region that does not answer occupies no worker.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// The first pause after a call that was throttled; it doubles. All of them together are shorter than a heartbeat of the object that
 /// waits: then the reconciler's own pauses follow, which grow further.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// How often a throttled call is repeated.
 const REPEATED: usize = 5;
+/// How long after its start a call that only reads is repeated after a fault of EC2 or of the connection.
+const READ_AGAIN_WITHIN: Duration = Duration::from_secs(10);
 /// The service in a signature.
 const SERVICE: &str = "ec2";
 
-/// EC2 in one region, with an account.
+/// EC2 in one region, with an account. [`crate::Ec2Access::open`] makes it.
 #[derive(Clone, Debug)]
 pub struct Ec2 {
-    client: HttpClient,
-    // Its `Debug` shows no key.
-    credential: Account,
-    region: String,
-    endpoint: Uri,
-    origin: String,
+    pub(crate) client: HttpClient,
+    pub(crate) account: Account,
+    pub(crate) pace: Arc<Pace>,
+    pub(crate) region: String,
+    pub(crate) endpoint: Uri,
+    pub(crate) listed_within: Duration,
 }
 
-/// The keys of an account.
-#[derive(Clone)]
-struct Account(std::sync::Arc<AwsCredential>);
-
-impl std::fmt::Debug for Account {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("(keys)")
-    }
+/// A page of a list. EC2 has a name of its own for each list.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "T: Deserialize<'de>"))]
+struct Page<T> {
+    #[serde(
+        default,
+        rename = "vpcSet",
+        alias = "internetGatewaySet",
+        alias = "subnetSet",
+        alias = "securityGroupInfo",
+        alias = "routeTableSet",
+        alias = "natGatewaySet",
+        alias = "addressesSet",
+        alias = "networkAclSet",
+        alias = "availabilityZoneInfo",
+        alias = "imagesSet",
+        alias = "reservationSet"
+    )]
+    items: Items<T>,
+    #[serde(default, rename = "nextToken")]
+    next_token: Option<String>,
 }
 
 impl Ec2 {
-    /// `endpoint` is another place than the region's own, for tests. Nothing is asked yet.
-    ///
-    /// # Errors
-    /// The Secret lacks a key, or region or endpoint are none.
-    pub fn open(
-        credentials: &Credentials,
-        region: &str,
-        endpoint: Option<&str>,
-        permit: &Permit,
-    ) -> Result<Self> {
-        let origin = credentials.origin().to_owned();
-        let place = match endpoint {
-            Some(endpoint) => endpoint.to_owned(),
-            None => endpoint_of(region)?,
-        };
-        let url = place.parse::<Uri>().ok().filter(|url| {
-            matches!(url.scheme_str(), Some("http" | "https"))
-                && url.host().is_some_and(|host| !host.is_empty())
-        });
-        let endpoint = url.ok_or_else(|| {
-            Error::config(
-                ErrorCode::ErrConfigurationProblem,
-                format!("{place:?} is no URL of EC2: correct the region, or the flag --ec2-endpoint"),
-            )
-        })?;
-        let credential = AwsCredential {
-            key_id: credentials.text("accessKeyID")?,
-            secret_key: credentials.text("secretAccessKey")?,
-            token: None,
-        };
-        Ok(Self {
-            client: StoreConnector::new(permit, CONNECT_WITHIN, ANSWER_WITHIN).client(),
-            credential: Account(std::sync::Arc::new(credential)),
-            region: region.to_owned(),
-            endpoint,
-            origin,
-        })
-    }
-
     /// The region.
     #[must_use]
     pub fn region(&self) -> &str {
         &self.region
     }
 
-    /// Makes a call and reads its answer. One that is throttled is repeated after pauses that grow and differ at random, so that
-    /// processes that were throttled together do not come back together.
+    /// How long EC2 may not list a part of a network that was just made.
+    #[must_use]
+    pub fn listed_within(&self) -> Duration {
+        self.listed_within
+    }
+
+    /// Makes a call and reads its answer. A call that is throttled is repeated after pauses that grow and differ at random, so that
+    /// processes that were throttled together do not come back together. A call that only reads is also repeated after a fault of
+    /// EC2 or of the connection.
     ///
     /// # Errors
     /// See [`Failed`].
     pub async fn ask<T: DeserializeOwned>(&self, call: &Call) -> Answer<T> {
-        let pauses = ExponentialBuilder::default()
-            .with_min_delay(FIRST_PAUSE)
-            .with_max_times(REPEATED)
-            .with_jitter();
-        let text = (|| self.send(call))
-            .retry(pauses)
-            .when(Failed::is_throttled)
-            .notify(|_, pause| debug!(action = call.action(), ?pause, "EC2 throttles"))
-            .await?;
+        let text = self.repeat(call).await?;
         quick_xml::de::from_str(&text).map_err(|error| {
             Failed::Unanswered(format!(
                 "the answer of EC2 to {} cannot be understood: {error}",
                 call.action()
             ))
         })
+    }
+
+    /// All that a call lists, page by page.
+    ///
+    /// # Errors
+    /// See [`Failed`]. Half a list is none.
+    pub(crate) async fn list<T: DeserializeOwned>(&self, call: &Call) -> Answer<Vec<T>> {
+        let (mut all, mut next) = (Vec::new(), None::<String>);
+        loop {
+            let page = match &next {
+                Some(token) => call.clone().with("NextToken", token),
+                None => call.clone(),
+            };
+            let page: Page<T> = self.ask(&page).await?;
+            all.extend(Vec::from(page.items));
+            let token = page.next_token.filter(|token| !token.is_empty());
+            if token.is_none() {
+                return Ok(all);
+            }
+            if token == next {
+                return Err(Failed::Unanswered(format!(
+                    "EC2 gives the same page of {} again and again",
+                    call.action()
+                )));
+            }
+            next = token;
+        }
     }
 
     /// As [`Ec2::ask`], for an answer that says nothing but that it is done.
@@ -142,10 +140,40 @@ impl Ec2 {
         }
     }
 
+    async fn repeat(&self, call: &Call) -> Answer<String> {
+        let started = Instant::now();
+        let mut pauses = ExponentialBuilder::default()
+            .with_min_delay(FIRST_PAUSE)
+            .with_max_times(REPEATED)
+            .with_jitter()
+            .build();
+        loop {
+            sleep(self.pace.take_turn(Instant::now())).await;
+            let failed = match self.send(call).await {
+                Ok(text) => {
+                    self.pace.speed_up();
+                    return Ok(text);
+                }
+                Err(failed) => failed,
+            };
+            let is_repeated = if failed.is_throttled() {
+                self.pace.slow_down();
+                true
+            } else {
+                call.is_read() && failed.is_fault() && started.elapsed() < READ_AGAIN_WITHIN
+            };
+            let Some(pause) = pauses.next().filter(|_| is_repeated) else {
+                return Err(failed);
+            };
+            debug!(action = call.action(), %failed, ?pause, "a call of EC2 is repeated");
+            sleep(pause).await;
+        }
+    }
+
     async fn send(&self, call: &Call) -> Answer<String> {
         let action = call.action();
         let unanswered = |error: &dyn std::fmt::Display| {
-            Failed::Unanswered(self.without_keys(&format!(
+            Failed::Unanswered(self.account.redact(&format!(
                 "EC2 in {} gives no answer to {action}: {error}",
                 self.region
             )))
@@ -155,31 +183,44 @@ impl Ec2 {
             .map_err(|error| unanswered(&error))?;
         let form = HeaderValue::from_static("application/x-www-form-urlencoded; charset=utf-8");
         request.headers_mut().insert(CONTENT_TYPE, form);
-        AwsAuthorizer::new(&self.credential.0, SERVICE, &self.region)
+        AwsAuthorizer::new(self.account.credential(), SERVICE, &self.region)
             .try_authorize(&mut request, None)
             .map_err(|error| unanswered(&error))?;
         let answered = async {
             let answer = self.client.execute(request).await?;
-            let status = answer.status();
-            Ok::<_, object_store::client::HttpError>((status, answer.into_body().bytes().await?))
+            let (head, body) = answer.into_parts();
+            Ok::<_, object_store::client::HttpError>((head, body.bytes().await?))
         };
-        let (status, body) = answered.await.map_err(|error| match refusal(&error) {
+        let (head, body) = answered.await.map_err(|error| match refusal(&error) {
             Some(refused) => Failed::NotPermitted(refused.clone()),
             None => unanswered(&error),
         })?;
         let text = String::from_utf8_lossy(&body);
-        if status.is_success() {
+        if head.status.is_success() {
             return Ok(text.into_owned());
         }
-        let refused = Refusal::read(action, &self.origin, &self.without_keys(&text));
-        Err(refused.map_or_else(|| unanswered(&status), Failed::Refused))
+        let refused = Refusal::read(action, &self.account, &self.account.redact(&text));
+        let refused = refused.ok_or_else(|| unanswered(&head.status))?;
+        let ahead = skew::ahead(&head.headers, clock::now());
+        Err(Failed::Refused(Refusal { ahead, ..refused }))
     }
+}
 
-    /// What EC2 or the client says may quote the request.
-    fn without_keys(&self, text: &str) -> String {
-        text.replace(&self.credential.0.secret_key, "(secretAccessKey)")
-            .replace(&self.credential.0.key_id, "(accessKeyID)")
-    }
+/// The address of EC2 in a region, or the one that replaces it.
+pub(crate) fn endpoint(region: &str, replaced_by: Option<&str>) -> Result<Uri> {
+    let place = match replaced_by {
+        Some(endpoint) => endpoint.to_owned(),
+        None => endpoint_of(region)?,
+    };
+    let url = place.parse::<Uri>().ok().filter(|url| {
+        matches!(url.scheme_str(), Some("http" | "https")) && url.host().is_some_and(|host| !host.is_empty())
+    });
+    url.ok_or_else(|| {
+        Error::config(
+            ErrorCode::ErrConfigurationProblem,
+            format!("{place:?} is no URL of EC2: correct the region, or the flag --ec2-endpoint"),
+        )
+    })
 }
 
 /// Where EC2 is in a region.
@@ -204,7 +245,15 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::collections::BTreeMap;
 
+    use permit::Permit;
+    use runtime::Credentials;
+
     use super::*;
+    use crate::Ec2Access;
+
+    fn open(keys: &Credentials, region: &str, endpoint: Option<&str>, permit: &Permit) -> Result<Ec2> {
+        Ec2Access::new(endpoint.map(str::to_owned)).open(keys, region, permit)
+    }
 
     fn account(keys: &[(&str, &str)]) -> Credentials {
         // As a process does at its start; another test may have done it.
@@ -217,7 +266,7 @@ mod tests {
 
     fn opened(region: &str, endpoint: Option<&str>) -> Result<Ec2> {
         let keys = account(&[("accessKeyID", "AKIA-ONE"), ("secretAccessKey", "s3cret")]);
-        Ec2::open(&keys, region, endpoint, &Permit::sole("a test"))
+        open(&keys, region, endpoint, &Permit::sole("a test"))
     }
 
     #[test]
@@ -243,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_missing_key_is_told() {
-        let error = Ec2::open(
+        let error = open(
             &account(&[("accessKeyID", "a")]),
             "eu-west-1",
             Some("http://127.0.0.1:1"),
@@ -258,10 +307,16 @@ mod tests {
 
     #[test]
     fn no_key_is_shown() {
-        let ec2 = opened("eu-west-1", Some("http://127.0.0.1:1")).unwrap();
+        let keys = account(&[
+            ("accessKeyID", "AKIA-ONE"),
+            ("secretAccessKey", "s3cret"),
+            ("sessionToken", "t0ken"),
+        ]);
+        let permit = Permit::sole("a test");
+        let ec2 = open(&keys, "eu-west-1", Some("http://127.0.0.1:1"), &permit).unwrap();
         assert_eq!(
-            ec2.without_keys("it is s3cret of AKIA-ONE"),
-            "it is (secretAccessKey) of (accessKeyID)"
+            ec2.account.redact("it is s3cret of AKIA-ONE, with t0ken"),
+            "it is (secretAccessKey) of (accessKeyID), with (sessionToken)"
         );
         let shown = format!("{ec2:?}");
         assert!(!shown.contains("s3cret") && !shown.contains("AKIA"), "{shown}");
@@ -281,7 +336,7 @@ mod tests {
         let clock = permit::Clock::default();
         let issuer = permit::Issuer::new("a test", clock.clone(), clock.now() + Duration::from_secs(60));
         let keys = account(&[("accessKeyID", "a"), ("secretAccessKey", "b")]);
-        let ec2 = Ec2::open(&keys, "eu-west-1", Some("http://127.0.0.1:1"), &issuer.permit()).unwrap();
+        let ec2 = open(&keys, "eu-west-1", Some("http://127.0.0.1:1"), &issuer.permit()).unwrap();
         issuer.end("it is over");
         let failed = ec2.tell(&Call::new("CreateVpc")).await.unwrap_err();
         assert_eq!(Error::from(failed).class(), "NotOwner");

@@ -5,12 +5,11 @@ use serde::Deserialize;
 
 use crate::{
     Answer, Call, Ec2, Items, Owned,
+    disks::{Disk, ImageDisks},
     network::owned,
     tags::{Tag, tagged},
+    termination::Termination,
 };
-
-/// Instances in one answer. EC2 takes 1000 at most.
-const PAGE: &str = "1000";
 
 /// A machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -91,21 +90,10 @@ pub struct Run<'a> {
     pub groups: &'a [String],
     /// What it runs at first.
     pub user_data: &'a str,
-    /// Its disk, where it is another than its image's.
+    /// Its first disk, where this differs from that of the image.
     pub disk: Option<Disk<'a>>,
-}
-
-/// The disk that an instance starts from.
-#[derive(Clone, Copy, Debug)]
-pub struct Disk<'a> {
-    /// The device, as the image calls it.
-    pub device: &'a str,
-    /// Its size.
-    pub gib: u32,
-    /// Its type; EC2's own default if there is none.
-    pub type_: Option<&'a str>,
-    /// It is encrypted, with the account's own key.
-    pub is_encrypted: bool,
+    /// The disks of the image.
+    pub image_disks: &'a ImageDisks,
 }
 
 #[derive(Deserialize)]
@@ -121,8 +109,7 @@ impl Ec2 {
     /// # Errors
     /// See [`crate::Failed`]. Half a list is none.
     pub async fn instances(&self, of: &Owned) -> Answer<Vec<Instance>> {
-        let call = owned("DescribeInstances", of).with("MaxResults", PAGE);
-        self.all(&call).await
+        self.all(&owned("DescribeInstances", of).paged()).await
     }
 
     /// The instances of a cluster that are called so, gone ones too.
@@ -131,7 +118,7 @@ impl Ec2 {
     /// See [`crate::Failed`].
     pub async fn instances_called(&self, of: &Owned, name: &str) -> Answer<Vec<Instance>> {
         let call = owned("DescribeInstances", of).filtered("tag:Name", name);
-        self.all(&call.with("MaxResults", PAGE)).await
+        self.all(&call.paged()).await
     }
 
     /// The instance with this id, whose it may be.
@@ -148,32 +135,11 @@ impl Ec2 {
     }
 
     async fn all(&self, call: &Call) -> Answer<Vec<Instance>> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Found {
-            #[serde(default)]
-            reservation_set: Items<Reservation>,
-            #[serde(default)]
-            next_token: Option<String>,
-        }
-        let (mut all, mut next) = (Vec::new(), None::<String>);
-        loop {
-            let page = match &next {
-                Some(token) => call.clone().with("NextToken", token),
-                None => call.clone(),
-            };
-            let found: Found = self.ask(&page).await?;
-            let reservations = Vec::from(found.reservation_set);
-            all.extend(
-                reservations
-                    .into_iter()
-                    .flat_map(|one| Vec::from(one.instances_set)),
-            );
-            next = found.next_token.filter(|token| !token.is_empty());
-            if next.is_none() {
-                return Ok(all);
-            }
-        }
+        let reservations: Vec<Reservation> = self.list(call).await?;
+        let instances = reservations
+            .into_iter()
+            .flat_map(|one| Vec::from(one.instances_set));
+        Ok(instances.collect())
     }
 
     /// Makes an instance. By the same `token` there is one only, however often it is asked for. Its own metadata service answers only
@@ -182,7 +148,7 @@ impl Ec2 {
     /// # Errors
     /// See [`crate::Failed`].
     pub async fn run_instance(&self, run: &Run<'_>, token: &str, tags: &[Tag]) -> Answer<Option<Instance>> {
-        let mut call = Call::new("RunInstances")
+        let call = Call::new("RunInstances")
             .with("ImageId", run.image)
             .with("InstanceType", run.type_)
             .with("MinCount", "1")
@@ -195,18 +161,7 @@ impl Ec2 {
             .with("MetadataOptions.HttpPutResponseHopLimit", "1")
             .tagged("instance", tags)
             .tagged("volume", tags);
-        if let Some(disk) = &run.disk {
-            call = call
-                .with("BlockDeviceMapping.1.DeviceName", disk.device)
-                .with("BlockDeviceMapping.1.Ebs.VolumeSize", disk.gib.to_string())
-                .with("BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true");
-            if let Some(type_) = disk.type_ {
-                call = call.with("BlockDeviceMapping.1.Ebs.VolumeType", type_);
-            }
-            if disk.is_encrypted {
-                call = call.with("BlockDeviceMapping.1.Ebs.Encrypted", "true");
-            }
-        }
+        let call = run.image_disks.mapped(call, run.disk.as_ref());
         let made: Reservation = self.ask(&call).await?;
         Ok(Vec::from(made.instances_set).into_iter().next())
     }
@@ -215,33 +170,18 @@ impl Ec2 {
     ///
     /// # Errors
     /// See [`crate::Failed`].
-    pub async fn terminate_instance(&self, id: &str) -> Answer<()> {
-        self.remove(&Call::new("TerminateInstances").with("InstanceId.1", id))
-            .await
+    pub async fn terminate_instance(&self, id: &str, termination: Termination) -> Answer<()> {
+        self.remove(&termination.call(id)).await
     }
 
-    /// How an image calls the disk that it starts from. `None`: there is no such image for this account.
+    /// The disks of an image. `None`: there is no such image for this account.
     ///
     /// # Errors
     /// See [`crate::Failed`].
-    pub async fn root_device(&self, image: &str) -> Answer<Option<String>> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Image {
-            #[serde(default)]
-            root_device_name: String,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Found {
-            #[serde(default)]
-            images_set: Items<Image>,
-        }
+    pub async fn image_disks(&self, image: &str) -> Answer<Option<ImageDisks>> {
         let call = Call::new("DescribeImages").with("ImageId.1", image);
-        match self.ask::<Found>(&call).await {
-            Ok(found) => Ok(Vec::from(found.images_set)
-                .pop()
-                .map(|image| image.root_device_name)),
+        match self.list(&call).await {
+            Ok(mut found) => Ok(found.pop()),
             Err(failed) if failed.is_missing() => Ok(None),
             Err(failed) => Err(failed),
         }

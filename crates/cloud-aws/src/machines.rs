@@ -5,6 +5,7 @@
 //! is repeated, whoever repeats it. What is on its way out counts as gone for who looks for a machine, and as there for who takes it away:
 //! its pods may still be running.
 
+mod power;
 mod provider_id;
 mod spec;
 
@@ -13,12 +14,15 @@ use std::time::Duration;
 use api::meta::ErrorCode;
 use runtime::{Error, Result};
 
+pub use power::Ec2Power;
 pub use provider_id::ProviderId;
 pub use spec::{ProviderSpec, RootVolume};
 
 use crate::{
     Ec2, Owned, Tagged,
-    instances::{Disk, Instance, Run},
+    disks::{Disk, ImageDisks},
+    instances::{Instance, Run},
+    termination::Termination,
     token::token_for_ever,
 };
 
@@ -27,6 +31,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How long EC2 may not list an instance after the launch. A search that finds nothing before says nothing
 /// about the instance.
 pub const LISTED_WITHIN: Duration = Duration::from_secs(3 * 60);
+/// How soon to check again, and to ask again, for an instance whose end is forced.
+const FORCE_AGAIN: Duration = Duration::from_secs(30);
 /// EC2's word for a token that was used for another call.
 const OTHER_CALL: &str = "IdempotentParameterMismatch";
 
@@ -35,6 +41,7 @@ pub struct Machines {
     ec2: Ec2,
     cluster: String,
     owned: Owned,
+    ending_for: Duration,
 }
 
 impl Machines {
@@ -45,7 +52,14 @@ impl Machines {
             ec2,
             cluster: technical_id.to_owned(),
             owned: Owned::by(technical_id),
+            ending_for: Duration::ZERO,
         }
+    }
+
+    /// The same, where EC2 has accepted the termination of the machine so long ago that it may hang.
+    #[must_use]
+    pub fn ending_for(self, ending_for: Duration) -> Self {
+        Self { ending_for, ..self }
     }
 
     /// Makes the instance of a machine of which [`Machines::find`] has just said that there is none.
@@ -53,20 +67,20 @@ impl Machines {
     /// # Errors
     /// EC2 refuses, does not answer, or has ended the instance at once.
     pub async fn launch(&self, name: &str, spec: &ProviderSpec, user_data: &str) -> Result<Instance> {
-        let device = self.device(spec).await?;
-        let disk = spec.root_volume.as_ref().zip(device.as_deref());
+        let image_disks = self.image_disks(spec).await?;
         let run = Run {
             image: &spec.ami,
             type_: &spec.machine_type,
             subnet: &spec.subnet_id,
             groups: &spec.security_group_ids,
             user_data,
-            disk: disk.map(|(volume, device)| Disk {
-                device,
+            disk: spec.root_volume.as_ref().map(|volume| Disk {
+                device: &image_disks.root,
                 gib: volume.size_gib,
                 type_: volume.type_.as_deref(),
                 is_encrypted: volume.encrypted,
             }),
+            image_disks: &image_disks,
         };
         let token = token_for_ever(&self.cluster, name);
         let made = self.ec2.run_instance(&run, &token, &self.owned.tags(name)).await;
@@ -90,13 +104,10 @@ impl Machines {
         Ok(instance)
     }
 
-    /// How the image calls its disk, where another one is wanted.
-    async fn device(&self, spec: &ProviderSpec) -> Result<Option<String>> {
-        if spec.root_volume.is_none() {
-            return Ok(None);
-        }
-        let device = self.ec2.root_device(&spec.ami).await?;
-        let device = device.filter(|device| !device.is_empty()).ok_or_else(|| {
+    /// The disks of the image of a machine.
+    async fn image_disks(&self, spec: &ProviderSpec) -> Result<ImageDisks> {
+        let disks = self.ec2.image_disks(&spec.ami).await?;
+        disks.filter(|disks| !disks.root.is_empty()).ok_or_else(|| {
             Error::config(
                 ErrorCode::ErrConfigurationProblem,
                 format!(
@@ -105,8 +116,7 @@ impl Machines {
                     self.ec2.region()
                 ),
             )
-        })?;
-        Ok(Some(device))
+        })
     }
 
     /// The instance of a machine: the one with the id that it is known by, else the one that carries its name; of several the one with
@@ -121,6 +131,26 @@ impl Machines {
         };
         let there = found.into_iter().filter(|instance| !instance.is_going());
         Ok(there.min_by(|one, other| one.instance_id.cmp(&other.instance_id)))
+    }
+
+    /// As [`Machines::find`], for an instance that may just have been launched. `since_launch` is the shortest time that may have
+    /// passed since.
+    ///
+    /// # Errors
+    /// As for [`Machines::find`]; EC2 does not list the instance yet that is known: [`Error::NotReady`].
+    pub async fn find_launched(
+        &self,
+        name: &str,
+        known: Option<&ProviderId>,
+        since_launch: Duration,
+    ) -> Result<Option<Instance>> {
+        match known {
+            Some(known) if since_launch < LISTED_WITHIN => {
+                let found = self.known(known).await?.ok_or_else(|| not_listed(name))?;
+                Ok(Some(found).filter(|instance| !instance.is_going()))
+            }
+            known => self.find(name, known).await,
+        }
     }
 
     /// The instance with an id. What is not this cluster's is not touched, whoever says that it is: an id comes from an object that was
@@ -160,27 +190,55 @@ impl Machines {
         {
             found.extend(self.known(known).await?);
         }
-        if found.is_empty() && since_launch < LISTED_WITHIN {
-            return Err(Error::NotReady {
-                after: LOOK_AGAIN,
-                why: format!(
-                    "EC2 lists no instance of {name}, and may list an instance only {LISTED_WITHIN:?} after its launch"
-                ),
-            });
-        }
         let mut waits_for = None;
         for instance in found.iter().filter(|instance| !instance.is_gone()) {
-            if !instance.is_going() {
-                self.ec2.terminate_instance(&instance.instance_id).await?;
-            }
-            waits_for = Some(instance.id());
+            waits_for = Some(self.end(instance).await?);
         }
-        waits_for.map_or(Ok(()), |id| {
-            Err(Error::NotReady {
-                after: LOOK_AGAIN,
-                why: format!("the instance {id} shuts down"),
-            })
-        })
+        if let Some(awaited) = waits_for {
+            return Err(awaited);
+        }
+        // A second instance of the name does not show that the known instance is gone.
+        let is_listed = match known {
+            Some(known) => found.iter().any(|instance| instance.instance_id == known.id),
+            None => !found.is_empty(),
+        };
+        if is_listed || since_launch >= LISTED_WITHIN {
+            return Ok(());
+        }
+        Err(not_listed(name))
+    }
+
+    /// Ends an instance that is there. Returns what is awaited.
+    async fn end(&self, instance: &Instance) -> Result<Error> {
+        let (id, termination) = (instance.id(), Termination::after(self.ending_for));
+        if termination == Termination::Graceful {
+            if !instance.is_going() {
+                self.ec2.terminate_instance(id, termination).await?;
+            }
+            return Ok(Error::not_ready(
+                LOOK_AGAIN,
+                format!("the instance {id} shuts down"),
+            ));
+        }
+        let forced = self
+            .ec2
+            .terminate_instance(id, termination)
+            .await
+            .map_err(Error::from);
+        let minutes = self.ending_for.as_secs() / 60;
+        let why = match forced {
+            Ok(()) => format!(
+                "the instance {id} has shut down for {minutes} min, and EC2 is asked to force its end"
+            ),
+            // The instance may end all the same.
+            Err(error) if error.is_failure() => {
+                format!(
+                    "the instance {id} has shut down for {minutes} min, and its end cannot be forced: {error}"
+                )
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Error::not_ready(FORCE_AGAIN, why))
     }
 
     /// All instances of the cluster that are not on their way out.
@@ -192,6 +250,15 @@ impl Machines {
         all.retain(|instance| !instance.is_going());
         Ok(all)
     }
+}
+
+fn not_listed(name: &str) -> Error {
+    Error::not_ready(
+        LOOK_AGAIN,
+        format!(
+            "EC2 lists no instance of {name}, and may list an instance only {LISTED_WITHIN:?} after its launch"
+        ),
+    )
 }
 
 /// EC2 takes some launches and ends them: a disk that the quota does not allow, a key that the account may not use.

@@ -128,13 +128,7 @@ impl Ec2 {
     /// # Errors
     /// See [`crate::Failed`].
     pub async fn vpcs(&self, of: &Owned) -> Answer<Vec<Vpc>> {
-        #[derive(Deserialize)]
-        struct Found {
-            #[serde(default, rename = "vpcSet")]
-            found: Items<Vpc>,
-        }
-        let found: Found = self.ask(&owned("DescribeVpcs", of)).await?;
-        Ok(found.found.into())
+        self.list(&owned("DescribeVpcs", of).paged()).await
     }
 
     /// Makes a VPC.
@@ -165,13 +159,7 @@ impl Ec2 {
     /// # Errors
     /// See [`crate::Failed`].
     pub async fn internet_gateways(&self, of: &Owned) -> Answer<Vec<InternetGateway>> {
-        #[derive(Deserialize)]
-        struct Found {
-            #[serde(default, rename = "internetGatewaySet")]
-            found: Items<InternetGateway>,
-        }
-        let found: Found = self.ask(&owned("DescribeInternetGateways", of)).await?;
-        Ok(found.found.into())
+        self.list(&owned("DescribeInternetGateways", of).paged()).await
     }
 
     /// Makes an internet gateway, attached to nothing.
@@ -230,13 +218,7 @@ impl Ec2 {
     /// # Errors
     /// See [`crate::Failed`].
     pub async fn subnets(&self, of: &Owned) -> Answer<Vec<Subnet>> {
-        #[derive(Deserialize)]
-        struct Found {
-            #[serde(default, rename = "subnetSet")]
-            found: Items<Subnet>,
-        }
-        let found: Found = self.ask(&owned("DescribeSubnets", of)).await?;
-        Ok(found.found.into())
+        self.list(&owned("DescribeSubnets", of).paged()).await
     }
 
     /// Makes a subnet. A second one with the same range is refused.
@@ -269,13 +251,7 @@ impl Ec2 {
     /// # Errors
     /// See [`crate::Failed`].
     pub async fn security_groups(&self, of: &Owned) -> Answer<Vec<SecurityGroup>> {
-        #[derive(Deserialize)]
-        struct Found {
-            #[serde(default, rename = "securityGroupInfo")]
-            found: Items<SecurityGroup>,
-        }
-        let found: Found = self.ask(&owned("DescribeSecurityGroups", of)).await?;
-        Ok(found.found.into())
+        self.list(&owned("DescribeSecurityGroups", of).paged()).await
     }
 
     /// Makes a security group that lets nothing in, and gives its id. A second one with the same name in the VPC is refused.

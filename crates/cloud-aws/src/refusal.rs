@@ -1,9 +1,12 @@
 //! What EC2 says no by, and who has to act then.
 
 use api::meta::ErrorCode;
+use jiff::SignedDuration;
 use permit::NotPermitted;
 use runtime::Error;
 use serde::Deserialize;
+
+use crate::{account::Account, skew};
 
 /// What a call gives.
 pub type Answer<T> = std::result::Result<T, Failed>;
@@ -33,14 +36,37 @@ pub struct Refusal {
     pub message: String,
     /// The Secret with the credentials, for messages.
     pub origin: String,
+    /// The keys are temporary.
+    pub is_temporary: bool,
+    /// How far the clock of this process is ahead of EC2's, where the answer has a date.
+    pub ahead: Option<SignedDuration>,
 }
 
-/// EC2 has done nothing of such a call, and it may be repeated after a pause.
+/// EC2 has done nothing of such a call, and it may be repeated after a pause. AWS's own libraries have this list.
 const THROTTLED: &[&str] = &[
+    "BandwidthLimitExceeded",
+    "EC2ThrottledException",
+    "LimitExceededException",
+    "PriorRequestNotComplete",
+    "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
+    "SlowDown",
+    "ThrottledException",
     "Throttling",
     "ThrottlingException",
-    "RequestThrottled",
+    "TooManyRequestsException",
+    "TransactionInProgressException",
+];
+/// The object of the call is there already.
+const CONFLICTS: &[&str] = &[
+    "InvalidGroup.Duplicate",
+    "InvalidPermission.Duplicate",
+    "InvalidSubnet.Conflict",
+    "NetworkAclEntryAlreadyExists",
+    "Resource.AlreadyAssociated",
+    "RouteAlreadyExists",
 ];
 /// What follows is for EC2's own tools only, and long.
 const ENCODED: &str = " Encoded authorization failure message";
@@ -58,7 +84,29 @@ impl Failed {
     /// What the call names is not there.
     #[must_use]
     pub fn is_missing(&self) -> bool {
-        self.code().ends_with(".NotFound")
+        is_not_found(self.code())
+    }
+
+    /// What the call makes is there already. It may be the caller's own object, which EC2 does not list yet.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        CONFLICTS.contains(&self.code())
+    }
+
+    /// EC2 has refused the call and has done nothing of it.
+    #[must_use]
+    pub fn is_undone(&self) -> bool {
+        matches!(self, Self::Refused(_)) && !self.is_fault()
+    }
+
+    /// EC2 or the connection failed, so that the call may have been carried out.
+    #[must_use]
+    pub fn is_fault(&self) -> bool {
+        match self {
+            Self::Refused(refusal) => is_of_service(&refusal.code),
+            Self::Unanswered(_) => true,
+            Self::NotPermitted(_) => false,
+        }
     }
 
     /// The call may be repeated after a pause.
@@ -90,14 +138,16 @@ struct Said {
 
 impl Refusal {
     /// Reads one. `None`: it is no answer of EC2.
-    pub(crate) fn read(action: &'static str, origin: &str, text: &str) -> Option<Self> {
+    pub(crate) fn read(action: &'static str, account: &Account, text: &str) -> Option<Self> {
         let said = quick_xml::de::from_str::<Answered>(text).ok()?.errors.error;
         let message = said.message.split(ENCODED).next().unwrap_or_default();
         Some(Self {
             action,
             code: said.code,
             message: message.trim_end_matches(['.', ' ']).to_owned(),
-            origin: origin.to_owned(),
+            origin: account.origin().to_owned(),
+            is_temporary: account.credential().token.is_some(),
+            ahead: None,
         })
     }
 
@@ -107,9 +157,17 @@ impl Refusal {
             code,
             message,
             origin,
+            ..
         } = self;
         let said = format!("EC2 refuses {action}: {code} ({message})");
         let config = |code, to_do: String| Error::config(code, format!("{said}; {to_do}"));
+        if skew::is_cause(code, message, self.ahead) {
+            return Error::transient(format!(
+                "{said}; the clock of this process {}: correct the time of the node on which the process runs. The Secret \
+                 {origin} is not the cause",
+                skew::describe(self.ahead)
+            ));
+        }
         match code.as_str() {
             "AuthFailure"
             | "InvalidClientTokenId"
@@ -119,7 +177,13 @@ impl Refusal {
             | "ExpiredToken"
             | "RequestExpired" => config(
                 ErrorCode::ErrInfraUnauthenticated,
-                format!("correct accessKeyID and secretAccessKey in the Secret {origin}"),
+                if self.is_temporary {
+                    format!(
+                        "put temporary keys that have not expired, with their sessionToken, into the Secret {origin}"
+                    )
+                } else {
+                    format!("correct accessKeyID and secretAccessKey in the Secret {origin}")
+                },
             ),
             "UnauthorizedOperation" | "AccessDenied" => config(
                 ErrorCode::ErrInfraUnauthorized,
@@ -146,9 +210,12 @@ impl Refusal {
                 "raise this quota of the account, or remove what is not needed".into(),
             ),
             // Seen for a moment after something was made; later somebody has removed it, and it is made anew.
-            _ if code.ends_with(".NotFound") || code.contains("IncorrectState") || is_of_service(code) => {
+            _ if is_not_found(code) || code.contains("IncorrectState") || is_of_service(code) => {
                 Error::transient(said)
             }
+            _ if CONFLICTS.contains(&code.as_str()) => Error::transient(format!(
+                "{said}; if EC2 does not list the object soon, it is not of this shoot: remove it in the account"
+            )),
             _ if THROTTLED.contains(&code.as_str()) => Error::transient(said),
             _ if code.starts_with("Invalid")
                 || code.starts_with("Missing")
@@ -174,8 +241,18 @@ impl Refusal {
 fn is_of_service(code: &str) -> bool {
     matches!(
         code,
-        "InternalError" | "InternalFailure" | "ServiceUnavailable" | "Unavailable"
+        "InternalError"
+            | "InternalFailure"
+            | "RequestTimeout"
+            | "RequestTimeoutException"
+            | "ServiceUnavailable"
+            | "Unavailable"
     )
+}
+
+/// The code for NAT gateways differs from the others.
+fn is_not_found(code: &str) -> bool {
+    code.ends_with(".NotFound") || code == "NatGatewayNotFound"
 }
 
 impl From<Failed> for Error {
@@ -190,7 +267,7 @@ impl From<Failed> for Error {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
     use rstest::rstest;
 
     use super::*;
@@ -200,7 +277,13 @@ mod tests {
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Response><Errors><Error><Code>{code}</Code>\
              <Message>{message}</Message></Error></Errors><RequestID>1</RequestID></Response>"
         );
-        Failed::Refused(Refusal::read("RunInstances", "garden/aws", &text).unwrap())
+        Failed::Refused(Refusal::read("RunInstances", &account(), &text).unwrap())
+    }
+
+    fn account() -> Account {
+        let keys = [("accessKeyID", "AKIA-ONE"), ("secretAccessKey", "s3cret")];
+        let data = keys.map(|(key, value)| (key.to_owned(), value.as_bytes().to_vec()));
+        Account::from_secret(&runtime::Credentials::new("garden/aws", data.into())).unwrap()
     }
 
     #[rstest]
@@ -240,6 +323,12 @@ mod tests {
         "correct the configuration"
     )]
     #[case("InvalidSubnetID.NotFound", None, "")]
+    #[case("InvalidSubnet.Conflict", None, "is not of this shoot")]
+    #[case("InvalidPermission.Duplicate", None, "is not of this shoot")]
+    #[case("RouteAlreadyExists", None, "is not of this shoot")]
+    #[case("Resource.AlreadyAssociated", None, "is not of this shoot")]
+    #[case("NatGatewayNotFound", None, "")]
+    #[case("BandwidthLimitExceeded", None, "")]
     #[case("RequestLimitExceeded", None, "")]
     #[case("InternalError", None, "")]
     #[case("SomethingNew", None, "")]
@@ -258,6 +347,42 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_clock_is_not_reported_as_wrong_keys() {
+        for (code, ahead, expected) in [
+            ("AuthFailure", Some(700), "is 700 s ahead of the clock of EC2"),
+            ("RequestExpired", Some(-700), "is 700 s behind the clock of EC2"),
+            ("RequestTimeTooSkewed", None, "differs from the clock of EC2"),
+        ] {
+            let Failed::Refused(refusal) = refused(code, "No.") else {
+                panic!("{code} is a refusal")
+            };
+            let ahead = ahead.map(SignedDuration::from_secs);
+            let error = Error::from(Failed::Refused(Refusal { ahead, ..refusal }));
+            assert_eq!(
+                (error.class(), error.codes()),
+                ("Transient", [].as_slice()),
+                "{error}"
+            );
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_expired_session_token_is_named() {
+        let Failed::Refused(refusal) = refused("RequestExpired", "Request has expired.") else {
+            panic!("it is a refusal")
+        };
+        let refusal = Refusal {
+            is_temporary: true,
+            ahead: Some(SignedDuration::from_secs(1)),
+            ..refusal
+        };
+        let error = Error::from(Failed::Refused(refusal));
+        assert_eq!(error.codes(), [ErrorCode::ErrInfraUnauthenticated]);
+        assert!(error.to_string().contains("sessionToken"), "{error}");
+    }
+
+    #[test]
     fn only_a_throttled_call_was_not_carried_out_for_sure() {
         assert!(refused("RequestLimitExceeded", "").is_throttled());
         assert!(!refused("VpcLimitExceeded", "").is_throttled());
@@ -267,7 +392,7 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_of_ec2_is_none() {
-        assert_eq!(Refusal::read("A", "b", "<html>Bad Gateway</html>"), None);
-        assert_eq!(Refusal::read("A", "b", ""), None);
+        assert_eq!(Refusal::read("A", &account(), "<html>Bad Gateway</html>"), None);
+        assert_eq!(Refusal::read("A", &account(), ""), None);
     }
 }

@@ -153,13 +153,7 @@ impl Ec2 {
     /// # Errors
     /// See [`crate::Failed`].
     pub async fn route_tables(&self, of: &Owned) -> Answer<Vec<RouteTable>> {
-        #[derive(Deserialize)]
-        struct Found {
-            #[serde(default, rename = "routeTableSet")]
-            found: Items<RouteTable>,
-        }
-        let found: Found = self.ask(&owned("DescribeRouteTables", of)).await?;
-        Ok(found.found.into())
+        self.list(&owned("DescribeRouteTables", of).paged()).await
     }
 
     /// Makes a route table without routes of its own.
@@ -230,13 +224,7 @@ impl Ec2 {
     /// # Errors
     /// See [`crate::Failed`].
     pub async fn nat_gateways(&self, of: &Owned) -> Answer<Vec<NatGateway>> {
-        #[derive(Deserialize)]
-        struct Found {
-            #[serde(default, rename = "natGatewaySet")]
-            found: Items<NatGateway>,
-        }
-        let found: Found = self.ask(&owned("DescribeNatGateways", of)).await?;
-        Ok(found.found.into())
+        self.list(&owned("DescribeNatGateways", of).paged()).await
     }
 
     /// Makes a NAT gateway.
@@ -281,13 +269,7 @@ impl Ec2 {
     /// # Errors
     /// See [`crate::Failed`].
     pub async fn addresses(&self, of: &Owned) -> Answer<Vec<Address>> {
-        #[derive(Deserialize)]
-        struct Found {
-            #[serde(default, rename = "addressesSet")]
-            found: Items<Address>,
-        }
-        let found: Found = self.ask(&owned("DescribeAddresses", of)).await?;
-        Ok(found.found.into())
+        self.list(&owned("DescribeAddresses", of)).await
     }
 
     /// Takes a public address, and gives its id.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use jiff::Timestamp;
 use runtime::clock;
 use sha2::{Digest, Sha256};
 
@@ -21,6 +22,12 @@ pub fn token_for_ever(parent: &str, name: &str) -> String {
 pub fn token(parent: &str, name: &str) -> String {
     let time = clock::now().as_second() / SAME_CALL_FOR;
     hex(&format!("{parent}/{name}/{time}"))
+}
+
+/// The token of a thing that was begun at this time: the same however often the call is repeated.
+#[must_use]
+pub fn token_since(parent: &str, name: &str, since: Timestamp) -> String {
+    hex(&format!("{parent}/{name}/{since}"))
 }
 
 fn hex(text: &str) -> String {

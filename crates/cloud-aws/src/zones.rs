@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Answer, Call, Ec2, Items};
+use crate::{Answer, Call, Ec2};
+
+/// Label of Nodes with the ID of their zone, as Kubernetes' cloud-controller-manager for AWS writes the label.
+pub const ID_LABEL: &str = "topology.k8s.aws/zone-id";
 
 /// One zone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -22,13 +25,8 @@ impl Ec2 {
     /// # Errors
     /// See [`crate::Failed`].
     pub async fn zones(&self) -> Answer<Vec<Zone>> {
-        #[derive(Deserialize)]
-        struct Found {
-            #[serde(rename = "availabilityZoneInfo", default)]
-            zones: Items<Zone>,
-        }
         let call = Call::new("DescribeAvailabilityZones").filtered("zone-type", "availability-zone");
-        let mut zones: Vec<Zone> = self.ask::<Found>(&call).await?.zones.into();
+        let mut zones: Vec<Zone> = self.list(&call).await?;
         zones.sort();
         Ok(zones)
     }

@@ -59,6 +59,8 @@ pub struct Plan {
     pub range: Ipv4Net,
     /// Zones by name: the ranges for machines and for the NAT gateway.
     pub zones: BTreeMap<String, [Ipv4Net; 2]>,
+    /// The ID of the isolated zone, in which nothing is made.
+    pub isolated_zone_id: Option<String>,
 }
 
 impl Plan {
@@ -100,7 +102,27 @@ impl Plan {
                 )));
             }
         }
-        Ok(Self { range, zones })
+        Ok(Self {
+            range,
+            zones,
+            isolated_zone_id: None,
+        })
+    }
+
+    /// The same plan while a zone is isolated, by the ID of the zone.
+    #[must_use]
+    pub fn isolating(self, zone_id: Option<&str>) -> Self {
+        Self {
+            isolated_zone_id: zone_id.map(str::to_owned),
+            ..self
+        }
+    }
+
+    /// Whether the zone of this name is the isolated one.
+    pub(super) fn isolates(&self, name: &str, zones: &[Zone]) -> bool {
+        let mut of_name = zones.iter().filter(|zone| zone.name == name);
+        self.isolated_zone_id.is_some()
+            && of_name.any(|zone| Some(&zone.id) == self.isolated_zone_id.as_ref())
     }
 }
 
@@ -200,27 +222,8 @@ impl InfrastructureStatus {
     }
 }
 
-/// `status.state`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct State {
-    /// EC2's ids, by what the things are called.
-    pub ids: BTreeMap<String, String>,
-}
-
 /// Purpose of subnets and groups for machines.
 pub(super) const NODES: &str = "nodes";
-/// Key of the VPC's id.
-pub(super) const VPC: &str = "vpc";
-
-impl State {
-    /// The VPC's id.
-    #[must_use]
-    pub fn vpc(&self) -> Option<&str> {
-        self.ids.get(VPC).map(String::as_str)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

@@ -106,17 +106,16 @@ impl Found {
             addresses,
         })
     }
-}
 
-/// Of the things with this name the one that is used, or else the one with the lowest id; and the others. There are others where two
-/// attempts did not know of each other.
-pub(super) fn split<T: Tagged>(
-    found: Vec<T>,
-    name: &str,
-    is_used: impl Fn(&T) -> bool,
-) -> (Option<T>, Vec<T>) {
-    let mut named: Vec<T> = found.into_iter().filter(|thing| thing.name() == name).collect();
-    named.sort_by(|one, other| (!is_used(one), one.id()).cmp(&(!is_used(other), other.id())));
-    let mut named = named.into_iter();
-    (named.next(), named.collect())
+    /// The ids of all things.
+    pub(super) fn ids(&self) -> Vec<&str> {
+        fn ids<T: Tagged>(things: &[T]) -> impl Iterator<Item = &str> {
+            things.iter().map(Tagged::id)
+        }
+        let all = ids(&self.vpcs)
+            .chain(ids(&self.gateways))
+            .chain(ids(&self.subnets));
+        let all = all.chain(ids(&self.groups)).chain(ids(&self.tables));
+        all.chain(ids(&self.nats)).chain(ids(&self.addresses)).collect()
+    }
 }

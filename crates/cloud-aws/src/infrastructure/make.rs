@@ -1,20 +1,22 @@
 //! Makes what is missing, step by step in the order of what needs what. What is there is left as it is.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use api::meta::ErrorCode;
 use runtime::{Error, Result};
+use tracing::warn;
 
 use super::{
-    config::{GroupStatus, InfrastructureStatus, NODES, Plan, State, SubnetStatus, VPC, VpcStatus, problem},
-    found::{Found, Names, split},
+    config::{GroupStatus, InfrastructureStatus, NODES, Plan, SubnetStatus, VpcStatus, problem},
+    found::{Found, Names},
+    state::{Journal, Ledger, State, VPC},
+    vpc::{Chosen, choose},
 };
 use crate::{
     Ec2, Tagged,
     network::{InternetGateway, SecurityGroup, Subnet},
     routing::{Address, NatGateway, RouteTable, Via},
-    token::token,
+    token::token_since,
     zones::Zone,
 };
 
@@ -36,46 +38,44 @@ pub struct Made {
     pub status: InfrastructureStatus,
 }
 
-/// Brings the account to what is planned.
+/// Brings the account to what is planned, and ends when EC2 shows all of it. `journal` keeps what was begun, so that nothing is made
+/// twice after an answer was lost or a process was killed.
 ///
 /// # Errors
-/// EC2 refuses or does not answer; NAT gateways are being made: [`Error::NotReady`]; what is there cannot become what is planned, or the
-/// VPC that is known is gone: [`Error::Config`].
-pub async fn make(ec2: &Ec2, names: &Names, plan: &Plan, known: Option<&State>) -> Result<Made> {
+/// EC2 refuses or does not answer; NAT gateways are being made, or EC2 does not show yet what was made: [`Error::NotReady`]; what is
+/// there cannot become what is planned, or the VPC that is known is gone: [`Error::Config`].
+pub async fn make(
+    ec2: &Ec2,
+    names: &Names,
+    plan: &Plan,
+    known: Option<&State>,
+    journal: &impl Journal,
+) -> Result<Made> {
     let zones = zones(ec2, plan).await?;
-    let found = Found::look(ec2, names).await?;
-    refuse_changes(plan, &found)?;
-    let mut maker = Maker {
-        ec2,
-        names,
-        found,
-        vpc: String::new(),
-        ids: BTreeMap::new(),
-        subnets: Vec::new(),
-        egress: Vec::new(),
-        pending: Vec::new(),
-    };
-    maker.vpc(plan, known).await?;
-    let gateway = maker.gateway().await?;
-    let group = maker.group().await?;
-    let public = maker.table(&names.one("main"), "routeTable/main").await?;
-    maker.lead_out(&public, Via::Internet(&gateway)).await?;
-    for (zone, [workers, outside]) in &plan.zones {
-        let nodes = maker.subnet(NODES, zone, &workers.to_string()).await?;
-        let outside = maker.subnet(PUBLIC, zone, &outside.to_string()).await?;
-        maker.associate(&public, &outside).await?;
-        let table = maker
-            .table(&names.in_zone("private", zone), &format!("routeTable/{zone}"))
-            .await?;
-        maker.associate(&table, &nodes).await?;
-        let nat = maker.nat(zone, &outside.subnet_id).await?;
-        if nat.is_available() {
-            maker.lead_out(&table, Via::Nat(&nat.nat_gateway_id)).await?;
-        } else {
-            maker.pending.push(zone.clone());
-        }
+    let mut ledger = Ledger::open(known, journal, ec2.listed_within(), names.vpc());
+    let made = make_and_confirm(ec2, names, plan, &zones, &mut ledger).await;
+    if made.is_err()
+        && let Err(error) = ledger.save().await
+    {
+        // EC2 lists by its tags what the state does not name.
+        warn!(%error, network = names.vpc(), "the ids of what was made could not be kept");
     }
-    maker.made(plan, zones, group)
+    made
+}
+
+async fn make_and_confirm<J: Journal>(
+    ec2: &Ec2,
+    names: &Names,
+    plan: &Plan,
+    zones: &[Zone],
+    ledger: &mut Ledger<'_, J>,
+) -> Result<Made> {
+    let made = Maker::new(ec2, names, ledger).await?.make(plan, zones).await?;
+    if !ledger.has_written() {
+        return Ok(made);
+    }
+    ledger.confirm();
+    Maker::new(ec2, names, ledger).await?.make(plan, zones).await
 }
 
 /// The zones of the plan with their IDs. A name of a zone is of one ID, and the other way round.
@@ -125,149 +125,236 @@ fn refuse_changes(plan: &Plan, found: &Found) -> Result<()> {
     Ok(())
 }
 
-struct Maker<'a> {
+struct Maker<'a, 'l, J> {
     ec2: &'a Ec2,
     names: &'a Names,
+    ledger: &'a mut Ledger<'l, J>,
     found: Found,
     vpc: String,
-    ids: BTreeMap<String, String>,
     subnets: Vec<SubnetStatus>,
     egress: Vec<String>,
     pending: Vec<String>,
 }
 
-impl Maker<'_> {
-    async fn vpc(&mut self, plan: &Plan, known: Option<&State>) -> Result<()> {
-        let name = self.names.vpc();
-        let known = known.and_then(State::vpc);
-        let found = std::mem::take(&mut self.found.vpcs);
-        let (subnets, groups) = (&self.found.subnets, &self.found.groups);
-        let is_used = |id: &str| {
-            known == Some(id)
-                || subnets.iter().any(|subnet| subnet.vpc_id == id)
-                || groups.iter().any(|group| group.vpc_id == id)
-        };
-        let (vpc, others) = split(found, name, |vpc| is_used(&vpc.vpc_id));
-        for other in others {
-            self.ec2.delete_vpc(&other.vpc_id).await?;
+impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
+    async fn new(ec2: &'a Ec2, names: &'a Names, ledger: &'a mut Ledger<'l, J>) -> Result<Self> {
+        Ok(Self {
+            found: Found::look(ec2, names).await?,
+            ec2,
+            names,
+            ledger,
+            vpc: String::new(),
+            subnets: Vec::new(),
+            egress: Vec::new(),
+            pending: Vec::new(),
+        })
+    }
+
+    async fn make(mut self, plan: &Plan, zones: &[Zone]) -> Result<Made> {
+        refuse_changes(plan, &self.found)?;
+        self.vpc(plan).await?;
+        let gateway = self.gateway().await?;
+        let group = self.group().await?;
+        let public = self.table(&self.names.one("main"), "routeTable/main").await?;
+        self.lead_out(&public, Via::Internet(&gateway)).await?;
+        for (zone, [workers, outside]) in &plan.zones {
+            if plan.isolates(zone, zones) {
+                self.keep(zone);
+                continue;
+            }
+            let nodes = self.subnet(NODES, zone, &workers.to_string()).await?;
+            let outside = self.subnet(PUBLIC, zone, &outside.to_string()).await?;
+            self.associate(&public, &outside).await?;
+            let name = self.names.in_zone("private", zone);
+            let table = self.table(&name, &format!("routeTable/{zone}")).await?;
+            self.associate(&table, &nodes).await?;
+            let nat = self.nat(zone, &outside.subnet_id).await?;
+            if nat.is_available() {
+                self.lead_out(&table, Via::Nat(&nat.nat_gateway_id)).await?;
+            } else {
+                self.pending.push(zone.clone());
+            }
         }
-        let vpc = match (vpc, known) {
-            (found, Some(known)) if found.as_ref().is_none_or(|vpc| vpc.vpc_id != known) => {
-                return Err(Error::config(
-                    ErrorCode::ErrInfraDependencies,
-                    format!(
-                        "{known} of {name} is not in {} with the tag {}; another VPC is never made in its place, because machines \
-                         live in it: put the tag back, or correct the Secret if it is of another account",
-                        self.ec2.region(),
-                        self.names.owned().key()
-                    ),
-                ));
-            }
+        self.made(plan, zones, group)
+    }
+
+    /// Reports what is there of an isolated zone. Nothing is made, changed or awaited there: a NAT gateway or a subnet of a sick zone may
+    /// never become available, and the Infrastructure of the other zones must not wait for it.
+    fn keep(&mut self, zone: &str) {
+        for purpose in [NODES, PUBLIC] {
+            let name = self.names.in_zone(purpose, zone);
+            let listed = self.found.subnets.iter().find(|subnet| subnet.name() == name);
+            let known = self.ledger.state().ids.get(&format!("subnet/{purpose}/{zone}"));
+            let id = listed.map(|subnet| &subnet.subnet_id).or(known);
+            self.subnets.extend(id.map(|id| SubnetStatus {
+                id: id.clone(),
+                purpose: purpose.into(),
+                zone: zone.into(),
+            }));
+        }
+        let name = self.names.in_zone("nat", zone);
+        let address = self.found.addresses.iter().find(|address| address.name() == name);
+        self.egress
+            .extend(address.map(|address| format!("{}/32", address.public_ip)));
+    }
+
+    async fn vpc(&mut self, plan: &Plan) -> Result<()> {
+        let name = self.names.vpc();
+        let Chosen { id, unused } = choose(&self.found, name, self.ledger.state().vpc());
+        let listed = std::mem::take(&mut self.found.vpcs);
+        let used = listed.into_iter().filter(|vpc| id.as_deref() == Some(vpc.id()));
+        let vpc = match (self.ledger.choose(VPC, used.collect(), name, |_| true)?.0, id) {
             (Some(vpc), _) => vpc,
-            (None, _) => {
+            // A part of the shoot names the VPC, or it is known.
+            (None, Some(id)) => return Err(self.missing(&id)),
+            (None, None) => {
+                self.ledger.begin(VPC).await?;
                 let range = plan.range.to_string();
-                self.ec2.create_vpc(&range, &self.names.tags(name)).await?
+                let made = self.ec2.create_vpc(&range, &self.names.tags(name)).await;
+                let vpc = made.map_err(|failed| self.ledger.failed(VPC, failed))?;
+                self.ledger.made(VPC, &vpc.vpc_id);
+                vpc
             }
         };
+        for other in unused {
+            self.ledger.change(VPC)?;
+            self.ec2.delete_vpc(&other).await?;
+        }
         if vpc.cidr_block != plan.range.to_string() {
             return Err(problem(format!(
                 "{} is {} and cannot become {}: put networks.vpc.cidr back",
                 vpc.vpc_id, vpc.cidr_block, plan.range
             )));
         }
-        self.ids.insert(VPC.into(), vpc.vpc_id.clone());
-        self.vpc = vpc.vpc_id;
+        self.vpc.clone_from(&vpc.vpc_id);
+        // A VPC that was made twice has parts of its own.
+        self.found.subnets.retain(|subnet| subnet.vpc_id == vpc.vpc_id);
+        self.found.groups.retain(|group| group.vpc_id == vpc.vpc_id);
+        self.found.tables.retain(|table| table.vpc_id == vpc.vpc_id);
         Ok(())
     }
 
-    async fn gateway(&mut self) -> Result<String> {
+    fn missing(&mut self, id: &str) -> Error {
+        let (region, key) = (self.ec2.region(), self.names.owned().key());
         let name = self.names.vpc();
-        let vpc = self.vpc.as_str();
-        let found = std::mem::take(&mut self.found.gateways);
+        self.ledger.missing(VPC, || {
+            Error::config(
+                ErrorCode::ErrInfraDependencies,
+                format!(
+                    "{id} of {name} is not in {region} with the tag {key}; another VPC is never made in its place, because machines \
+                     live in it: put the tag back, or correct the Secret if it is of another account"
+                ),
+            )
+        })
+    }
+
+    async fn gateway(&mut self) -> Result<String> {
+        const KEY: &str = "internetGateway";
+        let (name, vpc) = (self.names.vpc(), self.vpc.as_str());
         let is_attached = |gateway: &InternetGateway| {
+            let mut attachments = gateway.attachments.iter();
+            attachments.any(|attachment| attachment.vpc_id == vpc)
+        };
+        let found = std::mem::take(&mut self.found.gateways);
+        let (gateway, others) = self.ledger.choose(KEY, found, name, is_attached)?;
+        // A gateway that is attached elsewhere belongs to a VPC that was made twice.
+        for other in others.iter().filter(|other| other.attachments.is_empty()) {
+            self.ledger.change(KEY)?;
+            self.ec2.delete_internet_gateway(other.id()).await?;
+        }
+        let gateway = if let Some(gateway) = gateway {
             gateway
-                .attachments
-                .iter()
-                .any(|attachment| attachment.vpc_id == vpc)
+        } else {
+            self.ledger.begin(KEY).await?;
+            let made = self.ec2.create_internet_gateway(&self.names.tags(name)).await;
+            let gateway = made.map_err(|failed| self.ledger.failed(KEY, failed))?;
+            self.ledger.made(KEY, gateway.id());
+            gateway
         };
-        let (gateway, others) = split(found, name, is_attached);
-        for other in others {
-            self.ec2
-                .delete_internet_gateway(&other.internet_gateway_id)
-                .await?;
-        }
-        let gateway = match gateway {
-            Some(gateway) => gateway,
-            None => self.ec2.create_internet_gateway(&self.names.tags(name)).await?,
-        };
-        let id = gateway.internet_gateway_id.clone();
         if !is_attached(&gateway) {
-            self.ec2.attach_internet_gateway(&id, vpc).await?;
+            self.ledger.change("the attachment of the internet gateway")?;
+            self.ec2.attach_internet_gateway(gateway.id(), vpc).await?;
         }
-        self.ids.insert("internetGateway".into(), id.clone());
-        Ok(id)
+        Ok(gateway.internet_gateway_id)
     }
 
     async fn group(&mut self) -> Result<String> {
+        const KEY: &str = "securityGroup/nodes";
         let name = self.names.one(NODES);
         let found = std::mem::take(&mut self.found.groups);
-        let (group, _) = split(found, &name, |group| group.vpc_id == self.vpc);
+        let (group, _) = self.ledger.choose(KEY, found, &name, |_| false)?;
         let lets_in = group.as_ref().is_some_and(SecurityGroup::lets_members_in);
         let id = if let Some(group) = group {
             group.group_id
         } else {
-            let tags = self.names.tags(&name);
-            self.ec2.create_security_group(&self.vpc, &name, &tags).await?
+            self.ledger.change(KEY)?;
+            let (vpc, tags) = (&self.vpc, self.names.tags(&name));
+            let made = self.ec2.create_security_group(vpc, &name, &tags).await;
+            let stranger = || format!("{vpc} has a security group {name} of others: remove it");
+            let id = made.map_err(|failed| self.ledger.refused(KEY, failed, stranger))?;
+            self.ledger.made(KEY, &id);
+            id
         };
         if !lets_in {
+            self.ledger.change("the rule of the security group")?;
             self.ec2.let_members_in(&id).await?;
         }
-        self.ids.insert("securityGroup/nodes".into(), id.clone());
         Ok(id)
     }
 
     async fn table(&mut self, name: &str, key: &str) -> Result<RouteTable> {
         let found = self.found.tables.clone();
-        let (table, others) = split(found, name, |table| !table.associations.is_empty());
-        for other in others {
-            self.ec2.delete_route_table(&other.route_table_id).await?;
+        let is_used = |table: &RouteTable| !table.associations.is_empty();
+        let (table, others) = self.ledger.choose(key, found, name, is_used)?;
+        for other in others.iter().filter(|other| !is_used(other)) {
+            self.ledger.change(key)?;
+            self.ec2.delete_route_table(other.id()).await?;
         }
-        let table = if let Some(table) = table {
-            table
-        } else {
-            let tags = self.names.tags(name);
-            self.ec2
-                .create_route_table(&self.vpc, &token(&self.vpc, name), &tags)
-                .await?
-        };
-        self.ids.insert(key.into(), table.route_table_id.clone());
+        if let Some(table) = table {
+            return Ok(table);
+        }
+        let token = token_since(&self.vpc, name, self.ledger.begin(key).await?);
+        let tags = self.names.tags(name);
+        let made = self.ec2.create_route_table(&self.vpc, &token, &tags).await;
+        let table = made.map_err(|failed| self.ledger.failed(key, failed))?;
+        self.ledger.made(key, table.id());
         Ok(table)
     }
 
-    async fn lead_out(&self, table: &RouteTable, via: Via<'_>) -> Result<()> {
+    async fn lead_out(&mut self, table: &RouteTable, via: Via<'_>) -> Result<()> {
         let replaces = match table.way_out() {
             Some(route) if route.leads(via) => return Ok(()),
             route => route.is_some(),
         };
-        Ok(self.ec2.lead_out(&table.route_table_id, via, replaces).await?)
+        self.ledger.change("a route")?;
+        let id = &table.route_table_id;
+        match self.ec2.lead_out(id, via, replaces).await {
+            // EC2 did not show the route.
+            Err(failed) if !replaces && failed.is_conflict() => Ok(self.ec2.lead_out(id, via, true).await?),
+            Err(failed) if replaces && failed.code() == "InvalidParameterValue" => {
+                // EC2 still shows a route that is gone.
+                Ok(self.ec2.lead_out(id, via, false).await?)
+            }
+            done => Ok(done?),
+        }
     }
 
     async fn subnet(&mut self, purpose: &str, zone: &str, range: &str) -> Result<Subnet> {
         let name = self.names.in_zone(purpose, zone);
-        let found = self
-            .found
-            .subnets
-            .iter()
-            .find(|subnet| subnet.name() == name)
-            .cloned();
-        let subnet = if let Some(subnet) = found {
+        let key = format!("subnet/{purpose}/{zone}");
+        let found = self.found.subnets.clone();
+        let (subnet, _) = self.ledger.choose(&key, found, &name, |_| false)?;
+        let subnet = if let Some(subnet) = subnet {
             subnet
         } else {
-            let tags = self.names.tags(&name);
-            self.ec2.create_subnet(&self.vpc, zone, range, &tags).await?
+            self.ledger.change(&key)?;
+            let (vpc, tags) = (&self.vpc, self.names.tags(&name));
+            let made = self.ec2.create_subnet(vpc, zone, range, &tags).await;
+            let stranger = || format!("{vpc} has a subnet of others in {range}: remove it");
+            let subnet = made.map_err(|failed| self.ledger.refused(&key, failed, stranger))?;
+            self.ledger.made(&key, &subnet.subnet_id);
+            subnet
         };
-        self.ids
-            .insert(format!("subnet/{purpose}/{zone}"), subnet.subnet_id.clone());
         self.subnets.push(SubnetStatus {
             id: subnet.subnet_id.clone(),
             purpose: purpose.into(),
@@ -276,40 +363,52 @@ impl Maker<'_> {
         Ok(subnet)
     }
 
-    async fn associate(&self, table: &RouteTable, subnet: &Subnet) -> Result<()> {
+    async fn associate(&mut self, table: &RouteTable, subnet: &Subnet) -> Result<()> {
         let (table_id, subnet_id) = (&table.route_table_id, &subnet.subnet_id);
+        let key = format!("association/{subnet_id}");
         if table.association_of(subnet_id).is_some() {
+            self.ledger.shown(&key);
             return Ok(());
         }
-        match self.ec2.associate_route_table(table_id, subnet_id).await {
-            Err(failed) if failed.code() == "Resource.AlreadyAssociated" => Err(Error::config(
-                ErrorCode::ErrInfraDependencies,
+        self.ledger.change(&key)?;
+        let associated = self.ec2.associate_route_table(table_id, subnet_id).await;
+        associated.map_err(|failed| {
+            self.ledger.refused(&key, failed, || {
                 format!(
                     "somebody has associated {subnet_id} with another route table than {table_id}: take that association away"
-                ),
-            )),
-            done => Ok(done?),
+                )
+            })
+        })
+    }
+
+    async fn address(&mut self, zone: &str, name: &str) -> Result<Address> {
+        let key = format!("address/{zone}");
+        let found = self.found.addresses.clone();
+        let (address, others) = self.ledger.choose(&key, found, name, Address::is_used)?;
+        for other in others.iter().filter(|other| !other.is_used()) {
+            self.ledger.change(&key)?;
+            self.ec2.release_address(other.id()).await?;
         }
+        if let Some(address) = address {
+            return Ok(address);
+        }
+        self.ledger.begin(&key).await?;
+        let made = self.ec2.allocate_address(&self.names.tags(name)).await;
+        let address = made.map_err(|failed| self.ledger.failed(&key, failed))?;
+        self.ledger.made(&key, address.id());
+        Ok(address)
     }
 
     async fn nat(&mut self, zone: &str, subnet: &str) -> Result<NatGateway> {
         let name = self.names.in_zone("nat", zone);
-        let found = self.found.addresses.clone();
-        let (address, others) = split(found, &name, Address::is_used);
-        for other in others.into_iter().filter(|other| !other.is_used()) {
-            self.ec2.release_address(&other.allocation_id).await?;
-        }
-        let address = match address {
-            Some(address) => address,
-            None => self.ec2.allocate_address(&self.names.tags(&name)).await?,
-        };
-        let (nat, others) = split(self.found.nats.clone(), &name, NatGateway::is_available);
-        for other in others {
-            self.ec2.delete_nat_gateway(&other.nat_gateway_id).await?;
-        }
+        let key = format!("natGateway/{zone}");
+        let address = self.address(zone, &name).await?;
+        let found = self.found.nats.clone();
         let failed = self.found.failed.iter().find(|failed| failed.name() == name);
-        if let (None, Some(failed)) = (&nat, failed) {
+        if let (None, Some(failed)) = (found.iter().find(|nat| nat.name() == name), failed) {
             self.ec2.delete_nat_gateway(&failed.nat_gateway_id).await?;
+            // EC2 lists what has failed, so that nothing is awaited.
+            self.ledger.shown(&key);
             return Err(Error::transient(format!(
                 "NAT gateway {} of zone {zone} could not be made ({}); it is removed, and made anew",
                 failed.nat_gateway_id,
@@ -319,21 +418,26 @@ impl Maker<'_> {
                     .unwrap_or("EC2 does not say why")
             )));
         }
+        let (nat, others) = self.ledger.choose(&key, found, &name, NatGateway::is_available)?;
+        for other in others {
+            self.ledger.change(&key)?;
+            self.ec2.delete_nat_gateway(other.id()).await?;
+        }
         let nat = if let Some(nat) = nat {
             nat
         } else {
-            let (tags, token) = (self.names.tags(&name), token(&self.vpc, &name));
-            let id = &address.allocation_id;
-            self.ec2.create_nat_gateway(subnet, id, &token, &tags).await?
+            let token = token_since(&self.vpc, &name, self.ledger.begin(&key).await?);
+            let (id, tags) = (&address.allocation_id, self.names.tags(&name));
+            let made = self.ec2.create_nat_gateway(subnet, id, &token, &tags).await;
+            let nat = made.map_err(|failed| self.ledger.failed(&key, failed))?;
+            self.ledger.made(&key, nat.id());
+            nat
         };
-        self.ids.insert(format!("address/{zone}"), address.allocation_id);
-        self.ids
-            .insert(format!("natGateway/{zone}"), nat.nat_gateway_id.clone());
         self.egress.push(format!("{}/32", address.public_ip));
         Ok(nat)
     }
 
-    fn made(self, plan: &Plan, zones: Vec<Zone>, group: String) -> Result<Made> {
+    fn made(self, plan: &Plan, zones: &[Zone], group: String) -> Result<Made> {
         if !self.pending.is_empty() {
             return Err(Error::not_ready(
                 LOOK_AGAIN,
@@ -349,13 +453,16 @@ impl Maker<'_> {
                     purpose: NODES.into(),
                 }],
             },
-            zones,
+            zones: zones.to_vec(),
             ..InfrastructureStatus::default()
         };
         Ok(Made {
             range: plan.range.to_string(),
             egress: self.egress,
-            state: State { ids: self.ids },
+            state: State {
+                ids: self.ledger.state().ids.clone(),
+                unlisted: BTreeMap::new(),
+            },
             status,
         })
     }

@@ -4,11 +4,16 @@ use std::time::Duration;
 
 use runtime::{Error, Result};
 
-use super::found::{Found, Names};
+use super::{
+    found::{Found, Names},
+    state::State,
+};
 use crate::Ec2;
 
 /// How soon to look again for NAT gateways, which take about a minute to go.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How soon to look again for what EC2 lists late.
+const LISTED_AGAIN: Duration = Duration::from_secs(2);
 
 /// Takes all of it away.
 ///
@@ -35,6 +40,7 @@ pub async fn remove(ec2: &Ec2, names: &Names) -> Result<()> {
         ec2.disassociate_route_table(&association.route_table_association_id)
             .await?;
     }
+    remove_network_acls(ec2, names).await?;
     for subnet in &found.subnets {
         ec2.delete_subnet(&subnet.subnet_id).await?;
     }
@@ -53,6 +59,53 @@ pub async fn remove(ec2: &Ec2, names: &Names) -> Result<()> {
     }
     for vpc in &found.vpcs {
         ec2.delete_vpc(&vpc.vpc_id).await?;
+    }
+    let left = Found::look(ec2, names).await?;
+    if left.ids().is_empty() {
+        return Ok(());
+    }
+    Err(Error::not_ready(
+        LISTED_AGAIN,
+        format!("EC2 still lists {} of {}", left.ids().join(", "), names.vpc()),
+    ))
+}
+
+/// Waits for what was just asked for and is not listed yet: a deletion would leave it.
+///
+/// # Errors
+/// EC2 does not list a part that may be there: [`Error::NotReady`]; EC2 refuses or does not answer.
+pub async fn wait_for_listing(ec2: &Ec2, names: &Names, known: &State) -> Result<()> {
+    if known.unlisted.is_empty() {
+        return Ok(());
+    }
+    let found = Found::look(ec2, names).await?;
+    let awaited = known.awaited(&found.ids(), ec2.listed_within());
+    if awaited.is_empty() {
+        return Ok(());
+    }
+    Err(Error::not_ready(
+        LISTED_AGAIN,
+        format!(
+            "EC2 does not show {} of {} yet, which may be there and must be removed",
+            awaited.join(", "),
+            names.vpc()
+        ),
+    ))
+}
+
+/// An ACL of an isolation that ended with its seed would hold the VPC. The VPC's default takes its place in front of subnets.
+async fn remove_network_acls(ec2: &Ec2, names: &Names) -> Result<()> {
+    for left in ec2.owned_network_acls(&names.owned()).await? {
+        if !left.associations.is_empty() {
+            let acls = ec2.network_acls(&left.vpc_id).await?;
+            for default in acls.iter().filter(|acl| acl.is_default) {
+                for association in left.associations.iter() {
+                    let id = &association.network_acl_association_id;
+                    ec2.replace_association(id, &default.network_acl_id).await?;
+                }
+            }
+        }
+        ec2.delete_network_acl(&left.network_acl_id).await?;
     }
     Ok(())
 }

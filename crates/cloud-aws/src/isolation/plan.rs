@@ -18,6 +18,18 @@ const FORMER: &str = "aws.provider.extensions.gardener.cloud/former-acl-of-";
 pub struct Before {
     /// ACLs by subnet.
     pub acls: BTreeMap<String, String>,
+    /// ID of the ACL that closes the subnets, known before that ACL closes the first subnet. EC2 may not list the ACL yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation_acl: Option<String>,
+}
+
+/// What speaks against the subnets being open, by what EC2 shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unconfirmed {
+    /// Subnets that have an ACL of the isolation.
+    pub closed: Vec<String>,
+    /// Subnets that no listed ACL names: the ACL is not listed yet, or the subnet is gone.
+    pub unlisted: Vec<String>,
 }
 
 /// A subnet that has another ACL than ours and than it had before: somebody has set it, and it stays.
@@ -183,6 +195,24 @@ pub fn opening(
         }
     }
     opening
+}
+
+/// What keeps an opening from being confirmed.
+pub fn unconfirmed(
+    before: Option<&Before>,
+    acls: &[NetworkAcl],
+    is_ours: impl Fn(&NetworkAcl) -> bool,
+) -> Unconfirmed {
+    let ours = acls.iter().filter(|acl| is_ours(acl));
+    let closed = ours.flat_map(|acl| acl.associations.iter());
+    let known = before.into_iter().flat_map(|before| before.acls.keys());
+    Unconfirmed {
+        closed: closed.map(|association| association.subnet_id.clone()).collect(),
+        unlisted: known
+            .filter(|subnet| acl_of(subnet, acls).is_none())
+            .cloned()
+            .collect(),
+    }
 }
 
 fn stuck(subnet: &str, former: Option<&str>, ours: &str) -> String {

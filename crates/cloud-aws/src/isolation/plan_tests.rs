@@ -40,6 +40,7 @@ fn known(pairs: &[(&str, &str)]) -> Before {
         .map(|(subnet, acl)| ((*subnet).to_owned(), (*acl).to_owned()));
     Before {
         acls: pairs.collect(),
+        ..Before::default()
     }
 }
 
@@ -155,4 +156,30 @@ fn what_nobody_knows_is_stuck() {
         left.swaps.is_empty() && left.stuck[0].contains("nothing says"),
         "{left:?}"
     );
+}
+
+#[test]
+fn an_opening_is_confirmed_by_an_acl_of_others_in_front_of_each_subnet() {
+    let before = known(&[("a", "acl-default"), ("b", "acl-default")]);
+    for (acls, closed, unlisted) in [
+        (vec![acl("acl-default", &["a", "b"])], vec![], vec![]),
+        (
+            vec![ours(&["a"], &[]), acl("acl-default", &["b"])],
+            vec!["a"],
+            vec![],
+        ),
+        // The ACL in front of it was just made and is not listed.
+        (vec![acl("acl-default", &["b"])], vec![], vec!["a"]),
+    ] {
+        let found = unconfirmed(Some(&before), &acls, is_ours);
+        assert_eq!(
+            (found.closed, found.unlisted),
+            (strings(&closed), strings(&unlisted))
+        );
+    }
+    assert_eq!(unconfirmed(None, &[], is_ours), Unconfirmed::default());
+}
+
+fn strings(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }

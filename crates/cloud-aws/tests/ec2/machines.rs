@@ -25,7 +25,7 @@ const IMAGE: &str = "ami-1e749f67";
 const USER_DATA: &str = "#!/bin/sh\n# a token that nobody may see in a log: s3cret\n";
 
 /// What machines of the first zone are.
-fn spec(region: &Region, status: &InfrastructureStatus) -> ProviderSpec {
+pub fn spec(region: &Region, status: &InfrastructureStatus) -> ProviderSpec {
     let [zone, _] = region.zones();
     ProviderSpec {
         ami: IMAGE.into(),
@@ -42,7 +42,7 @@ fn spec(region: &Region, status: &InfrastructureStatus) -> ProviderSpec {
 }
 
 /// As the controllers do it: looked for first, always.
-async fn bring(machines: &Machines, name: &str, spec: &ProviderSpec) -> runtime::Result<Instance> {
+pub async fn bring(machines: &Machines, name: &str, spec: &ProviderSpec) -> runtime::Result<Instance> {
     match machines.find(name, None).await? {
         Some(found) => Ok(found),
         None => machines.launch(name, spec, USER_DATA).await,

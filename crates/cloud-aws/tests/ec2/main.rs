@@ -2,6 +2,9 @@
 //! throttled, each loses its answer once, the right ends after each, and what somebody changes by hand is mended or left.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod faults;
+mod isolated_zone;
+mod listing;
 mod machines;
 mod policy;
 mod proxy;
@@ -13,7 +16,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 use cloud_aws::{
     Call, Tagged,
-    infrastructure::{Found, Made, Names, make, remove},
+    infrastructure::{Found, Made, Names, remove},
     isolation::ZoneAcl,
 };
 use futures::{future::try_join_all, try_join};
@@ -21,7 +24,7 @@ use permit::Permit;
 use testkit::Moto;
 
 use proxy::Fault;
-use world::{Region, SHOOT, allow, is_complete, refused, until_done};
+use world::{Notebook, Region, SHOOT, allow, is_complete, refused, until_done};
 
 /// A shoot's whole life. At its end nothing of it is left, and the rights that docs/provider-aws.md asks for are those that were used.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -38,9 +41,13 @@ async fn a_shoot_converges_whatever_happens_to_each_call() -> Result<()> {
         Box::pin(zones::what_is_changed_by_hand_is_left_or_told(&moto)),
         Box::pin(zones::a_seed_that_knows_nothing_opens_what_another_closed(&moto)),
         Box::pin(zones::a_right_that_ends_midway_stops_it(&moto)),
+        Box::pin(zones::an_acl_that_is_not_listed_yet_does_not_count_as_opened(
+            &moto
+        )),
+        Box::pin(zones::a_deletion_removes_an_acl_that_was_left(&moto)),
         Box::pin(machines::are_told_apart(&moto)),
         Box::pin(machines::are_made_once_although_a_right_ends(&moto)),
-        Box::pin(who_is_throttled_gives_up_in_time(&moto)),
+        Box::pin(isolated_zone::holds_up_no_other_zone(&moto)),
     )?;
     for region in &regions {
         policy::equals(&region.proxy.counts())?;
@@ -55,7 +62,8 @@ async fn life(moto: &Moto, region: &'static str, fault: Fault) -> Result<Region>
     let plan = region.plan()?;
 
     region.proxy.set(fault);
-    let (made, failed) = until_done(|| make(&ec2, &names, &plan, None)).await?;
+    let notebook = Notebook::default();
+    let (made, failed) = until_done(|| notebook.make(&ec2, &names, &plan)).await?;
     ensure!(
         (failed > 20) == (fault == Fault::LoseFirst),
         "{fault:?}: {failed} attempts failed"
@@ -64,7 +72,7 @@ async fn life(moto: &Moto, region: &'static str, fault: Fault) -> Result<Region>
 
     region.proxy.set(Fault::None);
     let from = region.proxy.calls().len();
-    let again = make(&ec2, &names, &plan, Some(&made.state)).await?;
+    let again = notebook.make(&ec2, &names, &plan).await?;
     ensure!(again == made, "{again:?} was {made:?}");
     let writes = region.proxy.writes_since(from);
     ensure!(
@@ -96,8 +104,8 @@ async fn isolate(region: &Region, made: &Made) -> Result<()> {
     region.set_acl(vpc, one, &other).await?;
     let at_first = region.acls(vpc).await?;
     for _ in 0..2 {
-        let (before, _) = until_done(|| acl.look(&subnets, None)).await?;
-        let (ours, _) = until_done(|| acl.close(&subnets, &before)).await?;
+        let (before, _) = until_done(|| world::close(&acl, &subnets, None)).await?;
+        let ours = before.isolation_acl.clone().unwrap();
         let closed = region.acls(vpc).await?;
         ensure!(
             closed.of(&subnets) == BTreeSet::from([ours.clone()]),
@@ -128,9 +136,8 @@ async fn isolate(region: &Region, made: &Made) -> Result<()> {
                 }
             }
             ensure!(region.acls(vpc).await? != closed, "drift {drift} changes nothing");
-            let (known, _) = until_done(|| acl.look(&subnets, Some(&before))).await?;
+            let (known, _) = until_done(|| world::close(&acl, &subnets, Some(&before))).await?;
             ensure!(known == before, "what was there before is forgotten: {known:?}");
-            until_done(|| acl.close(&subnets, &known)).await?;
             let mended = region.acls(vpc).await?;
             ensure!(mended == closed, "drift {drift}: {mended:#?} was {closed:#?}");
         }
@@ -194,7 +201,8 @@ async fn mend(region: &Region, made: &Made) -> Result<()> {
             .allocate_address(&names.tags(found.addresses[0].name()))
             .await,
     )?;
-    let (mended, _) = until_done(|| make(&ec2, &names, &plan, Some(&made.state))).await?;
+    let notebook = Notebook::with(made.state.clone());
+    let (mended, _) = until_done(|| notebook.make(&ec2, &names, &plan)).await?;
     is_complete(&region.found().await?)?;
     ensure!(
         mended.status == made.status,
@@ -207,17 +215,5 @@ async fn mend(region: &Region, made: &Made) -> Result<()> {
         "{:?}",
         mended.state
     );
-    Ok(())
-}
-
-/// The pauses have an end: who waits is told then.
-async fn who_is_throttled_gives_up_in_time(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "us-west-2").await?;
-    region.proxy.set(Fault::ThrottleAll);
-    let ec2 = region.ec2(&Permit::sole("a test"))?;
-    let error = refused(ec2.zones().await).unwrap_err();
-    ensure!(error.class() == "Transient", "{error:?}");
-    ensure!(error.to_string().contains("RequestLimitExceeded"), "{error}");
-    ensure!(region.proxy.calls().len() == 6, "{:?}", region.proxy.calls());
     Ok(())
 }

@@ -2,16 +2,20 @@
 //! right after some call.
 #![allow(dead_code)] // each test program uses its own part of it
 
+#[path = "answers.rs"]
+mod answers;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use anyhow::Result;
 use bytes::Bytes;
 use futures::future::join;
-use http::{Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode, header::DATE};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -29,6 +33,8 @@ pub enum Fault {
     None,
     /// Each is throttled when it comes for the first time.
     ThrottleFirst,
+    /// EC2 fails for each that comes for the first time, and does nothing.
+    FailFirst,
     /// Each is carried out, and its first answer does not arrive: the connection is closed.
     LoseFirst,
     /// All are throttled.
@@ -42,6 +48,7 @@ enum Verdict {
     Pass,
     Lose,
     Answer(StatusCode, &'static str),
+    Replay(Bytes),
 }
 
 #[derive(Default)]
@@ -50,6 +57,21 @@ struct Seen {
     met: BTreeSet<String>,
     calls: Vec<String>,
     ends: Option<(usize, Arc<Issuer>)>,
+    /// Answers to calls that only read, by form.
+    answers: BTreeMap<String, Bytes>,
+    /// The call whose answers are former ones.
+    delayed: Option<&'static str>,
+    /// How long after the last change calls that only read show what was there before.
+    lag: Duration,
+    stale_until: Option<Instant>,
+    changed: BTreeSet<String>,
+    /// Actions and ids that their answers do not list.
+    hidden: BTreeSet<(&'static str, String)>,
+    is_paged: bool,
+    clock: Option<&'static str>,
+    /// Answers by action and client token, where tokens are kept.
+    by_token: Option<BTreeMap<String, Bytes>>,
+    session_tokens: BTreeSet<String>,
 }
 
 /// Before one EC2.
@@ -80,6 +102,47 @@ impl Proxy {
         let mut seen = lock(&self.seen);
         seen.fault = fault;
         seen.met.clear();
+    }
+
+    /// From now on lists of this action are those of before, and what is asked for by its id is as it is: EC2 does not list yet
+    /// what was just made.
+    pub fn delay(&self, action: Option<&'static str>) {
+        lock(&self.seen).delayed = action;
+    }
+
+    /// From now on EC2 is eventually consistent: a change is shown only after this time.
+    pub fn lag(&self, lag: Duration) {
+        lock(&self.seen).lag = lag;
+    }
+
+    /// Calls of this action do not list this id.
+    pub fn hide(&self, action: &'static str, id: &str) {
+        lock(&self.seen).hidden.insert((action, id.to_owned()));
+    }
+
+    /// All is listed again.
+    pub fn show(&self) {
+        lock(&self.seen).hidden.clear();
+    }
+
+    /// Lists come in pages of a single item.
+    pub fn page(&self) {
+        lock(&self.seen).is_paged = true;
+    }
+
+    /// The date that refusals have.
+    pub fn set_clock(&self, date: &'static str) {
+        lock(&self.seen).clock = Some(date);
+    }
+
+    /// A client token gets the first answer again, as from EC2. moto ignores client tokens.
+    pub fn keep_tokens(&self) {
+        lock(&self.seen).by_token = Some(BTreeMap::new());
+    }
+
+    /// The session tokens of all calls.
+    pub fn session_tokens(&self) -> BTreeSet<String> {
+        lock(&self.seen).session_tokens.clone()
     }
 
     /// The right ends when so many more calls were carried out, before the last one is answered.
@@ -135,12 +198,27 @@ async fn answer(
 ) -> io::Result<Response<Full<Bytes>>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-    let verdict = judge(&mut lock(&seen), &String::from_utf8_lossy(&body));
+    let form = String::from_utf8_lossy(&body).into_owned();
+    let session = head.headers.get("x-amz-security-token");
+    let session = session.and_then(|value| value.to_str().ok());
+    lock(&seen).session_tokens.extend(session.map(str::to_owned));
+    let verdict = judge(&mut lock(&seen), &form);
     match verdict {
-        Verdict::Answer(status, code) => Ok(refusal(status, code)),
+        Verdict::Answer(status, code) => Ok(refusal(status, code, lock(&seen).clock)),
+        Verdict::Replay(answer) => Ok(lock(&seen).shown(&form, &answer)),
         verdict => {
-            let answer = forward(Request::from_parts(head, Full::new(body)), port).await?;
+            let (answer, read) = forward(Request::from_parts(head, Full::new(body)), port).await?;
             let mut seen = lock(&seen);
+            let answer = match answer.status().is_success() {
+                true if form.contains("Action=Describe") => seen.shown(&form, &read),
+                is_done => {
+                    seen.changes(is_done, &form, &read);
+                    answer
+                }
+            };
+            if answer.status().is_success() && form.contains("Action=Describe") {
+                seen.answers.insert(form, read);
+            }
             if seen.ends.as_ref().is_some_and(|(at, _)| seen.calls.len() >= *at)
                 && let Some((_, issuer)) = seen.ends.take()
             {
@@ -158,35 +236,95 @@ fn judge(seen: &mut Seen, form: &str) -> Verdict {
     let pairs: Vec<&str> = form.split('&').collect();
     let action = pairs.iter().find_map(|pair| pair.strip_prefix("Action="));
     seen.calls.push(action.unwrap_or_default().to_owned());
+    let (listed, _) = page_of(form);
+    let is_stale = seen.stale_until.is_some_and(|until| Instant::now() < until);
+    let is_delayed = action == seen.delayed && form.contains("Filter.1.");
+    let is_former = is_delayed || is_stale || listed != form;
+    if let Some(former) = seen.answers.get(&listed).filter(|_| is_former) {
+        return Verdict::Replay(former.clone());
+    }
+    let by_token = seen.by_token.as_ref().zip(token_of(form));
+    if let Some(first) = by_token.and_then(|(answers, token)| answers.get(&token)) {
+        return Verdict::Replay(first.clone());
+    }
     let known: Vec<&str> = pairs
         .into_iter()
         .filter(|pair| !pair.starts_with("ClientToken="))
         .collect();
     let first = match seen.fault {
         Fault::None | Fault::ThrottleAll | Fault::Refuse => false,
-        Fault::ThrottleFirst | Fault::LoseFirst => seen.met.insert(known.join("&")),
+        Fault::ThrottleFirst | Fault::FailFirst | Fault::LoseFirst => seen.met.insert(known.join("&")),
     };
     let throttled = Verdict::Answer(StatusCode::SERVICE_UNAVAILABLE, "RequestLimitExceeded");
     match seen.fault {
         Fault::ThrottleFirst if first => throttled,
         Fault::ThrottleAll => throttled,
+        Fault::FailFirst if first => Verdict::Answer(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
         Fault::LoseFirst if first => Verdict::Lose,
         Fault::Refuse => Verdict::Answer(StatusCode::UNAUTHORIZED, "AuthFailure"),
         _ => Verdict::Pass,
     }
 }
 
-fn refusal(status: StatusCode, code: &str) -> Response<Full<Bytes>> {
+impl Seen {
+    /// Something was changed.
+    fn changes(&mut self, is_done: bool, form: &str, answer: &Bytes) {
+        let now = Instant::now();
+        if let (true, Some(answers), Some(token)) = (is_done, &mut self.by_token, token_of(form)) {
+            answers.insert(token, answer.clone());
+        }
+        // A call that is repeated changes nothing more.
+        if is_done && !self.lag.is_zero() && self.changed.insert(form.to_owned()) {
+            self.stale_until = Some(now + self.lag);
+        }
+    }
+
+    /// An answer to a call that only reads, as it is shown.
+    fn shown(&self, form: &str, answer: &Bytes) -> Response<Full<Bytes>> {
+        let mut text = String::from_utf8_lossy(answer).into_owned();
+        for (action, id) in &self.hidden {
+            if form.contains(&format!("Action={action}&")) {
+                text = answers::without(&text, id);
+            }
+        }
+        if self.is_paged {
+            text = answers::page(&text, page_of(form).1);
+        }
+        Response::new(Full::new(Bytes::from(text)))
+    }
+}
+
+/// The action of a form with its client token.
+fn token_of(form: &str) -> Option<String> {
+    let of = |name: &str| form.split('&').find_map(|pair| pair.strip_prefix(name));
+    Some(format!("{}/{}", of("Action=")?, of("ClientToken=")?))
+}
+
+/// The form without a page, and the number of the page.
+fn page_of(form: &str) -> (String, usize) {
+    let mark = format!("&NextToken={}", answers::PAGE);
+    match form.split_once(&mark) {
+        Some((listed, number)) => (listed.to_owned(), number.parse().unwrap_or_default()),
+        None => (form.to_owned(), 0),
+    }
+}
+
+fn refusal(status: StatusCode, code: &str, clock: Option<&'static str>) -> Response<Full<Bytes>> {
     let text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Response><Errors><Error><Code>{code}</Code><Message>It is a test.</Message>\
          </Error></Errors><RequestID>0</RequestID></Response>"
     );
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;
+    if let Some(date) = clock {
+        response
+            .headers_mut()
+            .insert(DATE, HeaderValue::from_static(date));
+    }
     response
 }
 
-async fn forward(request: Request<Full<Bytes>>, port: u16) -> io::Result<Response<Full<Bytes>>> {
+async fn forward(request: Request<Full<Bytes>>, port: u16) -> io::Result<(Response<Full<Bytes>>, Bytes)> {
     let stream = TcpStream::connect(("127.0.0.1", port)).await?;
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(io::Error::other)?;
@@ -197,7 +335,7 @@ async fn forward(request: Request<Full<Bytes>>, port: u16) -> io::Result<Respons
     };
     let (answer, _closed) = join(send, connection).await;
     let (status, body) = answer.map_err(io::Error::other)?;
-    let mut response = Response::new(Full::new(body));
+    let mut response = Response::new(Full::new(body.clone()));
     *response.status_mut() = status;
-    Ok(response)
+    Ok((response, body))
 }

@@ -4,15 +4,18 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::Future,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use anyhow::{Result, anyhow, ensure};
 use cloud_aws::{
-    Ec2, Tagged,
+    Ec2, Ec2Access, Tagged,
     acls::Entry,
-    infrastructure::{Found, InfrastructureConfig, InfrastructureStatus, Names, Plan, State, make},
+    infrastructure::{
+        Found, InfrastructureConfig, InfrastructureStatus, Journal, Made, Names, Plan, State, make,
+    },
+    isolation::{Before, ZoneAcl},
     machines::Machines,
     network::Subnet,
 };
@@ -36,6 +39,7 @@ pub struct Region {
     pub proxy: Proxy,
     /// Past the proxy, for the test itself.
     pub direct: Ec2,
+    access: Ec2Access,
     name: &'static str,
 }
 
@@ -45,21 +49,24 @@ impl Region {
         // As a process does at its start; another test may have done it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let sole = Permit::sole("a test looks");
+        let proxy = Proxy::start(moto.port).await?;
         Ok(Self {
-            proxy: Proxy::start(moto.port).await?,
-            direct: Ec2::open(&credentials(), name, Some(&moto.endpoint), &sole)?,
+            access: Ec2Access::new(Some(proxy.endpoint.clone())),
+            proxy,
+            direct: Ec2Access::new(Some(moto.endpoint.clone())).open(&credentials(), name, &sole)?,
             name,
         })
     }
 
     /// As the provider goes there.
     pub fn ec2(&self, permit: &Permit) -> Result<Ec2> {
-        Ok(Ec2::open(
-            &credentials(),
-            self.name,
-            Some(&self.proxy.endpoint),
-            permit,
-        )?)
+        Ok(self.access.open(&credentials(), self.name, permit)?)
+    }
+
+    /// As the provider goes there, where EC2 lists everything within a time.
+    pub fn ec2_listing_within(&self, bound: Duration) -> Result<Ec2> {
+        let access = Ec2Access::with_bound(Some(self.proxy.endpoint.clone()), bound);
+        Ok(access.open(&credentials(), self.name, &Permit::sole("a test"))?)
     }
 
     /// Names of its first zones.
@@ -89,7 +96,9 @@ impl Region {
 
     /// The infrastructure of a shoot, made without faults.
     pub async fn made(&self) -> Result<(InfrastructureStatus, State)> {
-        let made = make(&self.direct, &Names::of(SHOOT), &self.plan()?, None).await?;
+        let made = Notebook::default()
+            .make(&self.direct, &Names::of(SHOOT), &self.plan()?)
+            .await?;
         Ok((made.status, made.state))
     }
 
@@ -169,8 +178,49 @@ impl Region {
     }
 }
 
+/// Keeps the state of an infrastructure, as a seed does.
+#[derive(Default)]
+pub struct Notebook(Mutex<Option<State>>);
+
+impl Notebook {
+    /// With this state.
+    pub fn with(state: State) -> Self {
+        Self(Mutex::new(Some(state)))
+    }
+
+    /// What was kept last.
+    pub fn state(&self) -> Option<State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes an infrastructure from what is known of it.
+    pub async fn make(&self, ec2: &Ec2, names: &Names, plan: &Plan) -> runtime::Result<Made> {
+        let made = make(ec2, names, plan, self.state().as_ref(), self).await?;
+        self.save(&made.state).await?;
+        Ok(made)
+    }
+}
+
+impl Journal for Notebook {
+    async fn save(&self, state: &State) -> runtime::Result<()> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(state.clone());
+        Ok(())
+    }
+}
+
 /// Instances by id, with their zones.
 pub type Instances = BTreeMap<String, String>;
+
+/// Closes subnets as a provider does. Returns what was there before, with the ACL that closes them.
+pub async fn close(
+    acl: &ZoneAcl,
+    subnets: &BTreeSet<String>,
+    known: Option<&Before>,
+) -> runtime::Result<Before> {
+    let before = acl.make(&acl.look(subnets, known).await?).await?;
+    acl.close(subnets, &before).await?;
+    Ok(before)
+}
 
 /// What a VPC's ACLs are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -239,6 +289,26 @@ where
         }
     }
     Err(anyhow!("it did not succeed in {MOST_ATTEMPTS} attempts"))
+}
+
+/// As [`until_done`], with the pauses of the reconciler cut short. Returns what was awaited.
+pub async fn until_shown<T, F, Fut>(mut attempt: F) -> Result<(T, Vec<String>)>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = runtime::Result<T>>,
+{
+    let mut awaited = Vec::new();
+    while awaited.len() < 4 * MOST_ATTEMPTS {
+        match attempt().await {
+            Ok(done) => return Ok((done, awaited)),
+            Err(error) => {
+                ensure!(error.is_retryable(), "after {awaited:?}: {error}");
+                awaited.push(error.to_string());
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Err(anyhow!("it did not succeed: {awaited:?}"))
 }
 
 /// One of everything, and in each of two zones one of everything.

@@ -4,11 +4,14 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use anyhow::{Result, ensure};
 use api::meta::ErrorCode;
-use cloud_aws::isolation::ZoneAcl;
+use cloud_aws::{
+    infrastructure::{Names, remove},
+    isolation::ZoneAcl,
+};
 use permit::Permit;
 use testkit::Moto;
 
-use super::world::{Region, SHOOT, refused, right, until_done};
+use super::world::{Region, SHOOT, close, refused, right, until_done};
 
 /// A subnet that somebody has given another ACL is left so, and told. A former ACL that is gone is told with what to do, and the rest is
 /// given back; when somebody has done it the rest goes. In a deletion the VPC's default takes its place.
@@ -23,8 +26,7 @@ pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> 
     let default = region.acls(vpc).await?.subnets[one].clone();
     region.set_acl(vpc, two, &former).await?;
 
-    let before = acl.look(&subnets, None).await?;
-    acl.close(&subnets, &before).await?;
+    let before = close(&acl, &subnets, None).await?;
     let by_hand = region.other_acl(vpc).await?;
     region.set_acl(vpc, one, &by_hand).await?;
     refused(region.direct.delete_network_acl(&former).await)?;
@@ -57,8 +59,7 @@ pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> 
     );
 
     // And once more, in a deletion.
-    let before = acl.look(&subnets, None).await?;
-    acl.close(&subnets, &before).await?;
+    let before = close(&acl, &subnets, None).await?;
     refused(region.direct.delete_network_acl(&by_hand).await)?;
     let changed = acl.open(Some(&before), true).await?;
     ensure!(changed.is_empty(), "{changed:?}");
@@ -82,8 +83,7 @@ pub async fn a_seed_that_knows_nothing_opens_what_another_closed(moto: &Moto) ->
         .await?;
     let open = region.acls(vpc).await?;
 
-    let before = acl.look(&subnets, None).await?;
-    acl.close(&subnets, &before).await?;
+    let before = close(&acl, &subnets, None).await?;
     let told = acl.look(&subnets, None).await?;
     ensure!(told == before, "{told:?} was {before:?}");
     let closed = region.acls(vpc).await?;
@@ -102,7 +102,6 @@ pub async fn a_right_that_ends_midway_stops_it(moto: &Moto) -> Result<()> {
     let subnets = status.subnets_of(&zone);
     let by = |permit: &Permit| anyhow::Ok(ZoneAcl::new(region.ec2(permit)?, SHOOT, vpc, "once"));
     let open = region.acls(vpc).await?;
-    let before = by(&Permit::sole("a test"))?.look(&subnets, None).await?;
     let mut ended = 0;
     for calls in 1.. {
         let issuer = right();
@@ -110,7 +109,7 @@ pub async fn a_right_that_ends_midway_stops_it(moto: &Moto) -> Result<()> {
         let acl = by(&issuer.permit())?;
         let from = region.proxy.calls().len();
         let work = async {
-            acl.close(&subnets, &before).await?;
+            let before = close(&acl, &subnets, None).await?;
             acl.open(Some(&before), false).await
         };
         let done = issuer.permit().guard(work).await;
@@ -126,7 +125,7 @@ pub async fn a_right_that_ends_midway_stops_it(moto: &Moto) -> Result<()> {
             made - calls
         );
         ended += 1;
-        until_done(|| next.close(&subnets, &before)).await?;
+        let (before, _) = until_done(|| close(&next, &subnets, None)).await?;
         until_done(|| next.open(Some(&before), false)).await?;
         ensure!(
             region.acls(vpc).await? == open,
@@ -134,5 +133,50 @@ pub async fn a_right_that_ends_midway_stops_it(moto: &Moto) -> Result<()> {
         );
     }
     ensure!(ended > 10, "it was ended {ended} times only");
+    Ok(())
+}
+
+/// EC2 is eventually consistent: a list of ACLs may be older than the ACL of the isolation. The subnets do not count as open, and
+/// the ACL does not stay.
+pub async fn an_acl_that_is_not_listed_yet_does_not_count_as_opened(moto: &Moto) -> Result<()> {
+    let region = Region::of(moto, "eu-north-1").await?;
+    let (status, _) = region.made().await?;
+    let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
+    let subnets = status.subnets_of(&zone);
+    let open = region.acls(vpc).await?;
+    let ec2 = region.ec2(&Permit::sole("a test"))?;
+    let acl = ZoneAcl::new(ec2, SHOOT, vpc, "once");
+    acl.look(&subnets, None).await?;
+
+    region.proxy.delay(Some("DescribeNetworkAcls"));
+    let before = acl.make(&acl.look(&subnets, None).await?).await?;
+    let direct = ZoneAcl::new(region.direct.clone(), SHOOT, vpc, "once");
+    direct.close(&subnets, &before).await?;
+    ensure!(
+        acl.look(&subnets, None).await?.isolation_acl.is_none(),
+        "the list is not delayed"
+    );
+    until_done(|| acl.open(Some(&before), false)).await?;
+    let opened = region.acls(vpc).await?;
+    ensure!(opened == open, "it counts as opened: {opened:#?} was {open:#?}");
+    Ok(())
+}
+
+/// A seed died after it had made the ACL of an isolation: the ACL must not hold the VPC.
+pub async fn a_deletion_removes_an_acl_that_was_left(moto: &Moto) -> Result<()> {
+    let region = Region::of(moto, "af-south-1").await?;
+    let (status, _) = region.made().await?;
+    let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
+    let subnets = status.subnets_of(&zone);
+    close(
+        &ZoneAcl::new(region.direct.clone(), SHOOT, vpc, "once"),
+        &subnets,
+        None,
+    )
+    .await?;
+    let names = Names::of(SHOOT);
+    until_done(|| remove(&region.direct, &names)).await?;
+    let left = refused(region.direct.owned_network_acls(&names.owned()).await)?;
+    ensure!(left.is_empty(), "{left:#?}");
     Ok(())
 }

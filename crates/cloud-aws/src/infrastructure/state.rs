@@ -1,0 +1,253 @@
+//! What is known of the parts of a network: their ids, and which of them EC2 does not list yet.
+//!
+//! EC2 is eventually consistent: a part that was just made may not be listed for some seconds, and EC2 has no
+//! client tokens for most parts. Hence the [`Ledger`] notes a part before the call that makes the part, and the
+//! part is looked for until EC2 lists the part or the bound has passed ([`crate::Ec2::listed_within`]).
+
+use std::{collections::BTreeMap, future::Future, time::Duration};
+
+use api::meta::ErrorCode;
+use jiff::{SignedDuration, Timestamp};
+use runtime::{Error, Result, clock};
+use serde::{Deserialize, Serialize};
+
+use crate::{Failed, Tagged};
+
+/// How soon to look again for what EC2 does not list yet.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// Key of the VPC.
+pub(super) const VPC: &str = "vpc";
+
+/// `status.state`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct State {
+    /// EC2's ids, by what the things are called.
+    pub ids: BTreeMap<String, String>,
+    /// Since when EC2 does not list a part that was asked for. A part without an id has a call whose answer is not known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unlisted: BTreeMap<String, Timestamp>,
+}
+
+impl State {
+    /// The VPC's id.
+    #[must_use]
+    pub fn vpc(&self) -> Option<&str> {
+        self.ids.get(VPC).map(String::as_str)
+    }
+
+    /// Whether EC2 may still list the part by itself.
+    fn is_awaited(&self, key: &str, bound: Duration) -> bool {
+        self.unlisted.get(key).is_some_and(|since| {
+            let bound = SignedDuration::try_from(bound).unwrap_or(SignedDuration::MAX);
+            clock::now().duration_since(*since).abs() < bound
+        })
+    }
+
+    /// Parts that may be there although they are not among these ids.
+    pub(super) fn awaited(&self, listed: &[&str], bound: Duration) -> Vec<String> {
+        let is_listed = |key: &str| self.ids.get(key).is_some_and(|id| listed.contains(&id.as_str()));
+        let keys = self.unlisted.keys();
+        keys.filter(|key| self.is_awaited(key, bound) && !is_listed(key))
+            .cloned()
+            .collect()
+    }
+}
+
+/// Keeps the [`State`] while a network is made.
+pub trait Journal: Sync {
+    /// Returns when the state outlives the process.
+    ///
+    /// # Errors
+    /// The state could not be kept.
+    fn save(&self, state: &State) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// The state while a network is made.
+pub(super) struct Ledger<'a, J> {
+    state: State,
+    saved: State,
+    journal: &'a J,
+    bound: Duration,
+    network: &'a str,
+    /// What EC2 shows is compared, and nothing is changed.
+    is_confirming: bool,
+    has_written: bool,
+}
+
+impl<'a, J: Journal> Ledger<'a, J> {
+    /// `network`: its name, for messages.
+    pub fn open(known: Option<&State>, journal: &'a J, bound: Duration, network: &'a str) -> Self {
+        let state = known.cloned().unwrap_or_default();
+        Self {
+            saved: state.clone(),
+            state,
+            journal,
+            bound,
+            network,
+            is_confirming: false,
+            has_written: false,
+        }
+    }
+
+    /// From now on a change is an error: EC2 has to show all that was changed.
+    pub fn confirm(&mut self) {
+        self.is_confirming = true;
+    }
+
+    pub fn has_written(&self) -> bool {
+        self.has_written
+    }
+
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Something of the shoot is to be changed.
+    ///
+    /// # Errors
+    /// EC2 does not show yet what was changed: [`Error::NotReady`].
+    pub fn change(&mut self, key: &str) -> Result<()> {
+        if self.is_confirming {
+            return Err(self.not_listed(key));
+        }
+        self.has_written = true;
+        Ok(())
+    }
+
+    /// Of the parts that EC2 lists the one to use, and the others, which are not needed. The part in use comes first, then the part
+    /// that is known, then the lowest id.
+    ///
+    /// # Errors
+    /// EC2 does not list the part yet that was made: [`Error::NotReady`].
+    pub fn choose<T: Tagged>(
+        &mut self,
+        key: &str,
+        listed: Vec<T>,
+        name: &str,
+        is_used: impl Fn(&T) -> bool,
+    ) -> Result<(Option<T>, Vec<T>)> {
+        let mut listed: Vec<T> = listed.into_iter().filter(|part| part.name() == name).collect();
+        let known = self.state.ids.get(key).cloned();
+        let is_known = |part: &T| known.as_deref() == Some(part.id());
+        let is_there = match &known {
+            Some(_) => listed.iter().any(is_known),
+            // A part of this name is the part whose id is not known.
+            None => !listed.is_empty(),
+        };
+        if !is_there && self.state.is_awaited(key, self.bound) {
+            return Err(self.not_listed(key));
+        }
+        listed.sort_by(|one, other| {
+            let rank = |part: &T| (!is_used(part), !is_known(part), part.id().to_owned());
+            rank(one).cmp(&rank(other))
+        });
+        let mut listed = listed.into_iter();
+        let part = listed.next();
+        if let Some(part) = &part {
+            self.listed(key, part.id());
+        }
+        // While a part is not listed, it is not certain which of two is in use.
+        let others = if self.state.unlisted.is_empty() {
+            listed.collect()
+        } else {
+            Vec::new()
+        };
+        Ok((part, others))
+    }
+
+    /// A part is to be made of which EC2 makes a second one without asking. Returns the time for its client token.
+    ///
+    /// # Errors
+    /// See [`Ledger::change`]; the state could not be kept.
+    pub async fn begin(&mut self, key: &str) -> Result<Timestamp> {
+        self.change(key)?;
+        let now = clock::now();
+        self.state.ids.remove(key);
+        self.state.unlisted.insert(key.to_owned(), now);
+        self.save().await?;
+        Ok(now)
+    }
+
+    /// EC2 has made a part.
+    pub fn made(&mut self, key: &str, id: &str) {
+        self.state.ids.insert(key.to_owned(), id.to_owned());
+        self.state.unlisted.insert(key.to_owned(), clock::now());
+    }
+
+    /// EC2 lists a part.
+    pub fn listed(&mut self, key: &str, id: &str) {
+        self.state.ids.insert(key.to_owned(), id.to_owned());
+        self.shown(key);
+    }
+
+    /// EC2 shows what was missing.
+    pub fn shown(&mut self, key: &str) {
+        self.state.unlisted.remove(key);
+    }
+
+    /// A call that was begun did not succeed.
+    pub fn failed(&mut self, key: &str, failed: Failed) -> Error {
+        if failed.is_undone() {
+            self.shown(key);
+        }
+        failed.into()
+    }
+
+    /// A call of which EC2 refuses a second one did not succeed. `stranger` is the sentence for an object of others in the way.
+    pub fn refused(&mut self, key: &str, failed: Failed, stranger: impl FnOnce() -> String) -> Error {
+        if !failed.is_conflict() {
+            return failed.into();
+        }
+        let since = self.state.unlisted.entry(key.to_owned());
+        since.or_insert_with(clock::now);
+        if self.state.is_awaited(key, self.bound) {
+            return self.not_listed(key);
+        }
+        Error::config(
+            ErrorCode::ErrInfraDependencies,
+            format!("{failed}; {}", stranger()),
+        )
+    }
+
+    /// A part that was listed once is not listed.
+    ///
+    /// # Errors
+    /// Always: [`Error::NotReady`] until the bound has passed, then `gone`.
+    pub fn missing(&mut self, key: &str, gone: impl FnOnce() -> Error) -> Error {
+        let since = self.state.unlisted.entry(key.to_owned());
+        since.or_insert_with(clock::now);
+        if self.state.is_awaited(key, self.bound) {
+            return self.not_listed(key);
+        }
+        gone()
+    }
+
+    fn not_listed(&self, key: &str) -> Error {
+        let id = self
+            .state
+            .ids
+            .get(key)
+            .map(|id| format!(" ({id})"))
+            .unwrap_or_default();
+        Error::not_ready(
+            LOOK_AGAIN,
+            format!(
+                "EC2 does not show {key}{id} of {} yet: a part may not be shown for {:?} after its call",
+                self.network, self.bound
+            ),
+        )
+    }
+
+    /// Keeps the state if it has changed.
+    ///
+    /// # Errors
+    /// The state could not be kept.
+    pub async fn save(&mut self) -> Result<()> {
+        if self.state != self.saved {
+            self.journal.save(&self.state).await?;
+            self.saved = self.state.clone();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! Faults of EC2 that a client handles in place, and refusals that are not what they seem.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use cloud_aws::Ec2Access;
+use permit::Permit;
+use runtime::Credentials;
+use testkit::Moto;
+
+use super::{
+    proxy::Fault,
+    world::{Region, credentials, refused},
+};
+
+#[tokio::test]
+async fn a_fault_of_ec2_is_handled_in_place_or_reported_as_what_it_is() -> Result<()> {
+    let moto = &Moto::start().await?;
+    who_is_throttled_gives_up_in_time(moto).await?;
+    a_call_that_only_reads_is_repeated_in_place(moto).await?;
+    a_wrong_clock_is_reported_as_a_wrong_clock(moto).await?;
+    temporary_keys_are_sent_with_their_session_token(moto).await
+}
+
+/// The pauses have an end: who waits is told then.
+async fn who_is_throttled_gives_up_in_time(moto: &Moto) -> Result<()> {
+    let region = Region::of(moto, "us-west-2").await?;
+    region.proxy.set(Fault::ThrottleAll);
+    let ec2 = region.ec2(&Permit::sole("a test"))?;
+    let error = refused(ec2.zones().await).unwrap_err();
+    ensure!(error.class() == "Transient", "{error:?}");
+    ensure!(error.to_string().contains("RequestLimitExceeded"), "{error}");
+    ensure!(region.proxy.calls().len() == 6, "{:?}", region.proxy.calls());
+    Ok(())
+}
+
+/// A fault of EC2 or of the connection costs a call that only reads a pause, and no attempt of the object that waits. A call that
+/// changes something may have been carried out, and is not repeated.
+async fn a_call_that_only_reads_is_repeated_in_place(moto: &Moto) -> Result<()> {
+    for fault in [Fault::FailFirst, Fault::LoseFirst] {
+        let region = Region::of(moto, "us-west-2").await?;
+        region.proxy.set(fault);
+        let ec2 = region.ec2(&Permit::sole("a test"))?;
+        ensure!(!refused(ec2.zones().await)?.is_empty(), "{fault:?}");
+        ensure!(region.proxy.calls().len() == 2, "{:?}", region.proxy.calls());
+        let changed = ec2.allocate_address(&[]).await;
+        ensure!(changed.is_err_and(|failed| failed.is_fault()), "{fault:?}");
+        ensure!(region.proxy.calls().len() == 3, "{:?}", region.proxy.calls());
+    }
+    Ok(())
+}
+
+/// EC2 refuses a signature of another time with the words for wrong keys. The answer has EC2's time.
+async fn a_wrong_clock_is_reported_as_a_wrong_clock(moto: &Moto) -> Result<()> {
+    let region = Region::of(moto, "us-west-2").await?;
+    region.proxy.set(Fault::Refuse);
+    let ec2 = region.ec2(&Permit::sole("a test"))?;
+    let keys = refused(ec2.zones().await).unwrap_err();
+    ensure!(keys.class() == "Config", "{keys}");
+
+    region.proxy.set_clock("Wed, 01 Jan 2020 00:00:00 GMT");
+    let clock = refused(ec2.zones().await).unwrap_err();
+    ensure!(
+        clock.class() == "Transient" && clock.codes().is_empty(),
+        "{clock}"
+    );
+    let said = clock.to_string();
+    ensure!(
+        said.contains("s ahead of the clock of EC2: correct the time"),
+        "{said}"
+    );
+    Ok(())
+}
+
+/// A Secret with temporary keys has their session token. A Secret without keys is refused before any call: nothing asks the
+/// metadata service of the seed's instances in its place.
+async fn temporary_keys_are_sent_with_their_session_token(moto: &Moto) -> Result<()> {
+    let region = Region::of(moto, "us-west-2").await?;
+    let access = Ec2Access::new(Some(region.proxy.endpoint.clone()));
+    let permit = Permit::sole("a test");
+    let open = |data| access.open(&Credentials::new("garden/aws", data), "us-west-2", &permit);
+    let mut data = credentials().data().clone();
+    refused(open(data.clone())?.zones().await)?;
+    ensure!(
+        region.proxy.session_tokens().is_empty(),
+        "a token comes from elsewhere"
+    );
+    data.insert("sessionToken".into(), b"t0ken".to_vec());
+    refused(open(data.clone())?.zones().await)?;
+    ensure!(
+        region.proxy.session_tokens() == BTreeSet::from(["t0ken".to_owned()]),
+        "no token"
+    );
+
+    data.remove("accessKeyID");
+    let error = open(data)
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default();
+    ensure!(
+        error.contains("garden/aws") && error.contains("accessKeyID"),
+        "{error}"
+    );
+    Ok(())
+}
