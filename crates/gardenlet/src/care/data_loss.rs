@@ -87,7 +87,7 @@ pub(super) async fn report(context: &Context, shoot: &Shoot, found: &DataLoss) -
     };
     let told = constraints(&newest);
     let written = conditions::change(MANAGER, &shoots, &name, "constraints", |list| {
-        found.tell(&now, list)
+        found.tell(&now, list);
     })
     .await?;
     let message = find_condition(&wanted, DATA_COMPLETE).map(|constraint| constraint.message.clone());
