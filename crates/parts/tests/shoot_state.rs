@@ -29,7 +29,7 @@ use api::{
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     client::Body,
 };
 use parts::{Deploy, Facts, Infrastructure, Namespace, Operation, Secrets, Settings, ShootState};
@@ -424,6 +424,10 @@ async fn machines_are_carried_once(world: &World, facts: &Facts) -> Result<()> {
     world
         .apply(EXTENSIONS, "Worker", Some(NAMESPACE), "web", worker)
         .await?;
+    let sizes = json!({"metadata": {"annotations": {(machine::labels::SIZES_BEFORE_ISOLATION): "{}"}}});
+    let workers = world.any(EXTENSIONS, "Worker", Some(NAMESPACE));
+    let (params, patch) = (PatchParams::default(), Patch::Merge(&sizes));
+    workers.patch("web", &params, &patch).await?;
     let stale = json!({"state": {"state": "c3RhbGU="}});
     world.status(EXTENSIONS, "Worker", "web", stale).await?;
     ShootState::sync(&facts.garden, &facts.stay, &facts.shoot).await?;
@@ -433,7 +437,9 @@ async fn machines_are_carried_once(world: &World, facts: &Facts) -> Result<()> {
         .iter()
         .filter(|entry| entry.type_ == machine::state::ENTRY)
         .collect();
-    assert_eq!(machine::state::decode(&entries[0].data)?.machines(), 1);
+    let carried = machine::state::decode(&entries[0].data)?;
+    assert_eq!(carried.machines(), 1);
+    assert_eq!(carried.sizes_before_isolation.as_deref(), Some("{}"));
     assert_eq!(entries.len(), 1);
     assert!(
         whole.extensions.iter().all(|entry| entry.kind != "Worker"),

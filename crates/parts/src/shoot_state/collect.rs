@@ -7,7 +7,7 @@ use api::{
     constants,
     extensions::{Worker, WorkerStatus},
     gardencore::{ExtensionResourceState, GardenerResourceData},
-    machine::{Machine, MachineClass, MachineDeployment, MachineSet, state},
+    machine::{Machine, MachineClass, MachineDeployment, MachineSet, labels, state},
     meta::{CrossVersionObjectReference, NamedResourceReference, RawExtension, ResourceData},
 };
 use k8s_openapi::{
@@ -160,15 +160,18 @@ async fn machines(stay: &Stay) -> Result<Option<GardenerResourceData>> {
     let deployments = all_of::<MachineDeployment>(stay).await?;
     let sets = all_of::<MachineSet>(stay).await?;
     let machines = all_of::<Machine>(stay).await?;
+    let workers = all_of::<Worker>(stay).await?;
     if deployments.is_empty() && sets.is_empty() && machines.is_empty() {
-        let workers = all_of::<Worker>(stay).await?;
         let is_silent = |worker: &Worker| !worker.status.as_ref().is_some_and(has_state);
         if !workers.iter().any(is_silent) {
             return Ok(None);
         }
     }
     let classes = all_of::<MachineClass>(stay).await?;
-    let collected = state::collect(&deployments, &sets, &machines, &classes);
+    let mut collected = state::collect(&deployments, &sets, &machines, &classes);
+    collected.sizes_before_isolation = workers
+        .iter()
+        .find_map(|worker| worker.annotations().get(labels::SIZES_BEFORE_ISOLATION).cloned());
     let data = state::encode(&collected)
         .map_err(|error| Error::bug(format!("the machine state does not encode: {error}")))?;
     Ok(Some(GardenerResourceData {
