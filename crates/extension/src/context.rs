@@ -61,6 +61,17 @@ impl<K: ExtensionObject> Context<K> {
         enabled.and_then(serde_json::Value::as_bool) == Some(true)
     }
 
+    /// The ID of the zone that the shoot isolates: a failover is under way or done. A refused failover isolates nothing.
+    #[must_use]
+    pub fn isolated_zone_id(&self) -> Option<&str> {
+        let shoot = &self.cluster.as_ref()?.spec.shoot.0;
+        let zone = shoot.pointer("/status/zoneIsolation")?;
+        let field = |name: &str| zone.get(name).and_then(serde_json::Value::as_str);
+        let is_left =
+            field("phase") == Some("Failover") && matches!(field("status"), Some("InProgress" | "Done"));
+        field("isolatedZoneID").filter(|_| is_left)
+    }
+
     /// Whether the shoot is being deleted, so that nothing of it is needed any more.
     #[must_use]
     pub fn is_being_deleted(&self) -> bool {

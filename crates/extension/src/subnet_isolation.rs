@@ -2,9 +2,9 @@
 //! to be waited for and remembered is here, once (GEP-21, RZ-30..35).
 //!
 //! Promises
-//! - `reconcile` waits until no machine of the zone is left, and what makes them, for [`WAIT_FOR_MACHINES`] at most since it first saw the
-//!   object, whichever process and seed that was. Then the network is closed all the same (RZ-32). It succeeds when the network is
-//!   closed and the zone is empty. Who is left is named; one that does not go within the bounds that a Worker gives it
+//! - `reconcile` waits until no machine of the zone is left, and what makes them, until the deadline that the gardenlet has recorded
+//!   on the object, or for [`CLOSE_WITHIN`] since the first reconciliation, whichever process and seed that was. Then the network is
+//!   closed all the same (RZ-32). It succeeds when the network is closed and the zone is empty. Who is left is named; one that does not go within the bounds that a Worker gives it
 //!   ([`crate::worker`]) is an error that asks for somebody, is tried again, and ends by itself when the machine has gone.
 //! - What was there before is in `status.state` before the first change, and `status.providerStatus` shows it (RZ-31, RZ-34). A
 //!   process that is killed right after a change has forgotten nothing. Once it is there nothing is waited for any more: what others
@@ -26,10 +26,10 @@ use async_trait::async_trait;
 use runtime::{Error, Result, clock};
 use tracing::warn;
 
+pub use crate::worker::close_deadline::CLOSE_WITHIN;
 pub use network::ZoneNetwork;
-pub use state::WAIT_FOR_MACHINES;
 
-use crate::{Actuator, Context, Outcome, Released, forced};
+use crate::{Actuator, Context, Outcome, Released, forced, worker::close_deadline::CloseDeadline};
 use machines::ZoneMachines;
 use state::State;
 
@@ -49,11 +49,17 @@ impl<N: ZoneNetwork> Actuator<SubnetIsolation> for SubnetIsolationActuator<N> {
         let mut state = State::of(told, &zone, clock::now_k8s().0)?;
         self.keep(context, &state).await?;
         let machines = ZoneMachines::of(context, &zone)?;
-        wait_for(&machines, &state).await?;
+        let deadline = state.deadline(CloseDeadline::read(context.object.as_ref()));
+        wait_for(&machines, &state, deadline).await?;
 
         let before = self.0.look(context, &zone, state.before.as_ref()).await?;
         state.before = Some(before.clone());
         self.keep(context, &state).await?;
+        let before = self.0.prepare(context, &before).await?;
+        if state.before.as_ref() != Some(&before) {
+            state.before = Some(before.clone());
+            self.keep(context, &state).await?;
+        }
         let told = self.0.close(context, &zone, &before).await?;
 
         let outcome = state.outcome(N::API_VERSION, told)?;
@@ -131,8 +137,12 @@ fn is_used(context: &Context<SubnetIsolation>, zone: &str) -> Result<()> {
 }
 
 /// RZ-32: what runs in the zone gets its time to end, within bounds.
-async fn wait_for<B: serde::Serialize>(machines: &ZoneMachines<'_>, state: &State<B>) -> Result<()> {
-    let patience = state.patience(clock::now());
+async fn wait_for<B: serde::Serialize>(
+    machines: &ZoneMachines<'_>,
+    state: &State<B>,
+    deadline: CloseDeadline,
+) -> Result<()> {
+    let patience = state.patience(deadline, clock::now());
     if patience.is_zero() {
         return Ok(());
     }
@@ -140,13 +150,13 @@ async fn wait_for<B: serde::Serialize>(machines: &ZoneMachines<'_>, state: &Stat
     if left.is_nothing() {
         return Ok(());
     }
-    if state.patience(clock::now()).is_zero() {
+    if deadline.has_passed(clock::now()) {
         warn!(
             zone = state.zone,
-            left = left.named(),
+            left = left.causes(),
             "its network is closed although machines are left"
         );
         return Ok(());
     }
-    Err(left.awaited(&state.zone, state.since + WAIT_FOR_MACHINES))
+    Err(left.awaited(&state.zone, deadline))
 }

@@ -16,18 +16,22 @@
 //!   none, it is refused: a Worker that begins empty makes new machines and loses the old.
 //! - `delete`: machines are told to go without waiting for their Nodes, then the program takes them away, then goes itself.
 //!
-//! A zone may be cut off (`spec.isolatedZoneID`, [`isolation`]): no machine stays in it, and pools grow elsewhere.
+//! A zone may be cut off (`spec.isolatedZoneID`, [`isolation`]): no machine stays in it, and pools grow elsewhere. The Worker is ready
+//! when the zone is empty, or at the [`close_deadline`], whatever is left; [`rollout`] reports machines elsewhere that are not ready.
 //!
 //! `status.state` is used up by a restore and is empty otherwise: machine objects are the state, and carried twice they
 //! were too much (gardener#12579).
 
 mod cleanup;
+pub(crate) mod close_deadline;
+mod former_sizes;
 mod health;
 pub(crate) mod isolation;
 mod machines;
 mod manager;
 mod names;
 mod restore;
+mod rollout;
 mod spread;
 pub mod wanted;
 mod write;

@@ -12,7 +12,10 @@ use kube::{Api, ResourceExt, api::ListParams};
 use runtime::{Cluster as _, Error, Result, apply::Object, error::Explain as _, wait};
 use tokio::time::Instant;
 
-use crate::{Context, worker::isolation};
+use crate::{
+    Context,
+    worker::{close_deadline::CloseDeadline, isolation},
+};
 
 /// How long one operation waits. Whoever waits keeps others from working, and the object says meanwhile what is awaited.
 const ONE_LOOK: Duration = Duration::from_secs(20);
@@ -52,7 +55,7 @@ impl<'a> ZoneMachines<'a> {
             }
         }
         Ok(Left {
-            makers: names(&in_zone(&self.deployments, self.zone).await?),
+            makers: in_zone(&self.deployments, self.zone).await?,
             machines: in_zone(&self.machines, self.zone).await?,
         })
     }
@@ -71,8 +74,7 @@ impl<'a> ZoneMachines<'a> {
 /// What is left in a zone.
 #[derive(Debug, Default)]
 pub struct Left {
-    /// Names of deployments.
-    makers: Vec<String>,
+    makers: Vec<MachineDeployment>,
     machines: Vec<Machine>,
 }
 
@@ -83,21 +85,25 @@ impl Left {
         self.makers.is_empty() && self.machines.is_empty()
     }
 
-    /// Names, for a sentence.
+    /// Names and causes, for a sentence: each machine with the report of the machine controllers, or, where no machine is left, the
+    /// deployments with their finalizers.
     #[must_use]
-    pub fn named(&self) -> String {
-        named(self.makers.iter().cloned().chain(names(&self.machines)))
+    pub fn causes(&self) -> String {
+        if self.machines.is_empty() {
+            return named(self.makers.iter().map(cause_of_deployment));
+        }
+        named(self.machines.iter().map(cause_of_machine))
     }
 
     /// What is told while they are waited for, with the network open.
     #[must_use]
-    pub fn awaited(&self, zone: &str, closes_at: Timestamp) -> Error {
-        let until = clock_time(closes_at);
+    pub fn awaited(&self, zone: &str, deadline: CloseDeadline) -> Error {
         Error::not_ready(
             LOOK_AGAIN,
             format!(
-                "machines of zone {zone} are still there ({}); its network is closed when they are gone, and at {until} all the same",
-                self.named()
+                "the network of zone {zone} is closed when the machines have gone, and at {} at the latest; still there: {}",
+                deadline.time(),
+                self.causes()
             ),
         )
     }
@@ -110,9 +116,9 @@ impl Left {
             .machines
             .iter()
             .filter(|machine| isolation::is_overdue(machine, now));
-        let overdue: Vec<_> = overdue.map(with_id).collect();
+        let overdue: Vec<_> = overdue.map(cause_of_machine).collect();
         if overdue.is_empty() {
-            let why = format!("{closed}, and machines of it are still there ({})", self.named());
+            let why = format!("{closed}, and the zone is not empty: {}", self.causes());
             return Error::not_ready(LOOK_AGAIN, why);
         }
         Error::config(
@@ -126,17 +132,45 @@ impl Left {
     }
 }
 
-fn clock_time(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
+/// The machine, its instance, and what the machine controllers report of its last operation.
+fn cause_of_machine(machine: &Machine) -> String {
+    let id = machine.spec.provider_id.as_deref().filter(|id| !id.is_empty());
+    let title = format!(
+        "machine {} ({})",
+        machine.name_any(),
+        id.unwrap_or("no instance is known")
+    );
+    let last = machine
+        .status
+        .as_ref()
+        .and_then(|status| status.last_operation.as_ref());
+    let report = last.and_then(|last| {
+        let text = last.description.as_deref().filter(|text| !text.is_empty())?;
+        let state = last.state.as_deref().unwrap_or("Processing");
+        Some(format!(
+            "{} {state}, {text}",
+            last.type_.as_deref().unwrap_or("operation")
+        ))
+    });
+    match (report, machine.metadata.deletion_timestamp.is_some()) {
+        (Some(report), _) => format!("{title}: {report}"),
+        (None, true) => format!("{title}: is being deleted"),
+        (None, false) => format!("{title}: is not being deleted yet"),
+    }
 }
 
-fn with_id(machine: &Machine) -> String {
-    let id = machine.spec.provider_id.as_deref().unwrap_or("no id is known");
-    format!("{} ({id})", machine.name_any())
-}
-
-fn names<K: ResourceExt>(objects: &[K]) -> Vec<String> {
-    objects.iter().map(ResourceExt::name_any).collect()
+fn cause_of_deployment(deployment: &MachineDeployment) -> String {
+    let name = deployment.name_any();
+    match (&deployment.metadata.deletion_timestamp, deployment.finalizers()) {
+        (None, _) => format!("MachineDeployment {name}: is not being deleted yet"),
+        (Some(_), []) => format!("MachineDeployment {name}: is being deleted"),
+        (Some(_), finalizers) => {
+            format!(
+                "MachineDeployment {name}: terminates and has the finalizers {}",
+                finalizers.join(", ")
+            )
+        }
+    }
 }
 
 fn named(names: impl IntoIterator<Item = String>) -> String {
@@ -145,7 +179,7 @@ fn named(names: impl IntoIterator<Item = String>) -> String {
     if all.len() > NAMED {
         said.push(format!("{} more", all.len() - NAMED));
     }
-    said.join(", ")
+    said.join("; ")
 }
 
 async fn in_zone<K: Object>(api: &Api<K>, zone: &str) -> Result<Vec<K>> {
@@ -179,18 +213,57 @@ mod tests {
             .unwrap()
     }
 
+    fn deployment(deleted: Option<i64>) -> MachineDeployment {
+        let time = deleted.map(|second| at(second).to_string());
+        let metadata = json!({"name": "d", "finalizers": ["f"], "deletionTimestamp": time});
+        serde_json::from_value(json!({"metadata": metadata, "spec": {"template": {}}})).unwrap()
+    }
+
     #[test]
     fn those_that_are_left_are_named_and_not_all_of_very_many() {
         assert!(Left::default().is_nothing());
         let left = Left {
-            makers: vec!["d".into()],
+            makers: vec![deployment(None)],
             machines: (0..9)
                 .map(|number| machine(&format!("m{number}"), None))
                 .collect(),
         };
-        assert_eq!(left.named(), "d, m0, m1, m2, m3, 5 more");
-        let said = left.awaited("z", at(600)).to_string();
-        assert!(said.contains("1970-01-01T00:10:00Z all the same"), "{said}");
+        let causes = left.causes();
+        assert!(
+            causes.starts_with("machine m0 (local:///r/m0): is not being deleted yet; machine m1"),
+            "{causes}"
+        );
+        assert!(causes.ends_with("; 4 more"), "{causes}");
+        let said = left.awaited("z", CloseDeadline::of_begin(at(0))).to_string();
+        assert!(said.contains("at 1970-01-01T00:15:00Z at the latest"), "{said}");
+    }
+
+    #[test]
+    fn the_cause_of_what_hangs_is_named() {
+        let mut hangs = machine("m", Some(0));
+        let last =
+            json!({"type": "Delete", "state": "Processing", "description": "instance i-1 is shutting-down"});
+        hangs.status = serde_json::from_value(json!({"lastOperation": last})).unwrap();
+        for (left, expected) in [
+            (
+                Left {
+                    makers: vec![deployment(Some(0))],
+                    machines: vec![hangs],
+                },
+                "machine m (local:///r/m): Delete Processing, instance i-1 is shutting-down",
+            ),
+            (
+                Left {
+                    makers: vec![deployment(Some(0))],
+                    machines: Vec::new(),
+                },
+                "MachineDeployment d: terminates and has the finalizers f",
+            ),
+        ] {
+            assert_eq!(left.causes(), expected);
+            let said = left.remain("z", at(10)).to_string();
+            assert!(said.contains(expected) && said.contains("is closed"), "{said}");
+        }
     }
 
     #[test]

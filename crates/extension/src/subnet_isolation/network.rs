@@ -42,6 +42,15 @@ pub trait ZoneNetwork: Send + Sync + 'static {
         known: Option<&Self::Before>,
     ) -> Result<Self::Before>;
 
+    /// Makes what closes the network, without closing it, and returns `before` with what [`ZoneNetwork::open`] needs to find it:
+    /// the id of an object that a cloud does not list yet. It is kept as `before` is, before [`ZoneNetwork::close`] is called.
+    ///
+    /// # Errors
+    /// As for [`ZoneNetwork::close`].
+    async fn prepare(&self, _: &Context<SubnetIsolation>, before: &Self::Before) -> Result<Self::Before> {
+        Ok(before.clone())
+    }
+
     /// Closes the network of the zone for this shoot, or mends what somebody has changed of ours. Returns when the network confirms that
     /// no packet goes in or out. What it returns are fields of `status.providerStatus`; the same as long as nothing changes.
     ///
@@ -54,7 +63,8 @@ pub trait ZoneNetwork: Send + Sync + 'static {
         before: &Self::Before,
     ) -> Result<Map<String, Value>>;
 
-    /// Puts back what was there, and takes away only what is ours; what somebody has changed by hand since is left and told. `before` is
+    /// Puts back what was there, and takes away only what is ours; what somebody has changed by hand since is left and told. Success
+    /// means that the network confirms it: what was closed a moment ago and is not shown yet does not count as open. `before` is
     /// missing where nothing was remembered: what is ours is told by its marks, and there may be none. `deleting`: the whole shoot goes,
     /// so that what cannot be put back may be replaced by whatever the cloud has as default. That nothing is closed is success.
     ///

@@ -3,16 +3,12 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use api::meta::{ErrorCode, RawExtension};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use runtime::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::Outcome;
-
-/// How long the machines of the zone are waited for before its network is closed all the same (RZ-32): a sick zone must not hold up
-/// its own isolation.
-pub const WAIT_FOR_MACHINES: SignedDuration = SignedDuration::from_mins(10);
+use crate::{Outcome, worker::close_deadline::CloseDeadline};
 
 /// What is remembered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,16 +53,19 @@ impl<B: Serialize> State<B> {
         })
     }
 
+    /// When the network is closed at the latest: as the gardenlet has recorded, or counted from the first reconciliation.
+    #[must_use]
+    pub fn deadline(&self, recorded: Option<CloseDeadline>) -> CloseDeadline {
+        recorded.unwrap_or_else(|| CloseDeadline::of_begin(self.since))
+    }
+
     /// How long machines are waited for still. Nothing is waited for once the network was closed: what is left of it is mended at once.
     #[must_use]
-    pub fn patience(&self, now: Timestamp) -> Duration {
+    pub fn patience(&self, deadline: CloseDeadline, now: Timestamp) -> Duration {
         if self.before.is_some() {
             return Duration::ZERO;
         }
-        let waited = now.duration_since(self.since);
-        (WAIT_FOR_MACHINES - waited)
-            .max(SignedDuration::ZERO)
-            .unsigned_abs()
+        deadline.remaining(now)
     }
 
     /// What it leaves in the object's status. `more`: what the provider says of the closed network.
@@ -151,15 +150,24 @@ mod tests {
 
     #[test]
     fn machines_are_waited_for_once_and_not_for_ever() {
-        for (since, before, now, seconds) in [
-            (100, None, 100, 600),
-            (100, None, 699, 1),
-            (100, None, 700, 0),
-            (100, None, 9000, 0),
-            (100, Some("x"), 101, 0),
+        let recorded = CloseDeadline::of_begin(at(40));
+        for (recorded, before, now, seconds) in [
+            (None, None, 100, 900),
+            (None, None, 999, 1),
+            (None, None, 1000, 0),
+            (None, None, 9000, 0),
+            (None, Some("x"), 101, 0),
+            // The failover has begun before this object was made.
+            (Some(recorded), None, 100, 840),
+            (Some(recorded), None, 940, 0),
         ] {
-            let patience = state("a", since, before).patience(at(now));
-            assert_eq!(patience, Duration::from_secs(seconds), "{since} {before:?} {now}");
+            let state = state("a", 100, before);
+            let patience = state.patience(state.deadline(recorded), at(now));
+            assert_eq!(
+                patience,
+                Duration::from_secs(seconds),
+                "{recorded:?} {before:?} {now}"
+            );
         }
     }
 

@@ -2,16 +2,21 @@
 //! of this one take no pods any more; then its deployment goes, and its machines with the pods on them. Pure.
 //!
 //! Both steps are bounded, since a sick zone must not hold up its own isolation: [`GROW_WITHIN`], [`DRAIN_WITHIN`], [`END_WITHIN`].
-//! When it is over the deployment is made anew, and nothing is moved back (RZ-22): what has grown elsewhere stays ([`Grown`]), also beyond
-//! the pool's maximum, until a cluster autoscaler takes it away, or somebody changes the pool's bounds.
+//! When it is over the deployment is made anew with its former size (RZ-22, [`super::former_sizes`]). What has grown elsewhere stays until
+//! then ([`Grown`]), also beyond the pool's maximum, and where a cluster autoscaler runs, until the autoscaler takes it away.
 
 use std::time::Duration;
 
 use api::{
+    constants::{ISOLATED_ZONE_PODS_FIRST, SHOOT_ISOLATED_ZONE_ORDER},
     extensions::WorkerPool,
-    machine::{Machine, MachineDeployment, labels},
+    machine::{
+        Machine, MachineDeployment,
+        labels::{self, ISOLATED_ZONE_TAINT},
+    },
 };
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -28,8 +33,6 @@ pub const GROW_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 pub const DRAIN_WITHIN: Duration = Duration::from_secs(600);
 /// How long a machine of the zone may take to go once its pods have had their time.
 const END_WITHIN: SignedDuration = SignedDuration::from_mins(5);
-/// Key of the taint of Nodes that are to be left.
-const TAINT: &str = "worker.gardener.cloud/isolated-zone";
 
 /// What a pool had when the isolation of one of its zones began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,14 +51,20 @@ impl Begun {
         all: impl Iterator<Item = &'a MachineDeployment>,
         now: Timestamp,
     ) -> Self {
-        let told = isolated.annotations().get(BEGUN);
-        let told: Option<Self> = told.and_then(|text| serde_json::from_str(text).ok());
+        let told = Self::recorded(isolated);
         let machines = || all.filter_map(|deployment| deployment.spec.replicas).sum();
         Self {
             // A clock that was ahead is not waited for.
             since: told.map_or(now, |told| told.since.min(now)),
             machines: told.map_or_else(machines, |told| told.machines),
         }
+    }
+
+    /// As a deployment of the zone records it.
+    #[must_use]
+    pub fn recorded(isolated: &MachineDeployment) -> Option<Self> {
+        let recorded = isolated.annotations().get(BEGUN)?;
+        serde_json::from_str(recorded).ok()
     }
 
     /// Whether machines elsewhere are not waited for any more.
@@ -134,18 +143,34 @@ pub fn is_left(deployment: &mut MachineDeployment) {
         .spec
         .get_or_insert_default();
     let taints = node.taints.get_or_insert_default();
-    taints.retain(|taint| taint.key != TAINT);
+    taints.retain(|taint| taint.key != ISOLATED_ZONE_TAINT);
     taints.push(k8s_openapi::api::core::v1::Taint {
-        key: TAINT.to_owned(),
+        key: ISOLATED_ZONE_TAINT.to_owned(),
         effect: "NoSchedule".to_owned(),
         ..Default::default()
     });
 }
 
+/// Whether the user lets pods leave an isolated zone before machines elsewhere are awaited. A value that admission would refuse counts
+/// as absent: capacity comes first then, as nothing is taken from pods by a mistyped word.
+#[must_use]
+pub fn pods_leave_first(shoot: Option<&Value>) -> bool {
+    let annotations = shoot.and_then(|shoot| shoot.pointer("/metadata/annotations"));
+    let order = annotations.and_then(|annotations| annotations.get(SHOOT_ISOLATED_ZONE_ORDER));
+    order.and_then(Value::as_str) == Some(ISOLATED_ZONE_PODS_FIRST)
+}
+
 /// Whether a machine of the zone has had its time: it was told to go, its pods had theirs, and it is still there.
 #[must_use]
 pub fn is_overdue(machine: &Machine, now: Timestamp) -> bool {
-    let Some(told) = machine.metadata.deletion_timestamp.as_ref() else {
+    is_deletion_overdue(&machine.metadata, now)
+}
+
+/// Whether an object is still there although the time for a drain and for the end of an instance has passed since its
+/// deletion.
+#[must_use]
+pub fn is_deletion_overdue(metadata: &ObjectMeta, now: Timestamp) -> bool {
+    let Some(told) = metadata.deletion_timestamp.as_ref() else {
         return false;
     };
     let drain = SignedDuration::try_from(DRAIN_WITHIN).unwrap_or(GROW_WITHIN);
@@ -216,7 +241,7 @@ mod tests {
             assert_eq!(spec["drainTimeout"], is);
             assert_eq!(
                 spec["nodeTemplate"]["spec"]["taints"],
-                json!([{"key": TAINT, "effect": "NoSchedule"}])
+                json!([{"key": ISOLATED_ZONE_TAINT, "effect": "NoSchedule"}])
             );
         }
     }

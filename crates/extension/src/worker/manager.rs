@@ -204,6 +204,23 @@ mod tests {
 
     use super::*;
 
+    /// Nodes and instances without a Machine would be reported nowhere.
+    #[test]
+    fn the_manager_may_report_on_the_worker_and_change_nothing_else_of_it() {
+        let rules = role().unwrap().rules.unwrap();
+        let of_workers = rules
+            .iter()
+            .filter(|rule| rule.api_groups == Some(vec!["extensions.gardener.cloud".into()]));
+        let rights: Vec<_> = of_workers
+            .map(|rule| (rule.resources.clone().unwrap().join(","), rule.verbs.join(",")))
+            .collect();
+        let expected = [("workers", "get,list"), ("workers/status", "patch")];
+        assert_eq!(
+            rights,
+            expected.map(|(resource, verbs)| (resource.to_owned(), verbs.to_owned()))
+        );
+    }
+
     #[test]
     fn the_manager_gets_the_environment_of_its_provider() {
         let manager = || Manager::of_suite("image", "/program", "shoot--a--b");

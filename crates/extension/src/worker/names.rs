@@ -12,6 +12,8 @@ pub struct Existing {
     pub pool: String,
     /// Its zone; empty where the pool names none.
     pub zone: String,
+    /// Its deletion hangs: the name stays taken, and the zone gets another name.
+    pub is_stuck: bool,
 }
 
 /// The names for the zones of a pool, in their order: `<namespace>-<pool>-z<number>`. A zone keeps the name it has, wherever it
@@ -21,9 +23,11 @@ pub fn of_zones(namespace: &str, pool: &str, zones: &[String], existing: &[Exist
     let mut taken: BTreeSet<String> = existing.iter().map(|other| other.name.clone()).collect();
     let mut names = Vec::new();
     for (index, zone) in zones.iter().enumerate() {
+        let is_own = |other: &&Existing| other.pool == pool && other.zone == *zone && !other.is_stuck;
+        // A Shoot from before the rule against it may name a zone twice: each entry keeps the deployment that it has.
         let own = existing
             .iter()
-            .find(|other| other.pool == pool && other.zone == *zone);
+            .find(|other| is_own(other) && !names.contains(&other.name));
         let name = own.map_or_else(
             || {
                 // Its place in the list, as scripts expect it; one of the numbers after it is free.
@@ -45,9 +49,10 @@ mod tests {
     fn names(zones: &[&str], existing: &[(&str, &str, &str)]) -> Vec<String> {
         let zones: Vec<_> = zones.iter().map(|zone| (*zone).to_owned()).collect();
         let existing = existing.iter().map(|(name, pool, zone)| Existing {
-            name: (*name).into(),
+            name: name.trim_end_matches('!').into(),
             pool: (*pool).into(),
             zone: (*zone).into(),
+            is_stuck: name.ends_with('!'),
         });
         of_zones("ns", "a", &zones, &existing.collect::<Vec<_>>())
     }
@@ -66,5 +71,25 @@ mod tests {
         // The name of the zone that has gone is taken while its machines go.
         assert_eq!(names(&["n", "y"], &existing), ["ns-a-z3", "ns-a-z2"]);
         assert_eq!(names(&["x"], &[("ns-b-z1", "b", "x")]), ["ns-a-z1"]);
+    }
+
+    #[test]
+    fn a_zone_that_is_named_twice_keeps_both_of_its_deployments() {
+        assert_eq!(names(&["x", "x"], &[]), ["ns-a-z1", "ns-a-z2"]);
+        let existing = [("ns-a-z1", "a", "x"), ("ns-a-z2", "a", "x")];
+        assert_eq!(names(&["x", "x"], &existing), ["ns-a-z1", "ns-a-z2"]);
+        assert_eq!(names(&["x"], &existing), ["ns-a-z1"]);
+    }
+
+    #[test]
+    fn a_zone_does_not_wait_for_a_deployment_whose_deletion_hangs() {
+        let hangs = ("ns-a-z1!", "a", "x");
+        let beside = ("ns-a-z2", "a", "y");
+        assert_eq!(names(&["x", "y"], &[hangs, beside]), ["ns-a-z3", "ns-a-z2"]);
+        let remade = ("ns-a-z3", "a", "x");
+        assert_eq!(
+            names(&["x", "y"], &[hangs, beside, remade]),
+            ["ns-a-z3", "ns-a-z2"]
+        );
     }
 }

@@ -61,6 +61,17 @@ pub async fn restore<M: Machines>(_: &M, context: &Context<Worker>) -> Result<()
     Box::pin(manager::stop(&context.seed, context.manager, &there.namespace)).await?;
     make(context, &there, &state).await?;
     let workers: Api<Worker> = context.seed.namespaced(&there.namespace);
+    if let Some(sizes) = &state.sizes_before_isolation {
+        context
+            .manager
+            .annotate(
+                &workers,
+                &context.name(),
+                labels::SIZES_BEFORE_ISOLATION,
+                Some(sizes),
+            )
+            .await?;
+    }
     context
         .manager
         .annotate(&workers, &context.name(), RESTORED, Some(&sum))

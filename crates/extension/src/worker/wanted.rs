@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
+    former_sizes::FormerSizes,
     isolation::{self, Begun, Grown},
     machines::Class,
     names::{self, Existing},
@@ -26,6 +27,18 @@ use super::{
 const HASH: usize = 5;
 /// Key of the Secret of a class.
 pub const USER_DATA: &str = "userData";
+
+/// Whether a hanging deployment of this pool and zone has a successor, so that nothing waits for the hanging one.
+#[must_use]
+pub fn is_succeeded(hanging: &MachineDeployment, wanted: &[Wanted], now: Timestamp) -> bool {
+    let place = |deployment: &MachineDeployment| {
+        let label = |key: &str| deployment.labels().get(key).cloned();
+        (label(labels::POOL), label(labels::ZONE))
+    };
+    let of = place(hanging);
+    isolation::is_deletion_overdue(&hanging.metadata, now)
+        && wanted.iter().any(|one| place(&one.deployment) == of)
+}
 
 /// What is wanted for a pool in a zone.
 #[derive(Clone, Debug)]
@@ -54,6 +67,10 @@ pub struct Surroundings<'a> {
     pub user_data: BTreeMap<String, Vec<u8>>,
     /// The zone that is cut off.
     pub isolated: Option<&'a str>,
+    /// Sizes of before the isolation. Without a zone that is cut off they are given back.
+    pub former: Option<&'a FormerSizes>,
+    /// Whether zones shrink to these sizes: the returned zone has its machines, and no autoscaler runs.
+    pub shrinks: bool,
     /// The present time.
     pub now: Timestamp,
 }
@@ -66,6 +83,26 @@ impl Surroundings<'_> {
         };
         self.existing.iter().find(stays)
     }
+
+    /// Whether the returned zone gets its machines while the others keep theirs.
+    fn gives_back(&self) -> bool {
+        self.former.is_some() && self.isolated.is_none() && !self.shrinks
+    }
+
+    /// How many machines are wanted in a zone before bounds count. `current`: how many are wanted there now.
+    fn size(&self, place: &Place<'_>, minimum: i32, current: Option<i32>) -> Option<i32> {
+        let Some(former) = self.former.filter(|_| self.isolated.is_none()) else {
+            return current;
+        };
+        let size = former.size(place.pool, place.zone).unwrap_or(minimum);
+        if former.is_of(place.zone) {
+            current.max(Some(size))
+        } else if self.shrinks {
+            current.map(|current| current.min(size))
+        } else {
+            current
+        }
+    }
 }
 
 /// Everything that is wanted, pool by pool. `class_of` asks the provider.
@@ -77,7 +114,11 @@ pub fn wanted(
     around: &Surroundings<'_>,
     class_of: impl Fn(&WorkerPool, &str) -> Result<Class>,
 ) -> Result<Vec<Wanted>> {
-    let existing: Vec<Existing> = around.existing.iter().filter_map(whose).collect();
+    let existing: Vec<Existing> = around
+        .existing
+        .iter()
+        .filter_map(|deployment| whose(deployment, around.now))
+        .collect();
     let mut all = Vec::new();
     for pool in &worker.spec.pools {
         refuse_in_place(pool)?;
@@ -110,6 +151,7 @@ pub fn wanted(
                 index,
                 zones: others,
                 usual_maximum: spread::share(pool.maximum, place, zones.len()),
+                node_labels: class.labels_of_node(pool, &worker.spec.region, zone),
                 class_name: format!("{name}-{}", hash(pool, &class)),
                 begun,
                 is_left,
@@ -130,7 +172,12 @@ fn begun(
     let deployment = around.staying(isolated?.1)?;
     let is_of_pool = |other: &&MachineDeployment| other.labels().get(labels::POOL) == Some(&pool.name);
     let all = around.existing.iter().filter(is_of_pool);
-    Some(Begun::of(deployment, all, around.now))
+    let mut begun = Begun::of(deployment, all, around.now);
+    // A move carries no annotation of a deployment, and the other zones have grown by now.
+    if let Some(machines) = around.former.and_then(|former| former.machines(pool)) {
+        begun.machines = machines;
+    }
+    Some(begun)
 }
 
 /// What replaces a pool's machines when it changes: type, image, disks and processors; the minor version of Kubernetes; what the
@@ -163,13 +210,14 @@ fn hash(pool: &WorkerPool, class: &Class) -> String {
 }
 
 /// Of which pool and zone a deployment is; `None` of one that somebody else has made.
-fn whose(deployment: &MachineDeployment) -> Option<Existing> {
+fn whose(deployment: &MachineDeployment, now: Timestamp) -> Option<Existing> {
     // On the template, as sets and machines have them; the deployment has the same.
     let of = |label: &str| deployment.labels().get(label).cloned();
     Some(Existing {
         name: deployment.name_any(),
         pool: of(labels::POOL)?,
         zone: of(labels::ZONE).unwrap_or_default(),
+        is_stuck: isolation::is_deletion_overdue(&deployment.metadata, now),
     })
 }
 
@@ -196,6 +244,8 @@ struct Place<'a> {
     zones: usize,
     /// The most machines of this zone while none is cut off.
     usual_maximum: i32,
+    /// Of the Nodes of its machines.
+    node_labels: BTreeMap<String, String>,
     class_name: String,
     /// While a zone of the pool is left.
     begun: Option<Begun>,
@@ -209,9 +259,15 @@ impl Place<'_> {
         let there = around.staying(self.name);
         let current = there.and_then(|deployment| deployment.spec.replicas);
         let minimum = share(self.pool.minimum);
+        let current = around.size(self, minimum, current);
         let mut maximum = share(self.pool.maximum);
-        if let Some(kept) = there.and_then(|deployment| Grown::kept(deployment, self.pool)) {
-            // It has grown for a zone that was cut off: nobody's pods are moved for it, but what was given up does not come back.
+        let kept = if around.gives_back() {
+            current
+        } else {
+            there.and_then(|deployment| Grown::kept(deployment, self.pool))
+        };
+        if let Some(kept) = kept {
+            // It has grown for a zone that was cut off: what was given up does not come back.
             maximum = maximum.max(kept.min(current.unwrap_or_default()));
         }
         let replicas = if self.is_left {
@@ -315,11 +371,17 @@ impl Place<'_> {
     /// What each machine of it is to be.
     fn machine(&self) -> Value {
         let pool = self.pool;
+        // The taint of an isolated zone, in the hands of a user, would keep the pool without machines.
+        let taints: Vec<_> = pool
+            .taints
+            .iter()
+            .filter(|taint| taint.key != labels::ISOLATED_ZONE_TAINT)
+            .collect();
         let mut spec = json!({
             "class": {"kind": "MachineClass", "name": self.class_name},
             "nodeTemplate": {
-                "metadata": {"labels": pool.labels, "annotations": pool.annotations},
-                "spec": {"taints": pool.taints},
+                "metadata": {"labels": self.node_labels, "annotations": pool.annotations},
+                "spec": {"taints": taints},
             },
         });
         if let Some(settings) = &pool.machine_controller_manager {

@@ -43,19 +43,33 @@ fn made_without(
     hibernated: bool,
 ) -> Result<Vec<Wanted>> {
     let around = Surroundings {
-        namespace: NAMESPACE,
         hibernated,
+        isolated,
+        ..surroundings(existing)
+    };
+    wanted(&worker(pool), &around, class_of)
+}
+
+fn surroundings(existing: &[MachineDeployment]) -> Surroundings<'_> {
+    Surroundings {
+        namespace: NAMESPACE,
+        hibernated: false,
         existing,
         user_data: [("a".to_owned(), b"run me".to_vec())].into(),
-        isolated,
+        isolated: None,
+        former: None,
+        shrinks: false,
         now: Timestamp::UNIX_EPOCH,
-    };
-    wanted(&worker(pool), &around, |pool, zone| {
-        Ok(Class {
-            provider: "local".into(),
-            provider_spec: json!({"type": pool.machine_type, "zone": zone}).into(),
-            rolls_with: Vec::new(),
-        })
+    }
+}
+
+#[allow(clippy::unnecessary_wraps)] // as a provider's
+fn class_of(pool: &WorkerPool, zone: &str) -> Result<Class> {
+    Ok(Class {
+        provider: "local".into(),
+        provider_spec: json!({"type": pool.machine_type, "zone": zone}).into(),
+        rolls_with: Vec::new(),
+        node_labels: [("provider/zone-id".to_owned(), format!("id-{zone}"))].into(),
     })
 }
 
@@ -91,6 +105,30 @@ fn each_zone_has_a_deployment_with_its_share() {
         annotations["autoscaler.gardener.cloud/scale-down-unneeded-time"],
         "30m"
     );
+}
+
+/// RZ-21: where no other controller describes Nodes, pods are spread over zones by these labels.
+#[test]
+fn a_node_has_labels_of_its_zone_its_region_and_the_id_of_its_zone() {
+    let labels = |pool: &Value| {
+        let all = made(pool);
+        let of = |one: &Wanted| {
+            json!(one.deployment.spec.template.spec)["nodeTemplate"]["metadata"]["labels"].clone()
+        };
+        all.iter().map(of).collect::<Vec<_>>()
+    };
+    let of_zone = |zone: &str| {
+        json!({
+            "color": "red", "topology.kubernetes.io/region": "r", "topology.kubernetes.io/zone": zone,
+            "provider/zone-id": format!("id-{zone}"),
+        })
+    };
+    assert_eq!(labels(&pool()), [of_zone("x"), of_zone("y")]);
+    let false_place = json!({"color": "red", "topology.kubernetes.io/zone": "q", "provider/zone-id": "q"});
+    assert_eq!(labels(&with("labels", false_place)), [of_zone("x"), of_zone("y")]);
+    let without_zones = &labels(&with("zones", json!([])))[0];
+    assert_eq!(without_zones["topology.kubernetes.io/zone"], json!(null));
+    assert_eq!(without_zones["topology.kubernetes.io/region"], "r");
 }
 
 #[test]
@@ -262,6 +300,82 @@ fn an_isolation_that_is_called_off_in_the_middle_loses_no_machine() {
         "its Nodes take pods again"
     );
     assert_eq!(after[0].deployment.annotations(), before[0].annotations());
+}
+
+/// RZ-22: sizes that differ from the shares of the minimum, as an autoscaler or a user has left them.
+#[test]
+fn failback_gives_the_zone_its_size_and_the_others_shrink_to_theirs() {
+    let pool = with("maximum", json!(8));
+    let former: FormerSizes = serde_json::from_value(json!({
+        "zone": "x", "pools": {"a": {"minimum": 3, "maximum": 8, "zones": {"x": 3, "y": 2}}},
+    }))
+    .unwrap();
+    let sizes = |pool: &Value, isolated: Option<&str>, there: &[MachineDeployment], shrinks: bool| {
+        let around = Surroundings {
+            isolated,
+            former: Some(&former),
+            shrinks,
+            ..surroundings(there)
+        };
+        let all = wanted(&worker(pool), &around, class_of).unwrap();
+        (told(&all), deployments(all))
+    };
+    let mut before = deployments(made(&pool));
+    before[0].spec.replicas = Some(3);
+    let (away, _) = sizes(&pool, Some("x"), &before, false);
+    assert_eq!(
+        away,
+        [("z1".to_owned(), 3, None), ("z2".to_owned(), 5, Some([3, 8]))]
+    );
+    let moved = [before[0].clone(), {
+        let mut grown = before[1].clone();
+        grown.spec.replicas = Some(5);
+        grown
+    }];
+    let (after_a_move, _) = sizes(&pool, Some("x"), &moved, false);
+    assert_eq!(after_a_move, away, "no zone grows twice");
+    let mut there = vec![before[1].clone()];
+    there[0].spec.replicas = Some(5);
+
+    // The zone gets its machines before the others shrink.
+    let (back, there) = sizes(&pool, None, &there, false);
+    assert_eq!(back[0], ("z1".to_owned(), 3, Some([2, 4])));
+    assert_eq!(back[1].1, 5);
+    let (shrunk, there) = sizes(&pool, None, &there, true);
+    let expected = [
+        ("z1".to_owned(), 3, Some([2, 4])),
+        ("z2".to_owned(), 2, Some([1, 4])),
+    ];
+    assert_eq!(shrunk, expected);
+    let (again, _) = sizes(&pool, None, &there, false);
+    assert_eq!(again, expected);
+    // Other bounds: the share of the minimum is the size.
+    let other = with("maximum", json!(6));
+    let (shrunk, _) = sizes(&other, None, &there[1..], true);
+    assert_eq!(
+        shrunk,
+        [
+            ("z1".to_owned(), 2, Some([2, 3])),
+            ("z2".to_owned(), 1, Some([1, 3]))
+        ]
+    );
+}
+
+/// A cancelled failover: what terminates is waited for under its name, and not for ever.
+#[test]
+fn a_deployment_whose_deletion_hangs_gets_a_successor_of_another_name() {
+    let mut there = deployments(made(&pool()));
+    for (since, name, is_succeeded) in [(899, "z1", false), (900, "z3", true)] {
+        let since = Timestamp::from_second(-since).unwrap();
+        there[0].metadata.deletion_timestamp =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(since));
+        let all = made_without(None, &pool(), &there, false).unwrap();
+        let names: Vec<_> = told(&all).into_iter().map(|(name, ..)| name).collect();
+        assert_eq!(names, [name, "z2"]);
+        let now = Timestamp::UNIX_EPOCH;
+        assert_eq!(super::is_succeeded(&there[0], &all, now), is_succeeded, "{name}");
+        assert!(!super::is_succeeded(&there[1], &all, now));
+    }
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Makes the machine objects what a Worker says, and waits until the machines are.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use api::{
-    extensions::Worker,
+    extensions::{Worker, WorkerPool},
     machine::{Machine, MachineClass, MachineDeployment, MachineSet, labels},
 };
 use k8s_openapi::api::core::v1::Secret;
@@ -13,9 +16,12 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    health, isolation,
-    machines::Machines,
-    manager,
+    close_deadline::CloseDeadline,
+    former_sizes::{self, FormerSizes},
+    health,
+    isolation::{self, Begun},
+    machines::{Class, Machines},
+    manager, rollout,
     wanted::{self, Surroundings, Wanted},
 };
 use crate::Context;
@@ -33,18 +39,22 @@ pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> 
     let hibernated = context.is_hibernated();
     let id = context.object.spec.isolated_zone_id.as_deref();
     let isolated = id.map(|id| machines.zone_of(context, id)).transpose()?;
+    let former = FormerSizes::of_operation(context, isolated.as_deref(), &existing).await?;
     let around = Surroundings {
         namespace: &there.namespace,
         hibernated,
         existing: &existing,
         user_data: there.user_data(context).await?,
         isolated: isolated.as_deref(),
+        former: former.as_ref(),
+        shrinks: false,
         now: clock::now(),
     };
     let class_of = |pool: &_, zone: &_| machines.class(context, pool, zone);
     let wanted = wanted::wanted(&context.object, &around, class_of)?;
 
-    let written = there.write(context, &wanted).await?;
+    let terminating = terminating(&existing);
+    let written = there.write(context, &wanted, &terminating).await?;
     tell(context, &wanted, isolated.as_deref()).await?;
     let gone: Vec<_> = existing
         .iter()
@@ -69,27 +79,56 @@ pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> 
         // Nobody acts on what was written before the shoot wakes.
         return there.prune(&wanted).await;
     }
-    let gone = gone.into_iter().map(ResourceExt::name_any).collect();
+    let gone = gone
+        .into_iter()
+        .filter(|old| !wanted::is_succeeded(old, &wanted, clock::now()))
+        .map(ResourceExt::name_any)
+        .collect();
+    let deadline = isolated.as_deref().and_then(|zone| {
+        let recorded = CloseDeadline::read(context.object.as_ref());
+        recorded.or_else(|| CloseDeadline::of_deployments(&existing, zone))
+    });
     let awaited = Awaited {
+        terminating,
         written,
         gone,
         hibernated,
         isolated: isolated.as_deref(),
+        pods_first: isolation::pods_leave_first(
+            context.cluster.as_ref().map(|cluster| &cluster.spec.shoot.0),
+        ),
+        deadline,
     };
-    if let Err(error) = there.arrive(&wanted, awaited).await {
-        return Err(match all(&there.machines).await {
-            Ok(machines) => health::explained(error, &machines),
-            Err(_) => error,
-        });
-    }
-    if hibernated {
+    let arrived = match Box::pin(there.arrive(context, &wanted, awaited)).await {
+        Ok(arrived) => arrived,
+        Err(error) => return Err(there.explained(error).await),
+    };
+    let elsewhere = match arrived.elsewhere {
+        Some(error) => Some(there.explained(error).await),
+        None => None,
+    };
+    rollout::report(context, elsewhere.as_ref()).await?;
+    // What is left in a closed zone still needs the manager.
+    if hibernated && arrived.is_empty {
         Box::pin(manager::deploy(context, machines.manager(context)?, 0)).await?;
+    }
+    if former.is_some() && isolated.is_none() {
+        Box::pin(there.end_failback(context, around, class_of)).await?;
     }
     there.prune(&wanted).await
 }
 
+fn terminating(existing: &[MachineDeployment]) -> BTreeSet<String> {
+    let going = existing
+        .iter()
+        .filter(|old| old.metadata.deletion_timestamp.is_some());
+    going.map(ResourceExt::name_any).collect()
+}
+
 /// What is waited for.
 struct Awaited<'a> {
+    /// Deployments that are wanted while a former one of the name terminates: made anew when that one has gone.
+    terminating: BTreeSet<String>,
     /// Deployments whose machines are to be ready, with the generation that was written.
     written: BTreeMap<String, Option<i64>>,
     /// Deployments that go, with their machines.
@@ -98,6 +137,39 @@ struct Awaited<'a> {
     hibernated: bool,
     /// The zone in which none is.
     isolated: Option<&'a str>,
+    /// Whether the user lets pods leave that zone before machines elsewhere are awaited.
+    pods_first: bool,
+    /// When the network of that zone is closed, whatever is left there. `None` once a failover has ended.
+    deadline: Option<CloseDeadline>,
+}
+
+impl Awaited<'_> {
+    fn is_spent(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| deadline.has_passed(clock::now()))
+    }
+
+    /// How long this operation waits: the Worker is ready soon after the deadline.
+    fn patience(&self) -> Duration {
+        let rest = self.deadline.map(|deadline| deadline.remaining(clock::now()));
+        rest.map_or(READY_WITHIN, |rest| rest.clamp(LOOK_AGAIN, READY_WITHIN))
+    }
+
+    /// Whether machines elsewhere are awaited before the zone is left.
+    fn allows_growth(&self, begun: &Begun) -> bool {
+        let now = clock::now();
+        !self.pods_first
+            && !begun.has_waited(now)
+            && self.deadline.is_none_or(|deadline| deadline.allows_growth(now))
+    }
+}
+
+/// What a failover has not waited for.
+struct Arrived {
+    /// Why machines outside of the isolated zone are not ready.
+    elsewhere: Option<Error>,
+    /// Whether all is gone that has to go. Otherwise the budget is spent.
+    is_empty: bool,
 }
 
 /// The machine objects of the shoot.
@@ -154,52 +226,144 @@ impl There {
         &self,
         context: &Context<Worker>,
         wanted: &[Wanted],
+        terminating: &BTreeSet<String>,
     ) -> Result<BTreeMap<String, Option<i64>>> {
         for one in wanted {
             context.manager.apply(&self.secrets, &one.secret).await?;
             context.manager.apply(&self.classes, &one.class).await?;
         }
-        let apply = async |one: &Wanted| {
-            let mut deployment = one.deployment.clone();
-            context.tell_epoch(&mut deployment)?;
-            context.manager.apply(&self.deployments, &deployment).await
-        };
         let mut written = BTreeMap::new();
         let (left, staying): (Vec<_>, Vec<_>) = wanted.iter().partition(|one| one.is_left.is_some());
         for one in left {
-            apply(one).await?;
+            self.apply(context, one).await?;
         }
         for one in staying {
-            let object = apply(one).await?;
-            written.insert(object.name_any(), object.metadata.generation);
+            // A write to an object that terminates would be lost with the object.
+            if !terminating.contains(&one.deployment.name_any()) {
+                let object = self.apply(context, one).await?;
+                written.insert(object.name_any(), object.metadata.generation);
+            }
         }
         Ok(written)
     }
 
+    async fn apply(&self, context: &Context<Worker>, one: &Wanted) -> Result<MachineDeployment> {
+        let mut deployment = one.deployment.clone();
+        context.tell_epoch(&mut deployment)?;
+        context.manager.apply(&self.deployments, &deployment).await
+    }
+
+    /// Makes the deployments anew whose former ones terminated when the operation began.
+    async fn remake(
+        &self,
+        context: &Context<Worker>,
+        wanted: &[Wanted],
+        awaited: &mut Awaited<'_>,
+        end: Instant,
+    ) -> Result<()> {
+        for one in wanted {
+            let name = one.deployment.name_any();
+            if !awaited.terminating.contains(&name) {
+                continue;
+            }
+            if let Err(error) = wait::until_gone(&self.deployments, &name, left(end)).await {
+                return Err(match error {
+                    Error::NotReady { after, .. } => Error::not_ready(
+                        after,
+                        format!(
+                            "MachineDeployment {name} terminates with its machines, and is made anew when it has gone"
+                        ),
+                    ),
+                    other => other,
+                });
+            }
+            let object = self.apply(context, one).await?;
+            awaited.written.insert(name, object.metadata.generation);
+        }
+        Ok(())
+    }
+
     /// Machines come, and then others go: those of a zone that is cut off when their pods find a place elsewhere, or when that was waited
     /// for long enough.
-    async fn arrive(&self, wanted: &[Wanted], mut awaited: Awaited<'_>) -> Result<()> {
-        let end = Instant::now() + READY_WITHIN;
-        let ready = self.until_ready(&awaited.written, end).await;
+    async fn arrive(
+        &self,
+        context: &Context<Worker>,
+        wanted: &[Wanted],
+        mut awaited: Awaited<'_>,
+    ) -> Result<Arrived> {
+        let end = Instant::now() + awaited.patience();
+        let remade = self.remake(context, wanted, &mut awaited, end).await;
         let left: Vec<_> = wanted
             .iter()
             .filter_map(|one| Some((one, one.is_left?)))
             .collect();
-        match ready {
+        let pods_first = awaited.pods_first && (!left.is_empty() || awaited.deadline.is_some());
+        let ready = match remade {
+            Ok(()) if !pods_first => self.until_ready(&awaited.written, end).await,
+            other => other,
+        };
+        let elsewhere = match ready {
             Err(error) if awaited.isolated.is_none() => return Err(error),
-            Err(error) if left.iter().any(|(_, begun)| !begun.has_waited(clock::now())) => return Err(error),
-            // A zone that is left already is not held up by the others.
+            Err(error) if left.iter().any(|(_, begun)| awaited.allows_growth(begun)) => return Err(error),
+            // The failover has ended: this is a reconciliation as any other.
+            Err(error) if left.is_empty() && awaited.deadline.is_none() => return Err(error),
             Err(error) => {
-                tracing::warn!(%error, "a zone is left although machines elsewhere are not as wanted");
+                tracing::warn!(%error, "a zone is left although machines elsewhere are not ready");
+                Some(error)
             }
-            Ok(()) => {}
-        }
+            Ok(()) => None,
+        };
         for (one, _) in left {
             let name = one.deployment.name_any();
             apply::delete(&self.deployments, &name).await?;
             awaited.gone.push(name);
         }
-        self.until_gone(&awaited, end).await
+        let is_empty = match self.until_gone(&awaited, end).await {
+            Err(error @ Error::NotReady { .. }) if awaited.is_spent() => {
+                tracing::warn!(%error, "the budget is spent: the network of the zone is closed although this is left");
+                false
+            }
+            gone => gone.map(|()| true)?,
+        };
+        let elsewhere = match elsewhere {
+            None if pods_first => self.until_ready(&awaited.written, end).await.err(),
+            other => other,
+        };
+        Ok(Arrived { elsewhere, is_empty })
+    }
+
+    /// The error with what the machines report.
+    async fn explained(&self, error: Error) -> Error {
+        match all(&self.machines).await {
+            Ok(machines) => health::explained(error, &machines),
+            Err(_) => error,
+        }
+    }
+
+    /// The returned zone has its machines: where no cluster autoscaler runs, zones that have grown shrink to their former sizes. The
+    /// drains of these machines are not awaited, as a budget may hold a drain up for hours.
+    async fn end_failback(
+        &self,
+        context: &Context<Worker>,
+        around: Surroundings<'_>,
+        class_of: impl Fn(&WorkerPool, &str) -> Result<Class>,
+    ) -> Result<()> {
+        if !former_sizes::has_autoscaler(context).await? {
+            let existing = all(&self.deployments).await?;
+            let around = Surroundings {
+                existing: &existing,
+                shrinks: true,
+                ..around
+            };
+            for one in wanted::wanted(&context.object, &around, class_of)? {
+                let name = one.deployment.name_any();
+                let now = existing.iter().find(|there| there.name_any() == name);
+                if now.is_some_and(|now| now.spec.replicas > one.deployment.spec.replicas) {
+                    self.apply(context, &one).await?;
+                }
+            }
+        }
+        FormerSizes::forget(context).await
     }
 
     async fn until_ready(&self, written: &BTreeMap<String, Option<i64>>, end: Instant) -> Result<()> {

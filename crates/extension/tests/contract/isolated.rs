@@ -12,6 +12,7 @@ use api::{
 };
 use extension::{ExtensionReconciler, reconciler::namespaced, worker::WorkerActuator};
 use futures::{StreamExt, stream::select};
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, PostParams},
@@ -81,6 +82,8 @@ pub async fn zones_are_left_and_filled_again(seeds: &Seeds) -> Result<()> {
         );
     }
 
+    // A cluster autoscaler decides about what has grown.
+    create(&api(seed), &autoscaler()?).await?;
     let back = done(seed, &by, &json!({"isolatedZoneID": null})).await?;
     ensure!(back.status.unwrap_or_default().isolated_zone_code.is_none());
     let last = in_zones(seed).await?;
@@ -89,9 +92,102 @@ pub async fn zones_are_left_and_filled_again(seeds: &Seeds) -> Result<()> {
         last["y"] == after["y"],
         "machines elsewhere were moved back: {last:?}"
     );
+    ensure!(!has_sizes(seed).await?, "the failback has ended");
+    api::<Deployment>(seed)
+        .delete("cluster-autoscaler", &DeleteParams::default())
+        .await?;
+    cancelled_while_it_terminates(seed, &by, told).await
+}
+
+fn autoscaler() -> Result<Deployment> {
+    let of_it = json!({"app": "cluster-autoscaler"});
+    object(json!({
+        "metadata": {"name": "cluster-autoscaler", "namespace": NAMESPACE},
+        "spec": {
+            "replicas": 1, "selector": {"matchLabels": of_it},
+            "template": {"metadata": {"labels": of_it}, "spec": {"containers": [{"name": "a", "image": "none"}]}},
+        },
+    }))
+}
+
+async fn has_sizes(seed: &Client) -> Result<bool> {
+    let worker = api::<Worker>(seed).get("one").await?;
+    Ok(worker.annotations().contains_key(labels::SIZES_BEFORE_ISOLATION))
+}
+
+/// A MachineDeployment keeps its finalizer until its machines have ended. A cancelled failover does not write to it, waits for it, and
+/// makes it anew. Without an autoscaler the other zone, which has grown from 3 to 4, shrinks to its former size.
+async fn cancelled_while_it_terminates(
+    seed: &Client,
+    by: &ExtensionReconciler<Worker, WorkerActuator<ToyMachines>>,
+    mut told: tokio::sync::watch::Receiver<Story>,
+) -> Result<()> {
+    let (workers, deployments) = (api::<Worker>(seed), api::<MachineDeployment>(seed));
+    let name = format!("{NAMESPACE}-a-z1");
+    let hold = json!({"metadata": {"finalizers": ["test/instance"]}});
+    TEST.merge(&deployments, &name, &hold).await?;
+    let ask = async |zone: Value| {
+        let asked =
+            json!({"metadata": {"annotations": {(OPERATION): RECONCILE}}, "spec": {"isolatedZoneID": zone}});
+        TEST.merge(&workers, "one", &asked).await
+    };
+    let failover = ask(json!("id-x")).await?;
+    let is_going = |found: &MachineDeployment| found.metadata.deletion_timestamp.is_some();
+    let going = tokio::select! {
+        done = by.run(&failover) => bail!("it did not wait for the deployment: {done:?}"),
+        going = until(&deployments, &name, is_going) => going?,
+    };
+
+    let failback = ask(Value::Null).await?;
+    let is_told = |found: &Worker| {
+        let status = found.status.as_ref();
+        status.is_some_and(|status| status.isolated_zone_code.is_none())
+    };
+    let ends = async {
+        until(&workers, "one", is_told).await?;
+        let still = deployments.get(&name).await?;
+        ensure!(
+            still.metadata.generation == going.metadata.generation,
+            "it was written while it terminates: {still:?}"
+        );
+        finalizer::remove_all(&deployments, &still).await?;
+        anyhow::Ok(())
+    };
+    let (_, ended) = tokio::join!(by.run(&failback), ends);
+    ended?;
+    done(seed, by, &json!({"isolatedZoneID": null})).await?;
+    ensure!(deployments.get(&name).await?.uid() != going.uid());
+    ensure!(!has_sizes(seed).await?, "the failback has ended");
+    timeout(
+        SOON,
+        told.wait_for(|story| {
+            let size = |zone: &str| story.last()?.get(zone).map(Vec::len);
+            (size("x"), size("y")) == (Some(2), Some(3))
+        }),
+    )
+    .await??;
+    let grown = |step: &BTreeMap<String, Vec<String>>| step.get("y").map(Vec::len) == Some(4);
+    let story = told.borrow().clone();
+    let from = story.iter().rposition(grown).unwrap_or_default();
+    ensure!(
+        story[from].get("x").map(Vec::len) == Some(2),
+        "the other zone shrank before the zone had its machines: {story:?}"
+    );
     Ok(())
 }
 
+async fn until<K: runtime::wait::Watched>(
+    api: &Api<K>,
+    name: &str,
+    is_so: impl Fn(&K) -> bool + Send + Sync,
+) -> Result<K> {
+    let look = |found: Option<&K>| match found {
+        Some(found) if is_so(found) => runtime::wait::Look::Done,
+        _ => runtime::wait::Look::Wait("it is not so".into()),
+    };
+    let found = runtime::wait::until(api, name, SOON, look).await?;
+    found.ok_or_else(|| anyhow::anyhow!("{name} is gone"))
+}
 /// Asks for a reconciliation with this change, and works at it until it is done.
 async fn done(
     seed: &Client,
@@ -201,6 +297,14 @@ async fn act(seed: &Client, tell: &tokio::sync::watch::Sender<Story>) -> Result<
                 "spec": deployment.spec.template.spec,
             }))?;
             machines.create(&PostParams::default(), &machine).await?;
+        }
+        let of_it = there
+            .iter()
+            .filter(|machine| machine.labels()[labels::NAME] == name);
+        for surplus in of_it.skip(wanted) {
+            machines
+                .delete(&surplus.name_any(), &DeleteParams::default())
+                .await?;
         }
         let status = json!({
             "observedGeneration": deployment.metadata.generation, "replicas": own, "updatedReplicas": own, "readyReplicas": own,

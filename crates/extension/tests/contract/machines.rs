@@ -36,6 +36,7 @@ impl Machines for ToyMachines {
             provider: "toy".into(),
             provider_spec: json!({"type": pool.machine_type, "zone": zone}).into(),
             rolls_with: Vec::new(),
+            ..Class::default()
         })
     }
 

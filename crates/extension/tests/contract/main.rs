@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 mod example;
+mod hanging;
 mod isolated;
 mod kinds;
 mod machines;
 #[path = "../played/machines.rs"]
 mod played_machines;
+mod pods_first;
 mod reports;
 mod restored;
 #[path = "../played/shoot_objects.rs"]
@@ -51,12 +53,20 @@ async fn all_cases() -> Result<()> {
         named("kinds", kinds::each_runs_through_the_protocol(&seeds)),
         named("reports", reports::tell_what_is_wrong(&seeds)),
         named("isolated", isolated::zones_are_left_and_filled_again(&seeds)),
+        named("left", async {
+            let (hanging, pods_first) = tokio::join!(
+                hanging::zones_are_left_in_their_budget(&seeds),
+                pods_first::pods_leave_before_capacity_is_awaited(&seeds),
+            );
+            hanging.map_err(|error| error.context("hanging"))?;
+            pods_first.map_err(|error| error.context("pods first"))
+        }),
         named("restored", restored::are_all_there_before_anybody_acts(&seeds)),
         named("told", told::what_keeps_machines_is_told(&seeds)),
         named("zones", zones::are_closed_by_the_contract(&seeds)),
         named("zones and machines", zones::wait_for_their_machines(&seeds)),
     );
-    let outcomes: [Result<(), String>; 11] = outcomes.into();
+    let outcomes: [Result<(), String>; 12] = outcomes.into();
     let failures: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
     Ok(())

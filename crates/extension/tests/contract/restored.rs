@@ -25,6 +25,8 @@ use crate::{
 const NAMESPACE: &str = "shoot--toy--restored";
 /// Far longer than it takes.
 const SOON: Duration = Duration::from_secs(60);
+/// On the Worker while a zone is isolated.
+const SIZES: &str = r#"{"zone":"w","pools":{}}"#;
 /// On the Worker, once all is made.
 const RESTORED: &str = "worker.extensions.gardener.cloud/restored-machine-state";
 
@@ -55,7 +57,17 @@ pub async fn are_all_there_before_anybody_acts(seeds: &Seeds) -> Result<()> {
         made = timeout(SOON, made) => drop(made.context("the machines were not restored")??),
     }
 
-    check(seed, &stale).await
+    check(seed, &stale).await?;
+    let restored = workers.get("one").await?;
+    ensure!(
+        restored
+            .annotations()
+            .get(labels::SIZES_BEFORE_ISOLATION)
+            .map(String::as_str)
+            == Some(SIZES),
+        "a failback would not give the zone its size"
+    );
+    Ok(())
 }
 
 /// What was made, and what was not touched.
@@ -176,7 +188,7 @@ fn carried() -> Result<state::MachineState> {
     };
     let class = |name: &str| object(json!({"metadata": {"name": name}, "providerSpec": {}}));
     let deployment = object(json!({"metadata": {"name": "d-z7"}, "spec": {"replicas": 2, "template": {}}}))?;
-    Ok(collect(
+    let collected = collect(
         &[deployment],
         &[set("new", 2)?, set("old", 1)?],
         &[
@@ -185,5 +197,9 @@ fn carried() -> Result<state::MachineState> {
             machine("m-3", "old", true)?,
         ],
         &[class("c-new")?, class("c-old")?],
-    ))
+    );
+    Ok(state::MachineState {
+        sizes_before_isolation: Some(SIZES.to_owned()),
+        ..collected
+    })
 }

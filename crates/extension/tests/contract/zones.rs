@@ -22,7 +22,7 @@ use extension::{
     Actuator, Context, ExtensionReconciler, Outcome,
     contract::{Contract, Proof, run_until_ready},
     reconciler::namespaced,
-    subnet_isolation::{SubnetIsolationActuator, WAIT_FOR_MACHINES, ZoneNetwork},
+    subnet_isolation::{CLOSE_WITHIN, SubnetIsolationActuator, ZoneNetwork},
 };
 use futures::FutureExt;
 use kube::{Api, Client, api::DeleteParams};
@@ -394,7 +394,7 @@ async fn closes_when_it_has_waited(seed: &Client, namespace: &str, cloud: &Arc<C
     let machines: Api<Machine> = Api::namespaced(seed.clone(), namespace);
     create(&machines, &machine(namespace)?).await?;
     let made = create(&objects, &isolation(namespace)?).await?;
-    let since = clock::now() - WAIT_FOR_MACHINES;
+    let since = clock::now() - CLOSE_WITHIN;
     let state = json!({"state": {"zone": "x", "since": since.to_string()}});
     TEST.merge_status(&objects, "one", &state).await?;
     let by = make(seed, cloud, Wrong::Nothing);
