@@ -172,6 +172,7 @@ fn facts() -> Result<Facts> {
             namespace: names.technical_id.clone(),
             tenant: tenant(&shoot),
         },
+        close_deadline: parts::CloseDeadline::recorded(&shoot),
         shoot: Arc::new(shoot),
         project: Project {
             metadata: named("project"),
