@@ -2,7 +2,7 @@
 //!
 //! In front of each subnet is one network ACL. Ours denies IPv4 and IPv6, both ways, established flows too (an ACL keeps no state).
 //! Which ACL each subnet had stands in `status.state` and in the tags of ours before anything is swapped: a dead seed takes nothing with
-//! it. The ACL is remembered and not its association with the subnet, whose id is another after each swap; it is looked up right
+//! it. So does the id of ours, as EC2 may not list an ACL that was just made. The ACL is remembered and not its association with the subnet, whose id is another after each swap; it is looked up right
 //! before.
 //!
 //! What ours does not stop: packets between machines of the same subnet, and what never passes a subnet's border (the instance metadata
@@ -45,6 +45,10 @@ impl ZoneNetwork for AwsZones {
     ) -> Result<Before> {
         let subnets = infrastructure(context)?.subnets_of(zone);
         self.acl(context).await?.look(&subnets, known).await
+    }
+
+    async fn prepare(&self, context: &Context<SubnetIsolation>, before: &Before) -> Result<Before> {
+        self.acl(context).await?.make(before).await
     }
 
     async fn close(
