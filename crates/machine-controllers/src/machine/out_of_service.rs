@@ -71,16 +71,16 @@ impl Machines {
 
     /// To users in the shoot, and to operators in the seed.
     async fn report(&self, machine: &Machine, node: &Node, change: &Change) {
-        let (reason, note) = (
+        let (reason, text) = (
             change.reason,
             format!("Node {}: {}", node.name_any(), change.note),
         );
         info!(
             machine = machine.name_any(),
-            reason, note, "an instance is off or runs"
+            reason, text, "an instance is off or runs"
         );
-        self.shoot_events.answer_with_warning(node, reason, &note).await;
-        self.events.answer_with_warning(machine, reason, &note).await;
+        self.shoot_events.answer_with_warning(node, reason, &text).await;
+        self.events.answer_with_warning(machine, reason, &text).await;
     }
 }
 
@@ -98,10 +98,8 @@ fn is_kubelet_silent(node: &Node) -> bool {
 struct Marks {
     /// The Node has the taint, also where a user has put it.
     is_tainted: bool,
-    /// This controller has put the taint, because the provider reported the instance as off.
-    by_provider: bool,
-    /// This controller has put the taint, because of the annotation.
-    by_user: bool,
+    /// The report on which this controller has put the taint.
+    by: Option<&'static str>,
     /// The user states that the instance is off.
     is_claimed: bool,
 }
@@ -132,8 +130,9 @@ impl Marks {
             .map(String::as_str);
         Self {
             is_tainted,
-            by_provider: by == Some(BY_PROVIDER),
-            by_user: by == Some(BY_USER),
+            by: [BY_PROVIDER, BY_USER]
+                .into_iter()
+                .find(|report| by == Some(report)),
             is_claimed: annotations
                 .get(INSTANCE_OFF)
                 .is_some_and(|value| is_switched_on(value)),
@@ -142,11 +141,11 @@ impl Marks {
 
     /// Whether no answer of the provider would change anything: the taint is that of a user.
     fn is_settled(self) -> bool {
-        self.is_tainted && !self.by_provider && !self.by_user && !self.is_claimed
+        self.is_tainted && self.by.is_none() && !self.is_claimed
     }
 
     fn change(self, power: InstancePower) -> Option<Change> {
-        let is_own = self.by_provider || self.by_user;
+        let is_own = self.by.is_some();
         match power {
             InstancePower::Running if is_own || self.is_claimed => Some(Change {
                 by: None,
@@ -176,7 +175,7 @@ impl Marks {
                  worker.gardener.cloud/instance-off states that the instance is off: the taint \
                  node.kubernetes.io/out-of-service deletes the pods of the Node and detaches their volumes",
             )),
-            InstancePower::Unclear if self.by_user && !self.is_claimed => Some(Change {
+            InstancePower::Unclear if self.by == Some(BY_USER) && !self.is_claimed => Some(Change {
                 by: None,
                 removes_taint: true,
                 removes_claim: false,

@@ -54,17 +54,16 @@ impl PowerQuestions {
         self.lock().remove(uid);
     }
 
-    fn is_due(&self, uid: &str) -> bool {
+    fn is_due(&self, uid: &str, now: Instant) -> bool {
         let asked = self.lock();
         asked
             .get(uid)
-            .is_none_or(|asked| asked.last.elapsed() >= self.ask_every)
+            .is_none_or(|asked| now - asked.last >= self.ask_every)
     }
 
     /// Records an answer. A single lost answer proves nothing, so that an instance counts as unclear only when no clear
     /// answer has come for some time.
-    fn settle(&self, uid: &str, answer: InstancePower) -> Option<InstancePower> {
-        let now = Instant::now();
+    fn settle(&self, uid: &str, answer: InstancePower, now: Instant) -> Option<InstancePower> {
         let mut asked = self.lock();
         let before = asked.get(uid).and_then(|asked| asked.unclear_since);
         let unclear_since = (answer == InstancePower::Unclear).then(|| before.unwrap_or(now));
@@ -91,7 +90,7 @@ impl Machines {
         let Ok(_place) = self.power.places.try_acquire() else {
             return Ok(None);
         };
-        if !self.power.is_due(&uid) {
+        if !self.power.is_due(&uid, Instant::now()) {
             return Ok(None);
         }
         let asking = async {
@@ -107,7 +106,7 @@ impl Machines {
             }
             Err(_) => InstancePower::Unclear,
         };
-        Ok(self.power.settle(&uid, answer))
+        Ok(self.power.settle(&uid, answer, Instant::now()))
     }
 }
 
@@ -115,24 +114,24 @@ impl Machines {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn an_instance_is_unclear_only_after_some_time_without_a_clear_answer() {
+    #[test]
+    fn an_instance_is_unclear_only_after_some_time_without_a_clear_answer() {
         let timing = Timing::default();
         let questions = PowerQuestions::new(&timing, 10);
-        assert!(questions.is_due("m"));
-        assert_eq!(questions.settle("m", InstancePower::Unclear), None);
-        assert!(!questions.is_due("m") && questions.is_due("other"));
-        tokio::time::advance(timing.power_every).await;
-        assert!(questions.is_due("m"));
+        let (running, unclear) = (InstancePower::Running, InstancePower::Unclear);
+        let mut now = Instant::now();
+        assert!(questions.is_due("m", now));
+        assert_eq!(questions.settle("m", unclear, now), None);
+        assert!(!questions.is_due("m", now) && questions.is_due("other", now));
+        now += timing.power_every;
+        assert!(questions.is_due("m", now));
         // A clear answer in between begins the time anew.
-        let running = InstancePower::Running;
-        assert_eq!(questions.settle("m", running), Some(running));
-        tokio::time::advance(timing.power_unclear_for).await;
-        assert_eq!(questions.settle("m", InstancePower::Unclear), None);
-        tokio::time::advance(timing.power_unclear_for).await;
-        let unclear = InstancePower::Unclear;
-        assert_eq!(questions.settle("m", unclear), Some(unclear));
+        assert_eq!(questions.settle("m", running, now), Some(running));
+        now += timing.power_unclear_for;
+        assert_eq!(questions.settle("m", unclear, now), None);
+        now += timing.power_unclear_for;
+        assert_eq!(questions.settle("m", unclear, now), Some(unclear));
         questions.forget("m");
-        assert_eq!(questions.settle("m", unclear), None);
+        assert_eq!(questions.settle("m", unclear, now), None);
     }
 }
