@@ -5,17 +5,17 @@ use std::time::Duration;
 use api::machine::{Machine, MachineClass};
 use async_trait::async_trait;
 use cloud_aws::{
-    Ec2, Tagged,
-    machines::{Machines, ProviderId, ProviderSpec},
+    Ec2Access, Tagged,
+    machines::{Ec2Power, Machines, ProviderId, ProviderSpec},
 };
 use kube::ResourceExt;
-use machine_controllers::{Driver, Found, Instance, Request};
+use machine_controllers::{Driver, Found, Instance, InstancePower, Request};
 use runtime::{Credentials, Error, Permit, Result, clock};
 
 /// Makes and removes instances in the account that a class's credentials are for.
 pub struct AwsDriver {
     permit: Permit,
-    endpoint: Option<String>,
+    access: Ec2Access,
 }
 
 impl AwsDriver {
@@ -24,13 +24,13 @@ impl AwsDriver {
     pub fn new(permit: &Permit, endpoint: Option<String>) -> Self {
         Self {
             permit: permit.clone(),
-            endpoint,
+            access: Ec2Access::new(endpoint),
         }
     }
 
     fn open(&self, class: &MachineClass, credentials: &Credentials) -> Result<(ProviderSpec, Machines)> {
         let spec = ProviderSpec::of(&class.name_any(), &class.spec.provider_spec)?;
-        let ec2 = Ec2::open(credentials, &spec.region, self.endpoint.as_deref(), &self.permit)?;
+        let ec2 = self.access.open(credentials, &spec.region, &self.permit)?;
         let machines = Machines::of(ec2, &spec.cluster);
         Ok((spec, machines))
     }
@@ -57,6 +57,7 @@ impl Driver for AwsDriver {
         let name = request.machine.name_any();
         let since_launch = since_last_launch(request.machine);
         machines
+            .ending_for(request.ending_for)
             .terminate(&name, known(request.machine).as_ref(), since_launch)
             .await
     }
@@ -64,8 +65,22 @@ impl Driver for AwsDriver {
     async fn status(&self, request: &Request<'_>) -> Result<Option<Instance>> {
         let (_, machines) = self.open(request.class, &request.credentials)?;
         let name = request.machine.name_any();
-        let found = machines.find(&name, known(request.machine).as_ref()).await?;
+        let (known, since_launch) = (known(request.machine), since_last_change(request.machine));
+        let found = machines
+            .find_launched(&name, known.as_ref(), since_launch)
+            .await?;
         Ok(found.map(|found| instance(name, &found)))
+    }
+
+    async fn power(&self, request: &Request<'_>) -> Result<InstancePower> {
+        let (_, machines) = self.open(request.class, &request.credentials)?;
+        let name = request.machine.name_any();
+        let power = machines.power(&name, known(request.machine).as_ref()).await?;
+        Ok(match power {
+            Ec2Power::Running => InstancePower::Running,
+            Ec2Power::Off => InstancePower::Off,
+            Ec2Power::Unclear => InstancePower::Unclear,
+        })
     }
 
     async fn list(&self, class: &MachineClass, credentials: Credentials) -> Result<Vec<Found>> {
@@ -98,6 +113,18 @@ fn since_last_launch(machine: &Machine) -> Duration {
     passed
         .and_then(|passed| Duration::try_from(passed).ok())
         .unwrap_or_default()
+}
+
+/// The shortest time since the launch for a Machine that is not being deleted: the controller writes the phase after the launch.
+fn since_last_change(machine: &Machine) -> Duration {
+    let status = machine.status.as_ref();
+    let phase = status.and_then(|status| status.current_status.as_ref());
+    let changed = phase.and_then(|phase| phase.last_update_time.as_ref());
+    let changed = changed.or(machine.metadata.creation_timestamp.as_ref());
+    changed.map_or(Duration::MAX, |changed| {
+        let passed = clock::now().duration_since(changed.0);
+        Duration::try_from(passed).unwrap_or_default()
+    })
 }
 
 /// Its kubelet registers under the Machine's name, which the user data tells it.

@@ -13,7 +13,7 @@ use api::{
 };
 use cloud_aws::machines::{ProviderId, ProviderSpec};
 use machine_controller_manager_aws::driver::AwsDriver;
-use machine_controllers::{Driver, Request};
+use machine_controllers::{Driver, InstancePower, Request};
 use runtime::{Error, Permit};
 use serde_json::json;
 use testkit::Moto;
@@ -26,6 +26,7 @@ fn request<'a>(machine: &'a Machine, class: &'a MachineClass) -> Request<'a> {
         class,
         credentials: credentials(),
         user_data: Some("true".to_owned()),
+        ending_for: std::time::Duration::ZERO,
     }
 }
 
@@ -77,6 +78,7 @@ async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
         driver.status(&request(&machine, &class)).await? == Some(made),
         "it is not found by its id"
     );
+    ensure!(driver.power(&request(&machine, &class)).await? == InstancePower::Running);
 
     // EC2 lists a new instance late: a Machine that is deleted at once keeps its finalizer until EC2 would
     // list the instance.
@@ -99,6 +101,21 @@ async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
         ensure!(deleted.is_ok() == is_gone, "{phase} for {seconds} s: {deleted:?}");
     }
 
+    // A new instance that EC2 does not list is not gone.
+    for (seconds, is_gone) in [(60, false), (200, true)] {
+        let since = runtime::clock::now() - std::time::Duration::from_secs(seconds);
+        let unlisted: Machine = serde_json::from_value(json!({
+            "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "metadata": {"name": "unlisted"},
+            "spec": {"providerID": format!("aws:///{zone}/i-0123456789abcdef0")},
+            "status": {"currentStatus": {"phase": "Pending", "lastUpdateTime": since.to_string()}},
+        }))?;
+        let found = driver.status(&request(&unlisted, &class)).await;
+        ensure!(
+            matches!(found, Ok(None)) == is_gone,
+            "after {seconds} s: {found:?}"
+        );
+    }
+
     let first = driver.delete(&request(&machine, &class)).await;
     ensure!(matches!(first, Err(Error::NotReady { .. })), "{first:?}");
     let asked = request(&machine, &class);
@@ -111,6 +128,34 @@ async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
         driver.list(&class, credentials()).await?.is_empty(),
         "what is gone is listed"
     );
+    ensure!(driver.power(&request(&machine, &class)).await? == InstancePower::Off);
+    let unlisted: Machine = serde_json::from_value(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "metadata": {"name": "pool-a-x1"},
+        "spec": {"providerID": format!("aws:///{zone}/i-0123456789abcdef0")},
+    }))?;
+    let power = driver.power(&request(&unlisted, &class)).await?;
+    ensure!(
+        power == InstancePower::Unclear,
+        "an instance that is not listed is {power:?}"
+    );
+    a_hanging_end_is_forced(&driver, &class).await
+}
+
+/// EC2 has accepted the termination minutes ago, and the instance is still there.
+async fn a_hanging_end_is_forced(driver: &AwsDriver, class: &MachineClass) -> Result<()> {
+    let machine = Machine::new("pool-a-x2", MachineSpec::default());
+    driver.create(&request(&machine, class)).await?;
+    let hanging = Request {
+        ending_for: std::time::Duration::from_secs(300),
+        ..request(&machine, class)
+    };
+    let forced = driver.delete(&hanging).await;
+    ensure!(
+        matches!(&forced, Err(Error::NotReady { why, .. }) if why.contains("is asked to force its end")),
+        "{forced:?}"
+    );
+    let asked = request(&machine, class);
+    until_done(|| driver.delete(&asked)).await?;
     Ok(())
 }
 

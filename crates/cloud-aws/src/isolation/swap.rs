@@ -66,15 +66,14 @@ impl ZoneAcl {
             return Ok(before.clone());
         }
         let acls = self.acls(None).await?;
-        let id = match self.ours(&acls).0 {
-            Some(ours) => ours.network_acl_id.clone(),
-            None => {
-                let mut tags = self.names.tags(&self.name);
-                tags.extend(former(before));
-                let token = token(&self.closing, &self.name);
-                let made = self.ec2.create_network_acl(&self.vpc, &token, &tags).await?;
-                made.network_acl_id
-            }
+        let id = if let Some(ours) = self.ours(&acls).0 {
+            ours.network_acl_id.clone()
+        } else {
+            let mut tags = self.names.tags(&self.name);
+            tags.extend(former(before));
+            let token = token(&self.closing, &self.name);
+            let made = self.ec2.create_network_acl(&self.vpc, &token, &tags).await?;
+            made.network_acl_id
         };
         Ok(Before {
             isolation_acl: Some(id),
