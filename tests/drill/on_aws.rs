@@ -185,9 +185,9 @@ fn provider(seed: &RunningSeed, region: &Region) -> Process {
             metrics: process.metrics.clone(),
             events: Events::new(seed.client(), "provider-aws"),
         },
-        place: Place {
-            endpoint: Some(region.proxy.endpoint.clone()),
-        },
+        place: Place::new(Some(region.proxy.endpoint.clone())),
+        // Nodes are simulated, and have no taint of a cloud-controller-manager.
+        cloud_controller_manager: None,
         // It runs in this process.
         machine_controller_manager_image: "not-run".to_owned(),
         machine_controller_manager_env: Vec::new(),

@@ -2,15 +2,17 @@
 //! so that no zone needs another one for its way out.
 //!
 //! Everything carries the cluster's tag and a name from the call on that makes it, and is looked for by them first: nothing is made
-//! twice, and a seed that knows nothing finds all of it. State (RX-30) is the ids. An Infrastructure without changes writes nothing and
-//! waits for nothing. Migrate has nothing to clean in the seed and touches nothing outside.
+//! twice, and a seed that knows nothing finds all of it. State (RX-30) is the ids, kept as soon as a part is begun. An Infrastructure
+//! without changes writes nothing and waits for nothing. Migrate has nothing to clean in the seed and touches nothing outside.
 
 use api::{
     extensions::Infrastructure,
     meta::{ErrorCode, RawExtension},
 };
 use async_trait::async_trait;
-use cloud_aws::infrastructure::{InfrastructureConfig, Made, Names, Plan, State, make, remove};
+use cloud_aws::infrastructure::{
+    InfrastructureConfig, Journal, Made, Names, Plan, State, make, remove, wait_for_listing,
+};
 use extension::{Actuator, Context, Outcome, Released, forced};
 use runtime::{Error, Result};
 use serde::Serialize;
@@ -27,11 +29,11 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
 
     async fn reconcile(&self, context: &Context<Infrastructure>) -> Result<Outcome> {
         let config: InfrastructureConfig = context.provider_config()?;
-        let plan = Plan::of(&config)?;
+        let plan = Plan::of(&config)?.isolating(context.isolated_zone_id());
         let known: Option<State> = context.state()?;
         let ec2 = self.0.open(context, &context.object.spec.region).await?;
         let names = Names::of(&context.namespace()?);
-        outcome(make(&ec2, &names, &plan, known.as_ref()).await?)
+        outcome(make(&ec2, &names, &plan, known.as_ref(), &StatusJournal(context)).await?)
     }
 
     async fn restore(&self, context: &Context<Infrastructure>) -> Result<Outcome> {
@@ -61,7 +63,12 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
 
     async fn delete(&self, context: &Context<Infrastructure>) -> Result<()> {
         let ec2 = self.0.open(context, &context.object.spec.region).await?;
-        remove(&ec2, &Names::of(&context.namespace()?)).await
+        let names = Names::of(&context.namespace()?);
+        // A state that cannot be read is no reason to keep anything.
+        if let Ok(Some(known)) = context.state::<State>() {
+            wait_for_listing(&ec2, &names, &known).await?;
+        }
+        remove(&ec2, &names).await
     }
 
     async fn force_delete(&self, context: &Context<Infrastructure>) -> Result<Released> {
@@ -73,6 +80,19 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
         };
         let what = format!("{vpc}, with all that has the tag {},", names.owned().key());
         forced::attempt(&what, || self.delete(context)).await
+    }
+}
+
+/// Keeps the ids of what was begun in `status.state`, while the operation lasts.
+struct StatusJournal<'a>(&'a Context<Infrastructure>);
+
+impl Journal for StatusJournal<'_> {
+    async fn save(&self, state: &State) -> Result<()> {
+        let outcome = Outcome {
+            state: Some(encode(state)?),
+            ..Outcome::none()
+        };
+        self.0.keep(&outcome).await
     }
 }
 

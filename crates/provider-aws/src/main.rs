@@ -8,6 +8,7 @@ use leader_migration::{Locks, answer_if_asked, manager};
 use provider_aws::{
     MANAGER,
     account::Place,
+    control_plane::cloud_controller_manager::CloudControllerManagerSettings,
     controllers::{self, Context, PROVIDER_AWS},
 };
 use runtime::{Cluster, Connection, Events, Permit, Process, Seed, Variable, runner::Settings};
@@ -22,6 +23,10 @@ struct Flags {
     /// Image of the machine-controller-manager of each shoot, with its tag.
     #[arg(long)]
     machine_controller_manager_image: String,
+    /// Image of the cloud-controller-manager of each shoot, with its tag. Without the flag shoots have none, and their kubelets start
+    /// without `--cloud-provider=external`.
+    #[arg(long)]
+    cloud_controller_manager_image: Option<String>,
     /// A variable of the environment of each machine-controller-manager, `NAME=VALUE`, such as `HTTPS_PROXY` where EC2 is
     /// behind a proxy.
     #[arg(long = "machine-controller-manager-env", value_name = "NAME=VALUE")]
@@ -73,9 +78,15 @@ async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
     );
     let owners = OwnerChecks::new(&process.metrics);
     let (metrics, shutdown) = (process.metrics.clone(), process.shutdown.clone());
-    let place = Place {
-        endpoint: flags.ec2_endpoint,
-    };
+    let place = Place::new(flags.ec2_endpoint);
+    let cloud_controller_manager =
+        flags
+            .cloud_controller_manager_image
+            .map(|image| CloudControllerManagerSettings {
+                image,
+                endpoint: place.access.endpoint().map(str::to_owned),
+                environment: flags.machine_controller_manager_env.clone(),
+            });
     let context = move |permit: &Permit| {
         let seed = Seed::new(seed.clone(), permit);
         Context {
@@ -89,6 +100,7 @@ async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
             seed,
             owners: owners.clone(),
             place: place.clone(),
+            cloud_controller_manager: cloud_controller_manager.clone(),
             machine_controller_manager_image: flags.machine_controller_manager_image.clone(),
             machine_controller_manager_env: flags.machine_controller_manager_env.clone(),
         }

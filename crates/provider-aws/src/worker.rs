@@ -11,6 +11,7 @@ use api::{
 use cloud_aws::{
     infrastructure::InfrastructureStatus,
     machines::{ProviderSpec, RootVolume},
+    zones::ID_LABEL,
 };
 use extension::{
     Context,
@@ -52,6 +53,7 @@ impl Machines for AwsMachines {
         Ok(Class {
             provider: TYPE.into(),
             provider_spec: encoded,
+            node_labels: zone_id_label(&infrastructure, zone).into_iter().collect(),
             ..Class::default()
         })
     }
@@ -66,12 +68,18 @@ impl Machines for AwsMachines {
         let program = "/machine-controller-manager-aws";
         let mut manager = Manager::of_suite(&self.manager_image, program, &context.namespace()?);
         manager.environment.clone_from(&self.manager_environment);
-        let endpoint = self.place.endpoint.as_ref();
+        let endpoint = self.place.access.endpoint();
         manager
             .args
             .extend(endpoint.map(|endpoint| format!("--ec2-endpoint={endpoint}")));
         Ok(manager)
     }
+}
+
+/// The label is the cloud-controller-manager's as well; here the label does not depend on that process.
+fn zone_id_label(infrastructure: &InfrastructureStatus, zone: &str) -> Option<(String, String)> {
+    let zone = infrastructure.zones.iter().find(|other| other.name == zone)?;
+    Some((ID_LABEL.to_owned(), zone.id.clone()))
 }
 
 fn subnet_of(infrastructure: &InfrastructureStatus, pool: &WorkerPool, zone: &str) -> Result<String> {

@@ -1,13 +1,14 @@
 //! Seeds with the shoot's namespace in them, and objects of this provider.
 #![allow(dead_code)] // each test program uses its own part of it
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Context as _, Result};
 use api::{
     Target, crds_of,
     extensions::{Cluster, ExtensionObject, Worker},
 };
+use cloud_aws::Ec2Access;
 use extension::{Actuator, ExtensionReconciler, OwnerChecks, reconciler::namespaced};
 use k8s_openapi::{
     ByteString, NamespaceResourceScope,
@@ -24,10 +25,11 @@ use crate::world::{IMAGE, Region, SHOOT, credentials};
 /// The test plays whoever else writes.
 pub const TEST: FieldManager = FieldManager("test");
 
-/// EC2 behind the proxy.
+/// EC2 behind the proxy, which lists an object as soon as it is made. So a reconciliation that was given up has made nothing
+/// where EC2 lists nothing.
 pub fn place(region: &Region) -> Place {
     Place {
-        endpoint: Some(region.proxy.endpoint.clone()),
+        access: Ec2Access::with_bound(Some(region.proxy.endpoint.clone()), Duration::ZERO),
     }
 }
 
