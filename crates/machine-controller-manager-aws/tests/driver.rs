@@ -80,41 +80,7 @@ async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
     );
     ensure!(driver.power(&request(&machine, &class)).await? == InstancePower::Running);
 
-    // EC2 lists a new instance late: a Machine that is deleted at once keeps its finalizer until EC2 would
-    // list the instance.
-    let terminating = |phase: &str, seconds: u64| -> Result<Machine> {
-        let since = runtime::clock::now() - std::time::Duration::from_secs(seconds);
-        Ok(serde_json::from_value(json!({
-            "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine",
-            "metadata": {"name": "unlisted", "deletionTimestamp": since.to_string()}, "spec": {},
-            "status": {"currentStatus": {"phase": phase, "lastUpdateTime": since.to_string()}},
-        }))?)
-    };
-    for (phase, seconds, is_gone) in [
-        ("Pending", 600, false),
-        ("Terminating", 60, false),
-        ("Terminating", 200, true),
-    ] {
-        let deleted = driver
-            .delete(&request(&terminating(phase, seconds)?, &class))
-            .await;
-        ensure!(deleted.is_ok() == is_gone, "{phase} for {seconds} s: {deleted:?}");
-    }
-
-    // A new instance that EC2 does not list is not gone.
-    for (seconds, is_gone) in [(60, false), (200, true)] {
-        let since = runtime::clock::now() - std::time::Duration::from_secs(seconds);
-        let unlisted: Machine = serde_json::from_value(json!({
-            "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "metadata": {"name": "unlisted"},
-            "spec": {"providerID": format!("aws:///{zone}/i-0123456789abcdef0")},
-            "status": {"currentStatus": {"phase": "Pending", "lastUpdateTime": since.to_string()}},
-        }))?;
-        let found = driver.status(&request(&unlisted, &class)).await;
-        ensure!(
-            matches!(found, Ok(None)) == is_gone,
-            "after {seconds} s: {found:?}"
-        );
-    }
+    an_instance_is_listed_late(&driver, &class, &zone).await?;
 
     let first = driver.delete(&request(&machine, &class)).await;
     ensure!(matches!(first, Err(Error::NotReady { .. })), "{first:?}");
@@ -139,6 +105,46 @@ async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
         "an instance that is not listed is {power:?}"
     );
     a_hanging_end_is_forced(&driver, &class).await
+}
+
+/// What EC2 does not list is not gone for some time.
+async fn an_instance_is_listed_late(driver: &AwsDriver, class: &MachineClass, zone: &str) -> Result<()> {
+    // EC2 lists a new instance late: a Machine that is deleted at once keeps its finalizer until EC2 would
+    // list the instance.
+    let terminating = |phase: &str, seconds: u64| -> Result<Machine> {
+        let since = runtime::clock::now() - std::time::Duration::from_secs(seconds);
+        Ok(serde_json::from_value(json!({
+            "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine",
+            "metadata": {"name": "unlisted", "deletionTimestamp": since.to_string()}, "spec": {},
+            "status": {"currentStatus": {"phase": phase, "lastUpdateTime": since.to_string()}},
+        }))?)
+    };
+    for (phase, seconds, is_gone) in [
+        ("Pending", 600, false),
+        ("Terminating", 60, false),
+        ("Terminating", 200, true),
+    ] {
+        let deleted = driver
+            .delete(&request(&terminating(phase, seconds)?, class))
+            .await;
+        ensure!(deleted.is_ok() == is_gone, "{phase} for {seconds} s: {deleted:?}");
+    }
+
+    // A new instance that EC2 does not list is not gone.
+    for (seconds, is_gone) in [(60, false), (200, true)] {
+        let since = runtime::clock::now() - std::time::Duration::from_secs(seconds);
+        let unlisted: Machine = serde_json::from_value(json!({
+            "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "metadata": {"name": "unlisted"},
+            "spec": {"providerID": format!("aws:///{zone}/i-0123456789abcdef0")},
+            "status": {"currentStatus": {"phase": "Pending", "lastUpdateTime": since.to_string()}},
+        }))?;
+        let found = driver.status(&request(&unlisted, class)).await;
+        ensure!(
+            matches!(found, Ok(None)) == is_gone,
+            "after {seconds} s: {found:?}"
+        );
+    }
+    Ok(())
 }
 
 /// EC2 has accepted the termination minutes ago, and the instance is still there.
