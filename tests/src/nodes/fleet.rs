@@ -86,6 +86,14 @@ impl Fleet {
         found
     }
 
+    /// The same with only the pods on Nodes of `other`.
+    #[must_use]
+    pub fn on_nodes_of(mut self, other: &Self) -> Self {
+        self.pods
+            .retain(|_, [_, node, ..]| other.nodes.contains_key(node));
+        self
+    }
+
     /// Pods that are not the same in `after`, a sentence each.
     #[must_use]
     pub fn other_pods(&self, after: &Self) -> Vec<String> {

@@ -126,16 +126,17 @@ impl Region {
         Ok(())
     }
 
-    /// The first zone has machines again, and all others are still there.
+    /// The first zone has machines again, and elsewhere no machine was replaced. One that was made for the failover may have gone.
     pub fn first_zone_is_back(&self, left: &Instances, back: &Instances) -> Result<()> {
         let [sick, _] = self.zones();
         ensure!(
             back.values().any(|zone| *zone == sick),
             "no machine came back: {back:?}"
         );
+        let mut elsewhere = back.iter().filter(|(_, zone)| **zone != sick);
         ensure!(
-            left.keys().all(|id| back.contains_key(id)),
-            "{left:?} were moved: {back:?}"
+            elsewhere.all(|(id, _)| left.contains_key(id)) && left.keys().any(|id| back.contains_key(id)),
+            "a machine elsewhere was replaced: {back:?} of {left:?}"
         );
         Ok(())
     }
