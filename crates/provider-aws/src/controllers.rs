@@ -16,8 +16,12 @@ use leader_migration::Manager;
 use runtime::{Seed, Variable, runner::Settings};
 
 use crate::{
-    MANAGER, TYPE, account::Place, control_plane::AwsControlPlane, infrastructure::InfrastructureActuator,
-    subnet_isolation::AwsZones, worker::AwsMachines,
+    MANAGER, TYPE,
+    account::Place,
+    control_plane::{AwsControlPlane, cloud_controller_manager::CloudControllerManagerSettings},
+    infrastructure::InfrastructureActuator,
+    subnet_isolation::AwsZones,
+    worker::AwsMachines,
 };
 
 /// This process, for leader migration: the controllers that it runs. Another provider's of the same names are others, of other objects.
@@ -38,6 +42,8 @@ pub struct Context {
     pub settings: Settings,
     /// Where EC2 is.
     pub place: Place,
+    /// Settings of the cloud-controller-manager of each shoot. None is deployed by default.
+    pub cloud_controller_manager: Option<CloudControllerManagerSettings>,
     /// Image of the machine-controller-manager of each shoot, with its tag.
     pub machine_controller_manager_image: String,
     /// Variables of its environment.
@@ -64,7 +70,10 @@ const CONTROLLERS: &[(&str, Start)] = &[
         context.start::<Infrastructure, _>(InfrastructureActuator(context.place.clone()))
     }),
     ("controlplane", |context| {
-        context.start::<ControlPlane, _>(ControlPlaneActuator(AwsControlPlane))
+        let parts = AwsControlPlane {
+            cloud_controller_manager: context.cloud_controller_manager.clone(),
+        };
+        context.start::<ControlPlane, _>(ControlPlaneActuator(parts))
     }),
     ("worker", |context| {
         let machines = AwsMachines {

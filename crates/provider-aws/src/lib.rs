@@ -4,7 +4,7 @@
 //! | kind | what it is outside of the seed | state |
 //! |---|---|---|
 //! | [`infrastructure`] | a VPC with subnets, a NAT gateway and a route table for each zone | ids of all of it |
-//! | [`control_plane`] | nothing yet | none |
+//! | [`control_plane`] | nothing: its cloud-controller-manager only reads EC2 | none |
 //! | [`worker`] | instances, by the machine-controller-manager of the shoot | its machine objects are that |
 //! | [`subnet_isolation`] | a network ACL that lets nothing pass, in front of a zone's subnets | which ACL each subnet had |
 //!

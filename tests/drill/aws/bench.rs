@@ -119,6 +119,7 @@ fn provide(seed: &Client, region: &Region) -> JoinSet<Result<(), String>> {
         },
         owners: OwnerChecks::default(),
         place: place(region),
+        cloud_controller_manager: None,
         machine_controller_manager_image: "machine-controller-manager-aws:test".into(),
         machine_controller_manager_env: Vec::new(),
         seed,

@@ -3,10 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
 mod bench;
+mod cloud_controller_manager;
 mod managers;
 #[path = "../../../crates/extension/tests/played/machines.rs"]
 #[allow(dead_code)] // what a gardenlet does with machines, and not their manager
 mod played;
+#[path = "../../../crates/cloud-aws/tests/ec2/policy.rs"]
+mod policy;
 #[path = "../../../crates/cloud-aws/tests/ec2/proxy.rs"]
 mod proxy;
 #[path = "../../../crates/provider-aws/tests/seeds/mod.rs"]

@@ -52,6 +52,23 @@ fn an_image_is_of_a_region_and_an_architecture() {
 }
 
 #[test]
+fn a_node_has_the_id_of_its_zone_as_a_label() {
+    let infrastructure = InfrastructureStatus {
+        zones: vec![Zone {
+            name: "eu-west-1a".into(),
+            id: "euw1-az3".into(),
+        }],
+        ..InfrastructureStatus::default()
+    };
+    let label = zone_id_label(&infrastructure, "eu-west-1a").unwrap();
+    assert_eq!(
+        label,
+        ("topology.k8s.aws/zone-id".to_owned(), "euw1-az3".to_owned())
+    );
+    assert_eq!(zone_id_label(&infrastructure, "eu-west-1b"), None);
+}
+
+#[test]
 fn a_zone_has_a_subnet_or_is_told() {
     let infrastructure: InfrastructureStatus =
         serde_json::from_value(json!({"vpc": {"id": "vpc-1", "subnets": [
