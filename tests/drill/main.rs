@@ -50,8 +50,12 @@ const WIDTH: usize = 24;
 /// What must hold in the end is in [`evidence`]. Of a shoot that is moved: one record says whose it is (R17-10), as the object that a
 /// provider has reconciled (R17-11); a planned move has taken it away (R17-50); a restoration needs no migration before (R17-20); of the
 /// copy of the backups nothing is left (R17-29, R17-30).
-#[tokio::test(flavor = "multi_thread")]
-async fn every_task_of_every_flow_may_fail_and_may_run_twice() {
+#[test]
+fn every_task_of_every_flow_may_fail_and_may_run_twice() {
+    on_large_stacks(every_task_of_every_flow);
+}
+
+async fn every_task_of_every_flow() {
     let faults: &[Fault] = match std::env::var("REPOT_DRILL_FAULTS").as_deref() {
         Ok("all") => &Fault::ALL,
         Ok("each") => &[Fault::FailThenTwice],
@@ -202,10 +206,14 @@ where
 }
 
 fn with_large_stacks(work: impl Future<Output = ()> + Send + 'static) {
+    on_large_stacks(|| work);
+}
+
+fn on_large_stacks<F: Future<Output = ()>>(work: impl FnOnce() -> F + Send + 'static) {
     let run = move || {
         let mut threads = tokio::runtime::Builder::new_multi_thread();
         let threads = threads.enable_all().thread_stack_size(STACK).build().unwrap();
-        threads.block_on(work);
+        threads.block_on(work());
     };
     let thread = std::thread::Builder::new().stack_size(STACK).spawn(run);
     if let Err(panic) = thread.unwrap().join() {
