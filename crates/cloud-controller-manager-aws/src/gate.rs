@@ -1,7 +1,9 @@
-//! The HTTP proxy on loopback through which the program's connections leave. Each write towards the outside checks the
-//! permit, so a program that runs on for a moment after its permit reaches nothing. TLS passes untouched.
+//! The HTTP proxy on loopback through which the program's connections leave. Each write towards the outside
+//! checks the permit, so a program that runs on for a moment after its permit reaches nothing. TLS passes
+//! untouched.
 //!
-//! Go's clients use no proxy for loopback and for plain HTTP without `HTTP_PROXY`: such targets are of tests alone.
+//! Go's clients use no proxy for loopback and for plain HTTP without `HTTP_PROXY`: such targets are of tests
+//! alone.
 
 use std::{
     io::{self, ErrorKind},

@@ -27,7 +27,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Runs the program until the program ends. A caller that drops the future kills the program and closes the gate.
+    /// Runs the program until the program ends. A caller that drops the future kills the program and closes
+    /// the gate.
     ///
     /// # Errors
     /// The program cannot start, or has ended.

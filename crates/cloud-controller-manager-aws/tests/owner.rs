@@ -1,5 +1,5 @@
-//! The program runs for the seed that owns the shoot (R17-60..62): the real process and a real name server; the program is a
-//! script, and the process beside etcd is silent.
+//! The program runs for the seed that owns the shoot (R17-60..62): the real process and a real name server;
+//! the program is a script, and the process beside etcd is silent.
 #![allow(clippy::unwrap_used)]
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};

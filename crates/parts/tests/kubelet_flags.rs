@@ -41,7 +41,8 @@ async fn kubelets_wait_for_a_cloud_controller_manager_only_where_one_is_deployed
         )
         .await?;
 
-    // The first machines wait for a provider that has yet to say what it deploys, and the error is the provider's.
+    // The first machines wait for a provider that has yet to say what it deploys, and the error is the
+    // provider's.
     reports(&world, failed()).await?;
     let error = OperatingSystemConfigs::deploy(&facts)
         .await
@@ -69,7 +70,8 @@ async fn kubelets_wait_for_a_cloud_controller_manager_only_where_one_is_deployed
         "there is a cloud-controller-manager"
     );
 
-    // RZ-32: a ControlPlane that fails holds up no machine of a shoot that exists, such as of the zones that are left.
+    // RZ-32: a ControlPlane that fails holds up no machine of a shoot that exists, such as of the zones that
+    // are left.
     let deployments = world.any("apps/v1", "Deployment", Some(NAMESPACE));
     deployments
         .delete(DEPLOYMENT, &kube::api::DeleteParams::default())

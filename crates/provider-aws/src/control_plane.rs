@@ -1,7 +1,8 @@
-//! ControlPlane: Kubernetes' own cloud-controller-manager for AWS beside a shoot's control plane, and its configuration.
+//! ControlPlane: Kubernetes' own cloud-controller-manager for AWS beside a shoot's control plane, and its
+//! configuration.
 //!
-//! Without an image nothing is put there. The gardenlet sees that no Deployment of this name exists, and kubelets start
-//! without `--cloud-provider=external`.
+//! Without an image nothing is put there. The gardenlet sees that no Deployment of this name exists, and
+//! kubelets start without `--cloud-provider=external`.
 
 pub mod cloud_controller_manager;
 

@@ -23,8 +23,8 @@ struct Flags {
     /// Image of the machine-controller-manager of each shoot, with its tag.
     #[arg(long)]
     machine_controller_manager_image: String,
-    /// Image of the cloud-controller-manager of each shoot, with its tag. Without the flag shoots have none, and their kubelets start
-    /// without `--cloud-provider=external`.
+    /// Image of the cloud-controller-manager of each shoot, with its tag. Without the flag shoots have none,
+    /// and their kubelets start without `--cloud-provider=external`.
     #[arg(long)]
     cloud_controller_manager_image: Option<String>,
     /// A variable of the environment of each machine-controller-manager, `NAME=VALUE`, such as `HTTPS_PROXY` where EC2 is

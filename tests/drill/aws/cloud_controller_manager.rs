@@ -1,5 +1,5 @@
-//! Kubernetes' own cloud-controller-manager for AWS, as a ControlPlane deploys it: the real program with a real API server
-//! and the rights that a gardenlet gives it, and EC2 as moto plays it (RZ-21, R17-60).
+//! Kubernetes' own cloud-controller-manager for AWS, as a ControlPlane deploys it: the real program with a
+//! real API server and the rights that a gardenlet gives it, and EC2 as moto plays it (RZ-21, R17-60).
 //!
 //! The pod is simulated: its arguments, Secrets and ConfigMap are put where the program finds them.
 
@@ -119,7 +119,8 @@ async fn a_node_gets_its_zone_and_loses_its_taint_through_the_cloud_controller_m
     Ok(())
 }
 
-/// Deploys the ControlPlane with the rights of the chart. Returns the arguments of Kubernetes' program, whose files are in `folder`.
+/// Deploys the ControlPlane with the rights of the chart. Returns the arguments of Kubernetes' program, whose
+/// files are in `folder`.
 async fn deployed(
     plane: &Plane,
     client: &Client,
@@ -208,8 +209,8 @@ async fn deploy_rights(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// A Node as a kubelet with `--cloud-provider=external` registers it, with the ID that its machine-controller-manager adds. The
-/// instance runs in the zone.
+/// A Node as a kubelet with `--cloud-provider=external` registers it, with the ID that its
+/// machine-controller-manager adds. The instance runs in the zone.
 async fn joined(
     client: &Client,
     region: &Region,

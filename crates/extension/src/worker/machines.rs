@@ -57,12 +57,14 @@ pub struct Class {
     pub provider_spec: RawExtension,
     /// What of it replaces machines when it changes, besides what always does ([`super::wanted::rolls_with`]).
     pub rolls_with: Vec<String>,
-    /// Labels of the provider on the machine's Node, such as the ID of its zone. A change replaces no machine.
+    /// Labels of the provider on the machine's Node, such as the ID of its zone. A change replaces no
+    /// machine.
     pub node_labels: BTreeMap<String, String>,
 }
 
 impl Class {
-    /// Labels of a Node of this class. The place is the provider's to say: a label of the pool of the same name has no effect.
+    /// Labels of a Node of this class. The place is the provider's to say: a label of the pool of the same
+    /// name has no effect.
     #[must_use]
     pub fn labels_of_node(&self, pool: &WorkerPool, region: &str, zone: &str) -> BTreeMap<String, String> {
         let place = [(labels::REGION, region), (labels::ZONE, zone)];

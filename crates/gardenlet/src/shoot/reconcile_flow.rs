@@ -165,8 +165,9 @@ fn make_nodes<'a>(
         NodeRights::deploy(f)
     });
     let network = nodes.deploy::<Network>(f, after);
-    // Providers of extensions may have a say in what machines run at first, and so has the ControlPlane: its cloud-controller-manager,
-    // which this step looks for once the ControlPlane is written. A ControlPlane that is not ready holds up no machine.
+    // Providers of extensions may have a say in what machines run at first, and so has the ControlPlane: its
+    // cloud-controller-manager, which this step looks for once the ControlPlane is written. A ControlPlane
+    // that is not ready holds up no machine.
     let first =
         nodes.deploy::<OperatingSystemConfigs>(f, after.into_iter().chain(extended).chain([provider]));
     let machines = nodes

@@ -1,6 +1,7 @@
-//! What a Machine's template puts on its Node: labels, annotations, taints. An annotation of the Node says what was put there, so
-//! that what the template names no more is taken away, and what others put there stays. The Node also gets the Machine's
-//! `spec.providerID`: a cloud-controller-manager finds the instance of a Node by this ID alone where instances have other names.
+//! What a Machine's template puts on its Node: labels, annotations, taints. An annotation of the Node says
+//! what was put there, so that what the template names no more is taken away, and what others put there
+//! stays. The Node also gets the Machine's `spec.providerID`: a cloud-controller-manager finds the instance
+//! of a Node by this ID alone where instances have other names.
 
 use std::collections::BTreeMap;
 

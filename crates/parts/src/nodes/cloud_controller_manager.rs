@@ -1,8 +1,8 @@
-//! Whether a cloud-controller-manager removes the taint with which a kubelet with `--cloud-provider=external` registers its
-//! Node. Where no such process runs, no ordinary pod could ever start on the Node.
+//! Whether a cloud-controller-manager removes the taint with which a kubelet with `--cloud-provider=external`
+//! registers its Node. Where no such process runs, no ordinary pod could ever start on the Node.
 //!
-//! The Deployment is the provider's ([`crate::ControlPlane`]), so its existence is the answer. A provider that reports a
-//! ready ControlPlane without the Deployment has no such process.
+//! The Deployment is the provider's ([`crate::ControlPlane`]), so its existence is the answer. A provider
+//! that reports a ready ControlPlane without the Deployment has no such process.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ use crate::{ControlPlane, Facts, Operation, secrets::config::CLOUD_CONTROLLER_MA
 
 /// The flag of the kubelet.
 pub(super) const EXTERNAL: &str = "--cloud-provider=external";
-/// A provider writes the Deployment before it waits for pods. A ControlPlane that fails must not hold up the closing of a
-/// zone, for which the Worker follows this step.
+/// A provider writes the Deployment before it waits for pods. A ControlPlane that fails must not hold up the
+/// closing of a zone, for which the Worker follows this step.
 const DEPLOYED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Whether kubelets of new machines start with [`EXTERNAL`]. `before`: the configuration that exists, if any.

@@ -148,8 +148,8 @@ fn bootstrap_kubeconfig(server: &str, authority: &[u8]) -> serde_json::Value {
     })
 }
 
-/// The kubelet as this shoot starts it, whatever the system's own unit says. `is_external`: the Node has a taint until a
-/// cloud-controller-manager has described the Node.
+/// The kubelet as this shoot starts it, whatever the system's own unit says. `is_external`: the Node has a
+/// taint until a cloud-controller-manager has described the Node.
 fn kubelet_unit(is_external: bool) -> Unit {
     let mut flags = vec![
         format!("--config={}/config.yaml", kubelet::DIRECTORY),

@@ -1,7 +1,7 @@
 //! The cloud-controller-manager of a shoot: its Deployment and its configuration.
 //!
-//! The container runs `cloud-controller-manager-aws`, which starts Kubernetes' own program under the owner's permit. The
-//! program runs the controllers of Nodes alone, under its lock in the shoot.
+//! The container runs `cloud-controller-manager-aws`, which starts Kubernetes' own program under the owner's
+//! permit. The program runs the controllers of Nodes alone, under its lock in the shoot.
 
 use api::extensions::CloudControllerManager;
 use cloud_aws::infrastructure::InfrastructureStatus;
@@ -69,8 +69,8 @@ pub fn cloud_config(
         )));
     }
     let vpc = &infrastructure.vpc;
-    // With VPC and SubnetID the program does not ask the metadata service of the instance on which the seed runs. The
-    // controllers of Nodes use neither.
+    // With VPC and SubnetID the program does not ask the metadata service of the instance on which the seed
+    // runs. The controllers of Nodes use neither.
     let subnet = vpc.subnets.first().map(|subnet| subnet.id.as_str());
     let subnet = subnet.ok_or_else(|| {
         problem("spec.infrastructureProviderStatus names no subnet: the object is wanted before its infrastructure")
