@@ -71,6 +71,11 @@ pub struct Config {
     #[arg(long = "zone-id-label", default_values = ["topology.k8s.aws/zone-id"])]
     pub zone_id_labels: Vec<String>,
 
+    /// How long the failover of a zone may take: machines elsewhere come, pods leave the zone, its machines end. Then the network of the
+    /// zone is closed, whatever is left in the zone (docs/zone-isolation.md).
+    #[arg(long, default_value = "15m", value_parser = duration)]
+    pub zone_close_within: Duration,
+
     /// The number of shoots that the seed may have: resource `shoots` of `status.allocatable` of the Seed. Moves beyond that number wait.
     /// Without the flag the number has no bound.
     #[arg(long)]
@@ -261,6 +266,7 @@ mod tests {
         assert_eq!(config.backup_entry_grace(), Duration::ZERO);
         assert_eq!(config.settings().dns_ttl, 120);
         assert_eq!(config.system_components.len(), 3);
+        assert_eq!(config.zone_close_within, Duration::from_secs(15 * 60));
         assert_eq!(config.zone_id_labels, ["topology.k8s.aws/zone-id"]);
     }
 

@@ -17,7 +17,7 @@ use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
 use ground::NAMESPACE;
-use world::{DRY_RUN, ISOLATED, World};
+use world::{CLOSE_NOW, DRY_RUN, ISOLATED, World};
 
 #[test]
 fn a_failover_begins_only_where_it_can_end_well() -> Result<()> {
@@ -61,7 +61,17 @@ async fn looked_before() -> Result<()> {
     }
     let told = world.asked("id-x").await?;
     ensure!(
-        told.contains("no Node of the shoot says that its zone has the ID id-x"),
+        told.contains("neither the Infrastructure nor a Node of the shoot says that a zone has the ID id-x"),
+        "{told}"
+    );
+    // Nothing but the Infrastructure says what the account calls the zone.
+    world.infrastructure(&[("a", "id-a"), ("b", "id-of-b")]).await?;
+    let told = world.asked("id-of-b").await?;
+    ensure!(told.contains("would leave zone id-of-b (b)"), "{told}");
+    let told = world.asked("id-x").await?;
+    ensure!(
+        told.contains("would be refused. No zone of the shoot has the ID id-x")
+            && told.contains("id-a (a), id-of-b (b)"),
         "{told}"
     );
     nothing_was_done(&world).await?;
@@ -90,10 +100,12 @@ async fn looked_before() -> Result<()> {
     world.hosts_nothing("big").await?;
     world.reconcile().await?;
     world.event("ZoneFailoverBegun").await?;
-    let message = world
-        .until_reason("FailoverFailed", (Phase::Failover, Status::Failed))
-        .await?;
+    let message = world.until_message("It is tried again after").await?;
     ensure!(message.contains("Initializing secrets management"), "{message}");
+    // The work goes on, and the zone is closed in its budget.
+    world
+        .until_reason("FailoverInProgress", (Phase::Failover, Status::InProgress))
+        .await?;
     Ok(())
 }
 
@@ -151,5 +163,45 @@ async fn changed_again_and_again() -> Result<()> {
     };
     ensure!(operation(&held) == operation(&still), "{:?}", operation(&still));
     ensure!(still.status.unwrap().last_errors.is_empty(), "a wait is no error");
+    Ok(())
+}
+
+/// RZ-32: the flow never comes to the Worker, as where the shoot's API is silent. The network of the zone is closed beside the flow when
+/// the budget is spent, here by its user.
+#[test]
+fn a_zone_is_closed_in_its_budget_although_the_flow_hangs() -> Result<()> {
+    world::story(closed_in_its_budget())
+}
+
+async fn closed_in_its_budget() -> Result<()> {
+    let world = Box::pin(World::start("zones-budget", true)).await?;
+    world.shoot(Value::Null).await?;
+    let begun = world.change_zone(json!("id-a"), "testing").await?;
+    let _gardenlet = world.gardenlet_with(&["--zone-close-within=60s"])?;
+    let is_under_way = (Phase::Failover, Status::InProgress);
+    world.until_flow_waits(begun, is_under_way).await?;
+    let message = world.until_message("minutes of the budget are left").await?;
+    ensure!(
+        message.contains("At the latest the network is closed at 2"),
+        "{message}"
+    );
+    let closed: Api<SubnetIsolation> = Api::namespaced(world.client.clone(), NAMESPACE);
+    ensure!(closed.list(&ListParams::default()).await?.items.is_empty());
+
+    world.annotate(CLOSE_NOW, json!("true")).await?;
+    world.until_message("The budget was spent at 2").await?;
+    world.event("ZoneBudgetSpent").await?;
+    world.event("ZoneClosedAtDeadline").await?;
+    let closed = closed.get("web").await?;
+    ensure!(closed.spec.isolated_zone_id == "id-a");
+    let shoot = world.shoots.get("web").await?;
+    let status = shoot.status.clone().unwrap_or_default();
+    let deadline = status.zone_isolation.and_then(|zone| zone.close_deadline_time);
+    let deadline = deadline.map(|deadline| deadline.0.to_string());
+    let copied = closed
+        .annotations()
+        .get("extensions.gardener.cloud/isolated-zone-close-deadline");
+    ensure!(copied == deadline.as_ref(), "{copied:?} {deadline:?}");
+    ensure!(!shoot.annotations().contains_key(CLOSE_NOW), "it counts once");
     Ok(())
 }

@@ -12,6 +12,8 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use placement::{Operation, Pause, Role, Wanted, isolation, pause::begins_anew, role, wanted};
 
+use super::zone_recheck;
+
 /// What the gardenlet of one seed does with a Shoot now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty {
@@ -71,7 +73,8 @@ pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -
     match last.state {
         State::Failed => Duty::GivenUp,
         State::Succeeded if operation == Operation::Reconcile => {
-            remaining(last, periods.sync, now).map_or(duty, Duty::Idle)
+            let recheck = zone_recheck::period(shoot, now).unwrap_or(periods.sync);
+            remaining(last, periods.sync.min(recheck), now).map_or(duty, Duty::Idle)
         }
         _ => duty,
     }

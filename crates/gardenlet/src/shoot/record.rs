@@ -1,6 +1,8 @@
 //! Writes to a Shoot's status, each with the test that the Shoot is still this seed's and still in the operation that the
 //! write is about: a gardenlet that was stopped and wakes up must not write over what its successor or another seed wrote.
 
+use std::time::Duration;
+
 use api::{gardencore::Shoot, meta::LastOperationType as Type};
 use kube::ResourceExt;
 use placement::{Role, role};
@@ -36,6 +38,11 @@ impl<'a> Record<'a> {
     /// The seed of this gardenlet.
     pub(super) fn seed_name(&self) -> &str {
         &self.context.seed_name
+    }
+
+    /// How long the failover of a zone may take before the network of the zone is closed.
+    pub(super) fn zone_budget(&self) -> Duration {
+        self.context.config.zone_close_within
     }
 
     /// Merges the patch that `decide` makes of the newest Shoot into the status, and returns the Shoot that the garden has now.

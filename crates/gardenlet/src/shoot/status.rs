@@ -26,7 +26,7 @@ use placement::{Journey, Operation, journey, names, record};
 use runtime::Error;
 use serde_json::{Value, json};
 
-use super::zone_record;
+use super::{zone_recheck, zone_record};
 use crate::care::without_api_server;
 
 /// Who writes.
@@ -119,7 +119,8 @@ pub fn started(
     }
     // What has failed of a zone may succeed now: somebody says so, or has changed what stood in the way (RZ-03).
     let is_edited = status.map(|status| status.observed_generation) != Some(shoot.metadata.generation);
-    let by_itself = again && trigger == Trigger::Due && !is_edited;
+    let is_recheck = zone_recheck::is_refused(shoot);
+    let by_itself = (again || is_recheck) && trigger == Trigger::Due && !is_edited;
     zone_record::and(patch, zone_record::begun(shoot, operation, by_itself, now))
 }
 

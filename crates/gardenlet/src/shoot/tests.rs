@@ -79,6 +79,15 @@ fn isolated(asked: &str, status: &Value, mut over: Value) -> Value {
     over
 }
 
+/// The failover of zone `z` was refused for this reason.
+fn refused(reason: &str) -> Value {
+    let mut over = isolated("z", &json!("Failed"), recorded("a", "Reconcile", "Succeeded"));
+    over["status"]["conditions"] = json!([{
+        "type": "ZoneIsolation", "status": "False", "reason": reason, "message": "", "lastTransitionTime": NOW, "lastUpdateTime": NOW,
+    }]);
+    over
+}
+
 /// A Shoot that wants to move from `a` to `b`, with approval.
 fn approved(mut status: Value) -> Value {
     status["migration"] = json!({"source": "a", "destination": "b", "generation": 2, "spec": {}});
@@ -115,6 +124,9 @@ fn approved(mut status: Value) -> Value {
 #[case(isolated("", &json!("Done"), recorded("a", "Restore", "Succeeded")), "a", Duty::Run(Operation::Reconcile))]
 #[case(isolated("z", &json!("Done"), recorded("a", "Reconcile", "Succeeded")), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
 #[case(isolated("z", &json!("Failed"), recorded("a", "Reconcile", "Failed")), "a", Duty::GivenUp)]
+// A refusal that can pass is checked again, long before the sync period has passed.
+#[case(refused("NodesUnknown"), "a", Duty::Run(Operation::Reconcile))]
+#[case(refused("NoOtherZone"), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
 // A new specification is a new chance.
 #[case(json!({"metadata": {"generation": 3}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Duty::Run(Operation::Reconcile))]
 // A move that was given up and called off is brought back to life.

@@ -10,22 +10,26 @@
 //!
 //! A move changes nothing of it, so that what is asked for meanwhile is Pending until the shoot has arrived.
 
+use std::time::Duration;
+
 use api::{
     constants::condition::ZONE_ISOLATION,
     gardencore::{
         Shoot,
         shoot::{ZoneIsolation, ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
     },
-    meta::{Condition, ConditionStatus, LastError},
+    meta::{Condition, ConditionStatus, ErrorCode, LastError},
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use parts::{Deploy, SubnetIsolation, Workers};
 use placement::{
     Operation,
     isolation::{Refusal, asked_zone, only_in, recorded},
 };
 use serde_json::{Value, json};
 
+use super::zone_recheck;
 use crate::words::names;
 
 /// So much is told of what is awaited.
@@ -38,6 +42,8 @@ struct Entry<'a> {
     name: Option<&'a str>,
     phase: Phase,
     status: Status,
+    /// By when the network is closed. Only of a failover that is under way or done.
+    deadline: Option<Timestamp>,
 }
 
 impl<'a> Entry<'a> {
@@ -47,15 +53,23 @@ impl<'a> Entry<'a> {
             name: recorded.isolated_zone_code.as_deref(),
             phase: recorded.phase,
             status: recorded.status,
+            deadline: recorded.close_deadline_time.as_ref().map(|time| time.0),
         }
     }
 
     fn with(self, phase: Phase, status: Status) -> Self {
+        let goes_on = self.is_under_way() && phase == Phase::Failover;
+        let keeps = goes_on && matches!(status, Status::InProgress | Status::Done);
         Self {
             phase,
             status,
+            deadline: self.deadline.filter(|_| keeps),
             ..self
         }
+    }
+
+    fn is_under_way(self) -> bool {
+        (self.phase, self.status) == (Phase::Failover, Status::InProgress)
     }
 
     /// The zone as people know it.
@@ -65,8 +79,11 @@ impl<'a> Entry<'a> {
     }
 
     /// What is told of it where nothing stands in the way: of this Shoot's pools, too, those that have no other zone.
-    fn told(self, shoot: &Shoot) -> (ConditionStatus, &'static str, String) {
+    fn told(self, shoot: &Shoot, now: &Time) -> (ConditionStatus, &'static str, String) {
         let (status, reason, mut message) = self.told_of_zone();
+        if let Some(deadline) = self.deadline.filter(|_| self.is_under_way()) {
+            message.push_str(&budget(deadline, now.0));
+        }
         let is_left =
             self.phase == Phase::Failover && matches!(self.status, Status::InProgress | Status::Done);
         let pools: Vec<_> = only_in(shoot, self.name.filter(|_| is_left).unwrap_or_default()).collect();
@@ -118,6 +135,19 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// What is left of the budget, in whole minutes: more would be a write for every second.
+fn budget(deadline: Timestamp, now: Timestamp) -> String {
+    let time = deadline.strftime("%Y-%m-%dT%H:%M:%SZ");
+    let seconds = deadline.duration_since(now).as_secs();
+    if seconds <= 0 {
+        return format!(
+            " The budget was spent at {time}: the network is closed whatever is left in the zone."
+        );
+    }
+    let minutes = (seconds + 59) / 60;
+    format!(" At the latest the network is closed at {time}: {minutes} minutes of the budget are left.")
+}
+
 /// As an operation begins. `again`: it is the next try of one that has met errors, so that what has failed may fail again before it is
 /// said to be on its way.
 pub(super) fn begun(shoot: &Shoot, operation: Operation, again: bool, now: &Time) -> Option<Value> {
@@ -128,7 +158,7 @@ pub(super) fn begun(shoot: &Shoot, operation: Operation, again: bool, now: &Time
         Operation::Migrate | Operation::Restore => on_a_journey(asked, entry),
         Operation::Delete | Operation::ForceDelete => None,
     }?;
-    written(shoot, next, next.told(shoot), now)
+    written(shoot, next, next.told(shoot, now), now)
 }
 
 fn at_work<'a>(asked: Option<&'a str>, entry: Option<Entry<'a>>, again: bool) -> Option<Entry<'a>> {
@@ -152,7 +182,42 @@ fn at_work<'a>(asked: Option<&'a str>, entry: Option<Entry<'a>>, again: bool) ->
         name: same.and_then(|entry| entry.name),
         phase: Phase::Failover,
         status: Status::InProgress,
+        deadline: same
+            .filter(|entry| entry.is_under_way())
+            .and_then(|entry| entry.deadline),
     })
+}
+
+/// The failover was found well, so that its budget begins; a budget that has begun goes on. What was refused for a passing reason is under
+/// way from here on.
+pub(super) fn admitted(shoot: &Shoot, budget: Duration, now: &Time) -> Option<Value> {
+    let entry = Entry::of(recorded(shoot)?);
+    let entry = match (entry.phase, entry.status) {
+        (Phase::Failover, Status::InProgress) if entry.deadline.is_none() => entry,
+        (Phase::Failover, Status::Failed) if zone_recheck::is_refused(shoot) => {
+            entry.with(Phase::Failover, Status::InProgress)
+        }
+        _ => return None,
+    };
+    let budget = SignedDuration::try_from(budget).unwrap_or(SignedDuration::MAX);
+    let entry = Entry {
+        deadline: Some(now.0.checked_add(budget).unwrap_or(Timestamp::MAX)),
+        ..entry
+    };
+    written(shoot, entry, entry.told(shoot, now), now)
+}
+
+/// The user spends the rest of the budget.
+pub(super) fn spent(shoot: &Shoot, zone: &str, now: &Time) -> Option<Value> {
+    let entry = Entry::of(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
+    if !entry.is_under_way() || entry.deadline.is_some_and(|deadline| deadline <= now.0) {
+        return None;
+    }
+    let entry = Entry {
+        deadline: Some(now.0),
+        ..entry
+    };
+    written(shoot, entry, entry.told(shoot, now), now)
 }
 
 fn on_a_journey<'a>(asked: Option<&'a str>, entry: Option<Entry<'a>>) -> Option<Entry<'a>> {
@@ -162,6 +227,7 @@ fn on_a_journey<'a>(asked: Option<&'a str>, entry: Option<Entry<'a>>) -> Option<
             name: None,
             phase: Phase::Failover,
             status: Status::Pending,
+            deadline: None,
         }),
         (Some(zone), Some(entry)) if entry.id == zone && entry.phase == Phase::Failback => {
             // Taken away and set again within one move: nothing was undone.
@@ -192,14 +258,14 @@ pub(super) fn awaited(shoot: &Shoot, zone: &str, words: &str, now: &Time) -> Opt
     if entry.status != Status::InProgress {
         return None;
     }
-    let (status, reason, message) = entry.told(shoot);
+    let (status, reason, message) = entry.told(shoot, now);
     let words: String = words.trim_end_matches('.').chars().take(AWAITED).collect();
-    written(
-        shoot,
-        entry,
-        (status, reason, format!("{message} Now: {words}.")),
-        now,
-    )
+    let message = if words.is_empty() {
+        message
+    } else {
+        format!("{message} Now: {words}.")
+    };
+    written(shoot, entry, (status, reason, message), now)
 }
 
 /// The annotation was changed so often that what it asks for now waits until this time.
@@ -221,11 +287,18 @@ pub(super) fn held(shoot: &Shoot, until: Timestamp, now: &Time) -> Option<Value>
 /// The provider has said what the account calls the zone.
 pub(super) fn named(shoot: &Shoot, zone: &str, name: &str, now: &Time) -> Option<Value> {
     let entry = Entry::of(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
+    // What has failed before the provider knew of the zone goes on after all.
+    let entry = match (entry.phase, entry.status) {
+        (Phase::Failover, Status::Failed) if entry.name.is_none() => {
+            entry.with(Phase::Failover, Status::InProgress)
+        }
+        _ => entry,
+    };
     let entry = Entry {
         name: Some(name),
         ..entry
     };
-    written(shoot, entry, entry.told(shoot), now)
+    written(shoot, entry, entry.told(shoot, now), now)
 }
 
 /// Somebody has changed his mind while a reconciliation is under way, which ends here.
@@ -235,7 +308,7 @@ pub(super) fn aborting(shoot: &Shoot, now: &Time) -> Option<Value> {
         Status::Pending | Status::InProgress | Status::Failed => entry.with(entry.phase, Status::Aborting),
         Status::Aborting | Status::Done => return None,
     };
-    written(shoot, entry, entry.told(shoot), now)
+    written(shoot, entry, entry.told(shoot, now), now)
 }
 
 /// A reconciliation has ended well, which has cut the zone off or has taken it back.
@@ -246,15 +319,53 @@ pub(super) fn ended(shoot: &Shoot, cuts_off: bool, now: &Time) -> Option<Value> 
         Phase::Failback
     };
     let entry = Entry::of(recorded(shoot)?).with(phase, Status::Done);
-    written(shoot, entry, entry.told(shoot), now)
+    written(shoot, entry, entry.told(shoot, now), now)
 }
 
-/// A reconciliation has met errors. `is_final`: it is not tried again by itself, or not with another outcome unless somebody acts.
+/// The failover has ended, and machines in other zones are not ready: `report` of the Worker.
+pub(super) fn ended_without_others(shoot: &Shoot, report: &str, now: &Time) -> Option<Value> {
+    let entry = Entry::of(recorded(shoot)?).with(Phase::Failover, Status::Done);
+    let (status, _, message) = entry.told(shoot, now);
+    let report: String = report.trim_end_matches('.').chars().take(AWAITED).collect();
+    let message = format!("{message} {report}.");
+    written(
+        shoot,
+        entry,
+        (status, zone_recheck::OTHER_ZONES_NOT_READY, message),
+        now,
+    )
+}
+
+/// Whether a failure ends the work on a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Retry {
+    /// The operation is tried again by itself.
+    ByItself,
+    /// The provider refuses the zone, and will refuse it until a user changes the Shoot.
+    AfterChange,
+    /// The operation was given up.
+    Never,
+}
+
+/// Whether the provider refuses the zone: an ID of no zone, or of a zone that no pool has. Errors of other tasks stop no failover.
+pub(super) fn is_zone_refused(errors: &[LastError]) -> bool {
+    let tasks = [
+        <Workers as Deploy>::TASKS[1],
+        <SubnetIsolation as Deploy>::TASKS[1],
+    ];
+    errors.iter().any(|error| {
+        let is_of_provider = error.task_id.as_deref().is_some_and(|task| tasks.contains(&task));
+        is_of_provider && error.codes.contains(&ErrorCode::ErrConfigurationProblem)
+    })
+}
+
+/// A reconciliation has met errors. A failover whose zone the provider has named goes on until the network of the zone is closed, so that
+/// the failover has never failed. Before that, a failover that needs a change has failed: nothing of the failover has begun.
 pub(super) fn failed(
     shoot: &Shoot,
     operation: Operation,
     errors: &[LastError],
-    is_final: bool,
+    retry: Retry,
     now: &Time,
 ) -> Option<Value> {
     let entry = Entry::of(recorded(shoot)?);
@@ -265,8 +376,13 @@ pub(super) fn failed(
     }
     let errors: Vec<_> = errors.iter().map(|error| error.description.as_str()).collect();
     let errors = errors.join("; ");
-    if !is_final {
-        let (status, reason, message) = entry.told(shoot);
+    let ends = match retry {
+        Retry::ByItself => false,
+        Retry::AfterChange => entry.is_under_way() && entry.name.is_none(),
+        Retry::Never => !entry.is_under_way() || entry.name.is_none(),
+    };
+    if !ends {
+        let (status, reason, message) = entry.told(shoot, now);
         let message = format!("{message} It is tried again after: {errors}");
         return written(shoot, entry, (status, reason, message), now);
     }
@@ -316,6 +432,7 @@ fn written(
             "isolatedZoneID": entry.id,
             // A missing one would leave the name of the zone before.
             "isolatedZoneCode": entry.name,
+            "closeDeadlineTime": entry.deadline.map(Time),
             "phase": entry.phase,
             "status": entry.status,
             "lastUpdateTime": time,

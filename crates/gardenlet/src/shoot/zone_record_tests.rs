@@ -7,7 +7,10 @@ use placement::{Operation, isolation::Refusal};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{aborting, and, awaited, begun, ended, failed, held, named, refused};
+use super::{
+    Retry, aborting, admitted, and, awaited, begun, ended, ended_without_others, failed, held,
+    is_zone_refused, named, refused, spent,
+};
 
 const THEN: &str = "2026-01-01T00:00:00Z";
 const NOW: &str = "2026-01-01T12:00:00Z";
@@ -176,11 +179,10 @@ fn who_changes_his_mind_ends_what_is_under_way() {
 fn errors_are_told_and_only_the_last_ones_are_a_failure() {
     let errors: [LastError; 1] =
         [serde_json::from_value(json!({"description": "no zone has the ID z"})).unwrap()];
-    let failed = |recorded, operation, is_final| {
-        failed(&shoot("z", Some(recorded)), operation, &errors, is_final, &now())
-    };
+    let failed =
+        |recorded, operation, retry| failed(&shoot("z", Some(recorded)), operation, &errors, retry, &now());
     let (under_way, reconcile) = (("Failover", "InProgress"), Operation::Reconcile);
-    let patch = failed(under_way, reconcile, false).unwrap();
+    let patch = failed(under_way, reconcile, Retry::ByItself).unwrap();
     assert_eq!(told(Some(&patch)).unwrap(), "z Failover InProgress");
     assert_eq!(
         patch["zoneIsolation"]["lastUpdateTime"], THEN,
@@ -192,21 +194,165 @@ fn errors_are_told_and_only_the_last_ones_are_a_failure() {
         message.ends_with("tried again after: no zone has the ID z"),
         "{message}"
     );
-    let patch = failed(under_way, reconcile, true).unwrap();
+    // The provider has named the zone: the failover goes on until the zone is closed.
+    for retry in [Retry::AfterChange, Retry::Never] {
+        assert_eq!(
+            failed(under_way, reconcile, retry),
+            Some(patch.clone()),
+            "{retry:?}"
+        );
+    }
+    for recorded in [("Failover", "Aborting"), ("Failback", "InProgress")] {
+        let patch = failed(recorded, reconcile, Retry::AfterChange);
+        assert!(
+            told(patch.as_ref()).unwrap().ends_with(recorded.1),
+            "{recorded:?}"
+        );
+        let patch = failed(recorded, reconcile, Retry::Never);
+        assert_eq!(told(patch.as_ref()).unwrap(), "z Failback Failed");
+    }
+    let patch = unnamed_failed(&errors);
     assert_eq!(told(Some(&patch)).unwrap(), "z Failover Failed");
-    let sentence = "The failover of zone z (one) has failed: no zone has the ID z";
+    let sentence = "The failover of zone z has failed: no zone has the ID z";
     assert_eq!(condition(&patch), ("FailoverFailed".into(), sentence.into()));
-    let patch = failed(("Failover", "Aborting"), reconcile, true);
-    assert_eq!(told(patch.as_ref()).unwrap(), "z Failback Failed");
     // Nothing of it was under way.
     for recorded in [
         ("Failover", "Done"),
         ("Failover", "Failed"),
         ("Failover", "Pending"),
     ] {
-        assert_eq!(failed(recorded, reconcile, true), None);
+        assert_eq!(failed(recorded, reconcile, Retry::Never), None);
     }
-    assert_eq!(failed(under_way, Operation::Migrate, true), None);
+    assert_eq!(failed(under_way, Operation::Migrate, Retry::Never), None);
+}
+
+/// Of a zone that the provider does not know.
+fn unnamed_failed(errors: &[LastError]) -> Value {
+    let mut unknown = shoot("z", Some(("Failover", "InProgress")));
+    let recorded = unknown.status.as_mut().unwrap().zone_isolation.as_mut().unwrap();
+    recorded.isolated_zone_code = None;
+    let patch = failed(&unknown, Operation::Reconcile, errors, Retry::AfterChange, &now()).unwrap();
+    // The provider knows the zone later on: what has failed goes on.
+    let failed = after(unknown, &patch);
+    let named = named(&failed, "z", "one", &now());
+    assert_eq!(told(named.as_ref()).unwrap(), "z Failover InProgress");
+    patch
+}
+
+#[test]
+fn only_a_refused_zone_ends_a_failover() {
+    let waits = "Waiting until shoot worker nodes have been reconciled";
+    for (task, code, expected) in [
+        (waits, "ERR_CONFIGURATION_PROBLEM", true),
+        (waits, "ERR_INFRA_DEPENDENCIES", false),
+        (
+            "Waiting until shoot infrastructure has been reconciled",
+            "ERR_CONFIGURATION_PROBLEM",
+            false,
+        ),
+    ] {
+        let error = json!({"description": "no", "taskID": task, "codes": [code]});
+        let errors: [LastError; 1] = [serde_json::from_value(error).unwrap()];
+        assert_eq!(is_zone_refused(&errors), expected, "{task} {code}");
+    }
+}
+
+fn deadline(patch: &Value) -> Option<&str> {
+    patch["zoneIsolation"]["closeDeadlineTime"].as_str()
+}
+
+/// RZ-32: one budget, which a restart, a move or an error does not begin anew.
+#[test]
+fn a_failover_has_one_budget() {
+    let minutes = |minutes: u64| std::time::Duration::from_secs(minutes * 60);
+    let at = |time: &str| Time(format!("2026-01-01T{time}Z").parse().unwrap());
+    let first = shoot("z", None);
+    let patch = begun(&first, Operation::Reconcile, false, &now()).unwrap();
+    assert_eq!(deadline(&patch), None, "the failover is not admitted yet");
+    let away = after(first, &patch);
+    let patch = admitted(&away, minutes(15), &now()).unwrap();
+    assert_eq!(deadline(&patch), Some("2026-01-01T12:15:00Z"));
+    let message = condition(&patch).1;
+    assert!(
+        message.ends_with("at 2026-01-01T12:15:00Z: 15 minutes of the budget are left."),
+        "{message}"
+    );
+    let away = after(away, &patch);
+    assert_eq!(admitted(&away, minutes(15), &at("12:05:00")), None, "it goes on");
+    let patch = awaited(&away, "z", "Worker: w", &at("12:05:01")).unwrap();
+    let (_, message) = condition(&patch);
+    assert!(
+        message.ends_with("10 minutes of the budget are left. Now: Worker: w."),
+        "{message}"
+    );
+    assert_eq!(deadline(&patch), Some("2026-01-01T12:15:00Z"));
+    let patch = awaited(&away, "z", "SubnetIsolation: s", &at("12:15:00")).unwrap();
+    let (_, message) = condition(&patch);
+    assert!(
+        message.contains("The budget was spent at 2026-01-01T12:15:00Z"),
+        "{message}"
+    );
+
+    let again = begun(&away, Operation::Reconcile, false, &at("12:06:00"));
+    assert_eq!(
+        deadline(&again.unwrap()),
+        Some("2026-01-01T12:15:00Z"),
+        "another flow of the same failover"
+    );
+    assert_eq!(begun(&away, Operation::Migrate, false, &at("12:06:00")), None);
+    let patch = spent(&away, "z", &at("12:07:00")).unwrap();
+    assert_eq!(deadline(&patch), Some("2026-01-01T12:07:00Z"));
+    assert_eq!(spent(&away, "y", &at("12:07:00")), None, "of another zone");
+    let away = after(away, &patch);
+    assert_eq!(spent(&away, "z", &at("12:08:00")), None, "nothing is left");
+
+    let done = ended(&away, true, &at("12:09:00")).unwrap();
+    assert_eq!(
+        deadline(&done),
+        Some("2026-01-01T12:07:00Z"),
+        "it says when it was closed"
+    );
+    let mut back = after(away, &done);
+    assert_eq!(admitted(&back, minutes(15), &at("12:09:00")), None);
+    back.metadata.annotations = None;
+    let patch = begun(&back, Operation::Reconcile, false, &at("12:09:00")).unwrap();
+    assert_eq!(deadline(&patch), None, "the next failover has its own");
+}
+
+/// What was refused for a passing reason begins when it has passed, with all of its budget.
+#[test]
+fn a_refusal_that_has_passed_begins() {
+    for (reason, begins) in [("NodesUnknown", true), ("NoOtherZone", false)] {
+        let refusal = Refusal {
+            reason,
+            message: "No.".into(),
+        };
+        let first = shoot("z", Some(("Failover", "InProgress")));
+        let patch = refused(&first, &refusal, &now()).unwrap();
+        let refused = after(first, &patch);
+        let patch = admitted(&refused, std::time::Duration::from_secs(900), &now());
+        assert_eq!(patch.is_some(), begins, "{reason}");
+        if let Some(patch) = patch {
+            assert_eq!(told(Some(&patch)).unwrap(), "z Failover InProgress");
+            assert_eq!(deadline(&patch), Some("2026-01-01T12:15:00Z"));
+        }
+    }
+}
+
+#[test]
+fn machines_elsewhere_that_are_not_ready_are_reported_when_the_zone_is_isolated() {
+    let away = shoot("z", Some(("Failover", "InProgress")));
+    let patch =
+        ended_without_others(&away, "MachineDeployment d: of 2 machines 1 is ready.", &now()).unwrap();
+    assert_eq!(told(Some(&patch)).unwrap(), "z Failover Done");
+    let (reason, message) = condition(&patch);
+    assert_eq!(reason, "OtherZonesNotReady");
+    assert!(
+        message.ends_with("is closed. MachineDeployment d: of 2 machines 1 is ready."),
+        "{message}"
+    );
+    let patch = ended(&after(away, &patch), true, &now()).unwrap();
+    assert_eq!(condition(&patch).0, "ZoneIsolated", "they are ready");
 }
 
 #[test]

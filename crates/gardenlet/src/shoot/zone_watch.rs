@@ -2,13 +2,17 @@
 //! provider tells it, what is awaited is told, and a changed annotation ends the flow, so that nobody waits for what is not wanted any more (RZ-02). The next flow
 //! undoes what this one has done.
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use api::{
-    constants::OPERATION,
+    constants::{OPERATION, condition::EVERY_NODE_READY},
     extensions::{self, DefaultStatus, ExtensionObject, Worker},
     gardencore::{Shoot, shoot::ZoneIsolationStatus as Status},
-    meta::LastOperationState as State,
+    meta::{ConditionStatus, LastOperationState as State, find_condition},
 };
 use k8s_openapi::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt};
@@ -22,13 +26,15 @@ use runtime::{
     wait::{self, Look, Watched},
 };
 
-use super::{record::Record, zone_look, zone_record};
+use super::{record::Record, zone_budget, zone_look, zone_record};
 use crate::words::names;
 
 /// For one watch. It is begun anew after it.
 const WATCH: Duration = Duration::from_secs(60 * 60);
 /// Before a watch is begun anew that has failed.
 const WATCH_AGAIN: Duration = Duration::from_secs(5);
+/// Between two reports of the rest of the budget.
+const REPORT_PERIOD: Duration = Duration::from_secs(60);
 /// Before the flow begins that undoes this one. Only long enough for the write before it.
 const BEGIN_ANEW: Duration = Duration::from_millis(100);
 /// Task under which it is told what has ended the flow.
@@ -54,8 +60,10 @@ pub(super) async fn during<E>(
         written.await?;
         return Ok(work.await);
     }
+    zone_budget::start(f, record).await?;
     let done = tokio::select! {
         done = work => done,
+        never = Box::pin(zone_budget::enforce(f, record)) => match never {},
         () = Box::pin(another_mind(f)) => {
             let written = record.write_if(|newest| Ok(zone_record::aborting(newest, &clock::now_k8s())));
             written.await?;
@@ -83,16 +91,34 @@ pub(super) fn is_changed(error: &Error) -> bool {
 
 /// The flow has done all of it.
 async fn ended(f: &Facts, record: &Record<'_>) -> Result<()> {
+    let worker = match f.isolation {
+        Isolation::CutOff(_) => Workers::object(f).get().await?,
+        _ => None,
+    };
     if let Isolation::CutOff(zone) = &f.isolation
-        && let Some(name) = Workers::object(f).get().await?.as_ref().and_then(name_of)
+        && let Some(name) = worker.as_ref().and_then(name_of)
     {
         record
             .write_if(|newest| Ok(zone_record::named(newest, zone, name, &clock::now_k8s())))
             .await?;
     }
     let cuts_off = f.isolation.cuts_off();
-    let written = record.write_if(|newest| Ok(zone_record::ended(newest, cuts_off, &clock::now_k8s())));
+    let report = worker.as_ref().and_then(rollout_report);
+    let written = record.write_if(|newest| {
+        let now = clock::now_k8s();
+        Ok(match report {
+            Some(report) => zone_record::ended_without_others(newest, report, &now),
+            None => zone_record::ended(newest, cuts_off, &now),
+        })
+    });
     written.await.map(drop)
+}
+
+/// What the Worker reports of machines outside of the isolated zone that are not ready, for which the failover has not waited.
+fn rollout_report(worker: &Worker) -> Option<&str> {
+    let conditions = &worker.default_status()?.conditions;
+    let condition = find_condition(conditions, EVERY_NODE_READY)?;
+    (condition.status == ConditionStatus::False).then_some(condition.message.as_str())
 }
 
 /// Ends when the Shoot asks for something else than it did as the flow began.
@@ -115,16 +141,30 @@ async fn another_mind(f: &Facts) {
 async fn tell(f: &Facts, record: &Record<'_>) -> Infallible {
     if let Isolation::CutOff(zone) = &f.isolation {
         let (worker, isolation) = (Workers::object(f), SubnetIsolation::object(f));
+        let told = &Mutex::new(String::new());
         let leaving = follow(f, worker.name(), |worker| async move {
-            tell_worker(f, record, zone, &worker).await
+            tell_worker(f, record, zone, &worker, told).await
         });
         let closing = follow(f, isolation.name(), |object| async move {
-            tell_isolation(record, zone, &object).await
+            tell_isolation(record, zone, &object, told).await
         });
-        let (never, _) = futures::join!(leaving, closing);
+        let (never, _, _) = futures::join!(leaving, closing, count_down(record, zone, told));
         return never;
     }
     std::future::pending().await
+}
+
+/// Reports what is left of the budget, with what is awaited.
+async fn count_down(record: &Record<'_>, zone: &str, told: &Mutex<String>) -> Infallible {
+    loop {
+        tokio::time::sleep(REPORT_PERIOD).await;
+        let words = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let written =
+            record.write_if(|newest| Ok(zone_record::awaited(newest, zone, &words, &clock::now_k8s())));
+        if let Err(error) = written.await {
+            tracing::debug!(%error, "the rest of the budget could not be reported");
+        }
+    }
 }
 
 /// Calls `told` for what the object is now, as often as that changes, and again where it fails. A pause lies between two calls: what
@@ -152,22 +192,34 @@ where
     }
 }
 
-async fn tell_worker(f: &Facts, record: &Record<'_>, zone: &String, worker: &Worker) -> Result<()> {
+async fn tell_worker(
+    f: &Facts,
+    record: &Record<'_>,
+    zone: &String,
+    worker: &Worker,
+    told: &Mutex<String>,
+) -> Result<()> {
     if worker.spec.isolated_zone_id.as_ref() != Some(zone) {
         return Ok(());
     }
     if let Some(name) = name_of(worker) {
         tell_name(f, record, zone, name).await?;
     }
-    tell_words(record, zone, "Worker", worker.default_status()).await
+    tell_words(record, zone, ("Worker", worker.default_status()), told).await
 }
 
-async fn tell_isolation(record: &Record<'_>, zone: &str, object: &extensions::SubnetIsolation) -> Result<()> {
+async fn tell_isolation(
+    record: &Record<'_>,
+    zone: &str,
+    object: &extensions::SubnetIsolation,
+    told: &Mutex<String>,
+) -> Result<()> {
     if object.spec.isolated_zone_id != zone {
         return Ok(());
     }
     if !is_done(object) {
-        return tell_words(record, zone, "SubnetIsolation", object.default_status()).await;
+        let status = object.default_status();
+        return tell_words(record, zone, ("SubnetIsolation", status), told).await;
     }
     let newest = record.write_if(|_| Ok(None)).await?;
     let is_at_work = recorded(&newest).is_some_and(|recorded| recorded.status == Status::InProgress);
@@ -200,6 +252,8 @@ async fn tell_name(f: &Facts, record: &Record<'_>, zone: &str, name: &str) -> Re
     if !is_new {
         return Ok(());
     }
+    // Where the failover had failed before the provider knew of the zone.
+    zone_budget::start(f, record).await?;
     // What cannot be found out holds nothing up.
     match zone_look::bound_pods(f, name).await {
         Ok(pods) if !pods.is_empty() => {
@@ -219,8 +273,8 @@ async fn tell_name(f: &Facts, record: &Record<'_>, zone: &str, name: &str) -> Re
 async fn tell_words(
     record: &Record<'_>,
     zone: &str,
-    kind: &str,
-    status: Option<&DefaultStatus>,
+    (kind, status): (&str, Option<&DefaultStatus>),
+    told: &Mutex<String>,
 ) -> Result<()> {
     let error = status.and_then(|status| status.last_error.as_ref());
     let last = status.and_then(|status| status.last_operation.as_ref());
@@ -231,6 +285,9 @@ async fn tell_words(
         return Ok(());
     };
     let words = format!("{kind}: {words}");
+    told.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone_from(&words);
     record
         .write_if(|newest| Ok(zone_record::awaited(newest, zone, &words, &clock::now_k8s())))
         .await

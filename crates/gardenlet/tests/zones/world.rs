@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 use api::{
     constants::{OPERATION, condition},
+    extensions::Infrastructure,
     gardencore::{
         Seed as SeedObject, Shoot,
         shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
@@ -33,6 +34,7 @@ use tokio::task::JoinSet;
 use crate::ground::{self, CORE, Ground, NAMESPACE, PROJECT, SOON, context::context};
 
 pub const ISOLATED: &str = "shoot.gardener.cloud/isolated-zone";
+pub const CLOSE_NOW: &str = "shoot.gardener.cloud/isolated-zone-close-now";
 pub const DRY_RUN: &str = "shoot.gardener.cloud/isolated-zone-dry-run";
 const ZONE_ID: &str = "topology.k8s.aws/zone-id";
 
@@ -107,7 +109,11 @@ impl World {
     }
 
     pub fn gardenlet(&self) -> Result<JoinSet<()>> {
-        let mut context = context(&self.client, &[])?;
+        self.gardenlet_with(&[])
+    }
+
+    pub fn gardenlet_with(&self, flags: &[&str]) -> Result<JoinSet<()>> {
+        let mut context = context(&self.client, flags)?;
         let url = self.plane.url().to_owned();
         context.settings = Arc::new(Settings {
             shoot_api_url: UrlOf::new(move |_| url.clone()),
@@ -226,6 +232,29 @@ impl World {
             .patch_status(seed, &PatchParams::default(), &identity)
             .await?;
         apply(&self.client, shoot_of("guest", seed)).await.map(drop)
+    }
+
+    /// The shoot's Infrastructure, which reports zones by their names and IDs.
+    pub async fn infrastructure(&self, zones: &[(&str, &str)]) -> Result<()> {
+        let spec =
+            json!({"type": "local", "region": "local", "secretRef": {"name": "cloud", "namespace": PROJECT}});
+        let metadata = json!({"name": "web", "namespace": NAMESPACE});
+        apply(
+            &self.client,
+            json!({"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Infrastructure",
+                "metadata": metadata, "spec": spec}),
+        )
+        .await?;
+        let zones: Vec<_> = zones
+            .iter()
+            .map(|(name, id)| json!({"name": name, "id": id}))
+            .collect();
+        let status = Patch::Merge(json!({"status": {"providerStatus": {"zones": zones}}}));
+        let objects: Api<Infrastructure> = Api::namespaced(self.client.clone(), NAMESPACE);
+        objects
+            .patch_status("web", &PatchParams::default(), &status)
+            .await?;
+        Ok(())
     }
 
     pub async fn hosts_nothing(&self, seed: &str) -> Result<()> {

@@ -102,3 +102,20 @@ fn what_is_lost_is_told_once_and_begins_anew_in_the_next_epoch() {
         "{anew}"
     );
 }
+
+/// A check that is repeated by itself changes nothing until the refusal has passed; a check that a user asks for begins anew.
+#[test]
+fn a_repeated_check_of_a_refusal_is_no_new_failover() {
+    let refused = shoot(&super::refused("NodesUnknown"));
+    for (trigger, begins) in [(Trigger::Due, false), (Trigger::Asked, true)] {
+        let patch = status::started(
+            &refused,
+            "dev",
+            &writer(),
+            Operation::Reconcile,
+            trigger,
+            &Time(now()),
+        );
+        assert_eq!(patch.get("zoneIsolation").is_some(), begins, "{trigger:?}");
+    }
+}

@@ -1,0 +1,100 @@
+//! When a Shoot is reconciled again by itself for the sake of a zone: a failover was refused for a reason that can pass, or has ended while
+//! machines in other zones were not ready. Pure.
+
+use std::time::Duration;
+
+use api::{
+    constants::condition::ZONE_ISOLATION,
+    gardencore::{
+        Shoot,
+        shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
+    },
+    meta::{Condition, find_condition},
+};
+use jiff::{SignedDuration, Timestamp};
+use placement::isolation::{asked_zone, recorded};
+
+/// Reason of condition `ZoneIsolation`: the zone is isolated, and machines in other zones are not ready.
+pub(super) const OTHER_ZONES_NOT_READY: &str = "OtherZonesNotReady";
+/// Reasons of refusals that pass without a change of the Shoot.
+const PASSING: [&str; 3] = ["NodesUnknown", "NoNodeElsewhere", "ControlPlaneInZone"];
+/// At first: a silent API answers within minutes, and a sick zone is urgent.
+const SOON: Duration = Duration::from_secs(60);
+/// From [`URGENT`] on.
+const LATER: Duration = Duration::from_secs(10 * 60);
+/// How long a check follows [`SOON`] after the check before.
+const URGENT: SignedDuration = SignedDuration::from_mins(10);
+
+/// Whether the failover that is asked for was refused for a reason that can pass.
+#[must_use]
+pub(super) fn is_refused(shoot: &Shoot) -> bool {
+    let zone = asked_zone(shoot);
+    let failed = recorded(shoot).is_some_and(|recorded| {
+        Some(recorded.isolated_zone_id.as_str()) == zone
+            && (recorded.phase, recorded.status) == (Phase::Failover, Status::Failed)
+    });
+    failed && condition(shoot).is_some_and(|condition| PASSING.contains(&condition.reason.as_str()))
+}
+
+/// How long after the last reconciliation the next one begins. `None`: as for any other Shoot.
+#[must_use]
+pub(super) fn period(shoot: &Shoot, now: Timestamp) -> Option<Duration> {
+    let condition = condition(shoot)?;
+    if !is_refused(shoot) && condition.reason != OTHER_ZONES_NOT_READY {
+        return None;
+    }
+    let age = now.duration_since(condition.last_transition_time.0);
+    Some(if age < URGENT { SOON } else { LATER })
+}
+
+fn condition(shoot: &Shoot) -> Option<&Condition> {
+    find_condition(&shoot.status.as_ref()?.conditions, ZONE_ISOLATION)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn shoot(status: &str, reason: &str) -> Shoot {
+        let since = "2026-01-01T00:00:00Z";
+        serde_json::from_value(json!({
+            "metadata": {"name": "demo", "annotations": {"shoot.gardener.cloud/isolated-zone": "z"}},
+            "spec": {"region": "r", "provider": {"type": "metal"}},
+            "status": {
+                "zoneIsolation": {"isolatedZoneID": "z", "phase": "Failover", "status": status, "lastUpdateTime": since},
+                "conditions": [{
+                    "type": "ZoneIsolation", "status": "False", "reason": reason, "message": "",
+                    "lastTransitionTime": since, "lastUpdateTime": since,
+                }],
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_refusal_that_can_pass_is_checked_again_by_itself() {
+        let at = |time: &str| -> Timestamp { format!("2026-01-01T{time}Z").parse().unwrap() };
+        for (status, reason, time, expected) in [
+            ("Failed", "NodesUnknown", "00:00:30", Some(SOON)),
+            ("Failed", "NoNodeElsewhere", "00:09:59", Some(SOON)),
+            ("Failed", "ControlPlaneInZone", "00:10:00", Some(LATER)),
+            ("Failed", "NoOtherZone", "00:00:30", None),
+            ("Failed", "FailoverFailed", "00:00:30", None),
+            ("InProgress", "NodesUnknown", "00:00:30", None),
+            ("Done", "ZoneIsolated", "00:00:30", None),
+            ("Done", OTHER_ZONES_NOT_READY, "00:00:30", Some(SOON)),
+        ] {
+            assert_eq!(
+                period(&shoot(status, reason), at(time)),
+                expected,
+                "{status} {reason}"
+            );
+        }
+        let mut cancelled = shoot("Failed", "NodesUnknown");
+        cancelled.metadata.annotations = None;
+        assert!(!is_refused(&cancelled));
+    }
+}
