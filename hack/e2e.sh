@@ -33,6 +33,7 @@ ONLY_IN_ALL=(
   whoever_changes_his_mind_gets_what_he_wanted_last
   a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over
   a_zone_that_does_not_let_go_is_cut_off_all_the_same
+  a_zone_with_an_instance_that_does_not_end_is_closed_in_its_budget
 )
 # Tests of e2e_dead_seed that belong to part 2; part 1 has the others.
 DEAD_SEEDS_OF_PART_2=(

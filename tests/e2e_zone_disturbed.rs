@@ -15,11 +15,12 @@ use api::{
         Shoot,
         shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
     },
+    machine::{Machine, labels},
     meta::LastOperationType,
 };
 use k8s_openapi::api::{events::v1::Event, policy::v1::PodDisruptionBudget};
 use kube::{
-    Api, Client,
+    Api, Client, ResourceExt,
     api::{ListParams, Patch, PatchParams, PostParams},
 };
 use repot_tests::{
@@ -27,17 +28,20 @@ use repot_tests::{
     isolation::{self, BACK_WITHIN, CUT_OFF_WITHIN, Probes, ZONE, ZONE_ID},
     landscape::Landscape,
     lifecycle::{self, MOVE_WITHIN, deleted, nothing_left},
-    nodes::{Fleet, Zonal, silence},
+    nodes::{Fleet, Zonal, hold, silence},
     proof,
     shoot::UserShoot,
     takeover::{self, Plan, Takeover},
     trouble::{OTHERS, Trouble},
 };
+use runtime::wait::{self, Look};
 use serde_json::json;
 
 /// Bounds what a gardenlet does by itself once the Shoot has changed.
 const BEGUN_WITHIN: Duration = Duration::from_secs(120);
 const KILLS: usize = 4;
+/// Bounds a round of the Worker, the grace of the gardenlet, and the closing of the network.
+const CLOSED_WITHIN: Duration = Duration::from_secs(180);
 
 /// A shoot with a machine in each of three zones, and what its user looks at.
 struct Stage {
@@ -163,6 +167,7 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
     let failed = web.failed(&shoot.client().await.unwrap()).await.unwrap();
     let probes = Probes::start(landscape, id).await.unwrap();
     let mut hunter = Hunter::new().unwrap();
+    let before = stage.fleet("seed-a").await.unwrap();
 
     isolation::ask(shoot, Some(ZONE_ID)).await.unwrap();
     hunter.kills(KILLS, landscape, shoot).await.unwrap();
@@ -228,7 +233,9 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
     probes.find_the_zone_closed(false).await.unwrap();
     let last = stage.fleet("seed-a").await.unwrap();
     assert!(last.zones().contains(&ZONE), "{:?}", last.zones());
-    assert_eq!(away.other_pods(&last), Vec::<String>::new(), "pods elsewhere");
+    // The machine that was made for the failover is drained: no autoscaler runs.
+    let stays = away.on_nodes_of(&before);
+    assert_eq!(stays.other_pods(&last), Vec::<String>::new(), "pods elsewhere");
     let client = shoot.client().await.unwrap();
     assert_eq!(
         web.failed(&client).await.unwrap(),
@@ -295,6 +302,58 @@ async fn a_zone_that_does_not_let_go_is_cut_off_all_the_same() {
     isolation::take_back(shoot).await.unwrap();
     probes.remove().await.unwrap();
     stage.deleted().await.unwrap();
+}
+
+/// RZ-32: an instance does not end. The network is closed in the budget, here by the annotation that spends the rest, and the machine is
+/// named. The failover is Done by itself when the instance has gone.
+#[tokio::test]
+async fn a_zone_with_an_instance_that_does_not_end_is_closed_in_its_budget() {
+    let stage = Stage::set("hanging").await.unwrap();
+    let Stage { landscape, shoot, id } = &stage;
+    let probes = Probes::start(landscape, id).await.unwrap();
+    hold(landscape, id, ZONE, true).await.unwrap();
+
+    let begin = Instant::now();
+    isolation::ask(shoot, Some(ZONE_ID)).await.unwrap();
+    let machine = machine_goes(landscape, id).await.unwrap();
+    isolation::close_now(shoot, &machine, CLOSED_WITHIN)
+        .await
+        .unwrap();
+    println!(
+        "a zone with a hanging instance is closed after {:?}",
+        begin.elapsed()
+    );
+    probes.find_the_zone_closed(true).await.unwrap();
+    isolation::tells(shoot, Phase::Failover, Status::InProgress, BEGUN_WITHIN)
+        .await
+        .unwrap();
+    let machines: Api<Machine> = Api::namespaced(landscape.seed("seed-a").unwrap().clone(), id);
+    machines.get(&machine).await.unwrap();
+
+    hold(landscape, id, ZONE, false).await.unwrap();
+    isolation::done(shoot, Phase::Failover, CUT_OFF_WITHIN)
+        .await
+        .unwrap();
+    let away = stage.fleet("seed-a").await.unwrap();
+    assert!(!away.zones().contains(&ZONE), "{:?}", away.zones());
+    isolation::take_back(shoot).await.unwrap();
+    probes.remove().await.unwrap();
+    stage.deleted().await.unwrap();
+}
+
+/// The Machine of the zone is told to end: its pods and its instance have begun to go.
+async fn machine_goes(landscape: &Landscape, id: &str) -> Result<String> {
+    let machines: Api<Machine> = Api::namespaced(landscape.seed("seed-a")?.clone(), id);
+    let of_zone = ListParams::default().labels(&format!("{}={ZONE}", labels::ZONE));
+    let only = machines.list(&of_zone).await?.items;
+    let machine = only.first().context("no machine is in the zone")?;
+    let look = |found: Option<&Machine>| match found {
+        Some(found) if found.metadata.deletion_timestamp.is_none() => Look::Wait("it stays".into()),
+        _ => Look::Done,
+    };
+    let goes = wait::until(&machines, &machine.name_any(), CUT_OFF_WITHIN, look).await;
+    goes.context("the machine of the zone")?;
+    Ok(machine.name_any())
 }
 
 /// No server may go.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use api::{
-    constants::{SHOOT_ISOLATED_ZONE, condition::ZONE_ISOLATION},
+    constants::{SHOOT_ISOLATED_ZONE, SHOOT_ISOLATED_ZONE_CLOSE_NOW, condition::ZONE_ISOLATION},
     gardencore::{
         Shoot,
         shoot::{ZoneIsolation, ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
@@ -50,6 +50,25 @@ pub async fn ask(shoot: &UserShoot, id: Option<&str>) -> Result<()> {
 pub async fn cut_off(shoot: &UserShoot) -> Result<ZoneIsolation> {
     ask(shoot, Some(ZONE_ID)).await?;
     done(shoot, Phase::Failover, CUT_OFF_WITHIN).await
+}
+
+/// The rest of the budget is spent, and the condition says why the closed zone is not empty.
+///
+/// # Errors
+/// The condition does not say so in time.
+pub async fn close_now(shoot: &UserShoot, cause: &str, within: Duration) -> Result<()> {
+    let patch = json!({"metadata": {"annotations": {SHOOT_ISOLATED_ZONE_CLOSE_NOW: "true"}}});
+    shoot
+        .api()
+        .patch(&shoot.name, &PatchParams::default(), &Patch::Merge(patch))
+        .await?;
+    let what = format!("the network is closed, and {cause} is named");
+    let is_told = |shoot: &Shoot| {
+        let conditions = shoot.status.as_ref().map_or(&[][..], |status| &status.conditions);
+        let message = find_condition(conditions, ZONE_ISOLATION).map(|condition| condition.message.as_str());
+        message.is_some_and(|message| message.contains("is closed") && message.contains(cause))
+    };
+    shoot.wait(&what, within, is_told).await.map(drop)
 }
 
 /// It is taken back, and all that follows has ended.

@@ -10,9 +10,10 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, ResourceExt,
-    api::ListParams,
+    api::{ListParams, Patch, PatchParams},
     runtime::{WatchStreamExt, watcher},
 };
+use serde_json::json;
 use tokio::{process::Command, task::JoinSet};
 
 use crate::landscape::Landscape;
@@ -72,6 +73,34 @@ impl Instances {
 /// Finds what the cloud runs for a cluster.
 pub(super) fn selector(technical_id: &str) -> String {
     format!("{MARKS}/cluster={technical_id}")
+}
+
+/// The finalizer by which an instance does not end.
+const HOLD: &str = "e2e.repot.dev/hold";
+
+/// Holds the instances of a cluster in a zone, or releases them: an instance that is held does not end, as an instance of EC2 that stays
+/// `shutting-down`.
+///
+/// # Errors
+/// No instance is in the zone, or the cloud's cluster does not answer.
+pub async fn hold(landscape: &Landscape, technical_id: &str, zone: &str, is_held: bool) -> Result<()> {
+    let pods: Api<Pod> = Api::namespaced(landscape.cloud().await?, CLOUD);
+    let all = pods
+        .list(&ListParams::default().labels(&selector(technical_id)))
+        .await?;
+    let mark = format!("{MARKS}/zone");
+    let in_zone = all
+        .iter()
+        .filter(|pod| pod.annotations().get(&mark).is_some_and(|of| of == zone));
+    let names: Vec<_> = in_zone.map(ResourceExt::name_any).collect();
+    ensure!(!names.is_empty(), "no instance is in zone {zone}");
+    let finalizers: &[&str] = if is_held { &[HOLD] } else { &[] };
+    let body = json!({"metadata": {"finalizers": finalizers}});
+    for name in names {
+        pods.patch(&name, &PatchParams::default(), &Patch::Merge(&body))
+            .await?;
+    }
+    Ok(())
 }
 
 /// Stops the kubelets of a cluster's machines in a zone: their Nodes fall silent, and what runs on them runs on.

@@ -15,7 +15,7 @@ pub use controller::Controller;
 pub use fleet::Fleet;
 pub use herd::Herd;
 pub use images::pulled;
-pub use instances::{Instances, silence};
+pub use instances::{Instances, hold, silence};
 pub use probe::Probe;
 pub use public::Public;
 pub use taints::Taints;
