@@ -62,7 +62,10 @@ pub async fn pods_leave_before_capacity_is_awaited(seeds: &Seeds) -> Result<()> 
     ensure!(last.state == LastOperationState::Succeeded, "{last:?}");
     let reported =
         find_condition(&status.conditions, EVERY_NODE_READY).context("no report of the other zone")?;
-    ensure!(reported.message.contains("machinedeployments/in-y"), "{reported:?}");
+    ensure!(
+        reported.message.contains("machinedeployments/in-y"),
+        "{reported:?}"
+    );
     Ok(())
 }
 
