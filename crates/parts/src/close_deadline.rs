@@ -1,5 +1,5 @@
-//! The time by which the network of the isolated zone is closed, as the running flow knows the time: a user can spend the rest of the
-//! budget while the flow runs.
+//! The time by which the network of the isolated zone is closed, as the running flow knows the time: a user
+//! can spend the rest of the budget while the flow runs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,8 +21,9 @@ use tokio::sync::watch;
 pub struct CloseDeadline(Arc<watch::Sender<Option<Timestamp>>>);
 
 impl CloseDeadline {
-    /// The deadline in the Shoot's status. `None` where no failover is under way: an isolated zone that is closed and empty has no
-    /// deadline, so that its Worker waits for the machines of the other zones as usual.
+    /// The deadline in the Shoot's status. `None` where no failover is under way: an isolated zone that is
+    /// closed and empty has no deadline, so that its Worker waits for the machines of the other zones as
+    /// usual.
     #[must_use]
     pub fn recorded(shoot: &Shoot) -> Self {
         let under_way =

@@ -1,4 +1,5 @@
-//! The budget of a failover: the time by which the network of the isolated zone is closed, whatever is left in the zone (RZ-32). Pure.
+//! The budget of a failover: the time by which the network of the isolated zone is closed, whatever is left
+//! in the zone (RZ-32). Pure.
 
 use std::time::Duration;
 
@@ -19,8 +20,8 @@ pub const CLOSE_WITHIN: SignedDuration = SignedDuration::from_mins(15);
 pub struct CloseDeadline(Timestamp);
 
 impl CloseDeadline {
-    /// The deadline that the gardenlet has recorded on the object. An annotation that is not a time counts as absent: the zone is closed
-    /// later then, never sooner.
+    /// The deadline that the gardenlet has recorded on the object. An annotation that is not a time counts as
+    /// absent: the zone is closed later then, never sooner.
     #[must_use]
     pub fn read(object: &impl ResourceExt) -> Option<Self> {
         let recorded = object.annotations().get(ISOLATED_ZONE_CLOSE_DEADLINE)?;
@@ -33,7 +34,8 @@ impl CloseDeadline {
         Self(begin + CLOSE_WITHIN)
     }
 
-    /// The deadline that follows from the deployments of the zone, also from those that terminate. `None` where no deployment is left.
+    /// The deadline that follows from the deployments of the zone, also from those that terminate. `None`
+    /// where no deployment is left.
     #[must_use]
     pub fn of_deployments(deployments: &[MachineDeployment], zone: &str) -> Option<Self> {
         let in_zone = deployments
@@ -64,7 +66,8 @@ impl CloseDeadline {
         now >= self.0
     }
 
-    /// Whether machines elsewhere may be awaited still: pods that leave the zone get the last [`DRAIN_WITHIN`] of the budget.
+    /// Whether machines elsewhere may be awaited still: pods that leave the zone get the last
+    /// [`DRAIN_WITHIN`] of the budget.
     #[must_use]
     pub fn allows_growth(self, now: Timestamp) -> bool {
         self.remaining(now) > DRAIN_WITHIN

@@ -1,5 +1,5 @@
-//! Reports on the Worker that machines outside of the isolated zone are not ready. A failover does not wait for these machines, so that
-//! no error of the Worker would report the failure.
+//! Reports on the Worker that machines outside of the isolated zone are not ready. A failover does not wait
+//! for these machines, so that no error of the Worker would report the failure.
 
 use api::{
     constants::condition::EVERY_NODE_READY,
@@ -12,7 +12,8 @@ use serde_json::json;
 
 use crate::Context;
 
-/// Reason of condition `EveryNodeReady` of the Worker. The Shoot has a condition of the same type, to which the report counts.
+/// Reason of condition `EveryNodeReady` of the Worker. The Shoot has a condition of the same type, to which
+/// the report counts.
 const ROLLOUT_INCOMPLETE: &str = "RolloutIncomplete";
 
 /// Writes the condition while `failure` lasts, and removes the condition afterwards.

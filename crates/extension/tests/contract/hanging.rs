@@ -1,5 +1,6 @@
-//! A zone in which an instance does not end: its MachineDeployment keeps the finalizer of the machine controllers. The Worker is ready
-//! at the close deadline all the same, so that the network of the zone is closed (RZ-11, RZ-32), and reports what else is not ready.
+//! A zone in which an instance does not end: its MachineDeployment keeps the finalizer of the machine
+//! controllers. The Worker is ready at the close deadline all the same, so that the network of the zone is
+//! closed (RZ-11, RZ-32), and reports what else is not ready.
 
 use std::time::Duration;
 
@@ -105,7 +106,8 @@ async fn run(seed: &Client, by: &By) -> Result<Option<LastOperationState>> {
     Ok(status.default.last_operation.map(|last| last.state))
 }
 
-/// Both deployments get the finalizer of the machine controllers, and one has a Machine whose instance will not end.
+/// Both deployments get the finalizer of the machine controllers, and one has a Machine whose instance will
+/// not end.
 async fn machines_come(seed: &Client) -> Result<()> {
     let deployments = api::<MachineDeployment>(seed);
     let all = eventually("both deployments are there", SOON, || async {

@@ -1,6 +1,7 @@
-//! The budget of a failover (RZ-32). The network of the zone is closed when the zone is empty, and at the deadline whatever hangs. The
-//! flow closes the network in its order: the Worker is ready at the deadline at the latest (RZ-11). Where the flow does not come so far,
-//! because the shoot's API is silent or the Infrastructure is not ready, the network is closed beside the flow.
+//! The budget of a failover (RZ-32). The network of the zone is closed when the zone is empty, and at the
+//! deadline whatever hangs. The flow closes the network in its order: the Worker is ready at the deadline at
+//! the latest (RZ-11). Where the flow does not come so far, because the shoot's API is silent or the
+//! Infrastructure is not ready, the network is closed beside the flow.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -19,8 +20,8 @@ use runtime::{
 use super::{record::Record, zone_record};
 use crate::context::MANAGER;
 
-/// Part of the budget that the flow has after the deadline, to close the network in its order: of 15 minutes 45 seconds, which is longer
-/// than the Worker takes to become ready at the deadline.
+/// Part of the budget that the flow has after the deadline, to close the network in its order: of 15 minutes
+/// 45 seconds, which is longer than the Worker takes to become ready at the deadline.
 const GRACE: u32 = 20;
 /// For one watch, which begins anew after this.
 const WATCH: Duration = Duration::from_secs(60 * 60);

@@ -1,5 +1,5 @@
-//! When a Shoot is reconciled again by itself for the sake of a zone: a failover was refused for a reason that can pass, or has ended while
-//! machines in other zones were not ready. Pure.
+//! When a Shoot is reconciled again by itself for the sake of a zone: a failover was refused for a reason
+//! that can pass, or has ended while machines in other zones were not ready. Pure.
 
 use std::time::Duration;
 
