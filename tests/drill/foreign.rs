@@ -28,7 +28,7 @@ const NAME: &str = "provider-x";
 const KEYS: &str = "provider-x-keys";
 const RESOURCES: [&str; 2] = ["provider-x-shoot", "provider-x-seed"];
 /// Names that contain those of processes that must stop before a hand-over.
-const DEPLOYMENTS: [&str; 2] = ["x-controller-manager-helper", "kube-apiserver-audit-x"];
+pub const DEPLOYMENTS: [&str; 2] = ["x-controller-manager-helper", "kube-apiserver-audit-x"];
 const FINALIZER: &str = "provider-x.example.org/firewall";
 
 fn firewall() -> ApiResource {
@@ -68,7 +68,8 @@ pub async fn install(tasks: &mut JoinSet<()>, seed: &Client) -> anyhow::Result<(
 }
 
 /// As the extension contract wants it of each kind: `migrate` releases the object, and a deletion removes the
-/// finalizer.
+/// finalizer. With the object the provider removes all its objects in the namespace, as a seed that a shoot has
+/// left waits for them.
 async fn act(seed: &Client, object: &DynamicObject) -> kube::Result<()> {
     let api: Api<DynamicObject> =
         Api::namespaced_with(seed.clone(), &object.namespace().unwrap_or_default(), &firewall());
@@ -81,7 +82,16 @@ async fn act(seed: &Client, object: &DynamicObject) -> kube::Result<()> {
         }}});
         api.patch_status(&name, &params, &Patch::Merge(status)).await?;
     }
-    if migrates || object.metadata.deletion_timestamp.is_some() {
+    let is_deleted = object.metadata.deletion_timestamp.is_some();
+    if is_deleted
+        && withdraw(seed, &object.namespace().unwrap_or_default())
+            .await
+            .is_err()
+    {
+        // Tried again at the next change: the finalizer stays.
+        return Ok(());
+    }
+    if migrates || is_deleted {
         let released = json!({"metadata": {"finalizers": null, "annotations": {(OPERATION): null}}});
         api.patch(&name, &params, &Patch::Merge(released)).await?;
     }

@@ -10,11 +10,19 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use runtime::Result;
 
+use crate::foreign;
 use crate::seed::RunningSeed;
 use crate::sidecar::epoch_of;
 
 /// Whether a Deployment, or a pod, of that name writes to a shoot.
 pub fn writes(name: &str) -> bool {
+    // Third-party processes with such names are no part of the control plane.
+    if foreign::DEPLOYMENTS
+        .iter()
+        .any(|deployment| name.starts_with(deployment))
+    {
+        return false;
+    }
     name.starts_with("kube-apiserver")
         || name.starts_with("kube-scheduler")
         || name.contains("controller-manager")
