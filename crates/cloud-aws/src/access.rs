@@ -79,7 +79,8 @@ impl Ec2Access {
         })
     }
 
-    /// The pace of an account in a region. A pace at rest that no client has is dropped: access keys are rotated.
+    /// The pace of an account in a region. A pace at rest that no client has is dropped: access keys are
+    /// rotated.
     fn pace(&self, key_id: &str, region: &str) -> Arc<Pace> {
         let mut paces = self.0.paces.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

@@ -47,7 +47,8 @@ impl Call {
         self
     }
 
-    /// Lists are to come in pages. EC2 refuses to answer without pages where an account has much. Not for calls that name ids.
+    /// Lists are to come in pages. EC2 refuses to answer without pages where an account has much. Not for
+    /// calls that name ids.
     #[must_use]
     pub fn paged(self) -> Self {
         self.with("MaxResults", PAGE)

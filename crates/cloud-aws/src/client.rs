@@ -76,9 +76,9 @@ impl Ec2 {
         self.listed_within
     }
 
-    /// Makes a call and reads its answer. A call that is throttled is repeated after pauses that grow and differ at random, so that
-    /// processes that were throttled together do not come back together. A call that only reads is also repeated after a fault of
-    /// EC2 or of the connection.
+    /// Makes a call and reads its answer. A call that is throttled is repeated after pauses that grow and
+    /// differ at random, so that processes that were throttled together do not come back together. A call
+    /// that only reads is also repeated after a fault of EC2 or of the connection.
     ///
     /// # Errors
     /// See [`Failed`].

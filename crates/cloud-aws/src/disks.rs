@@ -1,5 +1,5 @@
-//! The disks of instances. An image may name disks that outlive the instance; a machine has nothing to keep, so that each disk of
-//! the image ends with the instance.
+//! The disks of instances. An image may name disks that outlive the instance; a machine has nothing to keep,
+//! so that each disk of the image ends with the instance.
 
 use serde::Deserialize;
 
@@ -57,9 +57,9 @@ struct Ebs {
 }
 
 impl ImageDisks {
-    /// Adds the disks of an instance to its launch: `disk` in place of the image's first disk, and each disk of the image that
-    /// would outlive the instance, with the size, type and content of the image. EC2 takes from the image all disks that are
-    /// not named, and the content of the first disk always.
+    /// Adds the disks of an instance to its launch: `disk` in place of the image's first disk, and each disk
+    /// of the image that would outlive the instance, with the size, type and content of the image. EC2 takes
+    /// from the image all disks that are not named, and the content of the first disk always.
     #[must_use]
     pub fn mapped(&self, mut call: Call, disk: Option<&Disk<'_>>) -> Call {
         let mut number = 0;

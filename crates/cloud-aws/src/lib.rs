@@ -18,9 +18,11 @@
 //! - A request leaves only under the permit that the client was made with (I3), and one that is under way is finished before
 //!   the right is passed on.
 //! - No message holds a key of the account.
-//! - A call that changes something is only repeated where EC2 has said that it did nothing of it (throttling). Whether a call whose
-//!   answer was lost has been carried out is for the caller to look up, by tags.
-//! - The keys of an account come from its Secret alone. No call goes to the metadata service of the seed's instances.
+//! - A call that changes something is only repeated where EC2 has said that it did nothing of it
+//!   (throttling). Whether a call whose answer was lost has been carried out is for the caller to look up, by
+//!   tags.
+//! - The keys of an account come from its Secret alone. No call goes to the metadata service of the seed's
+//!   instances.
 
 pub mod access;
 mod account;

@@ -133,8 +133,8 @@ impl Machines {
         Ok(there.min_by(|one, other| one.instance_id.cmp(&other.instance_id)))
     }
 
-    /// As [`Machines::find`], for an instance that may just have been launched. `since_launch` is the shortest time that may have
-    /// passed since.
+    /// As [`Machines::find`], for an instance that may just have been launched. `since_launch` is the
+    /// shortest time that may have passed since.
     ///
     /// # Errors
     /// As for [`Machines::find`]; EC2 does not list the instance yet that is known: [`Error::NotReady`].

@@ -42,7 +42,8 @@ pub struct Refusal {
     pub ahead: Option<SignedDuration>,
 }
 
-/// EC2 has done nothing of such a call, and it may be repeated after a pause. AWS's own libraries have this list.
+/// EC2 has done nothing of such a call, and it may be repeated after a pause. AWS's own libraries have this
+/// list.
 const THROTTLED: &[&str] = &[
     "BandwidthLimitExceeded",
     "EC2ThrottledException",

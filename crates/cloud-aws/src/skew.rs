@@ -1,5 +1,5 @@
-//! A wrong clock: EC2 refuses a signature whose time differs by more than five minutes from EC2's own clock, mostly
-//! with the words for wrong keys.
+//! A wrong clock: EC2 refuses a signature whose time differs by more than five minutes from EC2's own clock,
+//! mostly with the words for wrong keys.
 
 use http::{HeaderMap, header::DATE};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822};

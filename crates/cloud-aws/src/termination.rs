@@ -1,5 +1,5 @@
-//! How EC2 is asked to end an instance. A termination that hangs is asked for again with EC2's own options of force, in
-//! the order of the harm that each may do to data.
+//! How EC2 is asked to end an instance. A termination that hangs is asked for again with EC2's own options of
+//! force, in the order of the harm that each may do to data.
 
 use std::time::Duration;
 
@@ -7,8 +7,9 @@ use crate::Call;
 
 /// How long an instance may shut down before [`Termination::Forced`]. EC2 needs a minute as a rule.
 const FORCED_AFTER: Duration = Duration::from_secs(2 * 60);
-/// How long an instance may shut down before [`Termination::WithoutShutdown`]. Within the five minutes that a Machine of
-/// an isolated zone has, so that both options are tried before the zone is closed around the instance.
+/// How long an instance may shut down before [`Termination::WithoutShutdown`]. Within the five minutes that a
+/// Machine of an isolated zone has, so that both options are tried before the zone is closed around the
+/// instance.
 const WITHOUT_SHUTDOWN_AFTER: Duration = Duration::from_secs(4 * 60);
 
 /// How an instance is to end.

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Answer, Call, Ec2};
 
-/// Label of Nodes with the ID of their zone, as Kubernetes' cloud-controller-manager for AWS writes the label.
+/// Label of Nodes with the ID of their zone, as Kubernetes' cloud-controller-manager for AWS writes the
+/// label.
 pub const ID_LABEL: &str = "topology.k8s.aws/zone-id";
 
 /// One zone.

@@ -115,7 +115,8 @@ fn since_last_launch(machine: &Machine) -> Duration {
         .unwrap_or_default()
 }
 
-/// The shortest time since the launch for a Machine that is not being deleted: the controller writes the phase after the launch.
+/// The shortest time since the launch for a Machine that is not being deleted: the controller writes the
+/// phase after the launch.
 fn since_last_change(machine: &Machine) -> Duration {
     let status = machine.status.as_ref();
     let phase = status.and_then(|status| status.current_status.as_ref());

@@ -1,9 +1,10 @@
 //! Infrastructure: a VPC of its own, and in each zone of the shoot a subnet for machines and one for its NAT gateway, with a route table,
 //! so that no zone needs another one for its way out.
 //!
-//! Everything carries the cluster's tag and a name from the call on that makes it, and is looked for by them first: nothing is made
-//! twice, and a seed that knows nothing finds all of it. State (RX-30) is the ids, kept as soon as a part is begun. An Infrastructure
-//! without changes writes nothing and waits for nothing. Migrate has nothing to clean in the seed and touches nothing outside.
+//! Everything carries the cluster's tag and a name from the call on that makes it, and is looked for by them
+//! first: nothing is made twice, and a seed that knows nothing finds all of it. State (RX-30) is the ids,
+//! kept as soon as a part is begun. An Infrastructure without changes writes nothing and waits for nothing.
+//! Migrate has nothing to clean in the seed and touches nothing outside.
 
 use api::{
     extensions::Infrastructure,

@@ -38,12 +38,13 @@ pub struct Made {
     pub status: InfrastructureStatus,
 }
 
-/// Brings the account to what is planned, and ends when EC2 shows all of it. `journal` keeps what was begun, so that nothing is made
-/// twice after an answer was lost or a process was killed.
+/// Brings the account to what is planned, and ends when EC2 shows all of it. `journal` keeps what was begun,
+/// so that nothing is made twice after an answer was lost or a process was killed.
 ///
 /// # Errors
-/// EC2 refuses or does not answer; NAT gateways are being made, or EC2 does not show yet what was made: [`Error::NotReady`]; what is
-/// there cannot become what is planned, or the VPC that is known is gone: [`Error::Config`].
+/// EC2 refuses or does not answer; NAT gateways are being made, or EC2 does not show yet what was made:
+/// [`Error::NotReady`]; what is there cannot become what is planned, or the VPC that is known is gone:
+/// [`Error::Config`].
 pub async fn make(
     ec2: &Ec2,
     names: &Names,
@@ -178,8 +179,9 @@ impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
         self.made(plan, zones, group)
     }
 
-    /// Reports what is there of an isolated zone. Nothing is made, changed or awaited there: a NAT gateway or a subnet of a sick zone may
-    /// never become available, and the Infrastructure of the other zones must not wait for it.
+    /// Reports what is there of an isolated zone. Nothing is made, changed or awaited there: a NAT gateway or
+    /// a subnet of a sick zone may never become available, and the Infrastructure of the other zones must not
+    /// wait for it.
     fn keep(&mut self, zone: &str) {
         for purpose in [NODES, PUBLIC] {
             let name = self.names.in_zone(purpose, zone);

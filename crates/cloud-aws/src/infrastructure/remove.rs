@@ -93,7 +93,8 @@ pub async fn wait_for_listing(ec2: &Ec2, names: &Names, known: &State) -> Result
     ))
 }
 
-/// An ACL of an isolation that ended with its seed would hold the VPC. The VPC's default takes its place in front of subnets.
+/// An ACL of an isolation that ended with its seed would hold the VPC. The VPC's default takes its place in
+/// front of subnets.
 async fn remove_network_acls(ec2: &Ec2, names: &Names) -> Result<()> {
     for left in ec2.owned_network_acls(&names.owned()).await? {
         if !left.associations.is_empty() {

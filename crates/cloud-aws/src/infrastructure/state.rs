@@ -1,8 +1,8 @@
 //! What is known of the parts of a network: their ids, and which of them EC2 does not list yet.
 //!
 //! EC2 is eventually consistent: a part that was just made may not be listed for some seconds, and EC2 has no
-//! client tokens for most parts. Hence the [`Ledger`] notes a part before the call that makes the part, and the
-//! part is looked for until EC2 lists the part or the bound has passed ([`crate::Ec2::listed_within`]).
+//! client tokens for most parts. Hence the [`Ledger`] notes a part before the call that makes the part, and
+//! the part is looked for until EC2 lists the part or the bound has passed ([`crate::Ec2::listed_within`]).
 
 use std::{collections::BTreeMap, future::Future, time::Duration};
 
@@ -24,7 +24,8 @@ pub(super) const VPC: &str = "vpc";
 pub struct State {
     /// EC2's ids, by what the things are called.
     pub ids: BTreeMap<String, String>,
-    /// Since when EC2 does not list a part that was asked for. A part without an id has a call whose answer is not known.
+    /// Since when EC2 does not list a part that was asked for. A part without an id has a call whose answer
+    /// is not known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unlisted: BTreeMap<String, Timestamp>,
 }
@@ -115,8 +116,8 @@ impl<'a, J: Journal> Ledger<'a, J> {
         Ok(())
     }
 
-    /// Of the parts that EC2 lists the one to use, and the others, which are not needed. The part in use comes first, then the part
-    /// that is known, then the lowest id.
+    /// Of the parts that EC2 lists the one to use, and the others, which are not needed. The part in use
+    /// comes first, then the part that is known, then the lowest id.
     ///
     /// # Errors
     /// EC2 does not list the part yet that was made: [`Error::NotReady`].
@@ -156,7 +157,8 @@ impl<'a, J: Journal> Ledger<'a, J> {
         Ok((part, others))
     }
 
-    /// A part is to be made of which EC2 makes a second one without asking. Returns the time for its client token.
+    /// A part is to be made of which EC2 makes a second one without asking. Returns the time for its client
+    /// token.
     ///
     /// # Errors
     /// See [`Ledger::change`]; the state could not be kept.
@@ -194,7 +196,8 @@ impl<'a, J: Journal> Ledger<'a, J> {
         failed.into()
     }
 
-    /// A call of which EC2 refuses a second one did not succeed. `stranger` is the sentence for an object of others in the way.
+    /// A call of which EC2 refuses a second one did not succeed. `stranger` is the sentence for an object of
+    /// others in the way.
     pub fn refused(&mut self, key: &str, failed: Failed, stranger: impl FnOnce() -> String) -> Error {
         if !failed.is_conflict() {
             return failed.into();

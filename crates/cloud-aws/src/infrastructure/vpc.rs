@@ -1,4 +1,5 @@
-//! The VPC of a shoot. EC2 makes a second VPC without asking, so that the VPC in use is chosen by all that names one.
+//! The VPC of a shoot. EC2 makes a second VPC without asking, so that the VPC in use is chosen by all that
+//! names one.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
     use crate::{Tag, network::Subnet};
 
-    fn found(vpcs: &[&str], subnets_in: &[&str]) -> Found {
+    fn listing(vpcs: &[&str], subnets_in: &[&str]) -> Found {
         Found {
             vpcs: vpcs
                 .iter()
@@ -81,7 +82,7 @@ mod tests {
             (&["vpc-1"], &[], Some("vpc-2"), Some("vpc-2"), &["vpc-1"]),
             (&["vpc-1", "vpc-2"], &["vpc-1", "vpc-2"], None, Some("vpc-1"), &[]),
         ] {
-            let chosen = choose(&found(vpcs, subnets_in), "shoot", known);
+            let chosen = choose(&listing(vpcs, subnets_in), "shoot", known);
             assert_eq!(chosen.id.as_deref(), id, "{vpcs:?} {subnets_in:?} {known:?}");
             assert_eq!(chosen.unused, unused, "{vpcs:?} {subnets_in:?} {known:?}");
         }

@@ -18,7 +18,8 @@ const FORMER: &str = "aws.provider.extensions.gardener.cloud/former-acl-of-";
 pub struct Before {
     /// ACLs by subnet.
     pub acls: BTreeMap<String, String>,
-    /// ID of the ACL that closes the subnets, known before that ACL closes the first subnet. EC2 may not list the ACL yet.
+    /// ID of the ACL that closes the subnets, known before that ACL closes the first subnet. EC2 may not list
+    /// the ACL yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation_acl: Option<String>,
 }

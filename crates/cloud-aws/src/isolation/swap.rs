@@ -56,8 +56,9 @@ impl ZoneAcl {
         Ok(before)
     }
 
-    /// Makes the ACL unless there is one, in front of no subnet, and returns `before` with its id. The id is to be kept before
-    /// [`ZoneAcl::close`], as EC2 may not list the ACL when another process opens the subnets.
+    /// Makes the ACL unless there is one, in front of no subnet, and returns `before` with its id. The id is
+    /// to be kept before [`ZoneAcl::close`], as EC2 may not list the ACL when another process opens the
+    /// subnets.
     ///
     /// # Errors
     /// EC2 refuses or does not answer.
@@ -81,8 +82,8 @@ impl ZoneAcl {
         })
     }
 
-    /// Puts the ACL that [`ZoneAcl::make`] has made in front of the subnets, and fixes what was changed by hand. Returns the
-    /// id of the ACL when EC2 shows all of it.
+    /// Puts the ACL that [`ZoneAcl::make`] has made in front of the subnets, and fixes what was changed by
+    /// hand. Returns the id of the ACL when EC2 shows all of it.
     ///
     /// # Errors
     /// EC2 does not show it yet: [`Error::NotReady`]; a subnet is not there.
@@ -120,8 +121,8 @@ impl ZoneAcl {
         Ok(id.clone())
     }
 
-    /// Gives each subnet with an ACL of the isolation the former ACL back, and deletes the ACLs of the isolation when EC2 shows
-    /// that. Returns what was changed by hand meanwhile.
+    /// Gives each subnet with an ACL of the isolation the former ACL back, and deletes the ACLs of the
+    /// isolation when EC2 shows that. Returns what was changed by hand meanwhile.
     ///
     /// # Errors
     /// A former ACL is gone: [`Error::Config`], after all others were given back. `deleting`: the VPC's default takes its place.
@@ -157,8 +158,8 @@ impl ZoneAcl {
         Ok(opening.changed)
     }
 
-    /// All ACLs of the VPC. An ACL whose id is known and that is not listed is looked up by the id, and comes first: what the
-    /// listing shows of its subnets is older.
+    /// All ACLs of the VPC. An ACL whose id is known and that is not listed is looked up by the id, and comes
+    /// first: what the listing shows of its subnets is older.
     async fn acls(&self, before: Option<&Before>) -> Result<Vec<NetworkAcl>> {
         let mut acls = self.ec2.network_acls(&self.vpc).await?;
         if let Some(id) = before.and_then(|before| before.isolation_acl.as_ref())

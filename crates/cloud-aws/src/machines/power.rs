@@ -12,8 +12,8 @@ pub enum Ec2Power {
     Running,
     /// EC2 reports `stopped` or `terminated`.
     Off,
-    /// EC2 reports `stopping` or `shutting-down`, or lists no instance. An instance is listed late after its launch, and
-    /// for an hour after its end.
+    /// EC2 reports `stopping` or `shutting-down`, or lists no instance. An instance is listed late after its
+    /// launch, and for an hour after its end.
     Unclear,
 }
 
@@ -33,7 +33,8 @@ impl Ec2Power {
 }
 
 impl Machines {
-    /// Whether the instance of a machine runs: the instance with the ID, and what else carries the machine's name.
+    /// Whether the instance of a machine runs: the instance with the ID, and what else carries the machine's
+    /// name.
     ///
     /// # Errors
     /// EC2 refuses or does not answer.

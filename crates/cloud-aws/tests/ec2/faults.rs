@@ -34,8 +34,8 @@ async fn who_is_throttled_gives_up_in_time(moto: &Moto) -> Result<()> {
     Ok(())
 }
 
-/// A fault of EC2 or of the connection costs a call that only reads a pause, and no attempt of the object that waits. A call that
-/// changes something may have been carried out, and is not repeated.
+/// A fault of EC2 or of the connection costs a call that only reads a pause, and no attempt of the object
+/// that waits. A call that changes something may have been carried out, and is not repeated.
 async fn a_call_that_only_reads_is_repeated_in_place(moto: &Moto) -> Result<()> {
     for fault in [Fault::FailFirst, Fault::LoseFirst] {
         let region = Region::of(moto, "us-west-2").await?;
@@ -72,8 +72,8 @@ async fn a_wrong_clock_is_reported_as_a_wrong_clock(moto: &Moto) -> Result<()> {
     Ok(())
 }
 
-/// A Secret with temporary keys has their session token. A Secret without keys is refused before any call: nothing asks the
-/// metadata service of the seed's instances in its place.
+/// A Secret with temporary keys has their session token. A Secret without keys is refused before any call:
+/// nothing asks the metadata service of the seed's instances in its place.
 async fn temporary_keys_are_sent_with_their_session_token(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "us-west-2").await?;
     let access = Ec2Access::new(Some(region.proxy.endpoint.clone()));

@@ -1,4 +1,5 @@
-//! EC2 is eventually consistent: what was just made is not listed for a time, and what is listed comes in pages.
+//! EC2 is eventually consistent: what was just made is not listed for a time, and what is listed comes in
+//! pages.
 
 use std::time::Duration;
 
@@ -39,8 +40,8 @@ async fn what_ec2_lists_late_is_made_once_and_is_not_gone() -> Result<()> {
     Ok(())
 }
 
-/// Nothing is made twice, nothing counts as gone, and no conflict with a part of the shoot is an error of configuration. So it is
-/// too where each first answer is lost.
+/// Nothing is made twice, nothing counts as gone, and no conflict with a part of the shoot is an error of
+/// configuration. So it is too where each first answer is lost.
 async fn parts_are_made_once(moto: &Moto, name: &'static str, fault: Fault) -> Result<()> {
     let region = Region::of(moto, name).await?;
     let (names, plan, notebook) = (Names::of(SHOOT), region.plan()?, Notebook::default());
@@ -73,7 +74,8 @@ async fn parts_are_made_once(moto: &Moto, name: &'static str, fault: Fault) -> R
     Ok(())
 }
 
-/// Which VPC is in use is known, or the subnets show it. The other VPC is not used, and goes when both are listed.
+/// Which VPC is in use is known, or the subnets show it. The other VPC is not used, and goes when both are
+/// listed.
 async fn of_two_vpcs_the_hidden_one_is_waited_for(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "eu-west-3").await?;
     let (status, state) = region.made().await?;
@@ -114,7 +116,8 @@ async fn of_two_vpcs_the_hidden_one_is_waited_for(moto: &Moto) -> Result<()> {
     Ok(())
 }
 
-/// A conflict may be with a part that is not listed yet. When the bound has passed, an object of others is the cause.
+/// A conflict may be with a part that is not listed yet. When the bound has passed, an object of others is
+/// the cause.
 async fn an_object_of_others_is_named_when_the_bound_has_passed(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "me-south-1").await?;
     let (names, plan, notebook) = (Names::of(SHOOT), region.plan()?, Notebook::default());
@@ -152,7 +155,7 @@ async fn a_deletion_waits_for_what_is_not_listed_yet(moto: &Moto) -> Result<()> 
     region.proxy.lag(3 * LAG);
     notebook.make(&ec2, &names, &plan).await.unwrap_err();
     let known = notebook.state().unwrap_or_default();
-    let (_, awaited) = until_shown(|| wait_for_listing(&ec2, &names, &known)).await?;
+    let ((), awaited) = until_shown(|| wait_for_listing(&ec2, &names, &known)).await?;
     ensure!(!awaited.is_empty(), "{known:?} is not waited for");
     until_shown(|| remove(&ec2, &names)).await?;
     let left = format!("{:?}", region.found().await?);
@@ -164,13 +167,13 @@ async fn a_deletion_waits_for_what_is_not_listed_yet(moto: &Moto) -> Result<()> 
         ..State::default()
     };
     let bounded = region.ec2_listing_within(LAG)?;
-    let (_, awaited) = until_shown(|| wait_for_listing(&bounded, &names, &lost)).await?;
+    let ((), awaited) = until_shown(|| wait_for_listing(&bounded, &names, &lost)).await?;
     ensure!(!awaited.is_empty(), "a lost answer is not waited for");
     Ok(())
 }
 
-/// The machine's client token keeps the instance single, and an instance that is not listed is not gone, also where EC2 lists a
-/// second instance of the machine.
+/// The machine's client token keeps the instance single, and an instance that is not listed is not gone, also
+/// where EC2 lists a second instance of the machine.
 async fn an_instance_is_made_once_and_is_not_gone(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "ap-southeast-1").await?;
     let (status, _) = region.made().await?;

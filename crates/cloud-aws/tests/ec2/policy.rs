@@ -8,7 +8,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 const PAGE: &str = include_str!("../../../../docs/provider-aws.md");
-/// Sid of the statement for Kubernetes' cloud-controller-manager. All other statements are for the suite's own calls.
+/// Sid of the statement for Kubernetes' cloud-controller-manager. All other statements are for the suite's
+/// own calls.
 const CLOUD_CONTROLLER_MANAGER: &str = "CloudControllerManager";
 
 /// Compares the policy of the page, for the suite's own calls, with the calls that were seen.

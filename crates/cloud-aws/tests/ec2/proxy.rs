@@ -104,8 +104,8 @@ impl Proxy {
         seen.met.clear();
     }
 
-    /// From now on lists of this action are those of before, and what is asked for by its id is as it is: EC2 does not list yet
-    /// what was just made.
+    /// From now on lists of this action are those of before, and what is asked for by its id is as it is: EC2
+    /// does not list yet what was just made.
     pub fn delay(&self, action: Option<&'static str>) {
         lock(&self.seen).delayed = action;
     }

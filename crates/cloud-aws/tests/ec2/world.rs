@@ -126,7 +126,8 @@ impl Region {
         Ok(())
     }
 
-    /// The first zone has machines again, and elsewhere no machine was replaced. One that was made for the failover may have gone.
+    /// The first zone has machines again, and elsewhere no machine was replaced. One that was made for the
+    /// failover may have gone.
     pub fn first_zone_is_back(&self, left: &Instances, back: &Instances) -> Result<()> {
         let [sick, _] = self.zones();
         ensure!(

@@ -136,8 +136,8 @@ pub async fn a_right_that_ends_midway_stops_it(moto: &Moto) -> Result<()> {
     Ok(())
 }
 
-/// EC2 is eventually consistent: a list of ACLs may be older than the ACL of the isolation. The subnets do not count as open, and
-/// the ACL does not stay.
+/// EC2 is eventually consistent: a list of ACLs may be older than the ACL of the isolation. The subnets do
+/// not count as open, and the ACL does not stay.
 pub async fn an_acl_that_is_not_listed_yet_does_not_count_as_opened(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "eu-north-1").await?;
     let (status, _) = region.made().await?;

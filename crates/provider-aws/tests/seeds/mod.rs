@@ -25,8 +25,8 @@ use crate::world::{IMAGE, Region, SHOOT, credentials};
 /// The test plays whoever else writes.
 pub const TEST: FieldManager = FieldManager("test");
 
-/// EC2 behind the proxy, which lists an object as soon as it is made. So a reconciliation that was given up has made nothing
-/// where EC2 lists nothing.
+/// EC2 behind the proxy, which lists an object as soon as it is made. So a reconciliation that was given up
+/// has made nothing where EC2 lists nothing.
 pub fn place(region: &Region) -> Place {
     Place {
         access: Ec2Access::with_bound(Some(region.proxy.endpoint.clone()), Duration::ZERO),
