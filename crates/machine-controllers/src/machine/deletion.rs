@@ -100,20 +100,18 @@ impl Machines {
         if node_name(machine).is_some() {
             return Ok(Arc::clone(machine));
         }
-        let node = match provider_id(machine) {
-            // Before the first listing of Nodes the cloud is asked.
-            Some(id) => self.node_of(id).ok().flatten().map(|node| (id.to_owned(), node)),
-            None => None,
-        };
-        let instance = match node {
-            Some((provider_id, node_name)) => Some(Instance {
-                provider_id,
-                node_name,
-            }),
-            None => {
-                let class = self.cloud.class(machine).await?;
-                self.cloud.status(machine, &class).await?
-            }
+        // Before the first listing of Nodes the cloud is asked.
+        let known = provider_id(machine).and_then(|id| {
+            Some(Instance {
+                provider_id: id.to_owned(),
+                node_name: self.node_of(id).ok().flatten()?,
+            })
+        });
+        let instance = if known.is_some() {
+            known
+        } else {
+            let class = self.cloud.class(machine).await?;
+            self.cloud.status(machine, &class).await?
         };
         match instance {
             Some(instance) => self.record(machine, &instance).await.map(Arc::new),

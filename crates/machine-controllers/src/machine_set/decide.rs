@@ -35,14 +35,14 @@ pub fn decide(replicas: usize, machines: &[&Machine]) -> Plan {
     let (failed, staying) = sort(machines);
     Plan {
         replace: failed
-            .iter()
-            .map(|machine| machine.name_any())
+            .into_iter()
+            .map(ResourceExt::name_any)
             .take(BURST)
             .collect(),
         create: replicas.saturating_sub(staying.len()).min(BURST),
         surplus: surplus(replicas, staying)
             .take(BURST)
-            .map(|machine| machine.name_any())
+            .map(ResourceExt::name_any)
             .collect(),
     }
 }

@@ -66,3 +66,16 @@ fn many_come_and_go_in_bursts() {
         BURST
     );
 }
+
+#[test]
+fn all_outgoing_machines_are_known_at_the_first_burst() {
+    let all: Vec<_> = (0..BURST + 20)
+        .map(|number| machine(&format!("m{number:03}:Running")))
+        .collect();
+    let failed = [machine("f:Failed"), machine("g:Running:d")];
+    let all: Vec<_> = all.iter().chain(&failed).collect();
+    assert_eq!(decide(5, &all).surplus.len(), BURST);
+    let leaving = outgoing(5, &all);
+    assert_eq!(leaving.len(), BURST + 20 - 5 + 1);
+    assert!(leaving.iter().any(|machine| machine.name_any() == "f"));
+}

@@ -61,10 +61,9 @@ impl Unmanaged {
     /// Puts the report into the conditions of a Worker. A condition of another writer is replaced by a report only, and never by
     /// the end of a report.
     fn merge_into(&self, list: &mut Vec<Condition>) {
-        let own = |condition: &&Condition| {
-            [MACHINE_MISSING, MACHINES_COMPLETE].contains(&condition.reason.as_str())
-        };
-        let is_own = find_condition(list, EVERY_NODE_READY).filter(own).is_some();
+        let own = [MACHINE_MISSING, MACHINES_COMPLETE];
+        let is_own = find_condition(list, EVERY_NODE_READY)
+            .is_some_and(|condition| own.contains(&condition.reason.as_str()));
         let (status, reason, message) = match self.is_empty() {
             false => (ConditionStatus::False, MACHINE_MISSING, self.sentence()),
             true if is_own => (

@@ -59,8 +59,8 @@ async fn marked_at_first_deletion(
         }
         anyhow::bail!("the watch ended")
     };
-    let (begun, marked) = tokio::join!(begin, tokio::time::timeout(SOON, watched));
-    begun?;
+    let (changed, marked) = tokio::join!(begin, tokio::time::timeout(SOON, watched));
+    changed?;
     marked.context("no Machine was deleted")?
 }
 
