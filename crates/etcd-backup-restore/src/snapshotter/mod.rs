@@ -15,6 +15,7 @@ mod plan;
 mod proof;
 mod relief;
 mod requests;
+mod room;
 mod sealed;
 mod session;
 mod space;

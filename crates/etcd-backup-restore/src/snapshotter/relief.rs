@@ -1,30 +1,9 @@
-//! Room for an etcd that refuses writes: former values are compacted, and free pages are given back.
-//!
-//! kube-apiserver compacts etcd every five minutes, and its compaction begins with a write. While alarm NOSPACE is
-//! raised etcd refuses this write, so that history stays although no client needs the history. A defragmentation
-//! blocks etcd, and fits only here, where etcd refuses writes anyway.
-//!
-//! - Never beyond the last revision in the store: the next delta begins after it, and a lost volume is restored
-//!   from there.
-//! - The newest [`WINDOW`] revisions stay if the room suffices, so that watches and paged lists of clients go on.
-//!   A client whose revision is compacted lists again.
-//! - Never after the final snapshot or the seal, and never beside a snapshot: the task of the snapshots does this
-//!   work in turn. Each request needs the permit, as any other request to etcd does.
+//! The report of an attempt to make room in an etcd that refuses writes.
 
-use super::changes::Changes;
-use super::session::finished;
-use super::worker::Worker;
 use crate::clock;
-use crate::error::Result;
-use crate::etcd::{Etcd, EtcdConfig, Space};
+use crate::etcd::Space;
 use jiff::Timestamp;
 use serde::Serialize;
-use std::time::Duration;
-
-/// Newest revisions that stay while the room suffices without them.
-const WINDOW: i64 = 1000;
-/// Bound of a compaction and of a defragmentation: the largest database on a slow disk.
-const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// The result of an attempt to make room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -42,7 +21,7 @@ impl Relief {
     pub(super) const DISARMED: &'static str = "Disarmed";
     pub(super) const NO_ROOM: &'static str = "NoRoom";
 
-    fn new(space: Space, alarm: bool) -> Self {
+    pub(super) fn new(space: Space, alarm: bool) -> Self {
         let mib = |bytes: u64| bytes >> 20;
         let (result, message) = if alarm {
             let message = format!(
@@ -65,68 +44,5 @@ impl Relief {
             result,
             message,
         }
-    }
-}
-
-impl Worker {
-    /// The same after a delta of all changes, so that all of them may be compacted.
-    pub(super) async fn make_room_after_delta(
-        &mut self,
-        etcd: &Etcd,
-        changes: Option<&mut Changes>,
-    ) -> Result<Relief> {
-        if changes.is_some()
-            && let Err(error) = self.requested_delta(etcd, changes).await
-        {
-            tracing::warn!(%error, "no delta was stored: only changes of earlier snapshots are compacted");
-        }
-        self.make_room().await
-    }
-
-    /// Makes room and disarms the alarm, unless the data alone fill the quota.
-    pub(super) async fn make_room(&mut self) -> Result<Relief> {
-        if self.state.is_finished() {
-            return Err(finished());
-        }
-        let patient = EtcdConfig {
-            timeout: TIMEOUT,
-            ..self.settings.etcd.clone()
-        };
-        let etcd = patient.connect().await?;
-        let (mut space, compacted) = self.compact_saved(&etcd).await?;
-        // etcd counts pages that the last commit has freed as in use, so that only a defragmentation is exact.
-        if space.can_be_freed() || compacted || !self.defragmented {
-            tracing::warn!(
-                size = space.used,
-                in_use = space.in_use,
-                quota = space.quota,
-                "defragmenting etcd, which refuses writes: reads wait until that is done"
-            );
-            etcd.defragment().await?;
-            self.defragmented = true;
-            space = etcd.space().await?;
-        }
-        if space.can_be_freed() && space.has_room() {
-            etcd.disarm_no_space().await?;
-            space = etcd.space().await?;
-        }
-        Ok(Relief::new(space, space.alarm))
-    }
-
-    /// Compacts what the store has; returns the room, and whether history was compacted.
-    async fn compact_saved(&self, etcd: &Etcd) -> Result<(Space, bool)> {
-        let revision = etcd.revision().await?;
-        let saved = self.state.latest().last_revision();
-        // An etcd behind the store runs on old data, which are left as they are.
-        let saved = if saved > revision { 0 } else { saved };
-        let mut space = etcd.space().await?;
-        let mut compacted = false;
-        for target in [saved.min(revision - WINDOW), saved] {
-            if target > 0 && !space.can_be_freed() {
-                compacted |= etcd.compact(target).await?;
-                space = etcd.space().await?;
-            }
-        }
-        Ok((space, compacted))
     }
 }

@@ -247,9 +247,10 @@ fn remove_rule(schema: &mut Value, words: &str) -> bool {
             list.iter_mut()
                 .fold(is_removed, |removed, entry| remove_rule(entry, words) || removed)
         }
-        Value::Object(fields) => fields
-            .values_mut()
-            .fold(false, |removed, field| remove_rule(field, words) || removed),
+        Value::Object(fields) => {
+            let removed = fields.values_mut().map(|field| remove_rule(field, words));
+            removed.filter(|is_removed| *is_removed).count() > 0
+        }
         _ => false,
     }
 }

@@ -22,6 +22,7 @@ mod identity;
 mod node_template;
 mod out_of_service;
 mod power;
+mod power_query;
 mod request;
 mod status;
 mod token;

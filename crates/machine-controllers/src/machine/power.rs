@@ -3,32 +3,23 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use api::machine::Machine;
-use kube::ResourceExt;
-use runtime::{Error, Result};
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, timeout},
-};
-use tracing::info;
+use tokio::{sync::Semaphore, time::Instant};
 
-use super::Machines;
 use crate::{context::Timing, driver::InstancePower};
 
-/// How long an answer may take. Shorter than the time between two questions, so that a provider that does not answer
-/// holds no worker of the controller for long.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+/// For how many times the bound of unclear answers an instance that ran is not believed to be off.
+const RUNNING_HOLDS: u32 = 10;
 
 /// When the provider was asked about instances whose kubelets are silent.
 pub struct PowerQuestions {
     ask_every: Duration,
     unclear_for: Duration,
     /// Workers of the controller that may wait for an answer at once. The others handle Machines that are well.
-    places: Semaphore,
+    pub(super) places: Semaphore,
     asked: Mutex<BTreeMap<String, Asked>>,
 }
 
@@ -36,6 +27,8 @@ pub struct PowerQuestions {
 struct Asked {
     last: Instant,
     unclear_since: Option<Instant>,
+    /// The last answer that the instance runs.
+    ran_at: Option<Instant>,
 }
 
 impl PowerQuestions {
@@ -54,7 +47,7 @@ impl PowerQuestions {
         self.lock().remove(uid);
     }
 
-    fn is_due(&self, uid: &str, now: Instant) -> bool {
+    pub(super) fn is_due(&self, uid: &str, now: Instant) -> bool {
         let asked = self.lock();
         asked
             .get(uid)
@@ -62,51 +55,33 @@ impl PowerQuestions {
     }
 
     /// Records an answer. A single lost answer proves nothing, so that an instance counts as unclear only when no clear
-    /// answer has come for some time.
-    fn settle(&self, uid: &str, answer: InstancePower, now: Instant) -> Option<InstancePower> {
+    /// answer has come for some time. A provider that throttles says nothing of an instance that ran just before, and a
+    /// wrong annotation of a user must not give a volume two writers: such an instance is unclear only much later.
+    pub(super) fn settle(&self, uid: &str, answer: InstancePower, now: Instant) -> Option<InstancePower> {
         let mut asked = self.lock();
-        let before = asked.get(uid).and_then(|asked| asked.unclear_since);
-        let unclear_since = (answer == InstancePower::Unclear).then(|| before.unwrap_or(now));
+        let before = asked.get(uid).copied();
+        let unclear_since = before.and_then(|asked| asked.unclear_since);
+        let unclear_since = (answer == InstancePower::Unclear).then(|| unclear_since.unwrap_or(now));
+        let ran_at = match answer {
+            InstancePower::Running => Some(now),
+            InstancePower::Unclear => before.and_then(|asked| asked.ran_at),
+            InstancePower::Off => None,
+        };
         let record = Asked {
             last: now,
             unclear_since,
+            ran_at,
         };
         asked.insert(uid.to_owned(), record);
+        let ran_recently = ran_at.is_some_and(|ran_at| now - ran_at < self.unclear_for * RUNNING_HOLDS);
         match unclear_since {
-            Some(since) if now - since < self.unclear_for => None,
+            Some(since) if now - since < self.unclear_for || ran_recently => None,
             _ => Some(answer),
         }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Asked>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Machines {
-    /// Whether the instance runs; `None` while that is not known. The error is a right that was lost.
-    pub(super) async fn power(&self, machine: &Arc<Machine>) -> Result<Option<InstancePower>> {
-        let uid = machine.uid().unwrap_or_default();
-        let Ok(_place) = self.power.places.try_acquire() else {
-            return Ok(None);
-        };
-        if !self.power.is_due(&uid, Instant::now()) {
-            return Ok(None);
-        }
-        let asking = async {
-            let class = self.cloud.class(machine).await?;
-            self.cloud.power(machine, &class).await
-        };
-        let answer = match timeout(ANSWERS_WITHIN, Box::pin(asking)).await {
-            Ok(Err(error @ Error::NotOwner(_))) => return Err(error),
-            Ok(Ok(power)) => power,
-            Ok(Err(error)) => {
-                info!(machine = machine.name_any(), %error, "the provider does not report the state of the instance");
-                InstancePower::Unclear
-            }
-            Err(_) => InstancePower::Unclear,
-        };
-        Ok(self.power.settle(&uid, answer, Instant::now()))
     }
 }
 
@@ -129,7 +104,10 @@ mod tests {
         assert_eq!(questions.settle("m", running, now), Some(running));
         now += timing.power_unclear_for;
         assert_eq!(questions.settle("m", unclear, now), None);
+        // It ran a short time ago.
         now += timing.power_unclear_for;
+        assert_eq!(questions.settle("m", unclear, now), None);
+        now += timing.power_unclear_for * RUNNING_HOLDS;
         assert_eq!(questions.settle("m", unclear, now), Some(unclear));
         questions.forget("m");
         assert_eq!(questions.settle("m", unclear, now), None);

@@ -33,7 +33,7 @@ async fn what_a_large_state_costs() -> Result<()> {
     let facts = world.facts(Operation::Reconcile, Settings::default()).await?;
     let all = stream::iter(0..objects).map(|number| grow(&world, number, LARGE, 1));
     all.buffer_unordered(4).try_collect::<Vec<()>>().await?;
-    let collected = told(ShootState::persist(&facts)).await?;
+    let collected = Box::pin(told(ShootState::persist(&facts))).await?;
     let chunks = state(&world).await?.spec.in_chunks.unwrap();
     let read = told(async {
         let whole = ShootState::whole(&facts).await?.unwrap().extensions.len();

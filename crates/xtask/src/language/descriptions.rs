@@ -46,6 +46,8 @@ fn is_weak(field: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::weak;
 
     fn crd(fields: &str) -> String {

@@ -143,6 +143,8 @@ impl fmt::Display for Record {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::Record;
 
     fn record(api: u64) -> Record {
