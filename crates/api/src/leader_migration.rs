@@ -9,7 +9,7 @@ pub struct LeaderMigration {
     /// Name of the lock, a Lease in `kube-system` of the cluster.
     #[schemars(length(min = 1, max = 253))]
     pub leader_name: String,
-    /// The controllers.
+    /// Controllers that move between managers, each with its manager.
     pub controller_leaders: Vec<ControllerLeader>,
 }
 
@@ -17,7 +17,7 @@ pub struct LeaderMigration {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerLeader {
-    /// Its name.
+    /// Name of the controller, such as `node-ipam-controller`.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// The manager that runs it, or `*` for any that takes part.

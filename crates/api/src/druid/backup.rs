@@ -27,9 +27,9 @@ pub struct BackupSpec {
     pub port: Option<i32>,
     /// TLS of that program.
     pub tls: Option<TLSConfig>,
-    /// Image.
+    /// Image of the backup process. Absent for the default of etcd-druid.
     pub image: Option<String>,
-    /// Where backups go.
+    /// Object store for the backups. Absent if no backups are taken.
     pub store: Option<StoreSpec>,
     /// Where backups are taken over from before etcd first starts, if not from `store` (R17-24).
     pub source_store: Option<StoreSpec>,
@@ -113,7 +113,7 @@ pub struct StoreSpec {
     pub prefix: String,
     /// The object store's kind, e.g. `S3` or `aws`.
     pub provider: Option<String>,
-    /// Credentials.
+    /// Secret with the credentials for the object store.
     pub secret_ref: Option<SecretReference>,
 }
 
@@ -260,7 +260,7 @@ pub enum GarbageCollectionPolicy {
 pub struct Compression {
     /// Whether they are compressed.
     pub enabled: Option<bool>,
-    /// How.
+    /// Compression algorithm of snapshots.
     pub policy: Option<CompressionPolicy>,
 }
 

@@ -84,18 +84,18 @@ use crate::derive::{
 pub struct EtcdSpec {
     /// Pods of the cluster, as older clients look for them.
     pub selector: Option<LabelSelector>,
-    /// Labels of the pods.
+    /// Labels that the pods of etcd get.
     pub labels: BTreeMap<String, String>,
     /// Annotations of the pods.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// How etcd runs.
+    /// Settings of the etcd process.
     pub etcd: EtcdConfig,
     /// How it is backed up.
     pub backup: BackupSpec,
     /// What etcd and backups share.
     pub shared_config: Option<SharedConfig>,
-    /// Where pods may go.
+    /// Affinity and topology spread of the pods.
     pub scheduling_constraints: Option<SchedulingConstraints>,
     /// Number of members.
     #[schemars(range(min = 0))]

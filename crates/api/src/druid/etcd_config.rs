@@ -40,11 +40,11 @@ pub struct EtcdConfig {
     pub defragmentation_schedule: Option<String>,
     /// Port of the member's server.
     pub server_port: Option<i32>,
-    /// Port for clients.
+    /// Port for clients. Default: 2379.
     pub client_port: Option<i32>,
     /// Port of the program around etcd.
     pub wrapper_port: Option<i32>,
-    /// Image.
+    /// Image of etcd. Absent for the default of etcd-druid.
     pub image: Option<String>,
     /// Secret with user and password.
     pub auth_secret_ref: Option<SecretReference>,
@@ -52,7 +52,7 @@ pub struct EtcdConfig {
     pub metrics: Option<MetricsLevel>,
     /// Resources of the container.
     pub resources: Option<ResourceRequirements>,
-    /// TLS for clients.
+    /// TLS settings for connections of clients.
     pub client_url_tls: Option<TLSConfig>,
     /// TLS between members.
     pub peer_url_tls: Option<PeerTLSConfig>,
@@ -106,7 +106,7 @@ pub enum FreelistType {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TLSConfig {
-    /// Who is trusted.
+    /// Secret with the CA certificates that etcd trusts.
     #[serde(rename = "tlsCASecretRef")]
     pub tls_ca_secret_ref: SecretKeyReference,
     /// The server's certificate.
@@ -122,7 +122,7 @@ pub struct TLSConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PeerTLSConfig {
-    /// Who is trusted.
+    /// Secret with the CA certificates that members trust.
     #[serde(rename = "tlsCASecretRef")]
     pub tls_ca_secret_ref: SecretKeyReference,
     /// The server's certificate.
@@ -142,7 +142,7 @@ pub struct PeerTLSConfig {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct SecretKeyReference {
-    /// The Secret's name.
+    /// Name of the Secret, in the namespace of the referring object.
     pub name: Option<String>,
     /// The Secret's namespace.
     pub namespace: Option<String>,
@@ -155,10 +155,10 @@ pub struct SecretKeyReference {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientService {
-    /// Its annotations.
+    /// Annotations of the client Service.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Its labels.
+    /// Labels of the client Service.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Which member a client is sent to.
@@ -180,10 +180,10 @@ pub enum TrafficDistribution {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemberUrls {
-    /// The member.
+    /// Name of the member, such as `etcd-main-0`.
     #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?-[0-9]+$"))]
     pub member_name: String,
-    /// Its addresses.
+    /// URLs under which the member is advertised.
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "set"), inner(length(max = 2048)))]
     pub urls: Vec<String>,
 }
@@ -192,7 +192,7 @@ pub struct MemberUrls {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExistingCluster {
-    /// Its members.
+    /// Members of the existing cluster.
     #[schemars(length(max = 9), extend("x-kubernetes-list-type" = "atomic"))]
     pub members: Vec<ExistingMember>,
     /// Its addresses for clients.

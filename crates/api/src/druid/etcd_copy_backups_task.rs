@@ -22,9 +22,9 @@ pub struct EtcdCopyBackupsTaskSpec {
     /// Labels of the pod that copies.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pod_labels: BTreeMap<String, String>,
-    /// From where.
+    /// Object store from which backups are copied.
     pub source_store: StoreSpec,
-    /// To where.
+    /// Object store to which backups are copied.
     pub target_store: StoreSpec,
     /// How many days old a backup may be.
     #[schemars(range(min = 0))]
@@ -40,7 +40,7 @@ pub struct EtcdCopyBackupsTaskSpec {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WaitForFinalSnapshot {
-    /// Whether.
+    /// Whether the copy waits for a final snapshot of the source.
     pub enabled: bool,
     /// How long; for ever if not given or 0. Afterwards the copy goes on without.
     #[schemars(

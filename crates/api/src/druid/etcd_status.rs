@@ -14,7 +14,7 @@ use crate::{
 pub struct EtcdStatus {
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,
-    /// The StatefulSet.
+    /// Reference to the StatefulSet of etcd.
     pub etcd: Option<CrossVersionObjectReference>,
     /// Aspects of its state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -22,11 +22,11 @@ pub struct EtcdStatus {
     /// What stood in the way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_errors: Vec<EtcdLastError>,
-    /// What was done last.
+    /// Type and state of the last operation of etcd-druid on the Etcd.
     pub last_operation: Option<EtcdLastOperation>,
     /// Pods of the newest kind.
     pub current_replicas: Option<i32>,
-    /// Pods.
+    /// Number of pods that the StatefulSet has.
     pub replicas: Option<i32>,
     /// Pods that are ready.
     pub ready_replicas: Option<i32>,
@@ -36,7 +36,7 @@ pub struct EtcdStatus {
     pub label_selector: Option<LabelSelector>,
     /// Pods of the cluster, as text.
     pub selector: Option<String>,
-    /// Its members.
+    /// State of each member of the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<EtcdMemberStatus>,
     /// Whether members speak TLS among themselves.
@@ -193,7 +193,7 @@ pub struct EtcdLastError {
     pub code: String,
     /// What happened and what to do about it.
     pub description: String,
-    /// When it happened.
+    /// When etcd-druid saw the error.
     pub observed_at: Time,
 }
 
@@ -205,7 +205,7 @@ pub struct EtcdLastOperation {
     pub type_: String,
     /// How it stands: `Processing`, `Succeeded`, `Error` or `Requeue`.
     pub state: String,
-    /// A sentence on it.
+    /// Description of the operation for people.
     pub description: String,
     /// Which run it was, to find it in logs.
     #[serde(rename = "runID")]
@@ -219,15 +219,15 @@ pub struct EtcdLastOperation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EtcdMemberStatus {
-    /// Its name.
+    /// Name of the member, such as `etcd-main-0`.
     pub name: String,
-    /// Its id.
+    /// Id of the member in the cluster, in hexadecimal.
     pub id: Option<String>,
     /// `Leader` or `Member`.
     pub role: Option<String>,
     /// `Ready`, `NotReady` or `Unknown`.
     pub status: String,
-    /// Why.
+    /// Reason of the last change of the status.
     pub reason: String,
     /// When `status` last changed.
     pub last_transition_time: Time,
@@ -237,9 +237,9 @@ pub struct EtcdMemberStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JoinedCluster {
-    /// When.
+    /// When the member joined the existing cluster.
     pub joined_at: Time,
-    /// Its members then.
+    /// Members of the cluster at the time of the join.
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub members: Vec<JoinedMember>,
 }
@@ -248,7 +248,7 @@ pub struct JoinedCluster {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JoinedMember {
-    /// Its name.
+    /// Name of the member in the existing cluster.
     pub name: String,
     /// Its addresses for members.
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]

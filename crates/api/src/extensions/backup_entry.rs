@@ -54,7 +54,7 @@ pub struct BackupEntrySpec {
     pub backup_bucket_provider_status: Option<RawExtension>,
     /// Where the bucket is.
     pub region: String,
-    /// The bucket.
+    /// Name of the BackupBucket with the backups of the shoot.
     pub bucket_name: String,
     /// Credentials of the account.
     pub secret_ref: SecretReference,

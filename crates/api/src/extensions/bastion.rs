@@ -38,7 +38,7 @@ pub struct BastionSpec {
     /// What the machine runs at first.
     #[schemars(schema_with = "crate::meta::bytes_schema")]
     pub user_data: ByteString,
-    /// Who gets in.
+    /// Clients that may connect to the bastion.
     pub ingress: Vec<BastionIngressPolicy>,
 }
 
@@ -46,7 +46,7 @@ pub struct BastionSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BastionIngressPolicy {
-    /// From where.
+    /// Range of addresses of the clients.
     pub ip_block: IPBlock,
 }
 
@@ -58,7 +58,7 @@ pub struct BastionStatus {
     /// What every extension has.
     #[serde(flatten)]
     pub default: DefaultStatus,
-    /// Where it is.
+    /// Address under which the bastion is reached.
     pub ingress: Option<LoadBalancerIngress>,
 }
 

@@ -19,11 +19,11 @@ use crate::derive::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSpec {
-    /// The CloudProfile.
+    /// The CloudProfile of the shoot, as the garden has it.
     pub cloud_profile: RawExtension,
-    /// The Seed.
+    /// The Seed of the shoot, as the garden has it.
     pub seed: Option<RawExtension>,
-    /// The Shoot.
+    /// The Shoot, as the garden has it.
     pub shoot: RawExtension,
 }
 

@@ -38,7 +38,7 @@ pub struct ContainerRuntimeSpec {
     pub default: DefaultSpec,
     /// Folder for its programs on nodes.
     pub binary_path: String,
-    /// The pool.
+    /// Worker pool whose nodes get the container runtime.
     pub worker_pool: ContainerRuntimeWorkerPool,
 }
 
@@ -46,9 +46,9 @@ pub struct ContainerRuntimeSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerRuntimeWorkerPool {
-    /// Its name.
+    /// Name of the worker pool.
     pub name: String,
-    /// Its nodes.
+    /// Labels of the pool's nodes.
     pub selector: LabelSelector,
 }
 

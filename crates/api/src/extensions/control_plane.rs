@@ -41,7 +41,7 @@ pub struct ControlPlaneSpec {
     pub default: DefaultSpec,
     /// What the provider said of the infrastructure.
     pub infrastructure_provider_status: Option<RawExtension>,
-    /// Where the shoot is.
+    /// Region of the shoot's machines, as the provider calls the region.
     pub region: String,
     /// Credentials of the account.
     pub secret_ref: SecretReference,
@@ -67,7 +67,7 @@ pub struct CloudControllerManager {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeIPAM {
-    /// Of the pods.
+    /// Range of addresses of pods, in CIDR notation.
     #[serde(rename = "clusterCIDR")]
     pub cluster_cidr: String,
     /// Of the services, which are kept out of it.

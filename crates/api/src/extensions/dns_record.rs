@@ -55,7 +55,7 @@ pub struct DNSRecordSpec {
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable: delete the record and create another"))]
     pub name: String,
-    /// The record's type.
+    /// Type of the record: A, AAAA, CNAME or TXT.
     #[x_kube(validation = ("self == oldSelf", "Value is immutable: delete the record and create another"))]
     pub record_type: RecordType,
     /// What the name resolves to: addresses, one name, or texts.

@@ -46,7 +46,7 @@ pub struct InfrastructureSpec {
     /// What every extension has.
     #[serde(flatten)]
     pub default: DefaultSpec,
-    /// Where it is wanted.
+    /// Region of the infrastructure, as the provider calls the region.
     pub region: String,
     /// Credentials of the account.
     pub secret_ref: SecretReference,
@@ -71,7 +71,7 @@ pub struct InfrastructureStatus {
     /// Where traffic from the shoot comes from, as others see it.
     #[serde(rename = "egressCIDRs", default, skip_serializing_if = "Vec::is_empty")]
     pub egress_cidrs: Vec<String>,
-    /// Networks in use.
+    /// Ranges of addresses in use.
     pub networking: Option<InfrastructureStatusNetworking>,
 }
 
@@ -79,13 +79,13 @@ pub struct InfrastructureStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InfrastructureStatusNetworking {
-    /// Of the pods.
+    /// Ranges of addresses of pods, in CIDR notation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pods: Vec<String>,
-    /// Of the nodes.
+    /// Ranges of addresses of nodes, in CIDR notation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
-    /// Of the services.
+    /// Ranges of addresses of services, in CIDR notation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<String>,
 }

@@ -48,12 +48,12 @@ pub struct NetworkSpec {
     /// What every extension has.
     #[serde(flatten)]
     pub default: DefaultSpec,
-    /// Of the pods.
+    /// Range of addresses of pods, in CIDR notation.
     #[serde(rename = "podCIDR")]
     #[schemars(length(min = 1, max = 128))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub pod_cidr: String,
-    /// Of the services.
+    /// Range of addresses of services, in CIDR notation.
     #[serde(rename = "serviceCIDR")]
     #[schemars(length(min = 1, max = 128))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]

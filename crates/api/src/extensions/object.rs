@@ -49,7 +49,7 @@ pub struct DefaultStatus {
     pub conditions: Vec<Condition>,
     /// What stood in the way last.
     pub last_error: Option<LastError>,
-    /// What was done last.
+    /// Type, state and progress of the last operation on the object.
     pub last_operation: Option<LastOperation>,
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,

@@ -55,10 +55,10 @@ pub struct OperatingSystemConfigSpec {
     /// For first start or for running machines.
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub purpose: OperatingSystemConfigPurpose,
-    /// Units of systemd.
+    /// Systemd units that the machine gets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<Unit>,
-    /// Files.
+    /// Files that the machine gets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
     /// What is updated in place.
@@ -116,7 +116,7 @@ pub struct OSCCredentialsRotation {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OSCRotation {
-    /// When it began.
+    /// When the last rotation began.
     pub last_initiation_time: Option<Time>,
 }
 
@@ -144,7 +144,7 @@ pub struct OperatingSystemConfigStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CloudConfig {
-    /// The Secret with it.
+    /// Secret with the user data of the machine.
     pub secret_ref: SecretReference,
 }
 
@@ -153,16 +153,16 @@ pub struct CloudConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OSCInPlaceUpdatesStatus {
-    /// By which command.
+    /// Command that updates the operating system in place.
     pub os_update: Option<OSUpdate>,
 }
 
 /// The command that updates the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OSUpdate {
-    /// The program.
+    /// Path of the program that updates the operating system.
     pub command: String,
-    /// Its arguments.
+    /// Arguments of the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
 }

@@ -56,7 +56,7 @@ pub struct SelfHostedShootExposureSpec {
     pub credentials_ref: Option<ObjectReference>,
     /// The control plane's nodes.
     pub endpoints: Vec<ControlPlaneEndpoint>,
-    /// The port on them.
+    /// Port of the API server on the nodes.
     pub port: i32,
 }
 
@@ -64,9 +64,9 @@ pub struct SelfHostedShootExposureSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControlPlaneEndpoint {
-    /// Its name.
+    /// Name of the node with the control plane.
     pub node_name: String,
-    /// Its addresses.
+    /// Addresses of the node.
     pub addresses: Vec<NodeAddress>,
 }
 

@@ -66,7 +66,7 @@ pub struct SubnetIsolationSpec {
     pub default: DefaultSpec,
     /// What the provider said of the infrastructure.
     pub infrastructure_provider_status: Option<RawExtension>,
-    /// Where the shoot is.
+    /// Region of the shoot's machines, as the provider calls the region.
     pub region: String,
     /// Credentials of the account.
     pub secret_ref: SecretReference,

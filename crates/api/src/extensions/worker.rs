@@ -69,7 +69,7 @@ pub struct WorkerSpec {
     #[serde(default)]
     #[schemars(schema_with = "crate::meta::bytes_schema")]
     pub ssh_public_key: Option<ByteString>,
-    /// The pools.
+    /// Worker pools of the shoot.
     pub pools: Vec<WorkerPool>,
     /// The zone that is cut off, by the provider's physical ID of it: no machines are to be in it (RZ-20).
     #[serde(rename = "isolatedZoneID")]
@@ -89,7 +89,7 @@ pub struct WorkerStatus {
     pub machine_deployments: Vec<WorkerMachineDeployment>,
     /// When that list last changed.
     pub machine_deployments_last_update_time: Option<Time>,
-    /// Updates in place.
+    /// State of updates in place.
     pub in_place_updates: Option<WorkerInPlaceUpdates>,
     /// What the account calls the zone that is cut off (RZ-20).
     pub isolated_zone_code: Option<String>,
@@ -100,11 +100,11 @@ pub struct WorkerStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerMachineDeployment {
-    /// Its name.
+    /// Name of the MachineDeployment.
     pub name: String,
-    /// Fewest machines.
+    /// Lowest number of machines of the MachineDeployment.
     pub minimum: i32,
-    /// Most machines.
+    /// Highest number of machines of the MachineDeployment.
     pub maximum: i32,
     /// How much sooner than others it is scaled.
     pub priority: Option<i32>,

@@ -64,7 +64,7 @@ pub struct BackupBucketProvider {
     /// The provider's type.
     #[schemars(length(max = 253))]
     pub type_: String,
-    /// The region.
+    /// Region of the bucket, as the provider calls the region.
     #[schemars(length(max = 253))]
     pub region: String,
 }
@@ -76,7 +76,7 @@ pub struct BackupBucketProvider {
 pub struct BackupBucketStatus {
     /// What the provider tells other extensions.
     pub provider_status: Option<RawExtension>,
-    /// What was done last.
+    /// Type, state and progress of the last operation on the bucket.
     pub last_operation: Option<LastOperation>,
     /// What stood in the way last.
     pub last_error: Option<LastError>,

@@ -43,7 +43,7 @@ use crate::{
     "exactly one of seedName and shootRef must be given"
 ))]
 pub struct BackupEntrySpec {
-    /// The BackupBucket.
+    /// Name of the BackupBucket with the backups of the shoot.
     #[schemars(length(min = 1, max = 253))]
     pub bucket_name: String,
     /// The seed responsible for it.
@@ -58,7 +58,7 @@ pub struct BackupEntrySpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupEntryStatus {
-    /// What was done last.
+    /// Type, state and progress of the last operation on the entry.
     pub last_operation: Option<LastOperation>,
     /// What stood in the way last.
     pub last_error: Option<LastError>,

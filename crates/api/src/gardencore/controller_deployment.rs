@@ -23,7 +23,7 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerDeploymentFields {
-    /// The chart.
+    /// Helm chart that installs the extension.
     pub helm: Option<HelmControllerDeployment>,
     /// Whether its pods get access to the garden.
     pub inject_garden_kubeconfig: Option<bool>,
@@ -41,9 +41,9 @@ pub struct HelmControllerDeployment {
     #[serde(default)]
     #[schemars(schema_with = "crate::meta::bytes_schema")]
     pub raw_chart: Option<ByteString>,
-    /// Its values.
+    /// Values for the chart, as Helm takes them.
     pub values: Option<RawExtension>,
-    /// Where to get it.
+    /// OCI repository with the chart, if `rawChart` is absent.
     pub oci_repository: Option<OCIRepository>,
 }
 
@@ -55,9 +55,9 @@ pub struct OCIRepository {
     /// The full reference; the others do not matter then.
     #[serde(rename = "ref")]
     pub reference: Option<String>,
-    /// The repository.
+    /// Address of the repository, without tag and digest.
     pub repository: Option<String>,
-    /// The tag.
+    /// Tag of the chart. `digest` comes first.
     pub tag: Option<String>,
     /// The digest; the tag does not matter then.
     pub digest: Option<String>,

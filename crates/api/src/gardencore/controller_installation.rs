@@ -61,14 +61,14 @@ use crate::{
     "seedRef.name is immutable"
 ))]
 pub struct ControllerInstallationSpec {
-    /// The registration.
+    /// Reference to the ControllerRegistration that is installed.
     #[x_kube(validation = ("self.name == oldSelf.name", "name is immutable"))]
     pub registration_ref: ObjectReference,
-    /// The seed.
+    /// Reference to the Seed on which the extension is installed.
     pub seed_ref: Option<ObjectReference>,
     /// The self-hosted shoot.
     pub shoot_ref: Option<ObjectReference>,
-    /// The deployment.
+    /// Reference to the ControllerDeployment with the chart.
     pub deployment_ref: Option<ObjectReference>,
     /// Objects the deployment refers to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

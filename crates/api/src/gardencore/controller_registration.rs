@@ -84,7 +84,7 @@ pub enum ClusterType {
 pub struct ControllerResourceLifecycle {
     /// When it is reconciled.
     pub reconcile: Option<LifecycleStrategy>,
-    /// When it is deleted.
+    /// Whether the extension object is deleted before or after kube-apiserver.
     pub delete: Option<LifecycleStrategy>,
     /// When it is handed over.
     pub migrate: Option<LifecycleStrategy>,
@@ -106,11 +106,12 @@ pub enum LifecycleStrategy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerRegistrationDeployment {
-    /// When.
+    /// Seeds on which the extension is installed: where it is needed, everywhere, or everywhere but seeds
+    /// without shoots.
     pub policy: Option<ControllerDeploymentPolicy>,
-    /// Into which seeds.
+    /// Labels of the seeds on which the extension may be installed. Absent for all seeds.
     pub seed_selector: Option<LabelSelector>,
-    /// From where.
+    /// References to the ControllerDeployment with the chart. One at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1))]
     pub deployment_refs: Vec<DeploymentRef>,
@@ -130,6 +131,6 @@ pub enum ControllerDeploymentPolicy {
 /// A ControllerDeployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeploymentRef {
-    /// Its name.
+    /// Name of the ControllerDeployment.
     pub name: String,
 }

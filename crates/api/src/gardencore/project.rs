@@ -31,15 +31,15 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("!has(oldSelf.namespace) || has(self.namespace)", "namespace cannot be removed"))]
 pub struct ProjectSpec {
-    /// Who made it.
+    /// User who created the project.
     pub created_by: Option<Subject>,
-    /// What it is.
+    /// Description of the project for people.
     pub description: Option<String>,
-    /// Who answers for it.
+    /// User or group that is responsible for the project.
     pub owner: Option<Subject>,
-    /// What it is for.
+    /// Purpose of the project for people.
     pub purpose: Option<String>,
-    /// Who may do what.
+    /// Users, groups and service accounts with roles in the project.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<ProjectMember>,
     /// Its namespace; `garden-<name>` unless given.
@@ -62,7 +62,7 @@ pub struct Subject {
     pub api_group: Option<String>,
     /// `User`, `Group` or `ServiceAccount`.
     pub kind: String,
-    /// Its name.
+    /// Name of the user, group or service account.
     pub name: String,
     /// The namespace of a service account.
     pub namespace: Option<String>,
@@ -77,13 +77,13 @@ pub struct ProjectMember {
     pub api_group: Option<String>,
     /// `User`, `Group` or `ServiceAccount`.
     pub kind: String,
-    /// Its name.
+    /// Name of the user, group or service account.
     pub name: String,
     /// The namespace of a service account.
     pub namespace: Option<String>,
-    /// Its first role.
+    /// First role of the member, such as `admin` or `viewer`.
     pub role: Option<String>,
-    /// Its further roles.
+    /// Further roles of the member, such as `uam`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
 }
@@ -104,9 +104,9 @@ pub struct ProjectTolerations {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Toleration {
-    /// The taint's key.
+    /// Key of the taint that is tolerated.
     pub key: String,
-    /// The taint's value.
+    /// Value of the taint that is tolerated. Absent for every value.
     pub value: Option<String>,
 }
 
@@ -130,7 +130,7 @@ pub struct DualApprovalForDeletion {
 pub struct ProjectStatus {
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,
-    /// Where it stands.
+    /// Phase of the project: whether its namespace exists, failed, or is being deleted.
     pub phase: Option<ProjectPhase>,
     /// Since when nobody used it.
     pub stale_since_timestamp: Option<Time>,

@@ -72,7 +72,7 @@ pub struct StateInChunks {
 pub struct StateChunk {
     /// Name of the InternalSecret that holds it, under key `chunk`.
     pub name: String,
-    /// Bytes of its text.
+    /// Size of the chunk's text in bytes.
     pub size: i64,
     /// SHA-256 of what the InternalSecret holds, in hexadecimal.
     pub sha256: String,
@@ -100,7 +100,7 @@ pub struct GardenerResourceData {
     pub name: String,
     /// What it is: `secret` or `machine-state`.
     pub type_: String,
-    /// Its content.
+    /// Content of the carried object.
     pub data: RawExtension,
     /// Labels, by which secrets are told apart.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -112,11 +112,11 @@ pub struct GardenerResourceData {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExtensionResourceState {
-    /// Its kind.
+    /// Kind of the extension object.
     pub kind: String,
-    /// Its name.
+    /// Name of the extension object.
     pub name: Option<String>,
-    /// Its purpose.
+    /// Purpose of the extension object, such as `exposure`.
     pub purpose: Option<String>,
     /// What its status said.
     pub state: Option<RawExtension>,

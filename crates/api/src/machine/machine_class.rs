@@ -31,7 +31,7 @@ pub struct MachineClassFields {
     pub node_template: Option<MachineClassNodeTemplate>,
     /// The Secret with the provider's credentials.
     pub credentials_secret_ref: Option<SecretReference>,
-    /// The provider.
+    /// Name of the provider that makes the machines.
     pub provider: Option<String>,
     /// What only the provider understands.
     pub provider_spec: RawExtension,
@@ -44,16 +44,16 @@ pub struct MachineClassFields {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineClassNodeTemplate {
-    /// Its resources.
+    /// Resources of a node of this class, by name.
     pub capacity: BTreeMap<String, Quantity>,
     /// Resources it will have that no machine tells of.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub virtual_capacity: BTreeMap<String, Quantity>,
-    /// The machine type.
+    /// Machine type, as the provider calls the type.
     pub instance_type: String,
-    /// The region.
+    /// Region of the machines, as the provider calls the region.
     pub region: String,
-    /// The zone.
+    /// Zone of the machines, as the account calls the zone.
     pub zone: String,
     /// Kind of its processors.
     pub architecture: Option<String>,

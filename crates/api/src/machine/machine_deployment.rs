@@ -50,11 +50,11 @@ use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize, Time, sk
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeploymentSpec {
-    /// How many.
+    /// Number of machines that the deployment should have.
     pub replicas: Option<i32>,
     /// Which sets are its own.
     pub selector: Option<LabelSelector>,
-    /// From what.
+    /// Template of the machines. A change replaces the machines.
     pub template: MachineTemplateSpec,
     /// How they are replaced.
     pub strategy: Option<MachineDeploymentStrategy>,
@@ -124,11 +124,11 @@ pub struct RollbackConfig {
 pub struct MachineDeploymentStatus {
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,
-    /// How many there are.
+    /// Number of machines that the deployment has.
     pub replicas: Option<i32>,
     /// How many are from the newest template.
     pub updated_replicas: Option<i32>,
-    /// How many are ready.
+    /// Number of machines with a ready node.
     pub ready_replicas: Option<i32>,
     /// How many are ready long enough.
     pub available_replicas: Option<i32>,
@@ -151,9 +151,9 @@ pub struct MachineDeploymentStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeploymentCondition {
-    /// What it is about.
+    /// Type of the condition, such as `Available`.
     pub type_: String,
-    /// Whether it holds.
+    /// Status of the condition: `True`, `False` or `Unknown`.
     pub status: String,
     /// When it was last written.
     pub last_update_time: Option<Time>,

@@ -47,12 +47,12 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MachineSpec {
-    /// Its class.
+    /// Reference to the MachineClass of the machine.
     pub class: Option<ClassSpec>,
     /// Its id at the provider.
     #[serde(rename = "providerID")]
     pub provider_id: Option<String>,
-    /// What its node gets.
+    /// Labels, annotations and taints that the node gets.
     pub node_template: Option<NodeTemplateSpec>,
     /// How long pods may take to leave.
     pub drain_timeout: Option<Duration>,
@@ -77,7 +77,7 @@ pub struct MachineSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineStatus {
-    /// Its addresses.
+    /// Addresses of the machine's node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<NodeAddress>,
     /// Its node's conditions.
@@ -85,7 +85,7 @@ pub struct MachineStatus {
     pub conditions: Vec<NodeCondition>,
     /// What was last done with it.
     pub last_operation: Option<MachineLastOperation>,
-    /// How it is now.
+    /// Phase of the machine, and since when.
     pub current_status: Option<CurrentStatus>,
     /// What the provider must be given back to find it again.
     pub last_known_state: Option<String>,
@@ -96,11 +96,11 @@ pub struct MachineStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CurrentStatus {
-    /// `Pending`, `Available`, `Running`, `Terminating`, `Unknown`, `Failed`, …
+    /// Phase of the machine, such as `Pending`, `Running`, `Terminating`, `Unknown` or `Failed`.
     pub phase: Option<String>,
     /// Whether it has to change within a time.
     pub timeout_active: Option<bool>,
-    /// Since when.
+    /// When the phase changed for the last time.
     pub last_update_time: Option<Time>,
     /// Until when it stays to be looked at.
     pub preserve_expiry_time: Option<Time>,

@@ -44,13 +44,13 @@ use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize, Time, sk
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MachineSetSpec {
-    /// How many.
+    /// Number of machines that the set should have.
     pub replicas: Option<i32>,
     /// Which machines are its own.
     pub selector: Option<LabelSelector>,
-    /// Their class.
+    /// Reference to the MachineClass of the set's machines.
     pub machine_class: Option<ClassSpec>,
-    /// From what.
+    /// Template of the set's machines.
     pub template: Option<MachineTemplateSpec>,
     /// How long a machine is ready before it counts.
     pub min_ready_seconds: Option<i32>,
@@ -63,11 +63,11 @@ pub struct MachineSetSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineSetStatus {
-    /// How many there are.
+    /// Number of machines that the set has.
     pub replicas: Option<i32>,
     /// How many have all labels.
     pub fully_labeled_replicas: Option<i32>,
-    /// How many are ready.
+    /// Number of machines with a ready node.
     pub ready_replicas: Option<i32>,
     /// How many are ready long enough.
     pub available_replicas: Option<i32>,
@@ -76,7 +76,7 @@ pub struct MachineSetStatus {
     /// Aspects of its state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_set_condition: Vec<MachineSetCondition>,
-    /// What was last done.
+    /// Type and state of the last operation on the set.
     pub last_operation: Option<MachineLastOperation>,
     /// Machines that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -92,9 +92,9 @@ pub struct MachineSetStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineSetCondition {
-    /// What it is about.
+    /// Type of the condition, such as `ReplicaFailure`.
     pub type_: String,
-    /// Whether it holds.
+    /// Status of the condition: `True`, `False` or `Unknown`.
     pub status: String,
     /// When that last changed.
     pub last_transition_time: Option<Time>,

@@ -21,11 +21,11 @@ pub struct NodeTemplateSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClassSpec {
-    /// Its group.
+    /// API group of the class.
     pub api_group: Option<String>,
-    /// Its kind.
+    /// Kind of the class: `MachineClass`.
     pub kind: Option<String>,
-    /// Its name.
+    /// Name of the class, in the namespace of the machine.
     pub name: Option<String>,
 }
 
@@ -34,15 +34,15 @@ pub struct ClassSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineLastOperation {
-    /// A sentence on it.
+    /// Description of the operation for people.
     pub description: Option<String>,
     /// The provider's word for what went wrong.
     pub error_code: Option<String>,
-    /// When.
+    /// When the operation changed for the last time.
     pub last_update_time: Option<Time>,
-    /// How it stands.
+    /// State of the operation: `Processing`, `Failed` or `Successful`.
     pub state: Option<String>,
-    /// What it was.
+    /// Type of the operation: `Create`, `Update`, `HealthCheck` or `Delete`.
     pub type_: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub struct MachineLastOperation {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedMachine {
-    /// Its name.
+    /// Name of the failed Machine.
     pub name: Option<String>,
     /// Its id at the provider.
     #[serde(rename = "providerID")]

@@ -9,7 +9,7 @@ use crate::derive::{Deserialize, JsonSchema, Serialize, Time};
 pub struct Condition {
     /// What the condition is about, e.g. `APIServerAvailable`.
     pub type_: String,
-    /// Whether it holds.
+    /// Status of the condition: `True`, `False`, `Unknown` or `Progressing`.
     pub status: ConditionStatus,
     /// When `status` last changed.
     pub last_transition_time: Time,

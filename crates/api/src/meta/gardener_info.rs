@@ -5,9 +5,9 @@ use crate::derive::{Deserialize, JsonSchema, Serialize};
 /// The gardenlet that acted last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GardenerInfo {
-    /// The pod's id.
+    /// Id of the container in which the gardenlet runs.
     pub id: String,
-    /// The pod's name.
+    /// Name of the pod in which the gardenlet runs.
     pub name: String,
     /// The version of the program.
     pub version: String,

@@ -15,9 +15,9 @@ pub struct LastOperation {
     /// Percentage of tasks that are done.
     #[schemars(range(min = 0, max = 100))]
     pub progress: i32,
-    /// How it stands.
+    /// State of the operation, such as `Processing`, `Succeeded`, `Error` or `Failed`.
     pub state: LastOperationState,
-    /// What is being done.
+    /// Type of the operation, such as `Create`, `Reconcile`, `Migrate`, `Restore` or `Delete`.
     pub type_: LastOperationType,
 }
 
@@ -65,10 +65,10 @@ pub struct LastError {
     /// Name of the task that met it.
     #[serde(rename = "taskID")]
     pub task_id: Option<String>,
-    /// Well-known causes.
+    /// Codes of well-known causes, such as `ERR_INFRA_UNAUTHORIZED`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub codes: Vec<ErrorCode>,
-    /// When it happened.
+    /// When the error happened for the last time.
     pub last_update_time: Option<Time>,
 }
 

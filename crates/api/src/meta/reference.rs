@@ -7,9 +7,9 @@ use crate::derive::{Deserialize, JsonSchema, RawExtension, Serialize, skip_seria
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct SecretReference {
-    /// Its name.
+    /// Name of the Secret, unique in its namespace.
     pub name: Option<String>,
-    /// Its namespace.
+    /// Namespace of the Secret.
     pub namespace: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl SecretReference {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct LocalObjectReference {
-    /// Its name.
+    /// Name of the object, in the namespace of the referring object.
     #[serde(default)]
     pub name: String,
 }
@@ -40,17 +40,17 @@ pub struct LocalObjectReference {
 pub struct ObjectReference {
     /// Its group and version.
     pub api_version: Option<String>,
-    /// Its kind.
+    /// Kind of the object, such as `Secret`.
     pub kind: Option<String>,
-    /// Its name.
+    /// Name of the object, unique in its namespace.
     pub name: Option<String>,
-    /// Its namespace.
+    /// Namespace of the object.
     pub namespace: Option<String>,
-    /// Its unique id.
+    /// UID of the object, which is unique for all times.
     pub uid: Option<String>,
     /// The version of it that was seen.
     pub resource_version: Option<String>,
-    /// A part of it.
+    /// Path of the field of the object that is meant.
     pub field_path: Option<String>,
 }
 
@@ -62,9 +62,9 @@ pub struct ObjectReference {
 pub struct CrossVersionObjectReference {
     /// Its group and version.
     pub api_version: Option<String>,
-    /// Its kind.
+    /// Kind of the object, such as `Secret`.
     pub kind: String,
-    /// Its name.
+    /// Name of the object, unique in its namespace.
     pub name: String,
 }
 
@@ -74,7 +74,7 @@ pub struct CrossVersionObjectReference {
 pub struct NamedResourceReference {
     /// The name by which configurations refer to it.
     pub name: String,
-    /// The object.
+    /// Reference to the object, in the namespace of the referring object.
     pub resource_ref: CrossVersionObjectReference,
 }
 
@@ -85,11 +85,11 @@ pub struct NamedResourceReference {
 pub struct ResourceData {
     /// Its group and version.
     pub api_version: Option<String>,
-    /// Its kind.
+    /// Kind of the object, such as `Secret`.
     pub kind: String,
-    /// Its name.
+    /// Name of the object, unique in its namespace.
     pub name: String,
-    /// Its content.
+    /// Content of the object.
     pub data: RawExtension,
 }
 

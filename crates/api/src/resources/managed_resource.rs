@@ -69,9 +69,9 @@ pub struct ManagedResourceSpec {
 /// A kind under one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Equivalence {
-    /// The group.
+    /// API group of the equivalent kind.
     pub group: String,
-    /// The kind.
+    /// Name of the equivalent kind.
     pub kind: String,
 }
 
@@ -85,7 +85,7 @@ pub struct ManagedResourceStatus {
     pub conditions: Vec<Condition>,
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,
-    /// The objects.
+    /// Objects that the ManagedResource manages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ManagedResourceStatusObject>,
     /// Checksum of the Secrets that were acted on.
@@ -100,17 +100,17 @@ pub struct ManagedResourceStatus {
 pub struct ManagedResourceStatusObject {
     /// Its group and version.
     pub api_version: Option<String>,
-    /// Its kind.
+    /// Kind of the object, such as `Secret`.
     pub kind: Option<String>,
-    /// Its name.
+    /// Name of the object, unique in its namespace.
     pub name: Option<String>,
-    /// Its namespace.
+    /// Namespace of the object.
     pub namespace: Option<String>,
-    /// Its unique id.
+    /// UID of the object, which is unique for all times.
     pub uid: Option<String>,
     /// The version of it that was seen.
     pub resource_version: Option<String>,
-    /// A part of it.
+    /// Path of the field of the object that is meant.
     pub field_path: Option<String>,
     /// Labels it was given.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

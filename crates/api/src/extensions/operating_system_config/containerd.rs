@@ -9,7 +9,7 @@ use crate::derive::{Deserialize, JsonSchema, KubeSchema, Serialize, skip_seriali
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CRIConfig {
-    /// Its name.
+    /// Name of the container runtime: `containerd`.
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub name: CRIConfigName,
     /// Who keeps groups of processes: `cgroupfs` or `systemd`.
@@ -31,7 +31,7 @@ pub enum CRIConfigName {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerdConfig {
-    /// Registries.
+    /// Mirrors and settings of image registries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub registries: Vec<RegistryConfig>,
     /// Image of the container that holds a pod together.
@@ -46,9 +46,9 @@ pub struct ContainerdConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryConfig {
-    /// Its name in images.
+    /// Registry as names of images have the registry.
     pub upstream: String,
-    /// Where it is.
+    /// URL of the registry, where no host answers.
     pub server: Option<String>,
     /// Who else has its images.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -62,7 +62,7 @@ pub struct RegistryConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryHost {
-    /// Where it is.
+    /// URL of the mirror of the registry.
     pub url: String,
     /// What it can do: `pull`, `resolve`, `push`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -80,9 +80,9 @@ pub struct RegistryHost {
 pub struct PluginConfig {
     /// Added (`add`) or taken away (`remove`).
     pub op: Option<String>,
-    /// Where they stand.
+    /// Path of the setting in the configuration of containerd.
     pub path: Vec<String>,
-    /// What they are.
+    /// Values that are set below the path.
     #[serde(default)]
     #[schemars(schema_with = "crate::meta::any_schema")]
     pub values: Option<Value>,

@@ -7,15 +7,15 @@ use crate::derive::{Deserialize, JsonSchema, Serialize, skip_serializing_none};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Unit {
-    /// Its name.
+    /// Name of the systemd unit, such as `kubelet.service`.
     pub name: String,
     /// What is done with it: `start`, `restart`, `stop`.
     pub command: Option<String>,
     /// Whether it starts with the machine.
     pub enable: Option<bool>,
-    /// Its content.
+    /// Content of the unit's file.
     pub content: Option<String>,
-    /// Additions to it.
+    /// Drop-in files of the unit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drop_ins: Vec<DropIn>,
     /// Files that restart it when they change.
@@ -26,9 +26,9 @@ pub struct Unit {
 /// An addition to a unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DropIn {
-    /// Its name.
+    /// Name of the drop-in file, such as `10-args.conf`.
     pub name: String,
-    /// Its content.
+    /// Content of the drop-in file.
     pub content: String,
 }
 
@@ -37,11 +37,11 @@ pub struct DropIn {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct File {
-    /// Where it is.
+    /// Absolute path of the file on the machine.
     pub path: String,
     /// Who may do what with it.
     pub permissions: Option<i32>,
-    /// What is in it.
+    /// Content of the file, by one of its sources.
     pub content: FileContent,
     /// On which machine only.
     pub host_name: Option<String>,
@@ -54,11 +54,11 @@ pub struct File {
 pub struct FileContent {
     /// The content of a Secret.
     pub secret_ref: Option<FileContentSecretRef>,
-    /// This.
+    /// Content that stands in this object.
     pub inline: Option<FileContentInline>,
     /// Whether it gets to machines as it is.
     pub transmit_unencoded: Option<bool>,
-    /// A file of an image.
+    /// Content that is a file of a container image.
     pub image_ref: Option<FileContentImageRef>,
 }
 
@@ -66,9 +66,9 @@ pub struct FileContent {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileContentSecretRef {
-    /// The Secret's name.
+    /// Name of the Secret with the content.
     pub name: String,
-    /// The key in it.
+    /// Key of the content in the Secret.
     pub data_key: String,
 }
 
@@ -77,7 +77,7 @@ pub struct FileContentSecretRef {
 pub struct FileContentInline {
     /// How it is encoded: empty or `b64`.
     pub encoding: String,
-    /// The text.
+    /// Content, encoded as `encoding` says.
     pub data: String,
 }
 
@@ -85,8 +85,8 @@ pub struct FileContentInline {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileContentImageRef {
-    /// The image.
+    /// Reference of the container image.
     pub image: String,
-    /// The file in it.
+    /// Path of the file in the image.
     pub file_path_in_image: String,
 }

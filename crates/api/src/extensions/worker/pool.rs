@@ -20,7 +20,7 @@ use crate::{
 pub struct WorkerPool {
     /// Type of its machines.
     pub machine_type: String,
-    /// Most machines.
+    /// Highest number of machines in the pool.
     pub maximum: i32,
     /// How many more there may be during an update.
     pub max_surge: IntOrString,
@@ -38,9 +38,9 @@ pub struct WorkerPool {
     /// Image of its machines.
     #[serde(default)]
     pub machine_image: WorkerMachineImage,
-    /// Fewest machines.
+    /// Lowest number of machines in the pool.
     pub minimum: i32,
-    /// Its name.
+    /// Name of the pool, unique in the shoot.
     pub name: String,
     /// The Secret with the access of the agent on its nodes.
     pub node_agent_secret_name: Option<String>,
@@ -48,9 +48,9 @@ pub struct WorkerPool {
     pub provider_config: Option<PackedExtension>,
     /// The Secret with what machines run at first.
     pub user_data_secret_ref: SecretKeySelector,
-    /// The root disk.
+    /// Root disk of the pool's machines.
     pub volume: Option<Volume>,
-    /// Further disks.
+    /// Further disks of the pool's machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data_volumes: Vec<DataVolume>,
     /// The disk that the kubelet keeps its state on.
@@ -62,13 +62,13 @@ pub struct WorkerPool {
     pub machine_controller_manager: Option<MachineControllerManagerSettings>,
     /// The kubelet's version.
     pub kubernetes_version: Option<String>,
-    /// The kubelet.
+    /// Settings of the kubelet on the pool's machines.
     pub kubelet_config: Option<KubeletConfig>,
     /// What a node of it is like, for scaling from none.
     pub node_template: Option<NodeTemplate>,
     /// Kind of its machines' processors.
     pub architecture: Option<String>,
-    /// How it is scaled.
+    /// Settings of the cluster autoscaler for the pool.
     pub cluster_autoscaler: Option<WorkerClusterAutoscaler>,
     /// How much sooner than others it is scaled.
     pub priority: Option<i32>,
@@ -79,9 +79,9 @@ pub struct WorkerPool {
 /// An image of machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerMachineImage {
-    /// Its name.
+    /// Name of the machine image in the CloudProfile.
     pub name: String,
-    /// Its version.
+    /// Version of the machine image.
     pub version: String,
 }
 
@@ -89,7 +89,7 @@ pub struct WorkerMachineImage {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeTemplate {
-    /// Its resources.
+    /// Resources of a node of the pool, by name.
     pub capacity: BTreeMap<String, Quantity>,
     /// Resources it will have that no machine tells of.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -12,7 +12,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExpirableVersion {
-    /// The version.
+    /// The version, such as `1.34.4`.
     pub version: String,
     /// When it is no longer on offer.
     pub expiration_date: Option<Time>,
@@ -28,7 +28,7 @@ pub struct ExpirableVersion {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LifecycleStage {
-    /// How well.
+    /// Support of the version in this stage: preview, supported, deprecated, or expired.
     pub classification: VersionClassification,
     /// From when; always, unless given.
     pub start_time: Option<Time>,
@@ -55,9 +55,9 @@ pub enum VersionClassification {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineImage {
-    /// Its name.
+    /// Name of the image, to which `machine.image.name` of a worker pool refers.
     pub name: String,
-    /// Its versions.
+    /// Versions of the image that shoots may use.
     pub versions: Vec<MachineImageVersion>,
     /// How far an update by itself goes.
     pub update_strategy: Option<MachineImageUpdateStrategy>,
@@ -80,7 +80,7 @@ pub enum MachineImageUpdateStrategy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineImageVersion {
-    /// The version.
+    /// The version of the image, with its classification and expiry.
     #[serde(flatten)]
     pub version: ExpirableVersion,
     /// What runs containers in it.
@@ -91,7 +91,7 @@ pub struct MachineImageVersion {
     pub architectures: Vec<String>,
     /// Versions of the kubelet that it can run.
     pub kubelet_version_constraint: Option<String>,
-    /// Updates in place.
+    /// Support of updates in place for this version. Has no effect: machines are replaced.
     pub in_place_updates: Option<InPlaceUpdates>,
     /// What it can do, as one of several builds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -106,7 +106,7 @@ pub type Capabilities = BTreeMap<String, Vec<String>>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InPlaceUpdates {
-    /// Whether they work.
+    /// Whether machines can be updated to this version in place. Has no effect: machines are replaced.
     pub supported: bool,
     /// From which version on.
     pub min_version_for_update: Option<String>,
@@ -117,21 +117,21 @@ pub struct InPlaceUpdates {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineType {
-    /// Its processors.
+    /// Number of CPUs of a machine of this type.
     pub cpu: Quantity,
-    /// Its accelerators.
+    /// Number of GPUs of a machine of this type.
     pub gpu: Quantity,
-    /// Its memory.
+    /// Memory of a machine of this type.
     pub memory: Quantity,
-    /// Its name.
+    /// Name of the type, to which `machine.type` of a worker pool refers.
     pub name: String,
-    /// Its own disk.
+    /// Disk that comes with a machine of this type. Absent if the type has none.
     pub storage: Option<MachineTypeStorage>,
     /// Whether shoots may use it.
     pub usable: Option<bool>,
     /// Kind of its processors.
     pub architecture: Option<String>,
-    /// What it can do.
+    /// Capabilities of machines of this type, such as the architecture, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub capabilities: Capabilities,
 }
@@ -141,22 +141,22 @@ pub struct MachineType {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineTypeStorage {
-    /// How good it is.
+    /// Class of the disk, such as `standard` or `premium`.
     pub class: String,
-    /// Its size.
+    /// Size of the disk of a machine.
     pub size: Option<Quantity>,
-    /// Its type.
+    /// Type of the disk, as the provider calls the type.
     pub type_: String,
-    /// Its smallest size.
+    /// Smallest size of the disk that a worker pool may ask for.
     pub min_size: Option<Quantity>,
 }
 
 /// Something machine types and images can be told apart by.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CapabilityDefinition {
-    /// Its name.
+    /// Name of the capability, such as `architecture`.
     pub name: String,
-    /// Its values.
+    /// Values that the capability can have, such as `amd64`.
     pub values: Vec<String>,
 }
 
@@ -165,9 +165,9 @@ pub struct CapabilityDefinition {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BastionMachine {
-    /// Their image.
+    /// Image of machines for bastions. Absent if the provider chooses.
     pub machine_image: Option<BastionMachineImage>,
-    /// Their type.
+    /// Type of machines for bastions. Absent if the provider chooses.
     pub machine_type: Option<BastionMachineType>,
 }
 
@@ -175,15 +175,15 @@ pub struct BastionMachine {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BastionMachineImage {
-    /// Its name.
+    /// Name of a machine image of this profile.
     pub name: String,
-    /// Its version.
+    /// Version of the image. Absent for the newest version.
     pub version: Option<String>,
 }
 
 /// Type of machines for log-in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BastionMachineType {
-    /// Its name.
+    /// Name of a machine type of this profile.
     pub name: String,
 }

@@ -44,11 +44,11 @@ pub struct CloudProfileSpec {
     pub machine_types: Vec<MachineType>,
     /// The provider's own configuration.
     pub provider_config: Option<RawExtension>,
-    /// Regions on offer.
+    /// Regions of the provider that shoots may use.
     pub regions: Vec<Region>,
     /// Seeds to which shoots of the profile may move, by label and provider type. Without a selector every seed may.
     pub seed_selector: Option<SeedSelector>,
-    /// The provider.
+    /// Type of the provider, to which `spec.provider.type` of a Shoot must be equal.
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub type_: String,
@@ -57,7 +57,7 @@ pub struct CloudProfileSpec {
     pub volume_types: Vec<VolumeType>,
     /// Machines for log-in to nodes.
     pub bastion: Option<BastionMachine>,
-    /// Bounds for shoots.
+    /// Upper limits for shoots of this profile.
     pub limits: Option<Limits>,
     /// What machine types and images can be told apart by.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -69,7 +69,7 @@ pub struct CloudProfileSpec {
 /// Kubernetes versions on offer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KubernetesSettings {
-    /// The versions.
+    /// Versions of Kubernetes that shoots may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<ExpirableVersion>,
 }
@@ -78,9 +78,9 @@ pub struct KubernetesSettings {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Region {
-    /// Its name.
+    /// Name of the region, as the provider calls the region.
     pub name: String,
-    /// Its zones.
+    /// Zones of the region that worker pools may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<AvailabilityZone>,
     /// Labels to tell regions apart.
@@ -95,7 +95,7 @@ pub struct Region {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AvailabilityZone {
-    /// Its name.
+    /// Name of the zone, as the account calls the zone.
     pub name: String,
     /// Machine types it does not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -112,11 +112,11 @@ pub struct AvailabilityZone {
 pub struct VolumeType {
     /// How good it is: `standard`, `premium`.
     pub class: String,
-    /// Its name.
+    /// Name of the type, to which `volume.type` of a worker pool refers.
     pub name: String,
     /// Whether shoots may use it.
     pub usable: Option<bool>,
-    /// Smallest disk.
+    /// Smallest size of a volume of this type.
     pub min_size: Option<Quantity>,
 }
 
@@ -125,6 +125,6 @@ pub struct VolumeType {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// Most nodes.
+    /// Highest number of nodes of a shoot, all pools together.
     pub max_nodes_total: Option<i32>,
 }

@@ -73,7 +73,7 @@ pub struct SeedSpec {
         "domain and zone of dns.internal are immutable, since processes of shoots ask for owner records there; register a Seed with the other domain instead"
     ))]
     pub dns: SeedDNS,
-    /// Its networks.
+    /// Ranges of addresses of the seed's nodes, pods and services.
     pub networks: SeedNetworks,
     /// The provider it runs on.
     pub provider: SeedProvider,
@@ -81,11 +81,11 @@ pub struct SeedSpec {
     /// tolerate all taints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<SeedTaint>,
-    /// Volumes in it.
+    /// Settings for volumes of control planes. Has no effect.
     pub volume: Option<SeedVolume>,
-    /// Further settings.
+    /// Settings of the seed, such as owner checks and scheduling.
     pub settings: Option<SeedSettings>,
-    /// Its ingress.
+    /// Ingress domain of the seed. Has no effect.
     pub ingress: Option<Ingress>,
     /// Who may not get at it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -159,7 +159,7 @@ pub struct SeedDNSProviderConfig {
     /// The provider's type.
     #[schemars(length(min = 1, max = 253))]
     pub type_: String,
-    /// The domain.
+    /// Domain below which names of shoots are created.
     #[schemars(length(min = 1, max = 253))]
     pub domain: String,
     /// The zone in which its names are kept.
@@ -200,15 +200,15 @@ pub struct SeedDNSProvider {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeedNetworks {
-    /// Of its nodes.
+    /// Range of addresses of the seed's nodes, in CIDR notation.
     #[schemars(length(max = 64))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub nodes: Option<String>,
-    /// Of its pods.
+    /// Range of addresses of the seed's pods, in CIDR notation.
     #[schemars(length(max = 64))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub pods: String,
-    /// Of its services.
+    /// Range of addresses of the seed's services, in CIDR notation.
     #[schemars(length(max = 64))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub services: String,
@@ -226,9 +226,9 @@ pub struct SeedNetworks {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ShootNetworks {
-    /// For pods.
+    /// Default range for pods of shoots, in CIDR notation.
     pub pods: Option<String>,
-    /// For services.
+    /// Default range for services of shoots, in CIDR notation.
     pub services: Option<String>,
 }
 
@@ -249,10 +249,10 @@ pub struct SeedProvider {
     pub type_: String,
     /// The provider's own configuration.
     pub provider_config: Option<PackedExtension>,
-    /// Where it is.
+    /// Region in which the seed runs, as the provider calls the region.
     #[schemars(length(min = 1, max = 253))]
     pub region: String,
-    /// Zones it spans.
+    /// Zones of the seed's nodes. Has no effect: control planes are not spread.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<String>,
 }
@@ -285,7 +285,7 @@ pub struct SeedStatus {
     /// Aspects that forbid or allow operations, e.g. `WithoutShoots`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<Condition>,
-    /// What was done last.
+    /// Type, state and progress of the last operation on the seed.
     pub last_operation: Option<LastOperation>,
     /// The longest fence that the Seed has given since it had no shoot, in seconds, rounded up: a destination waits no less for what may
     /// still go by it, whatever the Seed says by then. Its gardenlet tells it.

@@ -32,7 +32,7 @@ const SHORT_DURATION: &str = r"^([0-9]{1,6}(\.[0-9]{1,3})?(ns|us|µs|ms|s|m|h))+
     "fence must be longer than propagation + dnsCacheTTL + validity + requests + 4s (an unnoticed pause of the machine), or a destination begins while this seed may still act: make it longer"
 ))]
 pub struct OwnerChecks {
-    /// Whether it is on.
+    /// Whether the seed writes owner records and checks them. Default: false.
     pub enabled: bool,
     /// The servers of the zone in which the seed's internal names are, as `address:port`; found by its NS records where none are
     /// named. All seeds must name the same.

@@ -26,7 +26,7 @@ pub struct SeedSettings {
     pub topology_aware_routing: Option<Enabled>,
     /// Choice of zones for control planes.
     pub zone_selection: Option<ZoneSelection>,
-    /// Growing of volumes.
+    /// Automatic growth of volumes. Has no effect.
     pub persistent_volume_claim_autoscaler: Option<Enabled>,
     /// Whether the seed says in DNS which shoots are its own, so that others can check it (R17-10). Off unless said otherwise.
     pub owner_checks: Option<OwnerChecks>,
@@ -35,7 +35,7 @@ pub struct SeedSettings {
 /// A switch that must be given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Enabled {
-    /// Whether it is on.
+    /// Whether the setting is on.
     pub enabled: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct Enabled {
 #[skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OptionallyEnabled {
-    /// Whether it is on.
+    /// Whether the setting is on. Absent counts as off.
     pub enabled: Option<bool>,
 }
 
@@ -62,9 +62,9 @@ pub struct ExcessCapacityReservation {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExcessCapacityReservationConfig {
-    /// How much.
+    /// Resources that are reserved, such as `cpu` and `memory`. Has no effect.
     pub resources: BTreeMap<String, Quantity>,
-    /// On which nodes.
+    /// Labels of the nodes on which resources are reserved. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
     /// In spite of which taints.
@@ -96,7 +96,7 @@ pub struct LoadBalancerServices {
     pub proxy_protocol: Option<ProxyProtocol>,
     /// Whether each zone gets one.
     pub zonal_ingress: Option<OptionallyEnabled>,
-    /// Their class.
+    /// Class of load balancers. Has no effect.
     pub class: Option<String>,
 }
 
@@ -105,7 +105,7 @@ pub struct LoadBalancerServices {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadBalancerServicesZone {
-    /// The zone.
+    /// Name of the zone. Has no effect.
     pub name: String,
     /// Annotations they get.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -136,12 +136,12 @@ pub struct ProxyProtocol {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeedVerticalPodAutoscaler {
-    /// Whether it is on.
+    /// Whether control planes are scaled vertically. Has no effect.
     pub enabled: bool,
-    /// Its feature gates.
+    /// Feature gates of the autoscaler. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub feature_gates: BTreeMap<String, bool>,
-    /// How far it may go.
+    /// Highest resources that the autoscaler recommends. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub max_allowed: BTreeMap<String, Quantity>,
 }
@@ -176,9 +176,9 @@ pub enum ZoneSelectionMode {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SeedTaint {
-    /// Its key.
+    /// Key of the taint, which a toleration of a Shoot names.
     pub key: String,
-    /// Its value.
+    /// Value of the taint. Absent for a taint with a key only.
     pub value: Option<String>,
 }
 
@@ -197,9 +197,9 @@ pub struct SeedVolume {
 /// A provisioner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SeedVolumeProvider {
-    /// What it is for.
+    /// Purpose of volumes of this provider. Has no effect.
     pub purpose: String,
-    /// Its name.
+    /// Name of the provider of volumes. Has no effect.
     pub name: String,
 }
 
@@ -213,7 +213,7 @@ pub struct Ingress {
     )]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub domain: String,
-    /// What serves it.
+    /// Ingress controller of the seed. Has no effect.
     pub controller: IngressController,
 }
 
@@ -222,7 +222,7 @@ pub struct Ingress {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressController {
-    /// Its kind.
+    /// Kind of the ingress controller. Has no effect.
     pub kind: IngressControllerKind,
     /// Its own configuration.
     pub provider_config: Option<PackedExtension>,

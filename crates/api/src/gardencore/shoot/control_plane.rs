@@ -26,7 +26,7 @@ pub struct HighAvailability {
 /// Failures a control plane survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FailureTolerance {
-    /// Their reach.
+    /// Failure that the control plane tolerates: of a node or of a zone. Has no effect.
     #[serde(rename = "type")]
     pub type_: FailureToleranceType,
 }
@@ -59,7 +59,8 @@ pub struct Hibernation {
 pub struct HibernationSchedule {
     /// When it falls asleep.
     pub start: Option<String>,
-    /// When it wakes up.
+    /// Time at which the shoot wakes up, as a cron expression. Absent if the schedule does not wake the
+    /// shoot.
     pub end: Option<String>,
     /// The time zone of both.
     pub location: Option<String>,

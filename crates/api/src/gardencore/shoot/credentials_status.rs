@@ -7,9 +7,9 @@ use crate::derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_n
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShootCredentials {
-    /// Their renewal.
+    /// Progress of the rotation of the shoot's credentials.
     pub rotation: Option<ShootCredentialsRotation>,
-    /// Encryption in etcd.
+    /// Encryption of the data in etcd.
     pub encryption_at_rest: Option<EncryptionAtRest>,
 }
 
@@ -20,7 +20,7 @@ pub struct EncryptionAtRest {
     /// What is encrypted besides Secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
-    /// How.
+    /// Provider and algorithm of the encryption.
     pub provider: Option<super::EncryptionProvider>,
 }
 
@@ -31,9 +31,9 @@ pub struct EncryptionAtRest {
 pub struct ShootCredentialsRotation {
     /// Of certificate authorities.
     pub certificate_authorities: Option<PhasedRotation>,
-    /// Of the kubeconfig.
+    /// Rotation of the static kubeconfig.
     pub kubeconfig: Option<SimpleRotation>,
-    /// Of the nodes' key.
+    /// Rotation of the SSH key of the nodes.
     pub ssh_keypair: Option<SimpleRotation>,
     /// Of what watches the shoot.
     pub observability: Option<SimpleRotation>,
@@ -48,9 +48,9 @@ pub struct ShootCredentialsRotation {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SimpleRotation {
-    /// When it last began.
+    /// When the last rotation began.
     pub last_initiation_time: Option<Time>,
-    /// When it last ended.
+    /// When the last rotation ended.
     pub last_completion_time: Option<Time>,
 }
 
@@ -59,11 +59,11 @@ pub struct SimpleRotation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PhasedRotation {
-    /// How far it is.
+    /// Phase of the rotation, such as `Preparing` or `Completed`.
     pub phase: CredentialsRotationPhase,
-    /// When it last ended.
+    /// When the last rotation ended.
     pub last_completion_time: Option<Time>,
-    /// When it last began.
+    /// When the last rotation began.
     pub last_initiation_time: Option<Time>,
     /// When its first step last ended.
     pub last_initiation_finished_time: Option<Time>,
@@ -96,8 +96,8 @@ pub enum CredentialsRotationPhase {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingWorkersRollout {
-    /// Its name.
+    /// Name of the worker pool whose nodes are still to be replaced.
     pub name: String,
-    /// Since when.
+    /// When the rotation began that needs new nodes.
     pub last_initiation_time: Option<Time>,
 }

@@ -12,11 +12,11 @@ use crate::{
 pub struct Maintenance {
     /// What is brought up to date.
     pub auto_update: Option<MaintenanceAutoUpdate>,
-    /// When.
+    /// Time of the day for maintenance. Has no effect.
     pub time_window: Option<MaintenanceTimeWindow>,
     /// Whether changes of the specification wait for that time.
     pub confine_spec_update_rollout: Option<bool>,
-    /// What is renewed.
+    /// Automatic rotation of credentials. Has no effect.
     pub auto_rotation: Option<MaintenanceAutoRotation>,
 }
 
@@ -27,7 +27,7 @@ pub struct Maintenance {
 pub struct MaintenanceAutoUpdate {
     /// Kubernetes' patch versions.
     pub kubernetes_version: bool,
-    /// Machine images.
+    /// Whether machine images are updated automatically. Has no effect.
     pub machine_image_version: Option<bool>,
 }
 
@@ -52,7 +52,7 @@ pub struct MaintenanceTimeWindow {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MaintenanceAutoRotation {
-    /// Credentials.
+    /// Credentials that are rotated automatically. Has no effect.
     pub credentials: Option<MaintenanceCredentialsAutoRotation>,
 }
 
@@ -63,7 +63,7 @@ pub struct MaintenanceAutoRotation {
 pub struct MaintenanceCredentialsAutoRotation {
     /// Of what watches the shoot.
     pub observability: Option<MaintenanceRotationConfig>,
-    /// For nodes.
+    /// Automatic rotation of the nodes' SSH key. Has no effect.
     pub ssh_keypair: Option<MaintenanceRotationConfig>,
     /// Of etcd's encryption.
     pub etcd_encryption_key: Option<MaintenanceRotationConfig>,
@@ -74,9 +74,9 @@ pub struct MaintenanceCredentialsAutoRotation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MaintenanceRotationConfig {
-    /// Whether they are.
+    /// Whether the credentials are rotated automatically. Has no effect.
     pub enabled: Option<bool>,
-    /// How often.
+    /// Time between two rotations. Has no effect.
     pub rotation_period: Option<Duration>,
 }
 
@@ -84,7 +84,7 @@ pub struct MaintenanceRotationConfig {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Monitoring {
-    /// Who is told.
+    /// Receivers of alerts. Has no effect.
     pub alerting: Option<Alerting>,
 }
 
@@ -92,7 +92,7 @@ pub struct Monitoring {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Alerting {
-    /// Addresses.
+    /// Email addresses that receive alerts. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub email_receivers: Vec<String>,
 }

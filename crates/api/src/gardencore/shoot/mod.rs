@@ -184,9 +184,9 @@ pub struct ShootSpec {
     /// The CloudProfile, as it was written before `cloudProfile`.
     #[schemars(length(min = 1, max = 253))]
     pub cloud_profile_name: Option<String>,
-    /// Its names.
+    /// Domain of the shoot and the DNS providers for the domain.
     pub dns: Option<DNS>,
-    /// Further extensions.
+    /// Further extensions of the shoot, each of a type that a ControllerRegistration offers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<Extension>,
     /// Whether and when it sleeps.
@@ -194,7 +194,7 @@ pub struct ShootSpec {
     /// Its control plane's programs. A shoot that says nothing gets the newest version that its CloudProfile offers.
     #[serde(default)]
     pub kubernetes: Kubernetes,
-    /// Its networks.
+    /// Network plugin of the shoot, and ranges of addresses.
     pub networking: Option<Networking>,
     /// When it is looked after without being asked.
     pub maintenance: Option<Maintenance>,
@@ -204,7 +204,7 @@ pub struct ShootSpec {
     pub provider: Provider,
     /// How much it matters.
     pub purpose: Option<ShootPurpose>,
-    /// Where it is.
+    /// Region of the shoot's machines, as the provider calls the region.
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub region: String,
@@ -237,7 +237,7 @@ pub struct ShootSpec {
     /// Who chooses its seed.
     #[schemars(length(min = 1, max = 253))]
     pub scheduler_name: Option<String>,
-    /// The CloudProfile.
+    /// Reference to the CloudProfile with the machine types, images and versions for the shoot.
     pub cloud_profile: Option<CloudProfileReference>,
     /// The CredentialsBinding with the credentials.
     #[schemars(length(min = 1, max = 253))]

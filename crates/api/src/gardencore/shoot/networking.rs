@@ -13,12 +13,12 @@ use crate::{
 #[x_kube(validation = ("!has(oldSelf.services) || has(self.services)", "services cannot be removed once set"))]
 #[x_kube(validation = ("!has(oldSelf.nodes) || has(self.nodes)", "nodes cannot be removed once set"))]
 pub struct Networking {
-    /// The plugin.
+    /// Type of the network plugin, which a ControllerRegistration offers.
     #[schemars(length(min = 1, max = 253))]
     pub type_: Option<String>,
     /// The plugin's own configuration.
     pub provider_config: Option<PackedExtension>,
-    /// Of the pods.
+    /// Range of addresses of pods, in CIDR notation.
     #[schemars(length(max = 128))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     #[x_kube(validation = ("isCIDR(self)", "must be a range of addresses such as 100.96.0.0/11"))]
@@ -29,7 +29,7 @@ pub struct Networking {
     #[x_kube(validation = ("isCIDR(self)", "must be a range of addresses such as 100.96.0.0/11"))]
     #[x_kube(validation = ("!isCIDR(self) || !cidr(self).containsIP('240.0.0.1')", "must not contain 240.0.0.1, by which pods reach the API"))]
     pub nodes: Option<String>,
-    /// Of the services.
+    /// Range of addresses of services, in CIDR notation.
     #[schemars(length(max = 128))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     #[x_kube(validation = ("isCIDR(self)", "must be a range of addresses such as 100.96.0.0/11"))]
@@ -62,7 +62,7 @@ pub struct DNS {
     )]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub domain: Option<String>,
-    /// Who keeps it.
+    /// DNS providers for the domain. The primary provider hosts the domain of the API server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<DNSProvider>,
 }
@@ -80,7 +80,7 @@ pub struct DNSProvider {
     pub secret_name: Option<String>,
     /// The object with the credentials, in the Shoot's namespace. Only a Secret is supported (`apiVersion` v1, `kind` Secret).
     pub credentials_ref: Option<CrossVersionObjectReference>,
-    /// Its type.
+    /// Type of the provider, which a ControllerRegistration offers for DNSRecords.
     pub type_: Option<String>,
     /// Zones it is used for.
     pub zones: Option<DNSIncludeExclude>,
@@ -89,10 +89,10 @@ pub struct DNSProvider {
 /// What is meant and what is not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DNSIncludeExclude {
-    /// What is meant.
+    /// Domains or zones that the provider manages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include: Vec<String>,
-    /// What is not.
+    /// Domains or zones that the provider does not manage.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
 }

@@ -144,11 +144,11 @@ pub struct OwnershipApproval {
     /// The epoch that is given up.
     #[schemars(range(min = 1))]
     pub epoch: i64,
-    /// What may be lost.
+    /// Loss of data that the operator accepted for this takeover.
     pub accepted_loss: AcceptedLoss,
     /// It counts for nothing after this time.
     pub expiry: Time,
-    /// Who decided.
+    /// User or controller that approved the takeover.
     pub by: ApprovedBy,
     /// What was decided, and why: a sentence for people.
     pub reason: String,

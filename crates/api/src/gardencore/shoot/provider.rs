@@ -18,7 +18,7 @@ use crate::derive::{Deserialize, KubeSchema, PackedExtension, Serialize, skip_se
     "maximum of all worker pools together must be 5000 at most, which is as many nodes as Kubernetes bears"
 ))]
 pub struct Provider {
-    /// Its type.
+    /// Type of the provider, which extensions and the CloudProfile have as well.
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub type_: String,

@@ -13,7 +13,7 @@ pub struct CloudProfileReference {
     /// Its kind; `CloudProfile` unless given.
     #[serde(default)]
     pub kind: CloudProfileKind,
-    /// Its name.
+    /// Name of the CloudProfile or NamespacedCloudProfile.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }
@@ -33,7 +33,7 @@ pub enum CloudProfileKind {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeedSelector {
-    /// Labels of seeds.
+    /// Labels that a seed must have to host the shoot.
     #[serde(flatten)]
     pub selector: LabelSelector,
     /// Providers of seeds; `*` is any.
@@ -46,7 +46,7 @@ pub struct SeedSelector {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Extension {
-    /// Its type.
+    /// Type of the extension, which a ControllerRegistration offers.
     #[schemars(length(min = 1, max = 253))]
     pub type_: String,
     /// Its own configuration.
@@ -67,7 +67,7 @@ pub struct AccessRestriction {
 pub struct AccessRestrictionWithOptions {
     /// The restriction's name.
     pub name: String,
-    /// Its options.
+    /// Options of the restriction, by name. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
 }

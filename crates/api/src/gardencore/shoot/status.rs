@@ -23,10 +23,10 @@ pub struct ShootStatus {
     pub constraints: Vec<Condition>,
     /// The gardenlet that acted last.
     pub gardener: Option<GardenerInfo>,
-    /// Whether it sleeps.
+    /// Whether the shoot is hibernated.
     #[serde(default)]
     pub hibernated: bool,
-    /// What was done last.
+    /// Type, state and progress of the last operation on the shoot.
     pub last_operation: Option<LastOperation>,
     /// What stood in the way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -57,9 +57,9 @@ pub struct ShootStatus {
     /// Addresses under which it is found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advertised_addresses: Vec<ShootAdvertisedAddress>,
-    /// When a move began.
+    /// When the last move of the control plane began.
     pub migration_start_time: Option<Time>,
-    /// Its credentials.
+    /// Rotation and encryption of the shoot's credentials.
     pub credentials: Option<ShootCredentials>,
     /// When a schedule last put it to sleep or woke it.
     pub last_hibernation_trigger_time: Option<Time>,
@@ -68,7 +68,7 @@ pub struct ShootStatus {
     /// Resources that are encrypted in etcd besides Secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub encrypted_resources: Vec<String>,
-    /// Networks in use.
+    /// Ranges of addresses in use.
     pub networking: Option<NetworkingStatus>,
     /// Pools that wait for an update in place.
     pub in_place_updates: Option<InPlaceUpdatesStatus>,
@@ -99,13 +99,13 @@ pub struct ShootStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastMaintenance {
-    /// What was done.
+    /// Changes that the maintenance made.
     pub description: String,
-    /// When.
+    /// When the maintenance began.
     pub triggered_time: Time,
-    /// How it went.
+    /// Result of the maintenance.
     pub state: LastOperationState,
-    /// Why it failed.
+    /// Reason of a failed maintenance.
     pub failure_reason: Option<String>,
 }
 
@@ -113,13 +113,13 @@ pub struct LastMaintenance {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkingStatus {
-    /// Of the pods.
+    /// Ranges of addresses of pods, in CIDR notation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pods: Vec<String>,
-    /// Of the nodes.
+    /// Ranges of addresses of nodes, in CIDR notation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
-    /// Of the services.
+    /// Ranges of addresses of services, in CIDR notation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<String>,
     /// Where traffic from the shoot comes from, as others see it.
@@ -132,7 +132,7 @@ pub struct NetworkingStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InPlaceUpdatesStatus {
-    /// Their names.
+    /// Worker pools whose machines still wait for an update in place.
     pub pending_worker_updates: Option<PendingWorkerUpdates>,
 }
 
@@ -152,7 +152,7 @@ pub struct PendingWorkerUpdates {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ManualWorkerPoolRollout {
-    /// The pools.
+    /// Worker pools whose machines still wait for a manual rollout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending_workers_rollouts: Vec<PendingWorkersRollout>,
 }
@@ -160,7 +160,7 @@ pub struct ManualWorkerPoolRollout {
 /// How far a move goes that keeps the API serving.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveMigrationStatus {
-    /// Its steps.
+    /// Conditions of the steps of the live migration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
@@ -169,9 +169,9 @@ pub struct LiveMigrationStatus {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ShootAdvertisedAddress {
-    /// Which: `external`, `internal`, `service-account-issuer`, …
+    /// Name of the address, such as `external`, `internal` or `service-account-issuer`.
     pub name: String,
-    /// The address.
+    /// URL under which the API server or the issuer is reached.
     pub url: String,
     /// The program that is found there.
     pub application: Option<String>,

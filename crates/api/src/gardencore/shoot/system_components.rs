@@ -10,7 +10,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SystemComponents {
-    /// The cluster's DNS.
+    /// Settings of CoreDNS. Has no effect.
     #[serde(rename = "coreDNS")]
     pub core_dns: Option<CoreDNS>,
     /// A cache of it on each node.
@@ -23,16 +23,16 @@ pub struct SystemComponents {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoreDNS {
-    /// Its scaling.
+    /// Scaling of CoreDNS. Has no effect.
     pub autoscaling: Option<CoreDNSAutoscaling>,
-    /// Names it corrects.
+    /// Rewriting of names by CoreDNS. Has no effect.
     pub rewriting: Option<CoreDNSRewriting>,
 }
 
 /// Scaling of the cluster's DNS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CoreDNSAutoscaling {
-    /// By what.
+    /// Mode of the scaling: horizontal or proportional to the cluster. Has no effect.
     pub mode: CoreDNSAutoscalingMode,
 }
 
@@ -78,9 +78,9 @@ pub struct NodeLocalDNS {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Addons {
-    /// The dashboard.
+    /// Settings of the dashboard. Has no effect.
     pub kubernetes_dashboard: Option<KubernetesDashboard>,
-    /// An ingress.
+    /// Settings of an nginx ingress. Has no effect.
     pub nginx_ingress: Option<NginxIngress>,
 }
 
@@ -91,7 +91,7 @@ pub struct Addons {
 pub struct KubernetesDashboard {
     /// Whether there is one.
     pub enabled: bool,
-    /// How one logs in.
+    /// How users log in to the dashboard. Has no effect.
     pub authentication_mode: Option<String>,
 }
 
@@ -102,7 +102,7 @@ pub struct KubernetesDashboard {
 pub struct NginxIngress {
     /// Whether there is one.
     pub enabled: bool,
-    /// Who may use it.
+    /// Ranges of addresses that may use the ingress, in CIDR notation. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_balancer_source_ranges: Vec<String>,
     /// Its own configuration.

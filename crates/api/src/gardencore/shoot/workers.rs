@@ -32,15 +32,15 @@ pub struct Worker {
     /// Labels of its nodes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Its name.
+    /// Name of the pool, unique in the Shoot. Names of its machines begin with the name.
     #[schemars(length(min = 1, max = 15))]
     pub name: String,
-    /// Its machines.
+    /// Type, image and architecture of the pool's machines.
     pub machine: Machine,
-    /// Most nodes.
+    /// Highest number of machines in the pool.
     #[schemars(range(min = 0, max = 5000))]
     pub maximum: i32,
-    /// Fewest nodes.
+    /// Lowest number of machines in the pool. As no autoscaler runs, the pool has this number.
     #[schemars(range(min = 0, max = 5000))]
     pub minimum: i32,
     /// How many more there may be during an update.
@@ -52,9 +52,9 @@ pub struct Worker {
     /// Taints of its nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
-    /// The root disk.
+    /// Root disk of the pool's machines. Absent for the default of the machine type.
     pub volume: Option<Volume>,
-    /// Further disks.
+    /// Further disks of the pool's machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data_volumes: Vec<DataVolume>,
     /// The disk that the kubelet keeps its state on.
@@ -76,7 +76,7 @@ pub struct Worker {
     /// Settings of the kernel.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctls: BTreeMap<String, String>,
-    /// How it is scaled.
+    /// Settings of the cluster autoscaler for the pool. Has no effect.
     pub cluster_autoscaler: Option<ClusterAutoscalerOptions>,
     /// How much sooner than others it is scaled.
     pub priority: Option<i32>,
@@ -113,7 +113,7 @@ pub struct CRI {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerRuntime {
-    /// Its type.
+    /// Type of the container runtime, which a ControllerRegistration offers.
     pub type_: String,
     /// Its own configuration.
     pub provider_config: Option<PackedExtension>,
@@ -138,11 +138,11 @@ pub struct WorkerKubernetes {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Machine {
-    /// Their type.
+    /// Machine type of the CloudProfile, such as `m5.large`.
     pub type_: String,
-    /// Their image.
+    /// Machine image of the CloudProfile. Absent for the default image.
     pub image: Option<ShootMachineImage>,
-    /// Their processors.
+    /// Architecture of the machines' CPUs: `amd64` or `arm64`.
     pub architecture: Option<String>,
 }
 
@@ -151,11 +151,11 @@ pub struct Machine {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShootMachineImage {
-    /// Its name.
+    /// Name of a machine image of the CloudProfile.
     pub name: String,
     /// Its own configuration.
     pub provider_config: Option<PackedExtension>,
-    /// Its version.
+    /// Version of the image. Absent for the newest supported version.
     pub version: Option<String>,
 }
 
@@ -164,11 +164,11 @@ pub struct ShootMachineImage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Volume {
-    /// Its name.
+    /// Name of the volume, to which other fields refer.
     pub name: Option<String>,
-    /// Its type.
+    /// Type of the volume, as the CloudProfile lists the type.
     pub type_: Option<String>,
-    /// Its size.
+    /// Size of the volume, such as `50Gi`.
     pub size: String,
     /// Whether it is encrypted.
     pub encrypted: Option<bool>,
@@ -179,11 +179,11 @@ pub struct Volume {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DataVolume {
-    /// Its name.
+    /// Name of the volume, unique in the pool.
     pub name: String,
-    /// Its type.
+    /// Type of the volume, as the CloudProfile lists the type.
     pub type_: Option<String>,
-    /// Its size.
+    /// Size of the volume, such as `50Gi`.
     pub size: String,
     /// Whether it is encrypted.
     pub encrypted: Option<bool>,
@@ -245,7 +245,7 @@ pub struct ClusterAutoscalerOptions {
 pub struct WorkerControlPlane {
     /// Where its backups go.
     pub backup: Option<SeedBackup>,
-    /// How it is exposed.
+    /// How the control plane on the pool's machines is exposed. Has no effect.
     pub exposure: Option<WorkerControlPlaneExposure>,
 }
 
@@ -253,7 +253,7 @@ pub struct WorkerControlPlane {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerControlPlaneExposure {
-    /// By an extension.
+    /// Extension that exposes the control plane. Has no effect.
     pub extension: Option<ExposureExtension>,
     /// By a name for all its nodes.
     pub dns: Option<ExposureDNS>,
@@ -279,7 +279,7 @@ pub struct ExposureDNS {}
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkersSettings {
-    /// Log-in to nodes.
+    /// SSH access to nodes. Has no effect.
     pub ssh_access: Option<SSHAccess>,
 }
 

@@ -14,7 +14,7 @@ pub struct ZoneIsolation {
     pub isolated_zone_code: Option<String>,
     /// Whether the zone is left, or taken back.
     pub phase: ZoneIsolationPhase,
-    /// How far that is.
+    /// State of the current phase.
     pub status: ZoneIsolationStatus,
     /// The time by which the network of the zone is closed, whatever is left in the zone: 15 minutes after the failover has begun, unless
     /// the gardenlet has another setting. Annotation `shoot.gardener.cloud/isolated-zone-close-now` sets the present time. Absent in a

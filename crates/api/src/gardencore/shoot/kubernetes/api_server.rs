@@ -11,7 +11,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeAPIServerConfig {
-    /// Feature gates.
+    /// Feature gates of kube-apiserver. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub feature_gates: FeatureGates,
     /// Admission plugins besides those that are on anyway.
@@ -38,7 +38,7 @@ pub struct KubeAPIServerConfig {
     /// How long events are kept.
     #[serde(rename = "eventTTL")]
     pub event_ttl: Option<Duration>,
-    /// How much is logged.
+    /// Verbosity of the log. Has no effect.
     pub logging: Option<APIServerLogging>,
     /// How long pods stay on a node that is not ready.
     pub default_not_ready_toleration_seconds: Option<i64>,
@@ -46,11 +46,11 @@ pub struct KubeAPIServerConfig {
     pub default_unreachable_toleration_seconds: Option<i64>,
     /// What is encrypted in etcd.
     pub encryption_config: Option<EncryptionConfig>,
-    /// Log-in, as a file.
+    /// Reference to a ConfigMap with an AuthenticationConfiguration. Has no effect.
     pub structured_authentication: Option<StructuredAuthentication>,
     /// Permissions, as a file.
     pub structured_authorization: Option<StructuredAuthorization>,
-    /// Vertical scaling.
+    /// Vertical scaling of kube-apiserver. Has no effect.
     pub autoscaling: Option<ControlPlaneAutoscaling>,
 }
 
@@ -59,11 +59,11 @@ pub struct KubeAPIServerConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdmissionPlugin {
-    /// Its name.
+    /// Name of the admission plugin, such as `PodNodeSelector`.
     pub name: String,
     /// Its own configuration.
     pub config: Option<PackedExtension>,
-    /// Switches it off.
+    /// Whether the plugin is off. Has no effect.
     pub disabled: Option<bool>,
     /// The Secret with the kubeconfig it uses.
     pub kubeconfig_secret_name: Option<String>,
@@ -74,7 +74,7 @@ pub struct AdmissionPlugin {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditConfig {
-    /// The policy.
+    /// Reference to the audit policy. Has no effect.
     pub audit_policy: Option<AuditPolicy>,
 }
 
@@ -104,7 +104,7 @@ pub struct OIDCConfig {
     pub groups_claim: Option<String>,
     /// Put before names of groups.
     pub groups_prefix: Option<String>,
-    /// Who issues tokens.
+    /// URL of the issuer of tokens. Has no effect.
     #[serde(rename = "issuerURL")]
     pub issuer_url: Option<String>,
     /// Claims that must be there.
@@ -124,7 +124,7 @@ pub struct OIDCConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenIDConnectClientAuthentication {
-    /// Further settings.
+    /// Further settings for clients. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_config: BTreeMap<String, String>,
     /// The client's secret.
@@ -165,9 +165,9 @@ pub struct WatchCacheSizes {
 pub struct ResourceWatchCacheSize {
     /// The resource's group.
     pub api_group: Option<String>,
-    /// The resource.
+    /// Name of the resource whose watch cache is sized.
     pub resource: String,
-    /// The size.
+    /// Number of events that the watch cache of the resource keeps.
     pub size: i32,
 }
 
@@ -176,9 +176,9 @@ pub struct ResourceWatchCacheSize {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct APIServerRequests {
-    /// That read.
+    /// Highest number of reading requests at a time. Has no effect.
     pub max_non_mutating_inflight: Option<i32>,
-    /// That write.
+    /// Highest number of writing requests at a time. Has no effect.
     pub max_mutating_inflight: Option<i32>,
 }
 
@@ -187,9 +187,9 @@ pub struct APIServerRequests {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct APIServerLogging {
-    /// In general.
+    /// Verbosity of the log of kube-apiserver. Has no effect.
     pub verbosity: Option<i32>,
-    /// Of requests.
+    /// Verbosity of the log of requests. Has no effect.
     pub http_access_verbosity: Option<i32>,
 }
 
@@ -200,7 +200,7 @@ pub struct EncryptionConfig {
     /// Resources besides Secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
-    /// How.
+    /// Provider and algorithm of the encryption.
     pub provider: Option<EncryptionProvider>,
 }
 
@@ -209,7 +209,7 @@ pub struct EncryptionConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EncryptionProvider {
-    /// The algorithm.
+    /// Algorithm of the encryption, such as `aescbc`.
     pub type_: Option<String>,
 }
 
@@ -235,8 +235,8 @@ pub struct StructuredAuthorization {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthorizerKubeconfigReference {
-    /// The webhook.
+    /// Name of the authorization webhook in the configuration.
     pub authorizer_name: String,
-    /// The Secret.
+    /// Name of the Secret with the kubeconfig for the webhook.
     pub secret_name: String,
 }

@@ -23,7 +23,7 @@ pub struct ClusterAutoscaler {
     pub scale_down_unneeded_time: Option<Duration>,
     /// Below what use a node counts as idle.
     pub scale_down_utilization_threshold: Option<f64>,
-    /// How often it looks.
+    /// Time between two evaluations of the autoscaler. Has no effect.
     pub scan_interval: Option<Duration>,
     /// Which pool grows: one way or several, separated by commas.
     pub expander: Option<String>,
@@ -40,7 +40,7 @@ pub struct ClusterAutoscaler {
     pub max_empty_bulk_delete: Option<i32>,
     /// Whether pods of daemon sets count as use.
     pub ignore_daemonsets_utilization: Option<bool>,
-    /// How much is logged.
+    /// Verbosity of the autoscaler's log. Has no effect.
     pub verbosity: Option<i32>,
     /// Taints of nodes that are still starting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -107,10 +107,10 @@ pub struct VerticalPodAutoscaler {
     pub memory_aggregation_interval: Option<Duration>,
     /// Number of such intervals.
     pub memory_aggregation_interval_count: Option<i64>,
-    /// Feature gates.
+    /// Feature gates of the autoscaler. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub feature_gates: FeatureGates,
-    /// How far it may go.
+    /// Highest resources that the autoscaler recommends. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub max_allowed: BTreeMap<String, Quantity>,
     /// Workers that write recommendations.

@@ -6,9 +6,9 @@ use crate::derive::{Deserialize, JsonSchema, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerLeader {
-    /// The controller.
+    /// Name of the controller, such as `node-ipam-controller`.
     pub name: MovableController,
-    /// Its manager.
+    /// Manager process that runs the controller.
     pub component: ControllerManager,
 }
 

@@ -11,7 +11,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeControllerManagerConfig {
-    /// Feature gates.
+    /// Feature gates of kube-controller-manager. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub feature_gates: FeatureGates,
     /// Horizontal scaling of pods.
@@ -19,7 +19,7 @@ pub struct KubeControllerManagerConfig {
     /// Size of each node's part of the pod network.
     #[serde(rename = "nodeCIDRMaskSize")]
     pub node_cidr_mask_size: Option<i32>,
-    /// The same for IPv6.
+    /// Length of the mask of a node's range of pod addresses for IPv6. Has no effect.
     #[serde(rename = "nodeCIDRMaskSizeIPv6")]
     pub node_cidr_mask_size_ipv6: Option<i32>,
     /// When pods leave a failed node.
@@ -39,7 +39,7 @@ pub struct HorizontalPodAutoscalerConfig {
     pub downscale_stabilization: Option<Duration>,
     /// How long a pod may take to be ready first.
     pub initial_readiness_delay: Option<Duration>,
-    /// How often it looks.
+    /// Time between two evaluations of all HorizontalPodAutoscalers. Has no effect.
     pub sync_period: Option<Duration>,
     /// How small a difference it ignores.
     pub tolerance: Option<f64>,
@@ -50,7 +50,7 @@ pub struct HorizontalPodAutoscalerConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeSchedulerConfig {
-    /// Feature gates.
+    /// Feature gates of kube-scheduler. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub feature_gates: FeatureGates,
     /// Most volumes on a node.
@@ -75,10 +75,10 @@ pub enum SchedulingProfile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeProxyConfig {
-    /// Feature gates.
+    /// Feature gates of kube-proxy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub feature_gates: FeatureGates,
-    /// How it works.
+    /// Mode of kube-proxy: `IPTables`, `IPVS` or `NFTables`.
     pub mode: Option<ProxyMode>,
     /// Whether there is one.
     pub enabled: Option<bool>,

@@ -13,7 +13,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeletConfig {
-    /// Feature gates.
+    /// Feature gates of the kubelet.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub feature_gates: FeatureGates,
     /// Whether pods are held to their share of processors.
@@ -31,7 +31,7 @@ pub struct KubeletConfig {
     pub eviction_pressure_transition_period: Option<Duration>,
     /// Below what a pod goes after a while.
     pub eviction_soft: Option<KubeletEviction>,
-    /// After what while.
+    /// Time for which a soft eviction threshold must be exceeded before pods are evicted.
     pub eviction_soft_grace_period: Option<KubeletEvictionSoftGracePeriod>,
     /// Most pods on a node.
     pub max_pods: Option<i32>,
@@ -54,7 +54,7 @@ pub struct KubeletConfig {
     /// Most pulls a second.
     #[serde(rename = "registryPullQPS")]
     pub registry_pull_qps: Option<i32>,
-    /// Most pulls at once.
+    /// Highest number of image pulls in a burst, above `registryPullQPS`.
     pub registry_burst: Option<i32>,
     /// Whether pods get the runtime's filter of system calls by default.
     pub seccomp_default: Option<bool>,
@@ -66,7 +66,7 @@ pub struct KubeletConfig {
     pub protect_kernel_defaults: Option<bool>,
     /// How long an idle stream stays open.
     pub streaming_connection_idle_timeout: Option<Duration>,
-    /// Who may swap.
+    /// Use of swap by pods.
     pub memory_swap: Option<MemorySwapConfiguration>,
     /// Most images that come at a time.
     pub max_parallel_image_pulls: Option<i32>,
@@ -91,7 +91,7 @@ pub struct KubeletConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeletEviction {
-    /// Of free memory.
+    /// Threshold of free memory, as a quantity or in percent.
     pub memory_available: Option<String>,
     /// Of free space for images.
     #[serde(rename = "imageFSAvailable")]
@@ -99,10 +99,10 @@ pub struct KubeletEviction {
     /// Of free inodes for images.
     #[serde(rename = "imageFSInodesFree")]
     pub image_fs_inodes_free: Option<String>,
-    /// Of free space.
+    /// Threshold of free space on the root file system, as a quantity or in percent.
     #[serde(rename = "nodeFSAvailable")]
     pub node_fs_available: Option<String>,
-    /// Of free inodes.
+    /// Threshold of free inodes on the root file system, as a number or in percent.
     #[serde(rename = "nodeFSInodesFree")]
     pub node_fs_inodes_free: Option<String>,
 }
@@ -112,18 +112,18 @@ pub struct KubeletEviction {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeletEvictionMinimumReclaim {
-    /// Memory.
+    /// Memory that an eviction frees at least.
     pub memory_available: Option<Quantity>,
-    /// Space for images.
+    /// Space that an eviction frees at least on the file system of images.
     #[serde(rename = "imageFSAvailable")]
     pub image_fs_available: Option<Quantity>,
-    /// Inodes for images.
+    /// Inodes that an eviction frees at least on the file system of images.
     #[serde(rename = "imageFSInodesFree")]
     pub image_fs_inodes_free: Option<Quantity>,
-    /// Space.
+    /// Space that an eviction frees at least on the root file system.
     #[serde(rename = "nodeFSAvailable")]
     pub node_fs_available: Option<Quantity>,
-    /// Inodes.
+    /// Inodes that an eviction frees at least on the root file system.
     #[serde(rename = "nodeFSInodesFree")]
     pub node_fs_inodes_free: Option<Quantity>,
 }
@@ -133,7 +133,7 @@ pub struct KubeletEvictionMinimumReclaim {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeletEvictionSoftGracePeriod {
-    /// Of free memory.
+    /// Time below the threshold of free memory before pods are evicted.
     pub memory_available: Option<Duration>,
     /// Of free space for images.
     #[serde(rename = "imageFSAvailable")]
@@ -141,10 +141,10 @@ pub struct KubeletEvictionSoftGracePeriod {
     /// Of free inodes for images.
     #[serde(rename = "imageFSInodesFree")]
     pub image_fs_inodes_free: Option<Duration>,
-    /// Of free space.
+    /// Time below the threshold of free space before pods are evicted.
     #[serde(rename = "nodeFSAvailable")]
     pub node_fs_available: Option<Duration>,
-    /// Of free inodes.
+    /// Time below the threshold of free inodes before pods are evicted.
     #[serde(rename = "nodeFSInodesFree")]
     pub node_fs_inodes_free: Option<Duration>,
 }
@@ -154,13 +154,13 @@ pub struct KubeletEvictionSoftGracePeriod {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeletReserved {
-    /// Processors.
+    /// CPUs that pods do not get.
     pub cpu: Option<Quantity>,
-    /// Memory.
+    /// Memory that pods do not get.
     pub memory: Option<Quantity>,
-    /// Space.
+    /// Ephemeral storage that pods do not get.
     pub ephemeral_storage: Option<Quantity>,
-    /// Processes.
+    /// Number of process ids that pods do not get.
     pub pid: Option<Quantity>,
 }
 

@@ -26,14 +26,14 @@ pub type FeatureGates = BTreeMap<String, bool>;
 pub struct Kubernetes {
     /// Scaling of worker pools.
     pub cluster_autoscaler: Option<ClusterAutoscaler>,
-    /// The API server.
+    /// Settings of kube-apiserver. Has no effect, a warning says so.
     #[serde(rename = "kubeAPIServer")]
     pub kube_api_server: Option<KubeAPIServerConfig>,
     /// The controller manager.
     pub kube_controller_manager: Option<KubeControllerManagerConfig>,
-    /// The scheduler.
+    /// Settings of kube-scheduler. Has no effect, a warning says so.
     pub kube_scheduler: Option<KubeSchedulerConfig>,
-    /// The proxy on nodes.
+    /// Settings of kube-proxy on the nodes.
     pub kube_proxy: Option<KubeProxyConfig>,
     /// The kubelet on nodes.
     pub kubelet: Option<KubeletConfig>,
@@ -78,7 +78,7 @@ pub fn full_version(version: &str) -> Option<&str> {
 pub struct EtcdClusters {
     /// For everything but events.
     pub main: Option<EtcdSettings>,
-    /// For events.
+    /// Settings of the etcd for Events. Has no effect.
     pub events: Option<EtcdSettings>,
 }
 
