@@ -1,10 +1,11 @@
-//! The worked example of docs/leader-migration.md on real clusters: the backup controllers of seed-b move from its gardenlet into
-//! provider-local during rolling upgrades, back, there again, and out of the migration (RK-20 to RK-25). All the time
-//! BackupEntries and BackupBuckets are made and deleted in the garden; each must become ready and go, whoever holds the lock.
+//! The worked example of docs/leader-migration.md on real clusters: the backup controllers of seed-b move
+//! from its gardenlet into provider-local during rolling upgrades, back, there again, and out of the
+//! migration (RK-20 to RK-25). All the time BackupEntries and BackupBuckets are made and deleted in the
+//! garden; each must become ready and go, whoever holds the lock.
 //!
-//! Needs the landscape `e2e` with the suite installed: `make e2e`. Upgrades are done as an operator does them: of the gardenlet by
-//! Helm, of provider-local by the seed's values in its ControllerDeployment. The seed is given back as it was found, also after a
-//! failure.
+//! Needs the landscape `e2e` with the suite installed: `make e2e`. Upgrades are done as an operator does
+//! them: of the gardenlet by Helm, of provider-local by the seed's values in its ControllerDeployment. The
+//! seed is given back as it was found, also after a failure.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -42,13 +43,14 @@ use backup_controllers::{
 const SEED: &str = "seed-b";
 /// The migration lock, in the namespace of the gardenlet, as both main locks.
 const LOCK: &str = "backup-migration";
-/// Namespace in the seed in which the entries of this test have their Secrets, and the first part of their names.
+/// Namespace in the seed in which the entries of this test have their Secrets, and the first part of their
+/// names.
 const CONTROL_PLANE: &str = "shoot--dev--guests";
 /// The provider's copy of the credential for the garden.
 const CREDENTIAL: &str = "garden-kubeconfig";
 const LABEL: &str = "repot.test/made=by-backup-controllers";
-/// Bounds the wait for an object. Longer than a lock of a process that died (15 s), the pause after a failure and a start together, also
-/// on a busy machine.
+/// Bounds the wait for an object. Longer than a lock of a process that died (15 s), the pause after a failure
+/// and a start together, also on a busy machine.
 const WITHIN: Duration = Duration::from_secs(180);
 /// So often a step is looked at in which a manager has lost its lock.
 const TRIES: usize = 3;
@@ -63,7 +65,8 @@ enum Part {
     Any,
     /// They are provider-local's.
     GivenAway,
-    /// The flags are gone, and the right to the lock is not, so that processes that still run can give it back.
+    /// The flags are gone, and the right to the lock is not, so that processes that still run can give it
+    /// back.
     Ended,
 }
 
@@ -254,7 +257,8 @@ async fn upgrade_to(landscape: &Landscape, seed: &Client, home: Part, guest: Par
     rolled_out(seed, &GUEST, GUEST.replicas).await
 }
 
-/// While objects come and go, each of the controllers is busy in the holder of the lock and in no other process.
+/// While objects come and go, each of the controllers is busy in the holder of the lock and in no other
+/// process.
 async fn works_in_one_process(seed: &Client, step: &Step, writer: &mut Writer) -> Result<()> {
     let before = processes(seed).await?;
     writer.rounds(2).await?;

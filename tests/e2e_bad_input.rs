@@ -1,6 +1,6 @@
-//! What a user or an accident can get wrong, on real clusters: each is refused at the earliest place or told in
-//! `lastErrors` with a code and a sentence that says what to do, harms nothing, and once it is mended the work goes on by
-//! itself.
+//! What a user or an accident can get wrong, on real clusters: each is refused at the earliest place or told
+//! in `lastErrors` with a code and a sentence that says what to do, harms nothing, and once it is mended the
+//! work goes on by itself.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e`.
 
@@ -26,8 +26,8 @@ use repot_tests::{
 };
 use serde_json::{Value, json};
 
-/// Bounds the time until an error is told: longer than two of the longest pauses between two tries, and than a step's patience
-/// in each, as what was mended may be seen only by the try after next.
+/// Bounds the time until an error is told: longer than two of the longest pauses between two tries, and than
+/// a step's patience in each, as what was mended may be seen only by the try after next.
 const TOLD_WITHIN: Duration = Duration::from_secs(420);
 
 /// Waits for an error with this code that says all these words, and prints the sentence.
@@ -79,8 +79,9 @@ async fn a_manifest_with_a_wrong_or_unknown_field_is_refused_and_the_field_is_na
     assert!(shoot.api().get_opt("odd").await.unwrap().is_none());
 }
 
-/// One shoot meets one obstacle after the other: it has no seed (I8), its move cannot begin (I8), and then (`make e2e-all`) everything
-/// that its restore needs is broken at once. Each is told, and once all is mended the shoot is on its new seed with all data.
+/// One shoot meets one obstacle after the other: it has no seed (I8), its move cannot begin (I8), and then
+/// (`make e2e-all`) everything that its restore needs is broken at once. Each is told, and once all is mended
+/// the shoot is on its new seed with all data.
 #[tokio::test]
 async fn every_obstacle_of_a_move_is_told_and_once_it_is_mended_the_work_goes_on_by_itself() {
     let landscape = Landscape::open("e2e").await.unwrap();
@@ -129,7 +130,8 @@ async fn homeless(landscape: &Landscape) -> UserShoot {
     shoot
 }
 
-/// A seed that is not there, and one that cannot take the shoot: nothing changes, and the move can be taken back.
+/// A seed that is not there, and one that cannot take the shoot: nothing changes, and the move can be taken
+/// back.
 async fn moves_that_cannot_begin(landscape: &Landscape, shoot: &UserShoot, id: &str) {
     let seeds: Api<Seed> = Api::all(landscape.garden.clone());
     let mut bare = seeds.get("seed-b").await.unwrap();
@@ -181,7 +183,8 @@ async fn moves_that_cannot_begin(landscape: &Landscape, shoot: &UserShoot, id: &
     }
 }
 
-/// Everything that a restore needs is broken at once. The flow tells of one after the other, as each is mended.
+/// Everything that a restore needs is broken at once. The flow tells of one after the other, as each is
+/// mended.
 async fn broken_restore(landscape: &Landscape, shoot: &UserShoot, id: &str) {
     let state = break_shoot_state(landscape, shoot).await;
     let store = landscape.variable("S3_DATA").unwrap().to_owned();
@@ -251,8 +254,8 @@ async fn broken_restore(landscape: &Landscape, shoot: &UserShoot, id: &str) {
     }
 }
 
-/// Cuts off the second half of each snapshot but the first, and returns the former contents. An intact earlier full snapshot with
-/// all deltas would replace the final snapshot.
+/// Cuts off the second half of each snapshot but the first, and returns the former contents. An intact
+/// earlier full snapshot with all deltas would replace the final snapshot.
 fn spoil_snapshots(paths: &[String]) -> Vec<(String, Vec<u8>)> {
     let first = paths.iter().position(|path| path.contains("/Full-"));
     let spoil = |path: &String| {

@@ -1,8 +1,8 @@
-//! A shoot goes on although its seed is cut off (GEP-17): the seed fences itself, another one takes the shoot over, and the seed that
-//! comes back stays fenced and cleans up.
+//! A shoot goes on although its seed is cut off (GEP-17): the seed fences itself, another one takes the shoot
+//! over, and the seed that comes back stays fenced and cleans up.
 //!
-//! Needs the landscape `e2e` with the suite installed: `make e2e`. It cuts roads between clusters, and lays them again also if it
-//! fails.
+//! Needs the landscape `e2e` with the suite installed: `make e2e`. It cuts roads between clusters, and lays
+//! them again also if it fails.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -31,27 +31,29 @@ use repot_tests::{
 const OBJECTS: usize = 200;
 /// Number of the first object that is written on the way back.
 const BACK: u64 = 400_000;
-/// From the cut to the last write that the source acknowledges (R17-47): the validity of a permit, and what lies between two checks.
+/// From the cut to the last write that the source acknowledges (R17-47): the validity of a permit, and what
+/// lies between two checks.
 const FENCED_WITHIN: Duration = Duration::from_secs(30);
-/// From the decision to the destination's claim in the bucket of the source, which comes after its record in DNS.
+/// From the decision to the destination's claim in the bucket of the source, which comes after its record in
+/// DNS.
 const CLAIMED_WITHIN: Duration = Duration::from_secs(60);
-/// From the decision to a write that the destination acknowledges. A bound to notice a step that hangs; the aim is 60 s, and the figure
-/// is printed.
+/// From the decision to a write that the destination acknowledges. A bound to notice a step that hangs; the
+/// aim is 60 s, and the figure is printed.
 const BACK_WITHIN: Duration = Duration::from_secs(300);
 /// What one end of the gardenlet that restores may cost: its lock runs out, and the fence is counted anew.
 const KILLED_FOR: Duration = Duration::from_secs(60);
 /// For how long one witness is silent: longer than a permit is good (V of docs/ownership.md, 12 s).
 const SILENT_FOR: Duration = Duration::from_secs(20);
-/// From the end of the permit to the end of a watch through the edge (docs/decisions/0038): 30 s, and a pause of the writer whose last
-/// acknowledgement shows the end of the permit.
+/// From the end of the permit to the end of a watch through the edge (docs/decisions/0038): 30 s, and a pause
+/// of the writer whose last acknowledgement shows the end of the permit.
 const WATCH_ENDS_WITHIN: Duration = Duration::from_secs(35);
 const TEN_MINUTES: Duration = Duration::from_secs(600);
-/// The longest time between two writes of a shoot that nothing happens to, on a busy machine. A control plane that was stopped cannot be
-/// written for longer.
+/// The longest time between two writes of a shoot that nothing happens to, on a busy machine. A control plane
+/// that was stopped cannot be written for longer.
 const UNDISTURBED: Duration = Duration::from_secs(15);
 
-/// First of one witness after the other, then of both. It stops before the destination begins: there are never two control planes
-/// (R17-06).
+/// First of one witness after the other, then of both. It stops before the destination begins: there are
+/// never two control planes (R17-06).
 #[tokio::test]
 async fn a_seed_that_is_cut_off_fences_itself_and_its_shoot_goes_on_elsewhere() {
     let landscape = Landscape::open("e2e").await.unwrap();
@@ -75,14 +77,15 @@ async fn a_shoot_is_taken_over_there_and_back() {
     is_taken_over(&landscape, &shoot, back).await;
 }
 
-/// R17-05: its processes wake as if nothing had happened, with open connections, and with permits and locks that they had just renewed.
+/// R17-05: its processes wake as if nothing had happened, with open connections, and with permits and locks
+/// that they had just renewed.
 #[tokio::test]
 async fn a_seed_that_stands_still_and_wakes_later_does_not_go_on() {
     goes_on_elsewhere("sleeper", plan(Trouble::StandsStill)).await;
 }
 
-/// All of it begins anew, with the data that it had, and takes its final snapshot before it cleans up. What looked after machines begins
-/// anew, too, with machines that are another seed's.
+/// All of it begins anew, with the data that it had, and takes its final snapshot before it cleans up. What
+/// looked after machines begins anew, too, with machines that are another seed's.
 #[tokio::test]
 async fn a_seed_that_lost_its_power_saves_late_what_is_lost() {
     goes_on_with_its_nodes("dark", plan(Trouble::IsOff)).await;
@@ -107,8 +110,9 @@ async fn a_seed_that_hears_nothing_of_the_garden_alone_saves_what_it_has() {
     goes_on_elsewhere("unheard", plan(Trouble::CutOff(&["garden"]))).await;
 }
 
-/// R17-06: the cut races the source's next check. The source has read the loss, or serves on under an answer from right before
-/// the change. No write is acknowledged after the destination's first write, and the status reports all lost writes.
+/// R17-06: the cut races the source's next check. The source has read the loss, or serves on under an answer
+/// from right before the change. No write is acknowledged after the destination's first write, and the status
+/// reports all lost writes.
 #[tokio::test]
 async fn a_seed_that_is_cut_off_in_the_moment_of_the_change_acknowledges_nothing_after_its_successor() {
     goes_on_elsewhere("racer", plan(Trouble::RacesTheFence)).await;
@@ -126,8 +130,8 @@ async fn a_seed_without_its_bucket_saves_late_what_is_lost() {
     goes_on_elsewhere("bucketless", plan(Trouble::CutOff(&["garden", "s3"]))).await;
 }
 
-/// Nothing is begun for the seed while it is away (R17-02), nor what was asked for before when it is back (R17-03): its Machines and what
-/// looks after them are there then.
+/// Nothing is begun for the seed while it is away (R17-02), nor what was asked for before when it is back
+/// (R17-03): its Machines and what looks after them are there then.
 #[tokio::test]
 async fn a_seed_without_its_api_server_saves_what_its_shoots_have() {
     goes_on_with_its_nodes("headless", plan(Trouble::HasNoApiServer)).await;
@@ -152,7 +156,8 @@ async fn a_takeover_ends_although_the_gardenlet_that_restores_is_killed() {
     .await;
 }
 
-/// The source does not hear of its end and still reaches the cloud, with all that looked after machines and network (R17-62).
+/// The source does not hear of its end and still reaches the cloud, with all that looked after machines and
+/// network (R17-62).
 #[tokio::test]
 async fn no_node_is_lost_with_the_seed_that_looked_after_it() {
     goes_on_with_its_nodes("herd", plan(Trouble::CutOff(&OTHERS))).await;
@@ -224,7 +229,8 @@ async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) {
     check_times(&moved, plan);
     let place = lifecycle::place(&landscape.garden, from).await.unwrap();
     check_store(landscape, &moved, plan, &place);
-    // On the way back: who has only restored a shoot without nodes has changed nothing there, and there is no record that it could.
+    // On the way back: who has only restored a shoot without nodes has changed nothing there, and there is no
+    // record that it could.
     if from == "seed-a" {
         check_cloud(landscape, from, fence_of(&moved, plan));
     }
@@ -232,7 +238,8 @@ async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) {
     let client = shoot.client().await.unwrap();
     let after = proof::read(shoot, landscape.seed(to).unwrap()).await.unwrap();
     assert_eq!(before.differences(&after), Vec::<String>::new());
-    // What was acknowledged after the last snapshot is gone, and nothing else; the status says so to the revision.
+    // What was acknowledged after the last snapshot is gone, and nothing else; the status says so to the
+    // revision.
     let lost = moved.followed.lost(&client).await.unwrap();
     proof::stores_events(&client).await.unwrap();
     assert_eq!(lost, moved.lost_as_told().unwrap(), "told: {:?}", moved.told);
@@ -273,7 +280,8 @@ async fn names_went_on(landscape: &Landscape, shoot: &UserShoot, seed: &str, epo
     Ok(())
 }
 
-/// R17-45, R17-46: the bounds while the source was away, and the exact number when it was back. Whatever users have lost lies within.
+/// R17-45, R17-46: the bounds while the source was away, and the exact number when it was back. Whatever
+/// users have lost lies within.
 fn check_loss(told: &RestoredData, moved: &Takeover, lost: &[u64]) {
     assert_eq!(told.epoch, 2);
     assert!(told.saved.as_ref().unwrap() < &told.fenced, "{told:?}");
@@ -395,8 +403,8 @@ fn is_verified(shoot: &Shoot) -> bool {
         .any(|verified| verified.status == ConditionStatus::True)
 }
 
-/// While its trouble lasts the source writes nothing to the object store after its fence, and later to its own place only: what it had
-/// not saved (R17-46).
+/// While its trouble lasts the source writes nothing to the object store after its fence, and later to its
+/// own place only: what it had not saved (R17-46).
 fn check_store(landscape: &Landscape, moved: &Takeover, plan: Plan<'_>, place: &str) {
     let source = plan.from;
     let all = record::store_changes(landscape, source).unwrap();
@@ -412,15 +420,16 @@ fn check_store(landscape: &Landscape, moved: &Takeover, plan: Plan<'_>, place: &
     assert!(elsewhere.is_empty(), "{elsewhere:?}");
 }
 
-/// The destination writes no snapshot twice, one that it copies or one of its own, however often what writes it begins anew (R17-27).
-/// A seed that had the shoot before may write what it had then once more.
+/// The destination writes no snapshot twice, one that it copies or one of its own, however often what writes
+/// it begins anew (R17-27). A seed that had the shoot before may write what it had then once more.
 fn check_nothing_twice(landscape: &Landscape, moved: &Takeover, destination: &str) {
     let all = record::store_changes(landscape, destination).unwrap();
     let since = Span::new(moved.decided, Instant::now()).unwrap().of(all);
     assert_eq!(record::written_twice(&since), Vec::<&str>::new());
 }
 
-/// After its fence the source changes nothing in the cloud, neither while its trouble lasts nor when it is back. It has no other shoot.
+/// After its fence the source changes nothing in the cloud, neither while its trouble lasts nor when it is
+/// back. It has no other shoot.
 fn check_cloud(landscape: &Landscape, source: &str, fenced: Instant) {
     let all = record::cloud_changes(landscape, source).unwrap();
     let late = Span::new(fenced, Instant::now()).unwrap().of(all);

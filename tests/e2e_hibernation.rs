@@ -1,5 +1,5 @@
-//! A shoot sleeps, moves in its sleep, and wakes where it is then (R17-54): nothing of it runs meanwhile, in no seed and in no
-//! cloud, and all that it held is there when it wakes.
+//! A shoot sleeps, moves in its sleep, and wakes where it is then (R17-54): nothing of it runs meanwhile, in
+//! no seed and in no cloud, and all that it held is there when it wakes.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e-all`.
 
@@ -19,7 +19,8 @@ use repot_tests::{
     shoot::UserShoot,
 };
 
-/// Longer than two machines take to be drained and to end, and a control plane after them; or to start, likewise.
+/// Longer than two machines take to be drained and to end, and a control plane after them; or to start,
+/// likewise.
 const SETTLED_WITHIN: Duration = Duration::from_secs(400);
 
 #[tokio::test]

@@ -1,6 +1,6 @@
-//! Leader migration on real clusters (KEP-2436, RK-20 to RK-25): node IPAM of a shoot moves from the kube-controller-manager to
-//! the cloud-controller-manager and back, while Nodes come all the time. Each Node gets exactly one range, and from the manager
-//! that holds the lock.
+//! Leader migration on real clusters (KEP-2436, RK-20 to RK-25): node IPAM of a shoot moves from the
+//! kube-controller-manager to the cloud-controller-manager and back, while Nodes come all the time. Each Node
+//! gets exactly one range, and from the manager that holds the lock.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e`.
 
@@ -31,8 +31,8 @@ use repot_tests::{
 };
 use serde_json::{Value, json};
 
-/// Bounds a whole hand-over: three processes start one after the other, and two locks run out. Six times what it takes on two
-/// cores with the other test beside it.
+/// Bounds a whole hand-over: three processes start one after the other, and two locks run out. Six times what
+/// it takes on two cores with the other test beside it.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(300);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,8 @@
-//! The planned move on real clusters (GEP-7): what is kept, what is not left, and that it ends whatever is killed.
+//! The planned move on real clusters (GEP-7): what is kept, what is not left, and that it ends whatever is
+//! killed.
 //!
-//! Needs the landscape `e2e` with the suite installed: `make e2e`. One test after the other, since each uses both seeds.
+//! Needs the landscape `e2e` with the suite installed: `make e2e`. One test after the other, since each uses
+//! both seeds.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -23,8 +25,8 @@ use repot_tests::{
 };
 
 const OBJECTS: usize = 500;
-/// The time in which the shoot's API cannot be written: a bound to notice a step that hangs, many times what it takes on two cores. The
-/// aim is 60 s; the figure is printed, and measured in docs/testing.md.
+/// The time in which the shoot's API cannot be written: a bound to notice a step that hangs, many times what
+/// it takes on two cores. The aim is 60 s; the figure is printed, and measured in docs/testing.md.
 const UNWRITABLE_AT_MOST: Duration = Duration::from_secs(240);
 /// Kills in one move.
 const KILLS: usize = 5;
@@ -106,7 +108,8 @@ async fn a_shoot_moves_there_and_back_and_keeps_everything() {
     deleted(&landscape, &shoot).await.unwrap();
 }
 
-/// The shoot arrives. On the way back the final snapshot vanishes from the bucket between hand-over and copy, and nothing is lost.
+/// The shoot arrives. On the way back the final snapshot vanishes from the bucket between hand-over and copy,
+/// and nothing is lost.
 async fn arrives(landscape: &Landscape, shoot: &UserShoot, (from, to): (&str, &str)) {
     let is_lost = to == "seed-a";
     let (arrived, lost) = tokio::join!(shoot.wait_until_on(to, MOVE_WITHIN), async {

@@ -1,6 +1,6 @@
-//! Nodes survive a move (GEP-7 R7-03, I4): machines, Nodes and what runs on them are the same before and after, a service inside
-//! the shoot answers all the time, a controller inside the shoot that watches its API goes on watching, and the machines are looked
-//! after from the new seed.
+//! Nodes survive a move (GEP-7 R7-03, I4): machines, Nodes and what runs on them are the same before and
+//! after, a service inside the shoot answers all the time, a controller inside the shoot that watches its API
+//! goes on watching, and the machines are looked after from the new seed.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e`.
 

@@ -1,5 +1,6 @@
-//! An administrator deletes the owner record of a healthy shoot. The bucket still names the seed as the owner, so the shoot serves on;
-//! the operator's `renew-ownership` grants the next epoch to the same seed, and with the epoch a record.
+//! An administrator deletes the owner record of a healthy shoot. The bucket still names the seed as the
+//! owner, so the shoot serves on; the operator's `renew-ownership` grants the next epoch to the same seed,
+//! and with the epoch a record.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e-all`.
 
@@ -23,9 +24,11 @@ use repot_tests::{
 use serde_json::json;
 
 const OBJECTS: usize = 200;
-/// For how long the record is missing: five times the validity of an answer (12 s), so that no permit of before is still valid.
+/// For how long the record is missing: five times the validity of an answer (12 s), so that no permit of
+/// before is still valid.
 const MISSING_FOR: Duration = Duration::from_secs(60);
-/// The longest pause between two writes of an undisturbed shoot on a busy machine. A shoot whose etcd is sealed never writes again.
+/// The longest pause between two writes of an undisturbed shoot on a busy machine. A shoot whose etcd is
+/// sealed never writes again.
 const UNDISTURBED: Duration = Duration::from_secs(15);
 
 #[tokio::test]

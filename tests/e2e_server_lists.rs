@@ -1,8 +1,9 @@
-//! Two seeds ask different DNS servers for owner records, and the server of one of them is a secondary that is out of date. The shoot has a
-//! single writer: no seed takes the shoot over before both seeds ask the same servers.
+//! Two seeds ask different DNS servers for owner records, and the server of one of them is a secondary that
+//! is out of date. The shoot has a single writer: no seed takes the shoot over before both seeds ask the same
+//! servers.
 //!
-//! Needs the landscape `e2e` with the suite installed: `make e2e-all`. The test names a server in a Seed and cuts roads between clusters;
-//! both end also if the test fails.
+//! Needs the landscape `e2e` with the suite installed: `make e2e-all`. The test names a server in a Seed and
+//! cuts roads between clusters; both end also if the test fails.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -33,7 +34,8 @@ use serde_json::json;
 const OBJECTS: usize = 200;
 /// Number of the first object that is written after the Seed was corrected.
 const CORRECTED: u64 = 500_000;
-/// How long the shoot is watched after the refusal: the validity of a permit (12 s) and the fence (20 s) would have passed.
+/// How long the shoot is watched after the refusal: the validity of a permit (12 s) and the fence (20 s)
+/// would have passed.
 const WATCHED_FOR: Duration = Duration::from_secs(60);
 /// The longest pause between two writes of an undisturbed shoot on a busy machine.
 const UNDISTURBED: Duration = Duration::from_secs(15);

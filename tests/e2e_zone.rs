@@ -1,6 +1,6 @@
-//! A zone is cut off from a shoot by one annotation, and taken back (GEP-21, RZ-01..14): its machines go and its network is
-//! closed, while no request from the other zones fails; afterwards the zone has machines again, and only the machine that was made for
-//! the failover is drained.
+//! A zone is cut off from a shoot by one annotation, and taken back (GEP-21, RZ-01..14): its machines go and
+//! its network is closed, while no request from the other zones fails; afterwards the zone has machines
+//! again, and only the machine that was made for the failover is drained.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e`.
 

@@ -1,5 +1,5 @@
-//! A zone is cut off from a shoot and taken back although its user changes his mind, the shoot moves or is taken over, processes are
-//! killed, and the zone does not let go (GEP-21, RZ-02, RZ-10..14, RZ-20..35).
+//! A zone is cut off from a shoot and taken back although its user changes his mind, the shoot moves or is
+//! taken over, processes are killed, and the zone does not let go (GEP-21, RZ-02, RZ-10..14, RZ-20..35).
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e-all`.
 
@@ -75,8 +75,9 @@ impl Stage {
     }
 }
 
-/// RZ-02: a zone that does not exist is given up; the zone is called off at once, so that no machine has gone yet; it is cut off, and
-/// asked for again while it is taken back; and a process is killed while each is undone.
+/// RZ-02: a zone that does not exist is given up; the zone is called off at once, so that no machine has gone
+/// yet; it is cut off, and asked for again while it is taken back; and a process is killed while each is
+/// undone.
 #[tokio::test]
 async fn whoever_changes_his_mind_gets_what_he_wanted_last() {
     let stage = Stage::set("fickle").await.unwrap();
@@ -128,8 +129,8 @@ async fn whoever_changes_his_mind_gets_what_he_wanted_last() {
     stage.deleted().await.unwrap();
 }
 
-/// RZ-13: it is the hour for it, and everything is to be brought up to date. Nobody does so here, least of all while a zone is cut off;
-/// who asks for it by hand is told.
+/// RZ-13: it is the hour for it, and everything is to be brought up to date. Nobody does so here, least of
+/// all while a zone is cut off; who asks for it by hand is told.
 async fn maintenance_is_due(shoot: &UserShoot) -> Result<()> {
     let maintenance = json!({
         "autoUpdate": {"kubernetesVersion": true, "machineImageVersion": true},
@@ -156,7 +157,8 @@ async fn is_called_off(shoot: &UserShoot, phase: Phase, asked: Option<&str>) -> 
     isolation::tells_when_asked(shoot, asked, (phase, Status::Aborting), BEGUN_WITHIN).await
 }
 
-/// I4, RZ-30: what is cut off stays so on each seed, whoever is killed, whether or not the source can hand over; and no machine notices.
+/// I4, RZ-30: what is cut off stays so on each seed, whoever is killed, whether or not the source can hand
+/// over; and no machine notices.
 #[tokio::test]
 async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
     let stage = Stage::set("wanderer").await.unwrap();
@@ -269,7 +271,8 @@ async fn remembers_what_was_there(
     Ok(())
 }
 
-/// RZ-21: neither a budget that lets no pod go nor a Node that says nothing holds up the zone's end; what that cost is told.
+/// RZ-21: neither a budget that lets no pod go nor a Node that says nothing holds up the zone's end; what
+/// that cost is told.
 #[tokio::test]
 async fn a_zone_that_does_not_let_go_is_cut_off_all_the_same() {
     let stage = Stage::set("obstinate").await.unwrap();
@@ -304,8 +307,8 @@ async fn a_zone_that_does_not_let_go_is_cut_off_all_the_same() {
     stage.deleted().await.unwrap();
 }
 
-/// RZ-32: an instance does not end. The network is closed in the budget, here by the annotation that spends the rest, and the machine is
-/// named. The failover is Done by itself when the instance has gone.
+/// RZ-32: an instance does not end. The network is closed in the budget, here by the annotation that spends
+/// the rest, and the machine is named. The failover is Done by itself when the instance has gone.
 #[tokio::test]
 async fn a_zone_with_an_instance_that_does_not_end_is_closed_in_its_budget() {
     let stage = Stage::set("hanging").await.unwrap();

@@ -1,5 +1,5 @@
-//! The seed whose controllers move: its two managers, their processes and locks, and upgrades of both: of the home by Helm, of the
-//! guest by its ControllerDeployment.
+//! The seed whose controllers move: its two managers, their processes and locks, and upgrades of both: of the
+//! home by Helm, of the guest by its ControllerDeployment.
 
 use std::{collections::BTreeMap, path::Path, process::Stdio, time::Duration};
 
@@ -16,7 +16,8 @@ use tokio::{io::AsyncWriteExt, process::Command};
 
 use crate::SEED;
 
-/// Bounds an upgrade, and the roll-out that it begins: of three processes one after the other, on a slow machine.
+/// Bounds an upgrade, and the roll-out that it begins: of three processes one after the other, on a slow
+/// machine.
 const UPGRADED_WITHIN: Duration = Duration::from_secs(180);
 
 /// A controller manager of the seed.
@@ -95,8 +96,8 @@ pub async fn held_by(seed: &Client, lock: &str, manager: &Manager) -> Result<()>
     .await
 }
 
-/// How often each container of both managers was started again: one that loses its lock as the machine stands still ends, and another
-/// one takes over.
+/// How often each container of both managers was started again: one that loses its lock as the machine stands
+/// still ends, and another one takes over.
 pub async fn starts(seed: &Client) -> Result<Vec<(String, String, i32)>> {
     let mut all = pods(seed, &HOME).await?;
     all.extend(pods(seed, &GUEST).await?);
@@ -126,7 +127,8 @@ pub async fn rolled_out(seed: &Client, manager: &Manager, replicas: i32) -> Resu
     .await
 }
 
-/// Looks until there is nothing to complain of. Each of these needs several objects to agree: there is no one watch for them.
+/// Looks until there is nothing to complain of. Each of these needs several objects to agree: there is no one
+/// watch for them.
 pub async fn until<F>(what: &str, look: impl Fn() -> F) -> Result<()>
 where
     F: Future<Output = Result<Option<String>>>,
@@ -143,7 +145,8 @@ where
     Ok(())
 }
 
-/// Gives the guest these values in this seed, over those that it has in all: a part of its ControllerDeployment in the garden.
+/// Gives the guest these values in this seed, over those that it has in all: a part of its
+/// ControllerDeployment in the garden.
 pub async fn upgrade_guest(landscape: &Landscape, values: &Value) -> Result<()> {
     let deployments: Api<ControllerDeployment> = Api::all(landscape.garden.clone());
     let deployment = json!({
@@ -158,8 +161,8 @@ pub async fn upgrade_guest(landscape: &Landscape, values: &Value) -> Result<()> 
     Ok(())
 }
 
-/// Waits until the guest's Deployment has so many replicas, and these flags or not: from its values a chart is rendered in the
-/// gardenlet, and the resource-manager applies it.
+/// Waits until the guest's Deployment has so many replicas, and these flags or not: from its values a chart
+/// is rendered in the gardenlet, and the resource-manager applies it.
 pub async fn guest_is_told(seed: &Client, replicas: i32, flags: [(&str, bool); 2]) -> Result<()> {
     let deployments: Api<Deployment> = Api::namespaced(seed.clone(), GUEST.namespace);
     let deployments = &deployments;

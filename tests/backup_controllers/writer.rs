@@ -83,8 +83,8 @@ impl Writer {
         Ok(())
     }
 
-    /// What objects waited for since then, and the longest wait for each. A wait that began before counts here if it ended only now:
-    /// it was for what was done here.
+    /// What objects waited for since then, and the longest wait for each. A wait that began before counts
+    /// here if it ended only now: it was for what was done here.
     pub fn since(&self, began: Instant) -> String {
         let waits = self.waits.lock().unwrap();
         let told = ["ready", "gone"].map(|to_be| {

@@ -1,4 +1,5 @@
-//! What must hold: I5 (by running at all), I6 nothing left behind, I7 carried state is equal, I8/I9 nothing outside lost.
+//! What must hold: I5 (by running at all), I6 nothing left behind, I7 carried state is equal, I8/I9 nothing
+//! outside lost.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -139,7 +140,8 @@ impl ShootScenario<'_> {
         )
     }
 
-    /// The record names who has the shoot now, and nobody where it is between two seeds or gone (R17-21, R17-50).
+    /// The record names who has the shoot now, and nobody where it is between two seeds or gone (R17-21,
+    /// R17-50).
     async fn check_owner_at_end(&self) -> Result<()> {
         let (owner, epoch) = match self.drilled {
             Drilled::Create
@@ -185,7 +187,8 @@ impl ShootScenario<'_> {
         match self.drilled {
             Drilled::Create => {
                 self.check_here(self.place()).await?;
-                // etcd-druid remembers from now on that it has data; nobody told it to before its first start.
+                // etcd-druid remembers from now on that it has data; nobody told it to before its first
+                // start.
                 let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
                 let etcd = etcds.get("etcd-main").await?;
                 require(
@@ -313,7 +316,8 @@ impl ShootScenario<'_> {
         self.check_reachable(self.place()).await
     }
 
-    /// I9: the BackupEntry and the backups follow the Shoot after their grace period, whatever the deletion was.
+    /// I9: the BackupEntry and the backups follow the Shoot after their grace period, whatever the deletion
+    /// was.
     async fn check_backups(&self) -> Result<()> {
         let entry = self.backup_entry().await?;
         require(
@@ -363,7 +367,8 @@ impl ShootScenario<'_> {
         )
     }
 
-    /// The garden knows all that the next seed needs, nothing writes any more, and nothing that a call-off needs is gone.
+    /// The garden knows all that the next seed needs, nothing writes any more, and nothing that a call-off
+    /// needs is gone.
     async fn check_ready_to_be_handed_over(&self) -> Result<()> {
         let states: Api<ShootState> = Api::namespaced(self.world.garden(), PROJECT);
         let state = states.get_opt(&self.name).await?;

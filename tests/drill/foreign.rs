@@ -68,8 +68,8 @@ pub async fn install(tasks: &mut JoinSet<()>, seed: &Client) -> anyhow::Result<(
 }
 
 /// As the extension contract wants it of each kind: `migrate` releases the object, and a deletion removes the
-/// finalizer. With the object the provider removes all its objects in the namespace, as a seed that a shoot has
-/// left waits for them.
+/// finalizer. With the object the provider removes all its objects in the namespace, as a seed that a shoot
+/// has left waits for them.
 async fn act(seed: &Client, object: &DynamicObject) -> kube::Result<()> {
     let api: Api<DynamicObject> =
         Api::namespaced_with(seed.clone(), &object.namespace().unwrap_or_default(), &firewall());

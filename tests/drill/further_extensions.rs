@@ -1,5 +1,6 @@
-//! Extensions of a shoot, with a provider that follows the contract, on a real API server: each is handled at its time, takes
-//! the state along that it wrote when it let go, goes when nobody wants it any more, and tells what is wrong with it.
+//! Extensions of a shoot, with a provider that follows the contract, on a real API server: each is handled at
+//! its time, takes the state along that it wrote when it let go, goes when nobody wants it any more, and
+//! tells what is wrong with it.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

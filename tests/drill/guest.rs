@@ -1,5 +1,6 @@
-//! A provider of further extensions that somebody installed by hand in both seeds: one type for each time at which an extension
-//! can be handled. What it has outside is in the memory of the test, which both seeds share.
+//! A provider of further extensions that somebody installed by hand in both seeds: one type for each time at
+//! which an extension can be handled. What it has outside is in the memory of the test, which both seeds
+//! share.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -95,8 +96,8 @@ const OF_PROVIDER: [&str; 9] = [
     "Worker",
 ];
 
-/// What tells the garden of it. No deployment: it was installed by hand. Where one provider is registered all must be, or no seed
-/// is known to serve what a shoot needs.
+/// What tells the garden of it. No deployment: it was installed by hand. Where one provider is registered all
+/// must be, or no seed is known to serve what a shoot needs.
 pub fn registration() -> Value {
     let extensions = TYPES.map(|(type_, [reconcile, migrate, delete])| {
         json!({"kind": "Extension", "type": type_, "workerlessSupported": true,

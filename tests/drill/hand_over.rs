@@ -1,8 +1,9 @@
-//! Node IPAM goes from one manager of a shoot to the other and back, while the gardenlet that sees to it is dropped at random
-//! moments (RK-05, RK-20..25, I5).
+//! Node IPAM goes from one manager of a shoot to the other and back, while the gardenlet that sees to it is
+//! dropped at random moments (RK-05, RK-20..25, I5).
 //!
-//! The managers are pods that do not run. What they would do is played by [`Managers`]: it reads from the flags of the pods who
-//! would run node IPAM, gives the lock that they share to one of them, and writes down when two would run it at once.
+//! The managers are pods that do not run. What they would do is played by [`Managers`]: it reads from the
+//! flags of the pods who would run node IPAM, gives the lock that they share to one of them, and writes down
+//! when two would run it at once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +30,8 @@ use crate::world::World;
 const LOCK: &str = "node-ipam-migration";
 const HOME: &str = "kube-controller-manager";
 const GUEST: &str = "cloud-controller-manager";
-/// Longest time that a gardenlet has before it is dropped. A whole hand-over takes about a second and a half here.
+/// Longest time that a gardenlet has before it is dropped. A whole hand-over takes about a second and a half
+/// here.
 const DROPPED_WITHIN: u64 = 350;
 /// So often at most; a gardenlet that is left alone needs one go.
 const TRIES: usize = 200;
@@ -110,7 +112,8 @@ async fn interrupted(
     anyhow::bail!("node IPAM is not handed over after {tries} tries")
 }
 
-/// The hand-over by one gardenlet in one flow, whose task is ended at random moments and tried again, also when all is done.
+/// The hand-over by one gardenlet in one flow, whose task is ended at random moments and tried again, also
+/// when all is done.
 async fn tried_again(scenario: &ShootScenario<'_>, random: &mut fastrand::Rng) -> Result<()> {
     let facts = Box::pin(scenario.facts(&scenario.world.seeds[0], Operation::Reconcile)).await?;
     let mut done = 0;
@@ -128,8 +131,8 @@ async fn tried_again(scenario: &ShootScenario<'_>, random: &mut fastrand::Rng) -
     anyhow::bail!("node IPAM is not handed over after {TRIES} tries")
 }
 
-/// The new kube-controller-manager does not start, and the user takes the edit back: so does the gardenlet, in the same flow and
-/// without that manager.
+/// The new kube-controller-manager does not start, and the user takes the edit back: so does the gardenlet,
+/// in the same flow and without that manager.
 async fn turned_round(scenario: &mut ShootScenario<'_>, managers: Managers) -> Result<Managers> {
     wanted(scenario, HOME).await?;
     scenario.run(&Undisturbed).await?;
@@ -313,8 +316,8 @@ async fn look(seed: &Client, shoot: &Client, namespace: &str, twice: &Mutex<Vec<
     hold(&leases, LOCK, shared.as_ref(), sharers).await
 }
 
-/// Gives a lock that was found like this to one of these, unless one of them has it. Who is gone has not given it back. As with
-/// real managers, nothing is written when the lock was changed or taken away since.
+/// Gives a lock that was found like this to one of these, unless one of them has it. Who is gone has not
+/// given it back. As with real managers, nothing is written when the lock was changed or taken away since.
 async fn hold<'a>(
     leases: &Api<Lease>,
     lock: &str,

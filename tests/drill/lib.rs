@@ -1,1 +1,2 @@
-//! Only a place for the test `drill`: each flow of the gardenlet, failed before, failed after and repeated at every task.
+//! Only a place for the test `drill`: each flow of the gardenlet, failed before, failed after and repeated at
+//! every task.

@@ -1,6 +1,7 @@
-//! Plays the machine-controller-manager of each shoot of a seed, where no pod runs: it makes the machines that are wanted and
-//! missing, and takes away those that go and those that it does not know, as a real one does. A Machine that is restored too late
-//! or not at all shows in the cloud, which is in the memory of the test and which both seeds share.
+//! Plays the machine-controller-manager of each shoot of a seed, where no pod runs: it makes the machines
+//! that are wanted and missing, and takes away those that go and those that it does not know, as a real one
+//! does. A Machine that is restored too late or not at all shows in the cloud, which is in the memory of the
+//! test and which both seeds share.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,7 +34,8 @@ pub fn pools() -> Value {
     }])
 }
 
-/// What runs for shoots, by namespace: each instance with the name of its machine, under an id that no other ever had.
+/// What runs for shoots, by namespace: each instance with the name of its machine, under an id that no other
+/// ever had.
 #[derive(Clone, Default)]
 pub struct Instances(Arc<Mutex<(u32, Cloud)>>, Arc<Mutex<BTreeMap<String, String>>>);
 

@@ -1,5 +1,5 @@
-//! Plays the resource-manager of a seed as gardenlet and providers see it: what a ManagedResource names is applied at once. The
-//! shoots of the test share one API, in which the objects of one would be those of all.
+//! Plays the resource-manager of a seed as gardenlet and providers see it: what a ManagedResource names is
+//! applied at once. The shoots of the test share one API, in which the objects of one would be those of all.
 
 use anyhow::Result;
 use api::resources::ManagedResource;

@@ -1,5 +1,6 @@
-//! A Shoot on AWS, looked after by whole gardenlets, garden-controller-manager and the provider, with all that a user does to it: one of
-//! its zones is cut off, it moves, the zone is taken back, it goes. EC2 is moto's, what makes machines is real, Nodes are played.
+//! A Shoot on AWS, looked after by whole gardenlets, garden-controller-manager and the provider, with all
+//! that a user does to it: one of its zones is cut off, it moves, the zone is taken back, it goes. EC2 is
+//! moto's, what makes machines is real, Nodes are played.
 
 #[path = "aws/managers.rs"]
 mod managers;
@@ -51,9 +52,10 @@ const NAME_OF_B: &str = "seed-b";
 /// What provider-aws serves.
 const KINDS: [&str; 4] = ["ControlPlane", "Infrastructure", "SubnetIsolation", "Worker"];
 
-/// A zone is cut off; the shoot moves meanwhile, and the cloud is asked for nothing; the zone is taken back on the other seed, and no machine
-/// elsewhere has noticed; the shoot goes, and nothing is left. Gardenlets and garden-controller-manager are killed all the while
-/// (RZ-01..04, RZ-10..14, RZ-20..22, RZ-30..35, R7-03).
+/// A zone is cut off; the shoot moves meanwhile, and the cloud is asked for nothing; the zone is taken back
+/// on the other seed, and no machine elsewhere has noticed; the shoot goes, and nothing is left. Gardenlets
+/// and garden-controller-manager are killed all the while (RZ-01..04, RZ-10..14, RZ-20..22, RZ-30..35,
+/// R7-03).
 pub async fn check(lot: u64) -> Result<()> {
     let moto = Moto::start().await?;
     let region = Region::of(&moto, REGION).await?;
@@ -250,7 +252,8 @@ impl OnAws<'_> {
         Ok(())
     }
 
-    /// To the other seed; while it does nothing is asked of the cloud that would change something, and what is carried arrives.
+    /// To the other seed; while it does nothing is asked of the cloud that would change something, and what
+    /// is carried arrives.
     async fn moved(&self) -> Result<()> {
         let (from, to) = (&self.journey.world.seeds[A], &self.journey.world.seeds[B]);
         let before = Evidence::collect(&self.journey, from).await?;

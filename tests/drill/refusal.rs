@@ -1,5 +1,6 @@
-//! What must be in the world so that a deletion can be seen to go wrong: backups that could get lost, and a cloud and a DNS
-//! server that refuse one Shoot's credentials. They are refused for real, since the credentials in the seed are no good.
+//! What must be in the world so that a deletion can be seen to go wrong: backups that could get lost, and a
+//! cloud and a DNS server that refuse one Shoot's credentials. They are refused for real, since the
+//! credentials in the seed are no good.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -55,8 +56,8 @@ async fn place(of: &Subject<'_>) -> Result<PathBuf> {
         .join("etcd-main/v2"))
 }
 
-/// From now on cloud and DNS server refuse, and an ordinary deletion is seen to be held up: it is how a user comes to ask
-/// for force, and what the forced deletion finds.
+/// From now on cloud and DNS server refuse, and an ordinary deletion is seen to be held up: it is how a user
+/// comes to ask for force, and what the forced deletion finds.
 pub async fn begin(of: &ShootScenario<'_>) -> Result<()> {
     let (seed, namespace) = (of.place().client(), of.namespace());
     let secrets: Api<Secret> = Api::namespaced(seed.clone(), &namespace);

@@ -78,8 +78,8 @@ impl Drilled {
         Self::DeleteIsolated,
     ];
 
-    /// Whether it is among these, by its name. Where none are named those are left out that are left to `make e2e-all`, which names them:
-    /// most of their tasks are those of other flows.
+    /// Whether it is among these, by its name. Where none are named those are left out that are left to
+    /// `make e2e-all`, which names them: most of their tasks are those of other flows.
     pub fn is_wanted(self, only: &str) -> bool {
         let is_like_others = matches!(
             self,
@@ -331,7 +331,8 @@ impl<'w> ShootScenario<'w> {
             .map_err(transient)
     }
 
-    /// What garden-controller-manager writes when the move is called off after etcd's epoch has ended, or a person asks for a new epoch.
+    /// What garden-controller-manager writes when the move is called off after etcd's epoch has ended, or a
+    /// person asks for a new epoch.
     async fn is_granted_anew(&self) -> Result<()> {
         self.status(json!({"ownership": granted()})).await
     }

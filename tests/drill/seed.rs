@@ -1,4 +1,5 @@
-//! A seed with the controllers that run in one. Its gardenlet is started by whoever needs it, whole or in parts.
+//! A seed with the controllers that run in one. Its gardenlet is started by whoever needs it, whole or in
+//! parts.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -27,8 +28,8 @@ use crate::{foreign, garden, objects, pods, terms};
 /// What a gardenlet looks at to call its seed well: a Deployment in namespace `garden`.
 const COMPONENT: &str = "etcd-druid";
 
-/// Time that a machine manager gets in a forced deletion. The cloud keeps one instance for all of that time. Longer than
-/// the first attempts that a drill interrupts take: the time is counted once.
+/// Time that a machine manager gets in a forced deletion. The cloud keeps one instance for all of that time.
+/// Longer than the first attempts that a drill interrupts take: the time is counted once.
 const FORCED_MACHINES: Duration = Duration::from_secs(6);
 
 /// A seed and what runs in it.
@@ -49,7 +50,8 @@ pub struct RunningSeed {
 }
 
 impl RunningSeed {
-    /// `garden`: the garden as the gardenlet of this seed reaches it; `authority`: who answers for the names of shoots.
+    /// `garden`: the garden as the gardenlet of this seed reaches it; `authority`: who answers for the names
+    /// of shoots.
     pub async fn start(
         name: &'static str,
         plane: ControlPlane,
@@ -119,8 +121,8 @@ impl RunningSeed {
         owners(&self.pods, metrics)
     }
 
-    /// Waits longer for who says whose a shoot is. All of a garden is one process here, which may be busy for longer than an answer
-    /// takes.
+    /// Waits longer for who says whose a shoot is. All of a garden is one process here, which may be busy for
+    /// longer than an answer takes.
     pub fn is_busy(&mut self) -> Result<()> {
         let owner_check = terms::answered_within(Duration::from_millis(200))?;
         self.settings = Arc::new(Settings {

@@ -1,8 +1,8 @@
-//! Plays etcd-backup-restore of each shoot of a seed as the gardenlet sees it, where no pod runs: once it has taken the final
-//! snapshot of an epoch it has finished, takes no other snapshot, and says so until it is told to go on. Where the owner is
-//! checked it takes that snapshot by itself, when phase `Sealing` was reported and the owner record has gone
-//! (R17-50), and at nobody's request. It stays sealed from then on, until its etcd is started in another
-//! epoch.
+//! Plays etcd-backup-restore of each shoot of a seed as the gardenlet sees it, where no pod runs: once it has
+//! taken the final snapshot of an epoch it has finished, takes no other snapshot, and says so until it is
+//! told to go on. Where the owner is checked it takes that snapshot by itself, when phase `Sealing` was
+//! reported and the owner record has gone (R17-50), and at nobody's request. It stays sealed from then on,
+//! until its etcd is started in another epoch.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -102,7 +102,8 @@ impl Served {
         Ok(Some(!is_there))
     }
 
-    /// The final snapshot is refused while kube-apiserver is there, since what that writes later would be lost (I2).
+    /// The final snapshot is refused while kube-apiserver is there, since what that writes later would be
+    /// lost (I2).
     async fn finish(&self, one: One) -> Response {
         let api: Api<Deployment> = Api::namespaced(self.seed.clone(), &one.0);
         match api.get_opt("kube-apiserver").await {

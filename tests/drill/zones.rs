@@ -1,7 +1,9 @@
-//! Zones that are cut off (GEP-21): what is asked for and recorded, what the cloud was asked for, and what must hold.
+//! Zones that are cut off (GEP-21): what is asked for and recorded, what the cloud was asked for, and what
+//! must hold.
 //!
-//! The hosts of the cloud are played: each confirms at once what is wanted of it. What is wanted is seen in each of its versions, so
-//! that a zone that was opened and closed again by a disturbance does not go unnoticed.
+//! The hosts of the cloud are played: each confirms at once what is wanted of it. What is wanted is seen in
+//! each of its versions, so that a zone that was opened and closed again by a disturbance does not go
+//! unnoticed.
 
 #[path = "../../crates/provider-local/tests/world/hosts.rs"]
 mod hosts;
@@ -43,7 +45,8 @@ const MANAGER_OF_TEST: FieldManager = FieldManager("drill");
 pub const SICK: &str = "a";
 pub const OTHER: &str = "b";
 
-/// What the cloud was asked for, by cluster and in this order: `a closed`, `a open`, and `a gone` when nothing says so any more.
+/// What the cloud was asked for, by cluster and in this order: `a closed`, `a open`, and `a gone` when
+/// nothing says so any more.
 #[derive(Clone, Default)]
 pub struct Wishes(Arc<Mutex<BTreeMap<String, Vec<String>>>>);
 
@@ -230,8 +233,8 @@ impl ShootScenario<'_> {
         )
     }
 
-    /// RZ-14: the zone is opened when the Worker has gone, and what it is a part of goes when it is open. Nothing acts between two runs
-    /// but what a run has asked for.
+    /// RZ-14: the zone is opened when the Worker has gone, and what it is a part of goes when it is open.
+    /// Nothing acts between two runs but what a run has asked for.
     async fn check_order_of_deletion(&self) -> Result<()> {
         let workers: Api<Worker> = Api::namespaced(self.place().client(), &self.namespace());
         let has_worker = workers.get_opt(&self.name).await?.is_some();
@@ -306,7 +309,8 @@ impl ShootScenario<'_> {
         )
     }
 
-    /// After a move: what its user asks for by now was not obeyed, waits if it is something else, and is obeyed next.
+    /// After a move: what its user asks for by now was not obeyed, waits if it is something else, and is
+    /// obeyed next.
     pub async fn next_obeys(&self) -> Result<()> {
         let shoot = self.shoots().get(&self.name).await?;
         let told = recorded(&shoot).map(|recorded| (recorded.phase, recorded.status));

@@ -1,5 +1,5 @@
-//! A deletion by accident in a seed is refused, and the deletions of the suite's own processes are not: with the policies and
-//! roles that the charts install.
+//! A deletion by accident in a seed is refused, and the deletions of the suite's own processes are not: with
+//! the policies and roles that the charts install.
 
 use std::time::Duration;
 
@@ -109,7 +109,8 @@ const OBJECTS: [&[&str]; 7] = [
     &["infrastructures", "-n", NAMESPACE, "--all"],
 ];
 
-/// Cases 6 and 10. The administrator has the right of the suite's processes by wildcard, and has to confirm nevertheless.
+/// Cases 6 and 10. The administrator has the right of the suite's processes by wildcard, and has to confirm
+/// nevertheless.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_by_accident_in_a_seed_is_refused() {
     let plane = ControlPlane::start("seed").await.unwrap();
@@ -191,8 +192,8 @@ async fn the_users_confirmation_counts(desk: &Desk, definitions: &[&str]) {
     is_allowed(desk, None, &["crd", definitions[0]]).await;
 }
 
-/// The namespace controller removes objects without a confirmation of their own, because the deletion of the namespace was
-/// confirmed. Otherwise the namespace of a shoot would be Terminating for ever.
+/// The namespace controller removes objects without a confirmation of their own, because the deletion of the
+/// namespace was confirmed. Otherwise the namespace of a shoot would be Terminating for ever.
 async fn a_confirmed_namespace_goes_with_all_its_objects(desk: &Desk) {
     kubectl(desk, &["annotate", "namespace", NAMESPACE, CONFIRMATION]).await;
     kubectl(
@@ -202,8 +203,8 @@ async fn a_confirmed_namespace_goes_with_all_its_objects(desk: &Desk) {
     .await;
 }
 
-/// A namespace that is no shoot's can be deleted without a confirmation. Its extension objects keep the namespace Terminating until
-/// the namespace is confirmed.
+/// A namespace that is no shoot's can be deleted without a confirmation. Its extension objects keep the
+/// namespace Terminating until the namespace is confirmed.
 async fn objects_stay_where_no_policy_asks_for_the_namespace(desk: &Desk) {
     let infrastructure = ["infrastructure", "-n", "other", "demo"];
     kubectl(desk, &["delete", "namespace", "other", "--wait=false"]).await;

@@ -1,5 +1,6 @@
-//! Commands of the documentation are typed as they stand there, in their order: a page that tells something that does not work
-//! fails here. The pages begin with the installation, by Helm, on a server without nodes whose pods play their part.
+//! Commands of the documentation are typed as they stand there, in their order: a page that tells something
+//! that does not work fails here. The pages begin with the installation, by Helm, on a server without nodes
+//! whose pods play their part.
 
 use std::time::Duration;
 
@@ -69,7 +70,8 @@ const SHOWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What a command must leave in the Shoot, and where. The first ones are those of the runbook for a dead seed.
+/// What a command must leave in the Shoot, and where. The first ones are those of the runbook for a dead
+/// seed.
 const LEAVES: &[(&str, &str, &str)] = &[
     (
         r#"kubectl -n garden-dev patch shoot demo --type merge -p '{"spec":{"seedName":"seed-b"}}'"#,
@@ -257,7 +259,8 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
     let garden = &clusters.at_garden;
     let copies = text.contains("accept-loss=");
     if text.contains("patch shoot demo") || text.contains("renew-ownership") || copies {
-        // The same command stands on several pages; each begins with a shoot that has not moved. Only such a shoot gets a new epoch.
+        // The same command stands on several pages; each begins with a shoot that has not moved. Only such a
+        // shoot gets a new epoch.
         former_shoot_goes(garden).await?;
         a_shoot_of_the_garden(garden, &json!({"type": "local"})).await?;
     }

@@ -1,4 +1,5 @@
-//! What the documentation tells people to type: commands in fenced blocks and in code spans, and files to be written.
+//! What the documentation tells people to type: commands in fenced blocks and in code spans, and files to be
+//! written.
 
 use std::fs;
 
@@ -28,7 +29,8 @@ pub fn commands() -> Vec<Documented> {
         .collect()
 }
 
-/// Files that a page tells to write: a comment `<!-- file: NAME -->` stands before the block with the content.
+/// Files that a page tells to write: a comment `<!-- file: NAME -->` stands before the block with the
+/// content.
 pub fn files() -> Vec<(String, String)> {
     let mut files = Vec::new();
     for (_, text) in pages() {

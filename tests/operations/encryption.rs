@@ -1,5 +1,5 @@
-//! The EncryptionConfiguration of the documentation, and that of the landscapes, encrypt what the garden keeps (R7-25), on a
-//! real kube-apiserver: what is read is read out of etcd.
+//! The EncryptionConfiguration of the documentation, and that of the landscapes, encrypt what the garden
+//! keeps (R7-25), on a real kube-apiserver: what is read is read out of etcd.
 
 use std::{fs, time::Duration};
 
@@ -13,7 +13,8 @@ use crate::programs::{Desk, root};
 const KEY: &str = "<head -c 32 /dev/urandom | base64>";
 /// 32 bytes.
 const A_KEY: &str = "c2VjcmV0Ym94IHdhbnRzIHRoaXJ0eS10d28gYnl0ZXM=";
-/// A definition is served a moment after it is there; long enough for several runs of kubectl on a busy machine.
+/// A definition is served a moment after it is there; long enough for several runs of kubectl on a busy
+/// machine.
 const SOON: Duration = Duration::from_secs(150);
 
 /// The block of the documentation.

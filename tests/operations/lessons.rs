@@ -1,5 +1,5 @@
-//! Each complaint and bug of those who came before has a test (docs/lessons.md), so has each requirement of the bad case
-//! (docs/gep-17.md), which names its number, and each test that a page names is there.
+//! Each complaint and bug of those who came before has a test (docs/lessons.md), so has each requirement of
+//! the bad case (docs/gep-17.md), which names its number, and each test that a page names is there.
 
 use std::{collections::BTreeSet, fs};
 
@@ -181,7 +181,8 @@ fn each_requirement_of_gep_7_on_the_page_has_its_test() {
     }
 }
 
-/// A span that begins with `::` goes on with the file before; one of a table with a folder in its head begins there.
+/// A span that begins with `::` goes on with the file before; one of a table with a folder in its head begins
+/// there.
 #[test]
 fn each_test_that_prevents_something_is_there() {
     let text = page("prevented.md");

@@ -1,4 +1,5 @@
-//! Manifests as users of Gardener have them are taken as they are, by a real API server that refuses unknown fields.
+//! Manifests as users of Gardener have them are taken as they are, by a real API server that refuses unknown
+//! fields.
 
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use testkit::{ControlPlane, eventually};
 
 use crate::programs::{Desk, documents, root};
 
-/// A policy that looks at another kind refuses everybody until the API server has found that kind, every half minute.
+/// A policy that looks at another kind refuses everybody until the API server has found that kind, every half
+/// minute.
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
 
 const FOLDER: &str = "tests/operations/manifests";
@@ -111,7 +113,8 @@ async fn an_annotation_without_effect_is_reported_once(desk: &Desk) {
     assert!(said.contains(&format!("metadata.annotations[{flag}]")), "{said}");
 }
 
-/// A manifest is taken, at the latest when the policies for its kind are in force: each finds what it looks at by itself.
+/// A manifest is taken, at the latest when the policies for its kind are in force: each finds what it looks
+/// at by itself.
 async fn is_taken(desk: &Desk, name: &str) {
     let apply = ["apply", "--validate=strict", "-f", name];
     eventually(&format!("{name} is taken"), IN_FORCE_WITHIN, || async {

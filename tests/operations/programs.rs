@@ -1,4 +1,5 @@
-//! Helm and kubectl as processes, with a home of their own: what they remember of one test's server is not taken for another's.
+//! Helm and kubectl as processes, with a home of their own: what they remember of one test's server is not
+//! taken for another's.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -1,4 +1,5 @@
-//! Roles of the charts: nothing by wildcard, nothing that leads to further rights, and no look into all Secrets without a reason.
+//! Roles of the charts: nothing by wildcard, nothing that leads to further rights, and no look into all
+//! Secrets without a reason.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +45,8 @@ const POWERFUL: &[&str] = &[
     "validatingwebhookconfigurations",
 ];
 
-/// Roles that may write others, and why. What they may give is what they have: `escalate` and `bind` are nobody's.
+/// Roles that may write others, and why. What they may give is what they have: `escalate` and `bind` are
+/// nobody's.
 const WRITES_ROLES: &[(&str, &str, &[&str])] = &[
     (
         "garden-controller-manager",

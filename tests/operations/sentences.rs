@@ -1,5 +1,5 @@
-//! What people are told to look for: sentences in tables whose first column is "it says" are sentences of the code. A runbook that
-//! explains what nobody says any more fails here.
+//! What people are told to look for: sentences in tables whose first column is "it says" are sentences of the
+//! code. A runbook that explains what nobody says any more fails here.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -13,7 +13,8 @@ use testkit::{ControlPlane, eventually};
 
 use crate::programs::Desk;
 
-/// A policy that looks at another kind refuses everybody until the API server has found that kind, every half minute.
+/// A policy that looks at another kind refuses everybody until the API server has found that kind, every half
+/// minute.
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
 
 /// Makes objects of any kind by kubectl and returns what identifies them.

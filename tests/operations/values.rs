@@ -1,4 +1,5 @@
-//! Values of charts: a slip of the pen is refused before anything is installed, and what the project itself gives passes.
+//! Values of charts: a slip of the pen is refused before anything is installed, and what the project itself
+//! gives passes.
 
 use serde_json::{Map, Value, json};
 
@@ -159,8 +160,8 @@ async fn values_of_the_installation_pass() {
     );
 }
 
-/// The same for the provider, which a gardenlet installs from its registration: with what the gardenlet says of the seed, and with
-/// values for one seed.
+/// The same for the provider, which a gardenlet installs from its registration: with what the gardenlet says
+/// of the seed, and with values for one seed.
 #[tokio::test]
 async fn values_of_the_registration_pass() {
     let desk = Desk::new().unwrap();

@@ -15,7 +15,8 @@ use tokio::net::UdpSocket;
 
 /// For one try. Longer than a server on the same machine needs, shorter than a writer's patience.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
-/// So often a question is asked: a datagram can be lost, and a server on a busy machine may get no turn for seconds.
+/// So often a question is asked: a datagram can be lost, and a server on a busy machine may get no turn for
+/// seconds.
 const TRIES: usize = 30;
 
 /// The IPv4 addresses of a name; empty if it has none.

@@ -43,7 +43,8 @@ impl Hunter {
         tokio::time::sleep(Duration::from_millis(self.0.u64(200..at_most))).await;
     }
 
-    /// Kills so many times after a pause: the gardenlets, the providers, or the managers of the shoot's machines.
+    /// Kills so many times after a pause: the gardenlets, the providers, or the managers of the shoot's
+    /// machines.
     ///
     /// # Errors
     /// They could not be killed, or gardenlets do not come back.

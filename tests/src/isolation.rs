@@ -1,4 +1,5 @@
-//! A zone that is cut off from a shoot (GEP-21): how its user asks for it, and what the cloud's network lets pass then.
+//! A zone that is cut off from a shoot (GEP-21): how its user asks for it, and what the cloud's network lets
+//! pass then.
 
 use std::time::Duration;
 
@@ -25,7 +26,8 @@ use crate::{landscape::Landscape, nodes::Probe, shoot::UserShoot};
 pub const ZONE_ID: &str = "az-a";
 /// What this one calls it.
 pub const ZONE: &str = "a";
-/// Bounds a new machine elsewhere, the drain, the end of a machine and a closing, with room for a slow machine.
+/// Bounds a new machine elsewhere, the drain, the end of a machine and a closing, with room for a slow
+/// machine.
 pub const CUT_OFF_WITHIN: Duration = Duration::from_secs(600);
 /// Bounds an opening and a new machine.
 pub const BACK_WITHIN: Duration = Duration::from_secs(400);
@@ -91,7 +93,8 @@ pub async fn tells(shoot: &UserShoot, phase: Phase, status: Status, within: Dura
     shoot.wait(&what, within, is_told).await
 }
 
-/// Asks, and waits until the Shoot tells this of its zone, also where it does so for a moment only: who waits has looked before.
+/// Asks, and waits until the Shoot tells this of its zone, also where it does so for a moment only: who waits
+/// has looked before.
 ///
 /// # Errors
 /// It does not.
@@ -135,8 +138,8 @@ fn told(shoot: &Shoot) -> Option<&ZoneIsolation> {
     shoot.status.as_ref()?.zone_isolation.as_ref()
 }
 
-/// Pods that the cloud takes for machines: one is left in the zone, one is in the same zone and another cluster's, and one is anywhere
-/// else.
+/// Pods that the cloud takes for machines: one is left in the zone, one is in the same zone and another
+/// cluster's, and one is anywhere else.
 pub struct Probes {
     left: Probe,
     same: Probe,

@@ -1,5 +1,5 @@
-//! What the demo and the end-to-end tests share: a landscape of real clusters, a Shoot as a user writes it, a writer
-//! that keeps writing through the shoot's own name, and proofs of what must not be lost.
+//! What the demo and the end-to-end tests share: a landscape of real clusters, a Shoot as a user writes it, a
+//! writer that keeps writing through the shoot's own name, and proofs of what must not be lost.
 
 pub mod availability;
 pub mod dns;
@@ -22,7 +22,8 @@ pub mod trouble;
 pub mod watched;
 pub mod writer;
 
-/// Whether every scenario is to be shown (`make e2e-all`), and not each capability once. hack/e2e.sh says so by `REPOT_E2E_SET`.
+/// Whether every scenario is to be shown (`make e2e-all`), and not each capability once. hack/e2e.sh says so
+/// by `REPOT_E2E_SET`.
 #[must_use]
 pub fn is_every_scenario() -> bool {
     std::env::var("REPOT_E2E_SET").is_ok_and(|set| set == "all")

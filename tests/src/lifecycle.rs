@@ -1,4 +1,5 @@
-//! A Shoot from the first manifest to the last trace of it, as the end-to-end tests make it, disturb it and take it away.
+//! A Shoot from the first manifest to the last trace of it, as the end-to-end tests make it, disturb it and
+//! take it away.
 
 use std::{
     net::Ipv4Addr,
@@ -22,8 +23,8 @@ use crate::{dns, landscape::Landscape, manifests, proof, shoot::UserShoot, watch
 pub const PROJECT: &str = "garden-dev";
 /// Bounds a whole move with room for a slow machine; the figures that count are printed.
 pub const MOVE_WITHIN: Duration = Duration::from_secs(300);
-/// Bounds what is collected in the background (volumes, garbage, backups), and the end or election of a gardenlet, which may
-/// have to wait until a lock has run out: five times what it takes on two cores.
+/// Bounds what is collected in the background (volumes, garbage, backups), and the end or election of a
+/// gardenlet, which may have to wait until a lock has run out: five times what it takes on two cores.
 pub const COLLECTED_WITHIN: Duration = Duration::from_secs(120);
 const GARDENLET: &str = "gardenlet";
 const NAMESPACE_OF_GARDENLET: &str = "garden";
@@ -207,8 +208,8 @@ pub async fn lose_final_snapshot(
     Ok(name_of(path).into_iter().collect())
 }
 
-/// Waits until the bucket has all that was written by now, and the shoot's API answers. A process that begins uploads at once what the
-/// store does not have, so the one that looks after etcd is ended.
+/// Waits until the bucket has all that was written by now, and the shoot's API answers. A process that begins
+/// uploads at once what the store does not have, so the one that looks after etcd is ended.
 ///
 /// # Errors
 /// No snapshot in time, or no API.
@@ -233,8 +234,8 @@ pub async fn backed_up(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> 
     Ok(())
 }
 
-/// Kills the gardenlet of every seed without a word, and returns when their successors are elected: they must wait until the
-/// locks of the dead ones have run out.
+/// Kills the gardenlet of every seed without a word, and returns when their successors are elected: they must
+/// wait until the locks of the dead ones have run out.
 pub async fn kill_gardenlets(landscape: &Landscape) -> Result<()> {
     for client in landscape.seeds.values() {
         kill_gardenlet(client).await?;

@@ -1,4 +1,5 @@
-//! What a shoot's two controller managers are told about node IPAM, read off their Deployments while it changes.
+//! What a shoot's two controller managers are told about node IPAM, read off their Deployments while it
+//! changes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,7 +35,8 @@ pub enum Told {
     Nothing,
 }
 
-/// The way from the kube-controller-manager to the cloud-controller-manager: what the one and the other are told.
+/// The way from the kube-controller-manager to the cloud-controller-manager: what the one and the other are
+/// told.
 pub const TO_CLOUD: [(Told, Told); 5] = [
     (Told::Main, Told::Nothing),
     (Told::Shared, Told::Nothing),
@@ -54,7 +56,8 @@ pub fn flags(deployment: &Deployment) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Reads what a manager is told from its flags. Each of the two flags of leader migration needs the other one.
+/// Reads what a manager is told from its flags. Each of the two flags of leader migration needs the other
+/// one.
 fn told(flags: &[String]) -> Result<Told> {
     let has = |flag: &str| flags.iter().any(|given| given.starts_with(flag));
     let left = flags.iter().any(|flag| {

@@ -10,7 +10,8 @@ use crate::landscape::Landscape;
 /// The Kubernetes version that the landscape's images have.
 pub const KUBERNETES_VERSION: &str = "1.34.4";
 
-/// Applies `tests/landscape/manifests/<file>` to the garden, with `${KEY}` replaced. Returns what kubectl said.
+/// Applies `tests/landscape/manifests/<file>` to the garden, with `${KEY}` replaced. Returns what kubectl
+/// said.
 pub async fn apply(landscape: &Landscape, file: &str, values: &[(&str, &str)]) -> Result<String> {
     apply_text(landscape, &text(file, values)?).await
 }

@@ -28,8 +28,8 @@ const REOPENED_AFTER: Duration = Duration::from_millis(500);
 pub struct OpenWatch(JoinSet<Instant>);
 
 impl OpenWatch {
-    /// Opens a watch, and waits for the first event. Until then a refused watch is opened again, as the names of a new
-    /// shoot may not be known yet. A client of one address does not follow DNS.
+    /// Opens a watch, and waits for the first event. Until then a refused watch is opened again, as the names
+    /// of a new shoot may not be known yet. A client of one address does not follow DNS.
     ///
     /// # Errors
     /// No event comes.

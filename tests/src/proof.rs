@@ -1,4 +1,5 @@
-//! Proofs of what a move must keep and must not leave: data, identities, carried secrets (I7), nothing behind (I6).
+//! Proofs of what a move must keep and must not leave: data, identities, carried secrets (I7), nothing behind
+//! (I6).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -314,7 +315,8 @@ pub async fn left_behind(seed: &Client, technical_id: &str) -> Result<Vec<String
     Ok(found)
 }
 
-/// What the garden still has of a move that is over: its source BackupEntry. What the ShootState carried stays there (R7-42).
+/// What the garden still has of a move that is over: its source BackupEntry. What the ShootState carried
+/// stays there (R7-42).
 pub async fn left_in_garden(shoot: &UserShoot, garden: &Client) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in Api::<BackupEntry>::namespaced(garden.clone(), &shoot.namespace)
@@ -328,8 +330,8 @@ pub async fn left_in_garden(shoot: &UserShoot, garden: &Client) -> Result<Vec<St
     Ok(found)
 }
 
-/// Looks again until `look` finds nothing, for `within` at most; gives what is left then. For objects that are collected in
-/// the background (volumes, garbage collection).
+/// Looks again until `look` finds nothing, for `within` at most; gives what is left then. For objects that
+/// are collected in the background (volumes, garbage collection).
 ///
 /// # Errors
 /// What the last look met. A cluster that was away closes connections for a while.

@@ -1,5 +1,5 @@
-//! What happened outside of the seeds, by those who keep a record of it: the cloud's API server, the DNS server,
-//! and what stands before the object store.
+//! What happened outside of the seeds, by those who keep a record of it: the cloud's API server, the DNS
+//! server, and what stands before the object store.
 
 use std::{
     collections::BTreeSet,
@@ -112,7 +112,8 @@ fn audited(log: &str, address: &str) -> Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// The same by the log of the object store: when a request ended, from where it came, its verb, its path, and the answer.
+/// The same by the log of the object store: when a request ended, from where it came, its verb, its path, and
+/// the answer.
 fn stored(log: &str, address: &str) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     for line in log.lines() {
@@ -176,7 +177,8 @@ pub async fn owner_record(landscape: &Landscape, seed: &str, technical_id: &str)
     Ok(owner.context("no DNSRecord of the owner")?.spec.name.clone())
 }
 
-/// Deletes the owner record of a shoot at the zone's server, as an administrator's slip does. The epoch's name stays.
+/// Deletes the owner record of a shoot at the zone's server, as an administrator's slip does. The epoch's
+/// name stays.
 ///
 /// # Errors
 /// The seed has no DNSRecord of the owner, or the server refuses the update.
@@ -198,7 +200,8 @@ pub async fn delete_owner_record(landscape: &Landscape, seed: &str, technical_id
     Ok(name)
 }
 
-/// Of an answer to IXFR: an SOA, and then for each change the former SOA, what went, the new SOA, and what came.
+/// Of an answer to IXFR: an SOA, and then for each change the former SOA, what went, the new SOA, and what
+/// came.
 fn added(journal: &str, name: &str, kind: &str) -> Result<Vec<String>> {
     let (mut serials, mut values) = (0, Vec::new());
     for (place, line) in journal.lines().filter(|line| !line.is_empty()).enumerate() {

@@ -64,7 +64,8 @@ impl UserShoot {
         )
     }
 
-    /// Waits until it lives on `seed` and its last operation there, Create, Restore or Reconcile, has succeeded.
+    /// Waits until it lives on `seed` and its last operation there, Create, Restore or Reconcile, has
+    /// succeeded.
     pub async fn wait_until_on(&self, seed: &str, within: Duration) -> Result<Shoot> {
         self.wait(&format!("the Shoot lives on {seed}"), within, |shoot| {
             let Some(status) = &shoot.status else { return false };
@@ -153,7 +154,8 @@ impl UserShoot {
         Ok(())
     }
 
-    /// A client that goes to where the name leads *now*, through the seed's front, with TLS verified for the name.
+    /// A client that goes to where the name leads *now*, through the seed's front, with TLS verified for the
+    /// name.
     pub async fn client(&self) -> Result<Client> {
         self.client_with(self.kubeconfig().await?).await
     }

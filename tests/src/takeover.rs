@@ -1,4 +1,5 @@
-//! A seed in trouble, and another one that takes its shoot over (GEP-17): what an operator does, and what users saw.
+//! A seed in trouble, and another one that takes its shoot over (GEP-17): what an operator does, and what
+//! users saw.
 
 use std::{
     path::Path,
@@ -204,8 +205,8 @@ impl Takeover {
     }
 }
 
-/// Removes what a seed has uploaded since it returned, as docs/operations.md says: it is for people who look for what was lost (R17-46),
-/// nobody else reads it, and nobody else removes it. Returns what it was.
+/// Removes what a seed has uploaded since it returned, as docs/operations.md says: it is for people who look
+/// for what was lost (R17-46), nobody else reads it, and nobody else removes it. Returns what it was.
 ///
 /// # Errors
 /// It cannot be removed.

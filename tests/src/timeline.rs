@@ -1,5 +1,5 @@
-//! When which step of a move ran, read off the Shoot's `lastOperation` while it moves, so that the unwritable time can be
-//! told step by step.
+//! When which step of a move ran, read off the Shoot's `lastOperation` while it moves, so that the unwritable
+//! time can be told step by step.
 
 use std::{
     collections::BTreeMap,
@@ -69,7 +69,8 @@ impl Timeline {
         Self { seen, work }
     }
 
-    /// The steps that ran between the two moments, with the seconds from the first moment at which each began, and how long it took.
+    /// The steps that ran between the two moments, with the seconds from the first moment at which each
+    /// began, and how long it took.
     #[must_use]
     pub fn between(&self, from: Instant, to: Instant) -> String {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,11 +10,12 @@ use tokio::time::sleep;
 
 use crate::{dns, landscape::Landscape};
 
-/// What a seed needs of others. Its users still reach it when it hears nothing of these: that is what makes two control planes
-/// possible.
+/// What a seed needs of others. Its users still reach it when it hears nothing of these: that is what makes
+/// two control planes possible.
 pub const OTHERS: [&str; 3] = ["garden", "dns", "s3"];
 
-/// How often the owner record is read: much shorter than the source's check interval of 4 s, which the cut has to race.
+/// How often the owner record is read: much shorter than the source's check interval of 4 s, which the cut
+/// has to race.
 const RECORD_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What befalls a seed.
@@ -22,7 +23,8 @@ const RECORD_POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub enum Trouble {
     /// It hears nothing of these (see [`OTHERS`]).
     CutOff(&'static [&'static str]),
-    /// Packets from the seed to these are dropped, and packets from these arrive. Sent bytes wait in the kernels of the seed.
+    /// Packets from the seed to these are dropped, and packets from these arrive. Sent bytes wait in the
+    /// kernels of the seed.
     SendsNothing(&'static [&'static str]),
     /// Nothing in it moves.
     StandsStill,
@@ -34,8 +36,8 @@ pub enum Trouble {
     HasNoApiServer,
     /// Whatever it asks the DNS server is answered by SERVFAIL.
     DnsFails,
-    /// The seed is cut off from the garden, and from DNS and the bucket in the moment in which the owner record changes. By then
-    /// the seed has read the change, is about to read it, or never does.
+    /// The seed is cut off from the garden, and from DNS and the bucket in the moment in which the owner
+    /// record changes. By then the seed has read the change, is about to read it, or never does.
     RacesTheFence,
 }
 
@@ -123,8 +125,8 @@ impl Disturbed {
         Ok(disturbed)
     }
 
-    /// For [`Trouble::RacesTheFence`], cuts the seed off from DNS and the bucket when the owner record changes, and returns the
-    /// moment of the change. Other trouble does nothing here.
+    /// For [`Trouble::RacesTheFence`], cuts the seed off from DNS and the bucket when the owner record
+    /// changes, and returns the moment of the change. Other trouble does nothing here.
     ///
     /// # Errors
     /// The record does not change in time, or a road cannot be cut.
@@ -241,8 +243,8 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A DNS server that one Seed alone names, with a copy of the zone that nothing updates: a secondary that is out of date. The Seed names
-/// the server of all others again when this is dropped.
+/// A DNS server that one Seed alone names, with a copy of the zone that nothing updates: a secondary that is
+/// out of date. The Seed names the server of all others again when this is dropped.
 pub struct OwnServer {
     landscape: String,
     seed: String,
@@ -264,7 +266,8 @@ impl OwnServer {
         Ok(own)
     }
 
-    /// The Seed names the server of all others again. Processes that have not heard of that still ask the copy.
+    /// The Seed names the server of all others again. Processes that have not heard of that still ask the
+    /// copy.
     ///
     /// # Errors
     /// The Seed cannot be written.

@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 /// After a watch that has failed.
 const ANEW_AFTER: Duration = Duration::from_secs(1);
 
-/// Waits until an object is as asked for, or is gone if that is asked for. kube's own wait ends with the first list that the server
-/// refuses; this one looks anew.
+/// Waits until an object is as asked for, or is gone if that is asked for. kube's own wait ends with the
+/// first list that the server refuses; this one looks anew.
 ///
 /// # Errors
 /// Not so in this time.

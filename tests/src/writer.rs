@@ -25,7 +25,8 @@ pub struct Acknowledged {
     pub version: u64,
     /// When the attempt that was acknowledged was sent.
     pub sent: Instant,
-    /// When the acknowledgement was read. A test that stands still reads late: only `sent` proves that a write was late.
+    /// When the acknowledgement was read. A test that stands still reads late: only `sent` proves that a
+    /// write was late.
     pub at: Instant,
 }
 
@@ -191,8 +192,8 @@ async fn write(road: Road, first: u64, stopped: CancellationToken, begun: watch:
     book
 }
 
-/// Creates one object. An object that is there already was written by an attempt whose answer was lost: reading it is
-/// the acknowledgement.
+/// Creates one object. An object that is there already was written by an attempt whose answer was lost:
+/// reading it is the acknowledgement.
 async fn create<K>(client: &Client, number: u64) -> Option<u64>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>

@@ -31,11 +31,12 @@ pub const DELETION_CONFIRMED_BY: &str = "deletion.gardener.cloud/confirmed-by";
 pub const CONFIRMATION_FORCE_DELETION: &str = "confirmation.gardener.cloud/force-deletion";
 /// Annotation: the backup entry is deleted without waiting for its grace period (`true`).
 pub const BACKUP_ENTRY_FORCE_DELETION: &str = "backupentry.core.gardener.cloud/force-deletion";
-/// Annotation of a source backup entry: its backups are in the shoot's new bucket, and etcd has started from them, so that
-/// those in the former bucket go with the entry (`true`). Without it they stay, whoever deletes the entry.
+/// Annotation of a source backup entry: its backups are in the shoot's new bucket, and etcd has started from
+/// them, so that those in the former bucket go with the entry (`true`). Without it they stay, whoever deletes
+/// the entry.
 pub const BACKUP_ENTRY_BACKUPS_COPIED: &str = "backupentry.core.gardener.cloud/backups-copied";
-/// Value of that annotation where the shoot lost changes when it was taken over: a final snapshot stays, also one that comes later. The
-/// changes are in it, and nowhere else (R17-46).
+/// Value of that annotation where the shoot lost changes when it was taken over: a final snapshot stays, also
+/// one that comes later. The changes are in it, and nowhere else (R17-46).
 pub const BACKUPS_COPIED_BUT_FINAL: &str = "but-final";
 /// Annotation: tasks for the next reconciliation of a shoot, separated by commas.
 pub const SHOOT_TASKS: &str = "shoot.gardener.cloud/tasks";
@@ -47,40 +48,44 @@ pub const SHOOT_SYNC_PERIOD: &str = "shoot.gardener.cloud/sync-period";
 pub const SHOOT_SKIP_READINESS: &str = "shoot.gardener.cloud/skip-readiness";
 /// Annotation: when the shoot is deleted by itself.
 pub const SHOOT_EXPIRATION_TIMESTAMP: &str = "shoot.gardener.cloud/expiration-timestamp";
-/// Annotation of a Seed: new reconciliations of all Shoots of the seed are held back (a truth value, see [`is_switched_on`]).
+/// Annotation of a Seed: new reconciliations of all Shoots of the seed are held back (a truth value, see
+/// [`is_switched_on`]).
 pub const EMERGENCY_STOP: &str = "shoot.gardener.cloud/emergency-stop-reconciliations";
-/// Annotation: the shoot is taken over without the help of the seed that has the shoot (`true` or [`FORCE_RESTORE_SOURCE_IS_OFF`]).
+/// Annotation: the shoot is taken over without the help of the seed that has the shoot (`true` or
+/// [`FORCE_RESTORE_SOURCE_IS_OFF`]).
 pub const SHOOT_FORCE_RESTORE: &str = "shoot.gardener.cloud/force-restore";
 /// Value of [`SHOOT_FORCE_RESTORE`]: a person states that no process of the source runs any more.
 pub const FORCE_RESTORE_SOURCE_IS_OFF: &str = "source-is-off";
 /// Annotation: the seed that has the shoot keeps it in the next ownership epoch, with its data (`true`).
 pub const SHOOT_RENEW_OWNERSHIP: &str = "shoot.gardener.cloud/renew-ownership";
-/// Annotation: how many revisions of the source's etcd may be lost, where a planned move finds that snapshots of the source are missing.
+/// Annotation: how many revisions of the source's etcd may be lost, where a planned move finds that snapshots
+/// of the source are missing.
 pub const SHOOT_ACCEPT_LOSS: &str = "shoot.gardener.cloud/accept-loss";
-/// Annotation: the zone that is to be cut off, by the provider's physical ID of it. While it is there the shoot has no machines in
-/// the zone, and the network there is closed (RZ-01).
+/// Annotation: the zone that is to be cut off, by the provider's physical ID of it. While it is there the
+/// shoot has no machines in the zone, and the network there is closed (RZ-01).
 pub const SHOOT_ISOLATED_ZONE: &str = "shoot.gardener.cloud/isolated-zone";
 /// Annotation: when [`SHOOT_ISOLATED_ZONE`] is taken away by itself (RFC 3339). Never without it.
 pub const SHOOT_ISOLATED_ZONE_EXPIRES: &str = "shoot.gardener.cloud/isolated-zone-expires";
 /// Annotation: whether machines elsewhere are awaited before pods leave the isolated zone. Either
 /// [`ISOLATED_ZONE_CAPACITY_FIRST`] (the default) or [`ISOLATED_ZONE_PODS_FIRST`].
 pub const SHOOT_ISOLATED_ZONE_ORDER: &str = "shoot.gardener.cloud/isolated-zone-order";
-/// Value of [`SHOOT_ISOLATED_ZONE_ORDER`]: pods leave the zone when new machines elsewhere are ready, or after 10
-/// minutes.
+/// Value of [`SHOOT_ISOLATED_ZONE_ORDER`]: pods leave the zone when new machines elsewhere are ready, or
+/// after 10 minutes.
 pub const ISOLATED_ZONE_CAPACITY_FIRST: &str = "CapacityFirst";
 /// Value of [`SHOOT_ISOLATED_ZONE_ORDER`]: pods leave the zone at once, and wait elsewhere for room.
 pub const ISOLATED_ZONE_PODS_FIRST: &str = "PodsFirst";
-/// Annotation: the zone, by its provider's ID, of which it is to be told what would move if it were cut off. Nothing is changed, and the
-/// annotation goes when it has been answered.
+/// Annotation: the zone, by its provider's ID, of which it is to be told what would move if it were cut off.
+/// Nothing is changed, and the annotation goes when it has been answered.
 pub const SHOOT_ISOLATED_ZONE_DRY_RUN: &str = "shoot.gardener.cloud/isolated-zone-dry-run";
-/// Annotation: the rest of the budget of a failover is spent (`true`), so that the network of the zone is closed at once.
-/// The gardenlet removes the annotation when the gardenlet has recorded the new deadline.
+/// Annotation: the rest of the budget of a failover is spent (`true`), so that the network of the zone is
+/// closed at once. The gardenlet removes the annotation when the gardenlet has recorded the new deadline.
 pub const SHOOT_ISOLATED_ZONE_CLOSE_NOW: &str = "shoot.gardener.cloud/isolated-zone-close-now";
-/// Annotation of a Worker and of a SubnetIsolation: the time (RFC 3339) by which the network of the isolated zone is closed,
-/// whatever is left in the zone. The gardenlet copies `status.zoneIsolation.closeDeadlineTime` of the Shoot.
+/// Annotation of a Worker and of a SubnetIsolation: the time (RFC 3339) by which the network of the isolated
+/// zone is closed, whatever is left in the zone. The gardenlet copies
+/// `status.zoneIsolation.closeDeadlineTime` of the Shoot.
 pub const ISOLATED_ZONE_CLOSE_DEADLINE: &str = "extensions.gardener.cloud/isolated-zone-close-deadline";
-/// Annotation: the Seed to which a move of the Shoot is judged without a change of anything else. garden-controller-manager reports the
-/// answer as constraint `MigrationDryRun`, and removes the annotation.
+/// Annotation: the Seed to which a move of the Shoot is judged without a change of anything else.
+/// garden-controller-manager reports the answer as constraint `MigrationDryRun`, and removes the annotation.
 pub const MIGRATION_DRY_RUN: &str = "migration.gardener.cloud/dry-run";
 /// Annotation: a move to a far region is meant.
 pub const MIGRATION_ALLOW_DISTANT_REGIONS: &str = "migration.gardener.cloud/allow-distant-regions";
@@ -103,37 +108,41 @@ pub const RESOURCES_KEEP_OBJECT: &str = "resources.gardener.cloud/keep-object";
 pub const RESOURCES_ORIGIN: &str = "resources.gardener.cloud/origin";
 /// Annotation: what is to be done with an Etcd (`reconcile`).
 pub const DRUID_OPERATION: &str = "druid.gardener.cloud/operation";
-/// Annotation of an Etcd that has a past (`true`): it must not start empty where its backups are not found. The gardenlet writes
-/// it, etcd-druid reads it.
+/// Annotation of an Etcd that has a past (`true`): it must not start empty where its backups are not found.
+/// The gardenlet writes it, etcd-druid reads it.
 pub const DRUID_REQUIRE_SNAPSHOT: &str = "druid.gardener.cloud/require-snapshot";
-/// Annotation of an Etcd (`true`): its volume claim stays when it is deleted, labelled with [`OWNERSHIP_EPOCH`]. The gardenlet
-/// writes it on the Etcd of a shoot that has left; whoever wrote it removes the claim.
+/// Annotation of an Etcd (`true`): its volume claim stays when it is deleted, labelled with
+/// [`OWNERSHIP_EPOCH`]. The gardenlet writes it on the Etcd of a shoot that has left; whoever wrote it
+/// removes the claim.
 pub const DRUID_KEEP_VOLUME: &str = "druid.gardener.cloud/keep-volume";
-/// Annotation of an Etcd that is being handed over (`true`): a final snapshot is to be taken, or was. Without it a backup
-/// process that has finished is an alarm, since nothing that is written now would be backed up.
+/// Annotation of an Etcd that is being handed over (`true`): a final snapshot is to be taken, or was. Without
+/// it a backup process that has finished is an alarm, since nothing that is written now would be backed up.
 pub const DRUID_MIGRATING: &str = "druid.gardener.cloud/migrating";
 /// Name of the Etcd with the shoot's objects, and of its folder in the shoot's place in a bucket.
 pub const ETCD_MAIN: &str = "etcd-main";
 /// Annotation: the Etcd's specification is not acted on.
 pub const DRUID_SUSPEND_RECONCILE: &str = "druid.gardener.cloud/suspend-etcd-spec-reconcile";
 
-/// Annotation of an Etcd and of a BackupEntry, label of a kept volume claim: the ownership epoch to which the object's data
-/// belong (`status.ownership.epoch` of the Shoot). One without it belongs to epoch 1. On a DNSRecord of type TXT it says that this is
-/// the owner record of a shoot, and the epoch in which its value counts.
+/// Annotation of an Etcd and of a BackupEntry, label of a kept volume claim: the ownership epoch to which the
+/// object's data belong (`status.ownership.epoch` of the Shoot). One without it belongs to epoch 1. On a
+/// DNSRecord of type TXT it says that this is the owner record of a shoot, and the epoch in which its value
+/// counts.
 pub const OWNERSHIP_EPOCH: &str = "shoot.gardener.cloud/ownership-epoch";
-/// Annotation of an extension object and of machine objects: the ownership epoch of the shoot in which the object was written, or
-/// made. It says nothing of what the object claims, unlike [`OWNERSHIP_EPOCH`]. One without it may be older than epochs.
+/// Annotation of an extension object and of machine objects: the ownership epoch of the shoot in which the
+/// object was written, or made. It says nothing of what the object claims, unlike [`OWNERSHIP_EPOCH`]. One
+/// without it may be older than epochs.
 pub const WRITTEN_IN_EPOCH: &str = "shoot.gardener.cloud/written-in-epoch";
-/// Annotation of the DNSRecord with the owner record (`true`): its deletion takes the epoch away, too, since the shoot goes, or
-/// nobody checks owners any more. Without it the epoch stays, so that the former owner knows that it is over (R17-50).
+/// Annotation of the DNSRecord with the owner record (`true`): its deletion takes the epoch away, too, since
+/// the shoot goes, or nobody checks owners any more. Without it the epoch stays, so that the former owner
+/// knows that it is over (R17-50).
 pub const OWNERSHIP_FORGOTTEN: &str = "shoot.gardener.cloud/ownership-forgotten";
 /// The label in front of the owner record's name under which the ownership epoch stands in DNS.
 pub const OWNERSHIP_EPOCH_LABEL: &str = "epoch";
-/// Annotation of a shoot's namespace in a seed that the shoot has left: the epoch of its stay there. What is marked so is cleaned
-/// up also when the Shoot is gone; an unmarked namespace never is.
+/// Annotation of a shoot's namespace in a seed that the shoot has left: the epoch of its stay there. What is
+/// marked so is cleaned up also when the Shoot is gone; an unmarked namespace never is.
 pub const LEFT_IN_EPOCH: &str = "shoot.gardener.cloud/left-in-epoch";
-/// Annotation of a shoot's namespace in a seed: the time at which a forced deletion began there (RFC 3339). The machine manager gets a
-/// bounded time from then on, whatever is repeated or restarted meanwhile.
+/// Annotation of a shoot's namespace in a seed: the time at which a forced deletion began there (RFC 3339).
+/// The machine manager gets a bounded time from then on, whatever is repeated or restarted meanwhile.
 pub const FORCED_DELETION_BEGAN: &str = "shoot.gardener.cloud/forced-deletion-began";
 /// Label: how the shoot's conditions look, taken together.
 pub const SHOOT_STATUS: &str = "shoot.gardener.cloud/status";
@@ -182,7 +191,8 @@ pub const ROTATION_STRATEGY: &str = "rotation-strategy";
 /// Label: when it was last asked to be replaced (Unix seconds).
 pub const LAST_ROTATION_INITIATION_TIME: &str = "last-rotation-initiation-time";
 
-/// Whether the value of an annotation switches the annotation on, by the truth values of Gardener (Go's `strconv.ParseBool`).
+/// Whether the value of an annotation switches the annotation on, by the truth values of Gardener (Go's
+/// `strconv.ParseBool`).
 #[must_use]
 pub fn is_switched_on(value: &str) -> bool {
     matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True")
@@ -266,7 +276,8 @@ pub mod condition {
     pub const OBSERVABILITY_COMPONENTS_HEALTHY: &str = "ObservabilityComponentsHealthy";
     /// Shoot: its nodes are there and ready.
     pub const EVERY_NODE_READY: &str = "EveryNodeReady";
-    /// Reason of that condition on a Worker: a Node of the shoot, or an instance of the cloud, has no Machine.
+    /// Reason of that condition on a Worker: a Node of the shoot, or an instance of the cloud, has no
+    /// Machine.
     pub const MACHINE_MISSING: &str = "MachineMissing";
     /// Reason of that condition on a Worker: all Nodes and instances have a Machine again.
     pub const MACHINES_COMPLETE: &str = "MachinesComplete";
@@ -274,26 +285,32 @@ pub mod condition {
     pub const SYSTEM_COMPONENTS_HEALTHY: &str = "SystemComponentsHealthy";
     /// Shoot: the garden holds what the shoot would need on another seed (R7-42).
     pub const SHOOT_STATE_UP_TO_DATE: &str = "ShootStateUpToDate";
-    /// Reason of that condition: nothing of the shoot was ever written into it, so that no other seed could restore the shoot.
+    /// Reason of that condition: nothing of the shoot was ever written into it, so that no other seed could
+    /// restore the shoot.
     pub const SHOOT_STATE_NEVER_SYNCED: &str = "ShootStateNeverSynced";
-    /// Shoot constraint: the ShootState leaves out no state and no Secret of the shoot. Present only while `False`.
+    /// Shoot constraint: the ShootState leaves out no state and no Secret of the shoot. Present only while
+    /// `False`.
     pub const SHOOT_STATE_COMPLETE: &str = "ShootStateComplete";
-    /// Shoot constraint and Etcd condition: no change that etcd acknowledged was lost with a volume. Present only while `False`: for 7 days
-    /// after etcd was restored within an ownership epoch.
+    /// Shoot constraint and Etcd condition: no change that etcd acknowledged was lost with a volume. Present
+    /// only while `False`: for 7 days after etcd was restored within an ownership epoch.
     pub const DATA_COMPLETE: &str = "DataComplete";
-    /// Reason of that constraint and condition: the volume of etcd was lost or unusable, and etcd was restored from the backups.
+    /// Reason of that constraint and condition: the volume of etcd was lost or unusable, and etcd was
+    /// restored from the backups.
     pub const VOLUME_LOST: &str = "VolumeLost";
     /// Shoot and Etcd: it is confirmed that the shoot is this seed's.
     pub const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
-    /// Reason of that condition: etcd is served for longer than other seeds wait, or for ever, while nobody confirms it.
+    /// Reason of that condition: etcd is served for longer than other seeds wait, or for ever, while nobody
+    /// confirms it.
     pub const OUTLASTS_FENCE: &str = "OutlastsFence";
-    /// Reason of that condition of an Etcd: the same, whatever fence its Seed asks for: silence ends nothing of it, or its process was
-    /// started with other settings than it has now.
+    /// Reason of that condition of an Etcd: the same, whatever fence its Seed asks for: silence ends nothing
+    /// of it, or its process was started with other settings than it has now.
     pub const OUTLASTS_ANY_FENCE: &str = "OutlastsAnyFence";
-    /// Reason of that condition: no process has answered yet that asks who owns the shoot, so none may be fenced by time.
+    /// Reason of that condition: no process has answered yet that asks who owns the shoot, so none may be
+    /// fenced by time.
     pub const NEVER_ANSWERED: &str = "NeverAnswered";
-    /// Shoot: a flow has ended with the present owner terms, and no Deployment of a manager of machines or clouds runs without owner check.
-    /// Actuators of providers are not seen: these check the owner if they are built with the library `extension`.
+    /// Shoot: a flow has ended with the present owner terms, and no Deployment of a manager of machines or
+    /// clouds runs without owner check. Actuators of providers are not seen: these check the owner if they
+    /// are built with the library `extension`.
     pub const OWNER_CHECKS_COMPLETE: &str = "OwnerChecksComplete";
     /// Reason of that condition: no flow has ended with the present owner terms.
     pub const TERMS_NOT_APPLIED: &str = "TermsNotApplied";
@@ -301,30 +318,37 @@ pub mod condition {
     pub const MANAGER_WITHOUT_OWNER_CHECK: &str = "ManagerWithoutOwnerCheck";
     /// Seed: all Seeds of the same zone ask the same servers for owner records.
     pub const OWNER_SERVERS_AGREE: &str = "OwnerServersAgree";
-    /// Shoot: no zone is cut off that ought not to be, and the one that ought to be is. Its reason and message say how far that is.
+    /// Shoot: no zone is cut off that ought not to be, and the one that ought to be is. Its reason and
+    /// message say how far that is.
     pub const ZONE_ISOLATION: &str = "ZoneIsolation";
-    /// Shoot: what was found when it was last asked what would move if a zone were cut off. Always `True`: it judges nothing.
+    /// Shoot: what was found when it was last asked what would move if a zone were cut off. Always `True`: it
+    /// judges nothing.
     pub const ZONE_ISOLATION_DRY_RUN: &str = "ZoneIsolationDryRun";
-    /// Reason of the conditions of a Shoot that do not hold, or cannot be checked, because a move has stopped parts of the control plane.
+    /// Reason of the conditions of a Shoot that do not hold, or cannot be checked, because a move has stopped
+    /// parts of the control plane.
     pub const MOVING: &str = "Moving";
     /// Shoot constraint: the move that is wanted may begin.
     pub const READY_FOR_MIGRATION: &str = "ReadyForMigration";
     /// Reason of that constraint: the source has not reconciled the present specification with success yet.
     pub const SHOOT_NOT_RECONCILED: &str = "ShootNotReconciled";
-    /// Shoot constraint: whether a move to the seed of annotation `migration.gardener.cloud/dry-run` could have begun when the
-    /// annotation was answered.
+    /// Shoot constraint: whether a move to the seed of annotation `migration.gardener.cloud/dry-run` could
+    /// have begun when the annotation was answered.
     pub const MIGRATION_DRY_RUN: &str = "MigrationDryRun";
-    /// Shoot constraint: new reconciliations can begin. `False` while a pause holds them back, and absent otherwise.
+    /// Shoot constraint: new reconciliations can begin. `False` while a pause holds them back, and absent
+    /// otherwise.
     pub const RECONCILIATION_POSSIBLE: &str = "ReconciliationPossible";
     /// Reason of that constraint: the Shoot has the annotation `shoot.gardener.cloud/ignore`.
     pub const SHOOT_IGNORED: &str = "ShootIgnored";
-    /// Reason of that constraint: the Seed has the annotation `shoot.gardener.cloud/emergency-stop-reconciliations`.
+    /// Reason of that constraint: the Seed has the annotation
+    /// `shoot.gardener.cloud/emergency-stop-reconciliations`.
     pub const SEED_EMERGENCY_STOP: &str = "SeedEmergencyStop";
     /// Shoot constraint: no admission webhook in the shoot can stop a wake-up or the start on another seed.
     pub const HIBERNATION_POSSIBLE: &str = "HibernationPossible";
-    /// Reason of that constraint: a webhook matches objects that the control plane or the nodes write, and can stop these writes.
+    /// Reason of that constraint: a webhook matches objects that the control plane or the nodes write, and
+    /// can stop these writes.
     pub const PROBLEMATIC_WEBHOOKS: &str = "ProblematicWebhooks";
-    /// Reason of that constraint: a webhook can stop renewals of Leases, so that no controller leads and no node is ready.
+    /// Reason of that constraint: a webhook can stop renewals of Leases, so that no controller leads and no
+    /// node is ready.
     pub const WEBHOOKS_ON_LEASES: &str = "WebhooksOnLeases";
     /// Seed: its gardenlet is alive.
     pub const GARDENLET_READY: &str = "GardenletReady";
@@ -332,7 +356,8 @@ pub mod condition {
     pub const SEED_SYSTEM_COMPONENTS_HEALTHY: &str = "SeedSystemComponentsHealthy";
     /// Seed: its bucket is there.
     pub const BACKUP_BUCKETS_READY: &str = "BackupBucketsReady";
-    /// Seed constraint: no Shoot names the seed in `spec.seedName` or `status.seedName`, so that fields may change that shoots depend on.
+    /// Seed constraint: no Shoot names the seed in `spec.seedName` or `status.seedName`, so that fields may
+    /// change that shoots depend on.
     pub const WITHOUT_SHOOTS: &str = "WithoutShoots";
     /// Seed: its extensions run.
     pub const EXTENSIONS_READY: &str = "ExtensionsReady";

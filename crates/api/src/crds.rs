@@ -43,8 +43,8 @@ impl Crd {
         Self::of::<K>(Target::Seed)
     }
 
-    /// With a definition go all objects of its kind: every shoot of a garden, every etcd of a seed. So Helm keeps definitions
-    /// when a chart is uninstalled, or a later chart has them no more.
+    /// With a definition go all objects of its kind: every shoot of a garden, every etcd of a seed. So Helm
+    /// keeps definitions when a chart is uninstalled, or a later chart has them no more.
     fn of<K: CustomResourceExt>(target: Target) -> Self {
         let mut definition = K::crd();
         definition

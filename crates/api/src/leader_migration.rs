@@ -26,7 +26,8 @@ pub struct ControllerLeader {
 }
 
 impl LeaderMigration {
-    /// The file for `--leader-migration-config` (RK-10). It is for processes and never sent to an API server (RK-12).
+    /// The file for `--leader-migration-config` (RK-10). It is for processes and never sent to an API server
+    /// (RK-12).
     #[must_use]
     pub fn file(&self) -> String {
         let file = serde_json::json!({

@@ -1,8 +1,9 @@
 //! What an API server lets through is what this suite can read.
 //!
-//! Whoever may write one object of a kind could otherwise end every watch of that kind, for everybody: a list with one object that
-//! cannot be decoded is no list. Schemas of Kubernetes say `int32` and `date-time`, and its validation takes more for these than the
-//! types have room for: numbers beyond 32 bits, the last day of the year 9999, times without a zone.
+//! Whoever may write one object of a kind could otherwise end every watch of that kind, for everybody: a list
+//! with one object that cannot be decoded is no list. Schemas of Kubernetes say `int32` and `date-time`, and
+//! its validation takes more for these than the types have room for: numbers beyond 32 bits, the last day of
+//! the year 9999, times without a zone.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,

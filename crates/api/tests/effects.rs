@@ -1,5 +1,6 @@
-//! Each field of a Shoot about its pools, its network, its sleep and its maintenance has its effect, or its user is told that it has
-//! none: a field that is new is in neither list, and fails here until somebody decides.
+//! Each field of a Shoot about its pools, its network, its sleep and its maintenance has its effect, or its
+//! user is told that it has none: a field that is new is in neither list, and fails here until somebody
+//! decides.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -64,8 +65,9 @@ const ACTED_ON: &[(&str, &str, &str)] = &[
     ("spec.provider.workers[].zones", "extension/src/worker/wanted.rs", "pool.zones"),
 ];
 
-/// Annotations of Shoots and Seeds that Gardener defines and that have an effect here: the file that acts on each, and the
-/// word of that file. From `pkg/apis/core/v1beta1/constants` and the pages on shoot operations of Gardener.
+/// Annotations of Shoots and Seeds that Gardener defines and that have an effect here: the file that acts on
+/// each, and the word of that file. From `pkg/apis/core/v1beta1/constants` and the pages on shoot operations
+/// of Gardener.
 #[rustfmt::skip]
 const ACTED_ON_ANNOTATIONS: &[(&str, &str, &str)] = &[
     ("confirmation.gardener.cloud/deletion", "placement/src/operation.rs", "CONFIRMATION_DELETION"),

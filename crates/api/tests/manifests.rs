@@ -1,5 +1,5 @@
-//! Manifests as users write them: every field is known to the schema (as strict validation of the API server demands),
-//! the types read them, and what only a provider knows comes out as it went in.
+//! Manifests as users write them: every field is known to the schema (as strict validation of the API server
+//! demands), the types read them, and what only a provider knows comes out as it went in.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 

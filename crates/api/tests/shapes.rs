@@ -1,5 +1,5 @@
-//! The shapes that users, dashboards and providers of Gardener rely on: scopes, short names, columns, subresources,
-//! selectable fields and required fields of every kind.
+//! The shapes that users, dashboards and providers of Gardener rely on: scopes, short names, columns,
+//! subresources, selectable fields and required fields of every kind.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Kind, `C`luster or `N`amespace, short names, subresources, columns, required fields of `.spec` (or of the top).
+/// Kind, `C`luster or `N`amespace, short names, subresources, columns, required fields of `.spec` (or of the
+/// top).
 const KINDS: &[(&str, char, &str, &str, &str, &str)] = &[
     (
         "core.gardener.cloud/BackupBucket",
@@ -361,8 +362,8 @@ fn extension_kinds_share_spec_and_status() {
     }
 }
 
-/// A field may be missing exactly if its type is an `Option` or has a default: attributes with a schema of their own
-/// have hidden that before.
+/// A field may be missing exactly if its type is an `Option` or has a default: attributes with a schema of
+/// their own have hidden that before.
 #[test]
 fn optional_fields_stay_optional() {
     for (kind, definition) in definitions() {

@@ -13,7 +13,8 @@ pub struct Context {
     pub seed: Seed,
     /// The seed's name in the garden. Objects of other seeds are left alone.
     pub seed_name: String,
-    /// How long the backups of a deleted shoot are kept. The same in every host, or it changes as the controllers move.
+    /// How long the backups of a deleted shoot are kept. The same in every host, or it changes as the
+    /// controllers move.
     pub deletion_grace: Duration,
     /// What the runner needs; its Events are in the garden.
     pub runner: runner::Settings,

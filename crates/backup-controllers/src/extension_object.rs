@@ -18,7 +18,8 @@ pub(crate) enum Progress {
     Waiting(String),
 }
 
-/// Whether the last deploy was carried out: no error, current generation, annotation taken, success later than the ask.
+/// Whether the last deploy was carried out: no error, current generation, annotation taken, success later
+/// than the ask.
 pub(crate) fn progress<K: ExtensionObject>(object: &K) -> Progress {
     let Some(status) = object.default_status() else {
         return Progress::Waiting("its provider did not act on it yet; is one running for its type?".into());

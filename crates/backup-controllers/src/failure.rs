@@ -5,7 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use runtime::Error;
 use serde_json::{Value, json};
 
-/// The status that tells of the error; `None` if it is `told` already or is no failure. `since`: the time of the operation.
+/// The status that tells of the error; `None` if it is `told` already or is no failure. `since`: the time of
+/// the operation.
 pub(crate) fn failure(
     error: &Error,
     told: Option<&LastError>,

@@ -1,5 +1,5 @@
-//! Network ACLs: what packets pass the border of a subnet. Each subnet has exactly one; which one is an association, whose id is another
-//! after each change.
+//! Network ACLs: what packets pass the border of a subnet. Each subnet has exactly one; which one is an
+//! association, whose id is another after each change.
 
 use serde::Deserialize;
 
@@ -12,7 +12,8 @@ use crate::{
 /// The call that lists ACLs.
 const DESCRIBE: &str = "DescribeNetworkAcls";
 
-/// The rules from this number on are EC2's own: they refuse what no other rule decides, and cannot be changed.
+/// The rules from this number on are EC2's own: they refuse what no other rule decides, and cannot be
+/// changed.
 const OWN_RULES: u16 = 32_767;
 /// All of IPv4, and all of IPv6.
 const ALL: [&str; 2] = ["0.0.0.0/0", "::/0"];

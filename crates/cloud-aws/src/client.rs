@@ -19,8 +19,8 @@ use tracing::debug;
 
 use crate::{Answer, Call, Failed, Items, account::Account, pace::Pace, refusal::Refusal, skew};
 
-/// The first pause after a call that was throttled; it doubles. All of them together are shorter than a heartbeat of the object that
-/// waits: then the reconciler's own pauses follow, which grow further.
+/// The first pause after a call that was throttled; it doubles. All of them together are shorter than a
+/// heartbeat of the object that waits: then the reconciler's own pauses follow, which grow further.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// How often a throttled call is repeated.
 const REPEATED: usize = 5;

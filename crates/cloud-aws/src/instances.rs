@@ -142,8 +142,9 @@ impl Ec2 {
         Ok(instances.collect())
     }
 
-    /// Makes an instance. By the same `token` there is one only, however often it is asked for. Its own metadata service answers only
-    /// to who asks in two steps, and not to pods: what it runs at first holds a token of the shoot.
+    /// Makes an instance. By the same `token` there is one only, however often it is asked for. Its own
+    /// metadata service answers only to who asks in two steps, and not to pods: what it runs at first holds a
+    /// token of the shoot.
     ///
     /// # Errors
     /// See [`crate::Failed`].

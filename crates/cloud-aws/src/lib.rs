@@ -1,5 +1,5 @@
-//! An account of AWS as a library: the network of a shoot, its machines, zones of it that are closed, and below them the few calls of
-//! EC2's Query API that this takes, each typed where it is used.
+//! An account of AWS as a library: the network of a shoot, its machines, zones of it that are closed, and
+//! below them the few calls of EC2's Query API that this takes, each typed where it is used.
 //!
 //! | module | what |
 //! |---|---|
@@ -15,8 +15,8 @@
 //! | [`isolation`] | closes and opens a zone of it |
 //!
 //! Promises
-//! - A request leaves only under the permit that the client was made with (I3), and one that is under way is finished before
-//!   the right is passed on.
+//! - A request leaves only under the permit that the client was made with (I3), and one that is under way is
+//!   finished before the right is passed on.
 //! - No message holds a key of the account.
 //! - A call that changes something is only repeated where EC2 has said that it did nothing of it
 //!   (throttling). Whether a call whose answer was lost has been carried out is for the caller to look up, by

@@ -1,9 +1,10 @@
 //! The machines of one shoot.
 //!
-//! An instance carries the cluster's tag and the machine's name from the call on that makes it, and is looked for by them. A machine's name
-//! is never given twice, so that one client token is its for ever: a call whose answer was lost makes no second instance, however late it
-//! is repeated, whoever repeats it. What is on its way out counts as gone for who looks for a machine, and as there for who takes it away:
-//! its pods may still be running.
+//! An instance carries the cluster's tag and the machine's name from the call on that makes it, and is looked
+//! for by them. A machine's name is never given twice, so that one client token is its for ever: a call whose
+//! answer was lost makes no second instance, however late it is repeated, whoever repeats it. What is on its
+//! way out counts as gone for who looks for a machine, and as there for who takes it away: its pods may still
+//! be running.
 
 mod power;
 mod provider_id;
@@ -85,7 +86,8 @@ impl Machines {
         let token = token_for_ever(&self.cluster, name);
         let made = self.ec2.run_instance(&run, &token, &self.owned.tags(name)).await;
         let made = match made {
-            // An earlier attempt ran with other data, and its answer was lost. It has the tags, and is found by them.
+            // An earlier attempt ran with other data, and its answer was lost. It has the tags, and is found
+            // by them.
             Err(failed) if failed.code() == OTHER_CALL => {
                 return Err(Error::transient(format!(
                     "an earlier attempt has made the instance of {name}, which EC2 does not list yet: it is looked for again"
@@ -119,8 +121,8 @@ impl Machines {
         })
     }
 
-    /// The instance of a machine: the one with the id that it is known by, else the one that carries its name; of several the one with
-    /// the lowest id, for everybody the same.
+    /// The instance of a machine: the one with the id that it is known by, else the one that carries its
+    /// name; of several the one with the lowest id, for everybody the same.
     ///
     /// # Errors
     /// EC2 refuses or does not answer. It is not concluded that there is none.
@@ -153,8 +155,8 @@ impl Machines {
         }
     }
 
-    /// The instance with an id. What is not this cluster's is not touched, whoever says that it is: an id comes from an object that was
-    /// carried here.
+    /// The instance with an id. What is not this cluster's is not touched, whoever says that it is: an id
+    /// comes from an object that was carried here.
     async fn known(&self, known: &ProviderId) -> Result<Option<Instance>> {
         let found = self.ec2.instance(&known.id).await?;
         match found {
@@ -261,7 +263,8 @@ fn not_listed(name: &str) -> Error {
     )
 }
 
-/// EC2 takes some launches and ends them: a disk that the quota does not allow, a key that the account may not use.
+/// EC2 takes some launches and ends them: a disk that the quota does not allow, a key that the account may
+/// not use.
 fn ended(instance: &Instance) -> Error {
     let reason = instance.reason.clone().unwrap_or_default();
     let code = if reason.code.contains("Limit") {

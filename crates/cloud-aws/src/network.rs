@@ -254,7 +254,8 @@ impl Ec2 {
         self.list(&owned("DescribeSecurityGroups", of).paged()).await
     }
 
-    /// Makes a security group that lets nothing in, and gives its id. A second one with the same name in the VPC is refused.
+    /// Makes a security group that lets nothing in, and gives its id. A second one with the same name in the
+    /// VPC is refused.
     ///
     /// # Errors
     /// See [`crate::Failed`].

@@ -1,7 +1,8 @@
 //! Tags: how things of a cluster are found again, also by a seed that knows nothing of those who made them.
 //!
-//! Whatever a provider makes carries the tag `kubernetes.io/cluster/<technical id>` and a `Name` that says what it is. Both are there
-//! from the call on that makes it. Who takes one away by hand makes the thing a stranger's: it is made anew, and never removed.
+//! Whatever a provider makes carries the tag `kubernetes.io/cluster/<technical id>` and a `Name` that says
+//! what it is. Both are there from the call on that makes it. Who takes one away by hand makes the thing a
+//! stranger's: it is made anew, and never removed.
 
 use serde::Deserialize;
 

@@ -6,18 +6,20 @@ use jiff::Timestamp;
 use runtime::clock;
 use sha2::{Digest, Sha256};
 
-/// For how long a call that is repeated is known as the same one. Longer than what was made needs to be found by its tags, short
-/// enough that what somebody has removed by hand can be made anew soon: EC2 gives the first answer again, also of what is gone.
+/// For how long a call that is repeated is known as the same one. Longer than what was made needs to be found
+/// by its tags, short enough that what somebody has removed by hand can be made anew soon: EC2 gives the
+/// first answer again, also of what is gone.
 const SAME_CALL_FOR: i64 = 60;
 
-/// The token of what has a name of its own for ever, as a machine has: however late a call is repeated, it makes no second one.
+/// The token of what has a name of its own for ever, as a machine has: however late a call is repeated, it
+/// makes no second one.
 #[must_use]
 pub fn token_for_ever(parent: &str, name: &str) -> String {
     hex(&format!("{parent}/{name}"))
 }
 
-/// The token of what is called so, of this parent. It is the same for a minute ([`SAME_CALL_FOR`]), so that an answer that was lost makes
-/// no second one; what is made anew later is another one.
+/// The token of what is called so, of this parent. It is the same for a minute ([`SAME_CALL_FOR`]), so that
+/// an answer that was lost makes no second one; what is made anew later is another one.
 #[must_use]
 pub fn token(parent: &str, name: &str) -> String {
     let time = clock::now().as_second() / SAME_CALL_FOR;

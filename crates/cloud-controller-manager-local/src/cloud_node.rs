@@ -1,9 +1,10 @@
 //! cloud-node-controller: tells a new Node what the cloud knows of it, and keeps its addresses up to date.
 //!
 //! A kubelet that runs with `--cloud-provider=external` registers its Node with the taint
-//! `node.cloudprovider.kubernetes.io/uninitialized`. Here such a Node gets its addresses first, and then, in one write, its
-//! `spec.providerID`, the labels of zone, region and instance type, and its taint is taken away. A Node without an instance
-//! keeps the taint until the cloud lists one. A Node with the id of another cloud is not touched.
+//! `node.cloudprovider.kubernetes.io/uninitialized`. Here such a Node gets its addresses first, and then, in
+//! one write, its `spec.providerID`, the labels of zone, region and instance type, and its taint is taken
+//! away. A Node without an instance keeps the taint until the cloud lists one. A Node with the id of another
+//! cloud is not touched.
 
 mod decide;
 
@@ -25,7 +26,8 @@ pub use decide::{Obstacle, PROVIDED_IP, Plan, UNINITIALIZED, decide, is_foreign,
 
 use crate::nodes;
 
-/// When to ask again for the instance of a new Node. Shorter than a machine takes to boot, as that is what is waited for.
+/// When to ask again for the instance of a new Node. Shorter than a machine takes to boot, as that is what is
+/// waited for.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 /// Rounds of decision and write. Two are needed; the others are for collisions with a kubelet that starts.
 const ATTEMPTS: usize = 8;
@@ -39,7 +41,8 @@ pub struct CloudNode {
 }
 
 impl CloudNode {
-    /// For the Nodes of this shoot. Addresses are compared with the cloud after `refresh_every` at the latest.
+    /// For the Nodes of this shoot. Addresses are compared with the cloud after `refresh_every` at the
+    /// latest.
     #[must_use]
     pub fn new(shoot: Shoot, instances: Arc<Instances>, events: Events, refresh_every: Duration) -> Self {
         Self {
@@ -57,8 +60,8 @@ impl CloudNode {
         runner::run(controller, move |_| nodes.clone(), Arc::new(self), settings)
     }
 
-    /// Decides and writes until nothing is left to write. Each write gives the Node that the next decision is made on; when
-    /// another writer came in between, the Node is read again.
+    /// Decides and writes until nothing is left to write. Each write gives the Node that the next decision is
+    /// made on; when another writer came in between, the Node is read again.
     async fn bring_up_to_date(&self, node: &Node) -> Result<Next> {
         let nodes: Api<Node> = self.shoot.cluster_wide();
         let name = node.name_any();

@@ -1,12 +1,14 @@
-//! cloud-node-lifecycle-controller: removes a Node whose instance is gone, and marks one whose instance is stopped.
+//! cloud-node-lifecycle-controller: removes a Node whose instance is gone, and marks one whose instance is
+//! stopped.
 //!
-//! A Node is removed only if all of this holds at once: its kubelet does not report that it is ready, it carries the id of an
-//! instance of this cloud, and a list of instances that could be read as a whole does not have that id. Whatever the cloud
-//! does not answer, and whatever it answers wrongly, leaves every Node where it is (I4).
+//! A Node is removed only if all of this holds at once: its kubelet does not report that it is ready, it
+//! carries the id of an instance of this cloud, and a list of instances that could be read as a whole does
+//! not have that id. Whatever the cloud does not answer, and whatever it answers wrongly, leaves every Node
+//! where it is (I4).
 //!
-//! Two differences to Kubernetes' own controller, both on the careful side: a Node that was never described by the cloud is
-//! not removed, and a Node is removed only in the version on which that was decided, so that a kubelet which reports in this
-//! very moment wins.
+//! Two differences to Kubernetes' own controller, both on the careful side: a Node that was never described
+//! by the cloud is not removed, and a Node is removed only in the version on which that was decided, so that
+//! a kubelet which reports in this very moment wins.
 
 mod decide;
 
@@ -96,7 +98,8 @@ impl CloudNodeLifecycle {
     }
 }
 
-/// That the Node is gone, or is not the one any more on which it was decided, is no failure: it is looked at again.
+/// That the Node is gone, or is not the one any more on which it was decided, is no failure: it is looked at
+/// again.
 fn overtaken<T>(outcome: kube::Result<T>) -> kube::Result<()> {
     match outcome {
         Ok(_) => Ok(()),

@@ -30,8 +30,8 @@ pub struct Context {
     pub shutdown: CancellationToken,
 }
 
-/// Runs these controllers until shutdown. Dropping the future stops all of them. Their requests (to the shoot and to
-/// the cloud) leave only while it is permitted.
+/// Runs these controllers until shutdown. Dropping the future stops all of them. Their requests (to the shoot
+/// and to the cloud) leave only while it is permitted.
 pub async fn run(names: BTreeSet<Name>, context: Context) -> Result<(), String> {
     let permit = context.permit.clone();
     let wrap: Wrap = Arc::new(move |cloud: Connection| cloud.client(&permit));

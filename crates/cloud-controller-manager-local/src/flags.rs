@@ -29,7 +29,8 @@ pub struct Config {
     #[arg(long, required_unless_present = "print_leader_migration")]
     cluster_name: Option<String>,
 
-    /// Controllers that run: `*` for all, `name` for one, `-name` for one that must not run. Present and former names.
+    /// Controllers that run: `*` for all, `name` for one, `-name` for one that must not run. Present and
+    /// former names.
     #[arg(long, value_delimiter = ',', default_value = "*", allow_hyphen_values = true)]
     controllers: Vec<String>,
 
@@ -83,7 +84,8 @@ pub struct Config {
 #[derive(Args)]
 #[allow(clippy::struct_field_names)] // they are the names of the flags
 struct Cloud {
-    /// Folder with the files `kubeconfig` and `namespace` of the account in the cloud: the mounted Secret `cloudprovider`.
+    /// Folder with the files `kubeconfig` and `namespace` of the account in the cloud: the mounted Secret
+    /// `cloudprovider`.
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["cloud_kubeconfig", "cloud_namespace"],
           required_unless_present_any = ["cloud_kubeconfig", "print_leader_migration"])]
     cloud_credentials: Option<PathBuf>,
@@ -141,8 +143,8 @@ impl Options {
 }
 
 impl Config {
-    /// Reads the command line; ends the process with advice where it is wrong. Locks are in the shoot's `kube-system`, where
-    /// Kubernetes' own controller managers have theirs.
+    /// Reads the command line; ends the process with advice where it is wrong. Locks are in the shoot's
+    /// `kube-system`, where Kubernetes' own controller managers have theirs.
     #[must_use]
     pub fn read() -> Self {
         Self::of(std::env::args_os()).unwrap_or_else(|error| error.exit())
@@ -163,9 +165,9 @@ impl Config {
             .mut_arg("leader_elect_resource_name", |flag| flag.default_value(MANAGER.0))
     }
 
-    /// Under which lock each of the chosen controllers runs. Without leader migration node IPAM runs under the main lock where
-    /// `--allocate-node-cidrs` says so: then no other manager may run it (RK-23). With leader migration it runs here only if
-    /// the configuration names it.
+    /// Under which lock each of the chosen controllers runs. Without leader migration node IPAM runs under
+    /// the main lock where `--allocate-node-cidrs` says so: then no other manager may run it (RK-23). With
+    /// leader migration it runs here only if the configuration names it.
     pub fn locks(&self) -> Result<Locks, String> {
         let chosen = self.controllers()?;
         let is_chosen = |name: &str| Name::parse(name).is_some_and(|name| chosen.contains(&name));

@@ -8,9 +8,10 @@
 //! | [`service`] | `service` | gives Services of type LoadBalancer an address, and takes it back |
 //! | [`node_ipam`] | `nodeipam` | gives each Node its range of pod addresses, once |
 //!
-//! Names, taints, labels, Events and order of steps are those of Kubernetes' own cloud controllers, so that this process and
-//! another controller manager can hand a controller over to each other. Each controller reads, decides with a pure function
-//! (`decide.rs`, `book.rs`) and writes; [`controllers`] starts any set of them, so that a set can run under a lock.
+//! Names, taints, labels, Events and order of steps are those of Kubernetes' own cloud controllers, so that
+//! this process and another controller manager can hand a controller over to each other. Each controller
+//! reads, decides with a pure function (`decide.rs`, `book.rs`) and writes; [`controllers`] starts any set of
+//! them, so that a set can run under a lock.
 //!
 //! Rights that it needs (`tests/process.rs` runs it with exactly these):
 //!
@@ -23,7 +24,8 @@
 //! | shoot, `kube-system` | leases | get, watch, create, update |
 //! | cloud, the account | configmaps | get, create, patch |
 //!
-//! [`cloud_local`] says how the cloud is laid out. A cloud that cannot be read, or does not make sense, changes nothing (I4).
+//! [`cloud_local`] says how the cloud is laid out. A cloud that cannot be read, or does not make sense,
+//! changes nothing (I4).
 
 pub mod cloud_node;
 pub mod cloud_node_lifecycle;

@@ -4,8 +4,9 @@ use std::{collections::BTreeSet, fmt};
 
 use leader_migration::Manager;
 
-/// This process as a configuration of leader migration sees it. It is called as the cloud controller manager of any cloud is, so
-/// that one file serves every manager of a shoot, whatever its cloud is. Its main lock has its own name.
+/// This process as a configuration of leader migration sees it. It is called as the cloud controller manager
+/// of any cloud is, so that one file serves every manager of a shoot, whatever its cloud is. Its main lock
+/// has its own name.
 pub const AS_MANAGER: Manager = Manager {
     component: "cloud-controller-manager",
     controllers: &[
@@ -63,8 +64,8 @@ impl fmt::Display for Name {
     }
 }
 
-/// Reads `--controllers`: `*` is all, `name` is one, `-name` is one that must not run. As in Kubernetes the first entry that
-/// names a controller counts, and `*` only for those that none names.
+/// Reads `--controllers`: `*` is all, `name` is one, `-name` is one that must not run. As in Kubernetes the
+/// first entry that names a controller counts, and `*` only for those that none names.
 pub fn select(list: &[String]) -> Result<BTreeSet<Name>, String> {
     let mut rest = false;
     let (mut chosen, mut refused) = (BTreeSet::new(), BTreeSet::new());

@@ -1,9 +1,9 @@
 //! node-ipam-controller: gives each Node its range of pod addresses, once, out of the cluster's.
 //!
-//! It may take over from the node IPAM of a kube-controller-manager and hand back to it: what counts is only what stands in
-//! the Nodes. The ranges of all Nodes are taken down ([`book`]) before the first one is given out. A Node that has a range
-//! keeps it. A range is free again when its Node is gone. When none is left the Node is told by the Event CIDRNotAvailable,
-//! as by Kubernetes, and gets one as soon as one is given back.
+//! It may take over from the node IPAM of a kube-controller-manager and hand back to it: what counts is only
+//! what stands in the Nodes. The ranges of all Nodes are taken down ([`book`]) before the first one is given
+//! out. A Node that has a range keeps it. A range is free again when its Node is gone. When none is left the
+//! Node is told by the Event CIDRNotAvailable, as by Kubernetes, and gets one as soon as one is given back.
 
 pub mod book;
 #[cfg(test)]
@@ -43,7 +43,8 @@ pub struct NodeIpam {
 }
 
 impl NodeIpam {
-    /// For the Nodes of this shoot. The book must be new: it has to be filled under the lock that this controller runs under.
+    /// For the Nodes of this shoot. The book must be new: it has to be filled under the lock that this
+    /// controller runs under.
     #[must_use]
     pub fn new(shoot: Shoot, book: Book, events: Events) -> Self {
         Self {
@@ -73,8 +74,8 @@ impl NodeIpam {
 
     async fn assign(&self, node: &Node, range: Ipv4Net) -> Result<Next> {
         let name = node.name_any();
-        // Without the version: the API server itself refuses to change ranges that are there, and a Node's status is
-        // written often while its kubelet starts.
+        // Without the version: the API server itself refuses to change ranges that are there, and a Node's
+        // status is written often while its kubelet starts.
         let body = json!({
             "metadata": {"uid": node.uid()},
             "spec": {"podCIDR": range.to_string(), "podCIDRs": [range.to_string()]},
@@ -93,7 +94,8 @@ impl NodeIpam {
                 let why = format!("Node {name} does not take the range {range}: {}", status.message);
                 Err(Error::not_ready(ASK_AGAIN, why))
             }
-            // It may have been written all the same: the range stays reserved for this Node and is tried again.
+            // It may have been written all the same: the range stays reserved for this Node and is tried
+            // again.
             Err(error) => {
                 let message = format!("Node {name} could not be given the range {range}");
                 self.events.warning(node, "CIDRAssignmentFailed", &message).await;

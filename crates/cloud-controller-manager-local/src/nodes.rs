@@ -40,7 +40,8 @@ pub fn uid(node: &Node) -> String {
     node.uid().unwrap_or_default()
 }
 
-/// Changes a Node. `body` names the version it was decided on where the change replaces a list that has other writers.
+/// Changes a Node. `body` names the version it was decided on where the change replaces a list that has other
+/// writers.
 pub async fn patch(nodes: &Api<Node>, name: &str, body: Value) -> kube::Result<Node> {
     nodes.patch(name, &params(), &Patch::Merge(body)).await
 }

@@ -1,8 +1,9 @@
 //! service-lb-controller: gives Services of type LoadBalancer an address of the cloud, and takes it back.
 //!
-//! The finalizer is set before an address is taken, and is removed after it was given back, so that no address is lost by a
-//! crash in between. An address that is shown is always one that the ledger of the cloud has for this very Service, and it leads
-//! to the machines before it is shown. What carries packets is the network of the cloud and kube-proxy, not this controller.
+//! The finalizer is set before an address is taken, and is removed after it was given back, so that no
+//! address is lost by a crash in between. An address that is shown is always one that the ledger of the cloud
+//! has for this very Service, and it leads to the machines before it is shown. What carries packets is the
+//! network of the cloud and kube-proxy, not this controller.
 
 mod decide;
 

@@ -1,5 +1,5 @@
-//! The cloud controllers of a shoot work for who has it, and for nobody else (R17-43, R17-60..62): a real manager, API server, and name
-//! server; the process beside etcd is silent.
+//! The cloud controllers of a shoot work for who has it, and for nobody else (R17-43, R17-60..62): a real
+//! manager, API server, and name server; the process beside etcd is silent.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -40,8 +40,8 @@ controllerLeaders:
 - name: node-ipam-controller
   component: '*'
 ";
-/// A holder that dies is respected for the lease duration: short, so that the test need not wait long. The deadline is one that
-/// a holder meets also on a busy machine: it would end, and nobody starts it again.
+/// A holder that dies is respected for the lease duration: short, so that the test need not wait long. The
+/// deadline is one that a holder meets also on a busy machine: it would end, and nobody starts it again.
 const LOCKS: [&str; 3] = [
     "--leader-elect-lease-duration=20s",
     "--leader-elect-renew-deadline=16s",
@@ -232,7 +232,8 @@ async fn the_other_controllers_run_too(world: &World) -> Result<()> {
     .await
 }
 
-/// Writes the file of leader migration into a folder, and gives the flags of a manager that shares node IPAM by it.
+/// Writes the file of leader migration into a folder, and gives the flags of a manager that shares node IPAM
+/// by it.
 fn migrating(folder: &Path) -> Result<Vec<&'static str>> {
     std::fs::write(folder.join("migration.yaml"), MIGRATION)?;
     let flags = [
@@ -290,8 +291,8 @@ async fn node_ipam_is_handed_over_and_back() -> Result<()> {
     Ok(())
 }
 
-/// Ends the holder of the migration lock as the kubelet does, and gives the time from then until a Node has its range from the
-/// manager that waited.
+/// Ends the holder of the migration lock as the kubelet does, and gives the time from then until a Node has
+/// its range from the manager that waited.
 async fn gap(world: &World, holder_of_lock: Server, node: &str) -> Result<Duration> {
     let begin = Instant::now();
     terminate(holder_of_lock).await?;
@@ -313,7 +314,8 @@ async fn waits_for(process: &Server, holder: &str) -> Result<()> {
     .await
 }
 
-/// The usual timing. Two processes of Kubernetes' own manager, and then two of ours: one works, one waits for it.
+/// The usual timing. Two processes of Kubernetes' own manager, and then two of ours: one works, one waits for
+/// it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_clean_stop_nobody_waits_for_a_lock_of_ours() -> Result<()> {
     let world = World::start().await?;

@@ -22,7 +22,8 @@ use crate::{
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// When it is tried again after a failure. Shorter than what delays a closing visibly.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
-/// After so long without success the agent is to be started anew. Longer than an API server's absence that one notices.
+/// After so long without success the agent is to be started anew. Longer than an API server's absence that
+/// one notices.
 const ILL_AFTER: Duration = Duration::from_secs(300);
 /// How its work is called in metrics.
 const NAME: &str = "isolation";
@@ -77,8 +78,9 @@ impl Agent {
     /// Does what is wanted for these machines, and confirms what the kernel has then. Gives what was shut.
     ///
     /// # Errors
-    /// The account cannot be written; an object cannot be understood, or the kernel refuses: then the kernel is as before, and what
-    /// it has not is not confirmed any more. A machine that cannot be shut off keeps only its own cluster from being confirmed.
+    /// The account cannot be written; an object cannot be understood, or the kernel refuses: then the kernel
+    /// is as before, and what it has not is not confirmed any more. A machine that cannot be shut off keeps
+    /// only its own cluster from being confirmed.
     pub async fn make(&mut self, orders: &Orders, machines: &Machines) -> Result<Plan> {
         // Before anything is confirmed. From now on no zone is closed without this host.
         self.host.register().await?;
@@ -113,8 +115,8 @@ impl Agent {
     }
 }
 
-/// One that cannot be understood may be that which keeps a zone closed: nothing is changed then (I4). Starting the agent anew would
-/// not mend it.
+/// One that cannot be understood may be that which keeps a zone closed: nothing is changed then (I4).
+/// Starting the agent anew would not mend it.
 fn readable(orders: &Orders) -> Result<Vec<&Order>> {
     let all = orders.iter().map(|(name, order)| {
         order.as_ref().map_err(|why| {

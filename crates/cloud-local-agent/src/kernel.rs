@@ -48,7 +48,8 @@ impl Kernel {
         told.map_err(|error| failed("show its routes", error))
     }
 
-    /// Lets nothing pass these links, whatever it belongs to, and everything pass all others. When it returns the kernel has it.
+    /// Lets nothing pass these links, whatever it belongs to, and everything pass all others. When it returns
+    /// the kernel has it.
     ///
     /// # Errors
     /// The kernel refuses: then everything is as before.

@@ -23,7 +23,8 @@ struct Flags {
     /// Namespace that is an account. Several are possible.
     #[arg(long = "account", required = true)]
     accounts: Vec<String>,
-    /// Where /healthz, /readyz and /metrics are served. The host's network is that of the process: nobody else is to ask.
+    /// Where /healthz, /readyz and /metrics are served. The host's network is that of the process: nobody
+    /// else is to ask.
     #[arg(long, default_value = "127.0.0.1:10291")]
     health_address: SocketAddr,
     /// Kubeconfig of the cluster that plays the cloud; the account of the pod if not given.

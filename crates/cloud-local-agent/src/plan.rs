@@ -19,7 +19,8 @@ pub struct Plan {
     pub unknown: BTreeMap<String, String>,
 }
 
-/// What follows from what is wanted, from the machines of this host by name, and from the links that lead to them.
+/// What follows from what is wanted, from the machines of this host by name, and from the links that lead to
+/// them.
 #[must_use]
 pub fn plan<'a>(
     orders: impl Iterator<Item = &'a Order>,

@@ -1,4 +1,5 @@
-//! Closed zones with real packets, and with a real API server: a host and its machines are network namespaces. It needs root.
+//! Closed zones with real packets, and with a real API server: a host and its machines are network
+//! namespaces. It needs root.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod cloud;
@@ -16,7 +17,8 @@ use testkit::{ControlPlane, Namespace, eventually};
 
 const WEB: &str = "shoot--dev--web";
 
-/// A host with machines of two clusters in two zones, a pod on the one that is to be cut off, and somebody outside.
+/// A host with machines of two clusters in two zones, a pod on the one that is to be cut off, and somebody
+/// outside.
 struct Scene {
     outside: Place,
     sick: Place,
@@ -84,8 +86,9 @@ async fn host_is_known(account: &Cloud) -> Result<()> {
     .await
 }
 
-/// The zone's machine, a pod on it, and the established flow of each hear and say nothing, by either version; another machine
-/// of the cluster, the same zone of another cluster and their flows do not notice. Opened, everything goes on.
+/// The zone's machine, a pod on it, and the established flow of each hear and say nothing, by either version;
+/// another machine of the cluster, the same zone of another cluster and their flows do not notice. Opened,
+/// everything goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_closed_zone_exchanges_no_packet_and_nobody_else_notices() -> Result<()> {
     let scene = Scene::new()?;
@@ -141,8 +144,8 @@ async fn a_closed_zone_exchanges_no_packet_and_nobody_else_notices() -> Result<(
     Ok(())
 }
 
-/// What a host has lost when it was started anew is made again; what the kernel cannot have is not confirmed, and keeps nobody
-/// else; an object that cannot be read changes nothing, and one that is gone wants nothing.
+/// What a host has lost when it was started anew is made again; what the kernel cannot have is not confirmed,
+/// and keeps nobody else; an object that cannot be read changes nothing, and one that is gone wants nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_kernel_has_what_is_confirmed() -> Result<()> {
     let host = cloud::host()?;

@@ -29,8 +29,8 @@ pub enum Source {
     },
 }
 
-/// The account. The files are read at each use and the connection is made anew when they have changed, so that renewed
-/// credentials need no restart.
+/// The account. The files are read at each use and the connection is made anew when they have changed, so
+/// that renewed credentials need no restart.
 pub struct Account {
     source: Source,
     writer: FieldManager,

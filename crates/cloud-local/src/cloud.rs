@@ -1,5 +1,6 @@
-//! The cloud: a namespace of some Kubernetes cluster, reached with the account in the `cloudprovider` Secret. It outlives
-//! seeds, as a real one does. What is kept in it are ConfigMaps: one a network, and one a cluster with the cluster's instances.
+//! The cloud: a namespace of some Kubernetes cluster, reached with the account in the `cloudprovider` Secret.
+//! It outlives seeds, as a real one does. What is kept in it are ConfigMaps: one a network, and one a cluster
+//! with the cluster's instances.
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
@@ -17,7 +18,8 @@ use serde::de::DeserializeOwned;
 const KUBECONFIG: &str = "kubeconfig";
 /// Key of the Secret with the namespace that is the account.
 const NAMESPACE: &str = "namespace";
-/// Time for a connection. Shorter than the pause between attempts grows, so that a dead cloud does not occupy a worker.
+/// Time for a connection. Shorter than the pause between attempts grows, so that a dead cloud does not occupy
+/// a worker.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Time for one request. Longer than an API server under load needs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
@@ -40,8 +42,8 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// Opens the account that the credentials are for. Every request to the cloud leaves by the client that is made here,
-    /// as `wrap` returns it.
+    /// Opens the account that the credentials are for. Every request to the cloud leaves by the client that
+    /// is made here, as `wrap` returns it.
     pub async fn open(credentials: &Credentials, writer: FieldManager, wrap: &Wrap) -> Result<Self> {
         let namespace = credentials.text(NAMESPACE)?;
         let kubeconfig = Kubeconfig::from_yaml(&credentials.text(KUBECONFIG)?)
@@ -114,7 +116,8 @@ impl Cloud {
     }
 }
 
-/// The kubeconfig is written by a user and used in this process: it must neither start programs here nor read files.
+/// The kubeconfig is written by a user and used in this process: it must neither start programs here nor read
+/// files.
 fn refuse_programs_and_files(kubeconfig: &Kubeconfig, credentials: &Credentials) -> Result<()> {
     let in_users = kubeconfig
         .auth_infos

@@ -1,13 +1,16 @@
-//! Makes instances and takes them away. An instance is a pod in the account's namespace that runs a system of its own, with a
-//! real kubelet once its user data has been run; it is listed (see [`Instance`]) when it has an address.
+//! Makes instances and takes them away. An instance is a pod in the account's namespace that runs a system of
+//! its own, with a real kubelet once its user data has been run; it is listed (see [`Instance`]) when it has
+//! an address.
 //!
-//! Promises: an instance that is there is given again, never made twice, since its pod's name is its own; its id is that of its
-//! pod and never used again. What is left of a launch that was interrupted is found by [`Compute::list`], as the pod carries
-//! cluster and name from the beginning. A pod that is gone without having been listed out (somebody deleted it, or its node
-//! died) is an instance that is gone: it is listed out when somebody looks for it.
+//! Promises: an instance that is there is given again, never made twice, since its pod's name is its own; its
+//! id is that of its pod and never used again. What is left of a launch that was interrupted is found by
+//! [`Compute::list`], as the pod carries cluster and name from the beginning. A pod that is gone without
+//! having been listed out (somebody deleted it, or its node died) is an instance that is gone: it is listed
+//! out when somebody looks for it.
 //!
-//! The addresses of instances are those that the cluster which plays the cloud gives to pods. The range of a [`crate::Network`] is
-//! a claim only: it is what a shoot is told, and no two shoots of an account are told the same.
+//! The addresses of instances are those that the cluster which plays the cloud gives to pods. The range of a
+//! [`crate::Network`] is a claim only: it is what a shoot is told, and no two shoots of an account are told
+//! the same.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -29,7 +32,8 @@ use crate::{
     provider_id::ProviderId,
 };
 
-/// How long one launch waits for an address. Longer than a pod takes whose image is there; what comes later the next call finds.
+/// How long one launch waits for an address. Longer than a pod takes whose image is there; what comes later
+/// the next call finds.
 const ADDRESS_WITHIN: Duration = Duration::from_secs(30);
 /// How long one termination waits. Longer than the pod's grace period.
 const GONE_WITHIN: Duration = Duration::from_secs(30);
@@ -87,8 +91,9 @@ impl Compute {
         Ok(None)
     }
 
-    /// Whether the instance runs: what the list of instances says, and the pod. A listed instance
-    /// without a pod is gone. `None`: the pod ends, or there is no such instance. Changes nothing, unlike [`Compute::find`].
+    /// Whether the instance runs: what the list of instances says, and the pod. A listed instance without a
+    /// pod is gone. `None`: the pod ends, or there is no such instance. Changes nothing, unlike
+    /// [`Compute::find`].
     ///
     /// # Errors
     /// The cloud does not answer.
@@ -121,7 +126,8 @@ impl Compute {
         let doing = format!("could not terminate instance {name}");
         cloud::delete(&self.pods, &pod, &doing).await?;
         wait::until_gone(&self.pods, &pod, GONE_WITHIN).await?;
-        // Last: a Node whose instance is not listed is taken away at once, and its pods are still running until here.
+        // Last: a Node whose instance is not listed is taken away at once, and its pods are still running
+        // until here.
         self.write_entry(name, None).await
     }
 

@@ -18,8 +18,9 @@ use crate::{
     provider_id::ProviderId,
 };
 
-/// How long one answer of the cloud serves all Nodes. Much shorter than a Node takes from not ready to being looked at,
-/// long enough that some hundred Nodes that get not ready together (a zone is cut off) are one question.
+/// How long one answer of the cloud serves all Nodes. Much shorter than a Node takes from not ready to being
+/// looked at, long enough that some hundred Nodes that get not ready together (a zone is cut off) are one
+/// question.
 const ANSWER_SERVES: Duration = Duration::from_secs(1);
 
 /// The kinds of addresses that a Node can have.
@@ -116,7 +117,8 @@ impl Instance {
 pub struct Inventory(BTreeMap<String, Instance>);
 
 impl Inventory {
-    /// Asks the cloud for the list of this name. An error means that nothing is known, not that there are none (I4).
+    /// Asks the cloud for the list of this name. An error means that nothing is known, not that there are
+    /// none (I4).
     pub(crate) async fn read(cloud: &Cloud, name: &str) -> Result<Self> {
         // Not by a cache: what is missing in it may only not have arrived yet.
         let list = cloud.objects().get(name).await;
@@ -130,8 +132,8 @@ impl Inventory {
         })
     }
 
-    /// Reads the list. One entry that cannot be read makes the whole list unusable: whoever is missing in what remains would
-    /// be taken for gone.
+    /// Reads the list. One entry that cannot be read makes the whole list unusable: whoever is missing in
+    /// what remains would be taken for gone.
     pub fn parse(list: &ConfigMap) -> Result<Self, String> {
         if list.metadata.deletion_timestamp.is_some() {
             return Err("it is being deleted".into());
@@ -190,7 +192,8 @@ impl Instances {
         }
     }
 
-    /// All instances, not older than a second. An error means that nothing is known, not that there are none (I4).
+    /// All instances, not older than a second. An error means that nothing is known, not that there are none
+    /// (I4).
     pub async fn read(&self) -> Result<Arc<Inventory>> {
         let mut last = self.last.lock().await;
         if let Some((at, answer)) = last.as_ref()

@@ -1,6 +1,6 @@
-//! Closed zones: machines of a cluster in a closed zone exchange no packet with anybody, and nor do the pods on them. What
-//! carries that out is an agent on each host of the cloud (crate `cloud-local-agent`); what is wanted of it, and what it has
-//! done, is in one object a cluster, `isolation.<cluster>`:
+//! Closed zones: machines of a cluster in a closed zone exchange no packet with anybody, and nor do the pods
+//! on them. What carries that out is an agent on each host of the cloud (crate `cloud-local-agent`); what is
+//! wanted of it, and what it has done, is in one object a cluster, `isolation.<cluster>`:
 //!
 //! | key | value | who writes |
 //! |---|---|---|
@@ -11,15 +11,17 @@
 //! | `host.<host>` | the revision that the host's kernel has | the host's agent, see [`Host`] |
 //!
 //! Promises:
-//! - At most one zone of a cluster is ever closed: there is one object, its zone never changes, and it goes only when every host
-//!   has said that it lets packets pass again.
-//! - What is wanted is written in the version that was read, so of two writers one begins again. A host writes only its own
-//!   key, for the object that it has read (by uid), and what it says of an older revision counts for nothing.
-//! - **Every host** means each one in the list of hosts. An account without a list has nobody who would close anything: that is
-//!   an error, never "closed". A host that is gone for good has to be taken out of the list by whoever took it away.
+//! - At most one zone of a cluster is ever closed: there is one object, its zone never changes, and it goes
+//!   only when every host has said that it lets packets pass again.
+//! - What is wanted is written in the version that was read, so of two writers one begins again. A host
+//!   writes only its own key, for the object that it has read (by uid), and what it says of an older revision
+//!   counts for nothing.
+//! - **Every host** means each one in the list of hosts. An account without a list has nobody who would close
+//!   anything: that is an error, never "closed". A host that is gone for good has to be taken out of the list
+//!   by whoever took it away.
 //!
-//! What is closed is the way to and from a machine, as by the access list of its subnet. Here that holds between two machines of
-//! the closed zone as well, which a real access list lets pass.
+//! What is closed is the way to and from a machine, as by the access list of its subnet. Here that holds
+//! between two machines of the closed zone as well, which a real access list lets pass.
 
 mod host;
 mod machine;
@@ -45,8 +47,8 @@ use crate::{
     pod::CLUSTER,
 };
 
-/// How long one call waits for the hosts. Much longer than an agent takes that runs, and not longer than other waits for the cloud:
-/// whoever waits keeps others from working.
+/// How long one call waits for the hosts. Much longer than an agent takes that runs, and not longer than
+/// other waits for the cloud: whoever waits keeps others from working.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(30);
 /// How often a state is written again when others write it. More than writers of one cluster's object.
 const ATTEMPTS: usize = 20;
@@ -110,11 +112,13 @@ impl Isolation {
         }))
     }
 
-    /// Closes the zone with this name, and waits until every host has confirmed it. One that is closed is left alone, and waited for.
+    /// Closes the zone with this name, and waits until every host has confirmed it. One that is closed is
+    /// left alone, and waited for.
     ///
     /// # Errors
-    /// [`Error::NotReady`] while a host has not confirmed it: the wish stands, and the next call goes on waiting.
-    /// [`Error::Config`] while another zone of the cluster is closed, and where no host is there that would close it.
+    /// [`Error::NotReady`] while a host has not confirmed it: the wish stands, and the next call goes on
+    /// waiting. [`Error::Config`] while another zone of the cluster is closed, and where no host is there
+    /// that would close it.
     pub async fn close(&self, zone: &str) -> Result<()> {
         let hosts = host::all(&self.cloud).await?;
         for _ in 0..ATTEMPTS {
@@ -131,10 +135,12 @@ impl Isolation {
         Err(self.overtaken())
     }
 
-    /// Opens the zone that is closed, and waits until every host has confirmed it. That none is closed is success.
+    /// Opens the zone that is closed, and waits until every host has confirmed it. That none is closed is
+    /// success.
     ///
     /// # Errors
-    /// [`Error::NotReady`] while a host has not confirmed it: the wish stands, and the next call goes on waiting.
+    /// [`Error::NotReady`] while a host has not confirmed it: the wish stands, and the next call goes on
+    /// waiting.
     pub async fn open(&self) -> Result<()> {
         for _ in 0..ATTEMPTS {
             let order = match self.read().await? {

@@ -1,5 +1,5 @@
-//! Ledgers of the account: each one object that all clusters write with the version that they have read, so that of two
-//! writers one begins again and sees what the other took.
+//! Ledgers of the account: each one object that all clusters write with the version that they have read, so
+//! that of two writers one begins again and sees what the other took.
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::api::Patch;
@@ -34,8 +34,8 @@ pub(crate) async fn open(cloud: &Cloud, name: &str, of: &str) -> Result<ConfigMa
     }
 }
 
-/// Writes or removes one entry if the ledger is still the one that was read. Says whether it was. `failed`: the words for
-/// any other refusal.
+/// Writes or removes one entry if the ledger is still the one that was read. Says whether it was. `failed`:
+/// the words for any other refusal.
 pub(crate) async fn write(
     cloud: &Cloud,
     read: &ConfigMap,

@@ -1,7 +1,9 @@
-//! Addresses of load balancers: one ledger for the account, because two clusters in it must not get the same address.
+//! Addresses of load balancers: one ledger for the account, because two clusters in it must not get the same
+//! address.
 //!
-//! The ledger is one object and is written with the version that was read, so of two writers one begins again and sees what
-//! the other took. An address is written down before a Service shows it, and is given up before the Service goes.
+//! The ledger is one object and is written with the version that was read, so of two writers one begins again
+//! and sees what the other took. An address is written down before a Service shows it, and is given up before
+//! the Service goes.
 
 use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc};
 
@@ -20,8 +22,8 @@ use crate::{
 
 /// Name of the ledger.
 pub const LEDGER: &str = "load-balancers";
-/// How often an address is chosen again when others write the ledger. More than Services that all clusters of an account
-/// make at a time.
+/// How often an address is chosen again when others write the ledger. More than Services that all clusters of
+/// an account make at a time.
 const ATTEMPTS: usize = 20;
 
 /// What the ledger says of one load balancer.
@@ -53,7 +55,8 @@ impl LoadBalancers {
         }
     }
 
-    /// The address of a Service's load balancer, which is made if there is none. `wanted` counts only when it is made.
+    /// The address of a Service's load balancer, which is made if there is none. `wanted` counts only when it
+    /// is made.
     pub async fn ensure(&self, uid: &str, service: &str, wanted: Option<&str>) -> Result<Ipv4Addr> {
         let cloud = self.account.open().await?;
         let key = self.key(uid);
@@ -85,8 +88,8 @@ impl LoadBalancers {
         traffic::carry(&cloud, &self.cluster, (uid, service), address, traffic).await
     }
 
-    /// Gives the address of a Service's load balancer back, which leads nowhere then. There may be none, and even no ledger yet: a Service that never got
-    /// an address must not wait for ever.
+    /// Gives the address of a Service's load balancer back, which leads nowhere then. There may be none, and
+    /// even no ledger yet: a Service that never got an address must not wait for ever.
     pub async fn release(&self, uid: &str) -> Result<()> {
         let cloud = self.account.open().await?;
         // Before somebody else gets the address.

@@ -1,11 +1,13 @@
-//! Networks in the cloud: a ConfigMap a network, and one ledger in which ranges are claimed before networks are made.
+//! Networks in the cloud: a ConfigMap a network, and one ledger in which ranges are claimed before networks
+//! are made.
 //!
-//! With a network comes the list of the instances in it, empty at first. It is made only for a network that never was, and is never
-//! written again: in the eyes of the cloud-controller-manager, an instance that is not in the list is gone (I4).
+//! With a network comes the list of the instances in it, empty at first. It is made only for a network that
+//! never was, and is never written again: in the eyes of the cloud-controller-manager, an instance that is
+//! not in the list is gone (I4).
 //!
-//! Two shoots, on two seeds, may ask at the same moment. The ledger is one object and written with the version that was
-//! read, so of two claims one is made again, seeing the other. A claim survives a crash before the network is made, and is
-//! given up last when the network is removed.
+//! Two shoots, on two seeds, may ask at the same moment. The ledger is one object and written with the
+//! version that was read, so of two claims one is made again, seeing the other. A claim survives a crash
+//! before the network is made, and is given up last when the network is removed.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +32,8 @@ use crate::{
 const LEDGER: &str = "networks";
 /// Label of a network's ConfigMap.
 const LABEL: &str = "local.provider.extensions.gardener.cloud/network";
-/// How often a claim is made again when others write the ledger. More than shoots that one seed makes at a time.
+/// How often a claim is made again when others write the ledger. More than shoots that one seed makes at a
+/// time.
 const ATTEMPTS: usize = 20;
 
 /// A network.
@@ -87,7 +90,8 @@ impl Networks {
     /// Makes a network that overlaps no other one.
     pub async fn make(&self, name: &str, request: &Request) -> Result<Network> {
         let network = self.claim(name, request).await?;
-        // Before the network: where that is there, its list was made, and a list that is missing then has been lost.
+        // Before the network: where that is there, its list was made, and a list that is missing then has
+        // been lost.
         if request.before.is_none() {
             self.begin_list(name).await?;
         }

@@ -18,7 +18,8 @@ pub(crate) const REGION: &str = "local.provider.extensions.gardener.cloud/region
 pub(crate) const TYPE: &str = "local.provider.extensions.gardener.cloud/type";
 /// Key of the Secret with the user data, and name of its file.
 pub(crate) const USER_DATA: &str = "userData";
-/// Label of the nodes of the cluster that plays the cloud, for each zone that a node is in. So one node can play several zones.
+/// Label of the nodes of the cluster that plays the cloud, for each zone that a node is in. So one node can
+/// play several zones.
 const ZONE_LABEL: &str = "zone.local.provider.extensions.gardener.cloud";
 /// Where those nodes keep an archive with the images that instances need and cannot pull.
 const IMAGES: &str = "/var/lib/machine-images";

@@ -39,8 +39,8 @@ pub fn read(text: &str) -> Result<Ipv4Net, String> {
     Ok(range)
 }
 
-/// The range that holds the address, whichever of its addresses that is: so kube-controller-manager takes its flags, and a
-/// range that it divides must not stop the process to which node IPAM is handed over.
+/// The range that holds the address, whichever of its addresses that is: so kube-controller-manager takes its
+/// flags, and a range that it divides must not stop the process to which node IPAM is handed over.
 pub fn around(text: &str) -> Result<Ipv4Net, String> {
     text.parse()
         .map(|written: Ipv4Net| written.trunc())

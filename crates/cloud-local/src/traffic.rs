@@ -1,6 +1,7 @@
-//! What carries packets from a load balancer's address to the machines of a cluster: a Service of the account, whose pods are the
-//! cluster's instances. The kube-proxy of the cluster that plays the cloud does the work, and it does so also while nobody looks
-//! after the shoot: traffic from outside does not notice a move.
+//! What carries packets from a load balancer's address to the machines of a cluster: a Service of the
+//! account, whose pods are the cluster's instances. The kube-proxy of the cluster that plays the cloud does
+//! the work, and it does so also while nobody looks after the shoot: traffic from outside does not notice a
+//! move.
 
 use std::net::Ipv4Addr;
 

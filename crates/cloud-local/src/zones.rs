@@ -1,6 +1,7 @@
-//! IDs of zones. An ID is what a zone is called in all accounts; a name is what an account calls it, and what everything else has
-//! here: pools, machine classes, instances, nodes' labels. Of a real cloud an account has to be asked which name an ID has. Here
-//! it is a function: the ID of the zone with the name `a` is `az-a`. So an ID has exactly one name, and no name is an ID of itself.
+//! IDs of zones. An ID is what a zone is called in all accounts; a name is what an account calls it, and what
+//! everything else has here: pools, machine classes, instances, nodes' labels. Of a real cloud an account has
+//! to be asked which name an ID has. Here it is a function: the ID of the zone with the name `a` is `az-a`.
+//! So an ID has exactly one name, and no name is an ID of itself.
 
 use api::meta::ErrorCode;
 use runtime::{Error, Result};

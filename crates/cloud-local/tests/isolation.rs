@@ -1,4 +1,5 @@
-//! Closed zones as objects of a real API server. What hosts say is said here by hand: packets are in `cloud-local-agent`'s tests.
+//! Closed zones as objects of a real API server. What hosts say is said here by hand: packets are in
+//! `cloud-local-agent`'s tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::time::Duration;
@@ -39,7 +40,8 @@ fn impatient(cloud: &Cloud) -> Isolation {
     Isolation::new(cloud.clone(), CLUSTER).waiting(SHORTLY)
 }
 
-/// It is not done in time, and says so. Where not even the first request was answered in time, it is asked for again.
+/// It is not done in time, and says so. Where not even the first request was answered in time, it is asked
+/// for again.
 async fn is_late<F>(words: &str, ask: impl Fn() -> F) -> Result<()>
 where
     F: Future<Output = runtime::Result<()>>,
@@ -89,8 +91,8 @@ fn closed(zone: &str, confirmed: bool) -> Closed {
     }
 }
 
-/// A zone is closed when every host has said so, and open again when every host has; what they said of an earlier wish is
-/// nothing.
+/// A zone is closed when every host has said so, and open again when every host has; what they said of an
+/// earlier wish is nothing.
 #[tokio::test]
 async fn a_zone_is_closed_when_every_host_has_said_so() -> Result<()> {
     let server = ControlPlane::start("cloud").await?;
@@ -157,8 +159,8 @@ async fn a_zone_is_closed_when_every_host_has_said_so() -> Result<()> {
     Ok(())
 }
 
-/// Two zones of a cluster are never closed at a time, also where two ask at the same moment, and also while one opens; those of
-/// another cluster do not matter.
+/// Two zones of a cluster are never closed at a time, also where two ask at the same moment, and also while
+/// one opens; those of another cluster do not matter.
 #[tokio::test]
 async fn only_one_zone_of_a_cluster_is_closed() -> Result<()> {
     let server = ControlPlane::start("cloud").await?;

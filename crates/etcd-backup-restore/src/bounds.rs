@@ -1,5 +1,5 @@
-//! Bounds of flags: a value outside would let the process take one snapshot after the other, never take any, or keep
-//! nothing. It is refused at the start, with the bounds and an example.
+//! Bounds of flags: a value outside would let the process take one snapshot after the other, never take any,
+//! or keep nothing. It is refused at the start, with the bounds and an example.
 
 use crate::duration;
 use std::fmt::Display;

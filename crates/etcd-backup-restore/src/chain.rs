@@ -23,9 +23,9 @@ impl Chain {
         })
     }
 
-    /// Whether it is where an epoch before this one was saved last, and not where that ended: whoever was told of what came after it
-    /// remembers higher revisions than it has. `origin`: the epoch whose end this one begins with. The end of an epoch before that is
-    /// not its end.
+    /// Whether it is where an epoch before this one was saved last, and not where that ended: whoever was
+    /// told of what came after it remembers higher revisions than it has. `origin`: the epoch whose end this
+    /// one begins with. The end of an epoch before that is not its end.
     #[must_use]
     pub fn breaks_off_before(&self, epoch: i64, origin: Option<i64>) -> bool {
         let last = self.last();
@@ -55,8 +55,8 @@ pub fn fulls_newest_first(listing: &[Snapshot]) -> Vec<&Snapshot> {
 
 /// The newest chain, or `None` where there is no snapshot at all.
 ///
-/// A hole, or deltas without a full one, is an error and never "the part before the hole": restoring less than what
-/// the store promises would lose acknowledged writes without anybody being told.
+/// A hole, or deltas without a full one, is an error and never "the part before the hole": restoring less
+/// than what the store promises would lose acknowledged writes without anybody being told.
 pub fn newest(listing: &[Snapshot]) -> Result<Option<Chain>> {
     match reachable(listing)? {
         Some((_, Some(hole))) => Err(hole),
@@ -113,8 +113,9 @@ fn continuation(full: &Snapshot, listing: &[Snapshot]) -> (Vec<Snapshot>, Option
 
 /// The final snapshot that stands for the end of the source, if there is one.
 ///
-/// It need not be the newest object: a full one may have been taken beside it, and a store that the shoot once left and
-/// came back to holds an old one. What makes it count is that no snapshot goes beyond its revision (R17-27).
+/// It need not be the newest object: a full one may have been taken beside it, and a store that the shoot
+/// once left and came back to holds an old one. What makes it count is that no snapshot goes beyond its
+/// revision (R17-27).
 #[must_use]
 pub fn final_snapshot(listing: &[Snapshot]) -> Option<&Snapshot> {
     finals(listing).next()

@@ -50,7 +50,8 @@ pub struct StoreArgs {
     /// Prefix of the objects; they are below <prefix>/v2/.
     #[arg(long, default_value = "")]
     pub store_prefix: String,
-    /// Folder of the mounted Secret: accessKeyID, secretAccessKey, and where needed region, endpoint, ca.crt, bucketName.
+    /// Folder of the mounted Secret: accessKeyID, secretAccessKey, and where needed region, endpoint, ca.crt,
+    /// bucketName.
     #[arg(long)]
     pub store_credentials_dir: Option<PathBuf>,
     /// URL of the store, instead of the Secret's endpoint.
@@ -187,8 +188,8 @@ pub struct ServerArgs {
     /// Full snapshots, each with its deltas, that LimitBased keeps.
     #[arg(long, value_parser = number::<usize>(1, 10_000), default_value = "7")]
     pub max_backups: usize,
-    /// Epoch of the ownership of the shoot under which this process takes snapshots; a final snapshot counts for its
-    /// epoch only.
+    /// Epoch of the ownership of the shoot under which this process takes snapshots; a final snapshot counts
+    /// for its epoch only.
     #[arg(long, value_parser = number::<i64>(1, i64::MAX), default_value = "1")]
     pub ownership_epoch: i64,
     /// etcd's data directory: what a restore has replaced is removed beside it once etcd serves.
@@ -261,7 +262,8 @@ pub struct PrepareArgs {
     /// Largest database that the etcd that follows may have, in bytes.
     #[arg(long, default_value_t = 8 << 30)]
     pub embedded_etcd_quota_bytes: u64,
-    /// The data may be lost, as Events may: etcd begins empty where the data of an earlier epoch cannot go on.
+    /// The data may be lost, as Events may: etcd begins empty where the data of an earlier epoch cannot go
+    /// on.
     #[arg(long)]
     pub disposable_data: bool,
 }
@@ -281,7 +283,8 @@ pub struct InitializeArgs {
     /// Epoch of the ownership of the shoot: snapshots and data of another one are not used.
     #[arg(long, value_parser = clap::value_parser!(i64).range(1..), default_value = "1")]
     pub ownership_epoch: i64,
-    /// Clients reach the etcd that follows through a gate alone. Without it etcd does not start where the epoch was sealed.
+    /// Clients reach the etcd that follows through a gate alone. Without it etcd does not start where the
+    /// epoch was sealed.
     #[arg(long)]
     pub behind_gate: bool,
     /// Largest database that the etcd that follows may have, in bytes.

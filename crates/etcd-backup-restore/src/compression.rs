@@ -64,8 +64,8 @@ impl Compression {
 
     /// Starts to pack.
     pub fn packer(self) -> Result<Packer> {
-        // The lowest levels: a snapshot stands between the last write and the first one on the other seed, and the
-        // difference in size is small beside that.
+        // The lowest levels: a snapshot stands between the last write and the first one on the other seed,
+        // and the difference in size is small beside that.
         let level = flate2::Compression::fast();
         Ok(match self {
             Self::None => Packer::None(Vec::new()),

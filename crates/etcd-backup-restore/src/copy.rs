@@ -1,11 +1,11 @@
 //! `copy`: brings snapshots from one store to another.
 //!
-//! Object by object, streamed and verified before the target object appears; what is there already and sound is skipped,
-//! so that a run that was killed goes on where it was. Names stay as they are, `.final` included, and so does the ownership
-//! epoch of each object.
+//! Object by object, streamed and verified before the target object appears; what is there already and sound
+//! is skipped, so that a run that was killed goes on where it was. Names stay as they are, `.final` included,
+//! and so does the ownership epoch of each object.
 //!
-//! A source that lets one wait for its final snapshot may be dead: what it has is copied meanwhile. What of it is not needed in the
-//! end is left to the garbage collection.
+//! A source that lets one wait for its final snapshot may be dead: what it has is copied meanwhile. What of
+//! it is not needed in the end is left to the garbage collection.
 //!
 //! A chain is complete if this process has read and hashed each object of the chain, and the chain reaches
 //! the revision at which the source's epoch was sealed. The hand-over of a planned move records that revision
@@ -13,8 +13,9 @@
 //! its bucket ([`crate::seal_note`]), and records the final snapshot that follows the seal. A takeover begins
 //! with the longest sound chain, and reports whether the chain is complete.
 //!
-//! A copy for a later epoch looks at the history of the epoch before only, and records at its end which chain the new epoch
-//! begins with. That is chosen once: whatever the source gets afterwards, a repeated copy brings exactly that chain.
+//! A copy for a later epoch looks at the history of the epoch before only, and records at its end which chain
+//! the new epoch begins with. That is chosen once: whatever the source gets afterwards, a repeated copy
+//! brings exactly that chain.
 
 mod evidence;
 mod gauge;
@@ -40,8 +41,8 @@ use std::time::Duration;
 use storing::Storing;
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// How often the source is asked for the final snapshot. Each wait adds to the seconds in which a shoot cannot be
-/// written; a listing costs little beside that.
+/// How often the source is asked for the final snapshot. Each wait adds to the seconds in which a shoot
+/// cannot be written; a listing costs little beside that.
 pub const POLL: Duration = Duration::from_secs(2);
 
 /// How long the copy waits, after its patience has ended, for a source that reports that it is storing data.
@@ -57,8 +58,8 @@ pub struct Copy {
     pub target: Store,
     /// Wait for the source's final snapshot first.
     pub wait_for_final: bool,
-    /// Go on without it after this time; zero waits for ever. The source is looked at once more when no more than [`POLL`] of it is
-    /// left, and what is there by then is all that is copied.
+    /// Go on without it after this time; zero waits for ever. The source is looked at once more when no more
+    /// than [`POLL`] of it is left, and what is there by then is all that is copied.
     pub wait_timeout: Duration,
     /// Newest chains to copy; `None` for all.
     pub max_chains: Option<usize>,
@@ -141,8 +142,8 @@ impl Copy {
         self.end.is_none() && self.target.epoch() > FIRST
     }
 
-    /// The snapshots for a takeover whose origin never began in the source, since the seed died before that: the
-    /// history of the newest epoch with which the origin goes on.
+    /// The snapshots for a takeover whose origin never began in the source, since the seed died before that:
+    /// the history of the newest epoch with which the origin goes on.
     async fn before(&self, origin: i64) -> Result<Vec<Snapshot>> {
         if self.source.recorded(origin).await?.is_some() {
             return Ok(Vec::new());
@@ -162,8 +163,8 @@ impl Copy {
     }
 
     /// Brings the best chain that can be read. Where the end of the source is recorded, an object that cannot
-    /// be trusted leads to the next chain, and a chain that ends too early is an error. The same in a takeover,
-    /// where a chain that ends too early is reported. Else the newest chain is the only candidate.
+    /// be trusted leads to the next chain, and a chain that ends too early is an error. The same in a
+    /// takeover, where a chain that ends too early is reported. Else the newest chain is the only candidate.
     async fn best_chain(
         &self,
         origin: i64,
@@ -222,7 +223,8 @@ impl Copy {
         self.end.as_ref().map_or(0, |end| end.accepted_loss)
     }
 
-    /// The end of the source's epoch: as the hand-over recorded it, else as the source stated it in its bucket.
+    /// The end of the source's epoch: as the hand-over recorded it, else as the source stated it in its
+    /// bucket.
     async fn stated_end(&self, origin: i64) -> Result<StatedEnd> {
         match &self.end {
             Some(end) => Ok(StatedEnd::recorded(origin, end)),
@@ -230,8 +232,8 @@ impl Copy {
         }
     }
 
-    /// Whether a final snapshot is the end of the source. A takeover needs the source's own statement, since a
-    /// final snapshot may be older than changes that the source acknowledged.
+    /// Whether a final snapshot is the end of the source. A takeover needs the source's own statement, since
+    /// a final snapshot may be older than changes that the source acknowledged.
     fn trusts(&self, stated: &StatedEnd, last: &Snapshot) -> bool {
         !self.is_takeover() || stated.names(last)
     }
@@ -276,7 +278,8 @@ impl Copy {
             })?;
             objects.push(found);
         }
-        // It stands for the end alone, and for that of this epoch: a chain may begin with the end of an earlier one.
+        // It stands for the end alone, and for that of this epoch: a chain may begin with the end of an
+        // earlier one.
         report.final_snapshot = matches!(&objects[..], [one] if one.is_final && one.epoch == recorded.origin);
         let stated = self.stated_end(recorded.origin).await?;
         let is_end = report.final_snapshot && objects.iter().all(|one| self.trusts(&stated, one));

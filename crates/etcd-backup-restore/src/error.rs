@@ -1,7 +1,8 @@
 //! What can go wrong, in classes a caller can act on.
 //!
-//! Every error prints as `<Class>: <sentence that says what to do>`; the word of the class is what the HTTP interface
-//! and the callers above it (the gardenlet maps `credentials` to `ERR_INFRA_UNAUTHENTICATED`) decide by.
+//! Every error prints as `<Class>: <sentence that says what to do>`; the word of the class is what the HTTP
+//! interface and the callers above it (the gardenlet maps `credentials` to `ERR_INFRA_UNAUTHENTICATED`)
+//! decide by.
 
 use http::StatusCode;
 use permit::NotPermitted;

@@ -1,6 +1,7 @@
 //! Which objects may go. A chain (a full snapshot and its deltas) goes as a whole.
 //!
-//! Never collected: the newest chain, that with which the epoch began, for as long as it is the newest, and a final snapshot. Pure: the listing and the time in, the victims out.
+//! Never collected: the newest chain, that with which the epoch began, for as long as it is the newest, and a
+//! final snapshot. Pure: the listing and the time in, the victims out.
 
 use crate::chain::fulls_newest_first;
 use crate::snapshot_name::{Kind, Snapshot};
@@ -14,8 +15,8 @@ pub enum Policy {
     #[default]
     #[value(name = "LimitBased")]
     LimitBased,
-    /// Every chain of the last hour, then the last of each hour for a day, of each day for a week and of each week for
-    /// four weeks more.
+    /// Every chain of the last hour, then the last of each hour for a day, of each day for a week and of each
+    /// week for four weeks more.
     #[value(name = "Exponential")]
     Exponential,
 }
@@ -26,8 +27,9 @@ const WEEK: i64 = 7 * DAY;
 /// 1970 began on a Thursday; weeks begin on Mondays.
 const MONDAY: i64 = 3 * DAY;
 
-/// A slot is an hour, a day or a week of the calendar in UTC: its last chain stays the last one, however late it is
-/// looked at. (Slots that are counted back from now move on with every look, and nothing would ever grow old.)
+/// A slot is an hour, a day or a week of the calendar in UTC: its last chain stays the last one, however late
+/// it is looked at. (Slots that are counted back from now move on with every look, and nothing would ever
+/// grow old.)
 struct Tier {
     slot: i64,
     offset: i64,
@@ -82,12 +84,14 @@ pub fn victims(listing: &[Snapshot], policy: Policy, max_backups: usize, now: i6
         .collect()
 }
 
-/// What the policy gives up of earlier epochs: the copy has brought it, and the epoch did not begin with it in the end, as with what was
-/// copied ahead of a final snapshot; or it was left by an earlier stay. No restore and no copy sees it any more.
+/// What the policy gives up of earlier epochs: the copy has brought it, and the epoch did not begin with it
+/// in the end, as with what was copied ahead of a final snapshot; or it was left by an earlier stay. No
+/// restore and no copy sees it any more.
 ///
-/// It counts as older chains beside `listing`, which is what the epoch sees, and takes nothing away from that. Never collected: what
-/// the epoch began with, and a final snapshot. Where something lies behind the end of what the epoch began with, everything stays: it may
-/// be all that is left of lost changes, and continue the rest.
+/// It counts as older chains beside `listing`, which is what the epoch sees, and takes nothing away from
+/// that. Never collected: what the epoch began with, and a final snapshot. Where something lies behind the
+/// end of what the epoch began with, everything stays: it may be all that is left of lost changes, and
+/// continue the rest.
 #[must_use]
 pub fn superseded(
     everything: &[Snapshot],
@@ -230,7 +234,8 @@ mod tests {
         assert_eq!(gone(&ahead[1..], &listing, &recorded, 7), names(&ahead[1..]));
     }
 
-    /// A later restore, of this epoch or of one that begins with it, needs all of that chain, also when it is old.
+    /// A later restore, of this epoch or of one that begins with it, needs all of that chain, also when it is
+    /// old.
     #[test]
     fn what_the_epoch_began_with_is_not_left_over() {
         let older = [of(1, full(3, 0)), of(1, delta(4, 9, 1))];
@@ -293,8 +298,8 @@ mod tests {
     /// A Wednesday, 00:00.
     const START: i64 = 2800 * WEEK + 6 * DAY;
 
-    /// Takes a full snapshot every `every` seconds with a delta after it, and a final one on the third day, for 60 days;
-    /// `look` sees the store after each collection.
+    /// Takes a full snapshot every `every` seconds with a delta after it, and a final one on the third day,
+    /// for 60 days; `look` sees the store after each collection.
     fn sixty_days(
         every: i64,
         collect_every: i64,

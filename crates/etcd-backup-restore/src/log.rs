@@ -1,5 +1,5 @@
-//! Logs of the process: JSON as those of the other processes, on standard error. Each line has the ownership epoch and
-//! the identity of the operation, which the gardenlets of both seeds use too.
+//! Logs of the process: JSON as those of the other processes, on standard error. Each line has the ownership
+//! epoch and the identity of the operation, which the gardenlets of both seeds use too.
 
 use crate::cli::Command;
 use ownership::operation_id;
@@ -94,7 +94,8 @@ fn format_of(scope: LogScope) -> ScopedJson {
     }
 }
 
-/// JSON in which each line begins with the fields of the scope. A span would be lost in every task that is spawned.
+/// JSON in which each line begins with the fields of the scope. A span would be lost in every task that is
+/// spawned.
 struct ScopedJson {
     scope: LogScope,
     json: Format<Json, SystemTime>,

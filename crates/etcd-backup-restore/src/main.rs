@@ -1,4 +1,5 @@
-//! etcd-backup-restore: the process. The work is in the library; here are flags, logs, signals and exit codes.
+//! etcd-backup-restore: the process. The work is in the library; here are flags, logs, signals and exit
+//! codes.
 
 use clap::Parser;
 use etcd_backup_restore::cli::{Cli, Command, CopyArgs, InitializeArgs, PrepareArgs, ServerArgs};
@@ -25,8 +26,8 @@ use tokio_util::sync::CancellationToken;
 /// Where the kubelet takes from what a container says at its end; it exists in a pod only.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 
-/// How long what was collected may take to be stored when the process is told to stop. With the time for the last answers
-/// it must be shorter than the termination grace that etcd-druid gives the pod, 10 s.
+/// How long what was collected may take to be stored when the process is told to stop. With the time for the
+/// last answers it must be shorter than the termination grace that etcd-druid gives the pod, 10 s.
 const GRACE: Duration = Duration::from_secs(8);
 /// How long answers that are on their way may take then.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
@@ -51,8 +52,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the process. The end does not wait for blocking tasks: a DNS lookup blocks its thread for up to a minute
-/// where no server answers.
+/// Runs the process. The end does not wait for blocking tasks: a DNS lookup blocks its thread for up to a
+/// minute where no server answers.
 fn run_to_end(process: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)

@@ -1,9 +1,9 @@
-//! `restored.json`, beside the folder of the snapshots: the revision with which etcd went on after the last restore in
-//! an ownership epoch.
+//! `restored.json`, beside the folder of the snapshots: the revision with which etcd went on after the last
+//! restore in an ownership epoch.
 //!
-//! A snapshot shows that etcd has served in an epoch. Until the first snapshot of the epoch, and after a restore that
-//! leaves revisions out, only this note does. Without the note a second restore of the same chain would give the
-//! revisions of the first restore again.
+//! A snapshot shows that etcd has served in an epoch. Until the first snapshot of the epoch, and after a
+//! restore that leaves revisions out, only this note does. Without the note a second restore of the same
+//! chain would give the revisions of the first restore again.
 
 use crate::error::{Class, Error, Result};
 use crate::store::Store;
@@ -21,8 +21,8 @@ pub(crate) struct RestoredNote {
 }
 
 impl RestoredNote {
-    /// The note of the present epoch. A note that cannot be read is an error: without it revisions might be given
-    /// twice.
+    /// The note of the present epoch. A note that cannot be read is an error: without it revisions might be
+    /// given twice.
     pub(crate) async fn read(store: &Store) -> Result<Option<Self>> {
         let Some(content) = store.note(NOTE).await? else {
             return Ok(None);

@@ -1,11 +1,10 @@
 //! The HTTP interface of `server`.
 //!
-//! `GET /healthz`, `/snapshot/latest`, `/metrics`; `POST` or `GET` `/snapshot/full[?final=true]` and `/snapshot/delta`;
-//! `POST /snapshot/resume`; `GET /readyz` and, with the owner check, `GET /ownership` and `POST
-//! /ownership/sealing`. Errors are JSON: `{"code": "<class>", "error": "<sentence>"}`. `/healthz`,
-//! `/snapshot/latest`
-//! and `/metrics` answer from memory whatever is under way. `/healthz` tells about this process only: a bucket that
-//! refuses must not take etcd out of service.
+//! `GET /healthz`, `/snapshot/latest`, `/metrics`; `POST` or `GET` `/snapshot/full[?final=true]` and
+//! `/snapshot/delta`; `POST /snapshot/resume`; `GET /readyz` and, with the owner check, `GET /ownership` and
+//! `POST /ownership/sealing`. Errors are JSON: `{"code": "<class>", "error": "<sentence>"}`. `/healthz`,
+//! `/snapshot/latest` and `/metrics` answer from memory whatever is under way. `/healthz` tells about this
+//! process only: a bucket that refuses must not take etcd out of service.
 
 use crate::error::{Class, Error, Result};
 use crate::owner::{Desk, Told};
@@ -227,7 +226,8 @@ pub struct Tls {
     pub key: PathBuf,
 }
 
-/// Serves until told to shut down by the handle, or dropped. A renewed certificate is taken over while running.
+/// Serves until told to shut down by the handle, or dropped. A renewed certificate is taken over while
+/// running.
 pub async fn serve(
     address: SocketAddr,
     tls: Option<Tls>,

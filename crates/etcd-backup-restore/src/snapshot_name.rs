@@ -1,7 +1,8 @@
-//! Names of snapshot objects: `{Full|Incr}-<first revision>-<last revision>-<unix time>[.gz|.zlib|.zst][.final]`.
+//! Names of snapshot objects:
+//! `{Full|Incr}-<first revision>-<last revision>-<unix time>[.gz|.zlib|.zst][.final]`.
 //!
-//! The layout is the one of Gardener's buckets, so that either side can read what the other wrote. Everything the
-//! chain selection needs is in the name: a listing is enough to decide, no object has to be opened.
+//! The layout is the one of Gardener's buckets, so that either side can read what the other wrote. Everything
+//! the chain selection needs is in the name: a listing is enough to decide, no object has to be opened.
 
 use crate::clock;
 use crate::compression::Compression;
@@ -43,7 +44,8 @@ pub struct Snapshot {
     pub kind: Kind,
     /// First revision inside; 0 for a full snapshot.
     pub start_revision: i64,
-    /// Last revision inside. A full snapshot may hold a little more, as etcd tells its revision before it streams.
+    /// Last revision inside. A full snapshot may hold a little more, as etcd tells its revision before it
+    /// streams.
     pub last_revision: i64,
     /// Seconds since 1970.
     pub created: i64,
@@ -53,7 +55,8 @@ pub struct Snapshot {
     pub is_final: bool,
     /// Bytes in the store; 0 before it is there.
     pub size: u64,
-    /// Ownership epoch in which it was taken, which the name does not tell (see [`crate::store`]); 0 before it is there.
+    /// Ownership epoch in which it was taken, which the name does not tell (see [`crate::store`]); 0 before
+    /// it is there.
     pub epoch: i64,
 }
 
@@ -74,11 +77,11 @@ impl Snapshot {
         }
     }
 
-    /// Reads the name of an object in the folder of the snapshots; `None` for anything that does not look like one,
-    /// which is then left alone.
+    /// Reads the name of an object in the folder of the snapshots; `None` for anything that does not look
+    /// like one, which is then left alone.
     ///
-    /// What begins like a snapshot and cannot be understood is an error that names it: it may be the newest, and leaving
-    /// it out would let an older chain be chosen without anybody being told.
+    /// What begins like a snapshot and cannot be understood is an error that names it: it may be the newest,
+    /// and leaving it out would let an older chain be chosen without anybody being told.
     pub fn read(name: &str) -> Result<Option<Self>> {
         let looks_like_one = [Kind::Full, Kind::Delta].iter().any(|kind| {
             name.strip_prefix(kind.as_str())

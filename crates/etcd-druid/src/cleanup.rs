@@ -1,4 +1,5 @@
-//! Takes away everything that was made for an Etcd, data included unless they are to be kept, and says what is still there.
+//! Takes away everything that was made for an Etcd, data included unless they are to be kept, and says what
+//! is still there.
 
 use k8s_openapi::api::core::v1::{Service, ServiceAccount};
 use kube::{Api, ResourceExt};
@@ -38,8 +39,8 @@ pub async fn cleanup(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()
     let accounts: Api<ServiceAccount> = seed.namespaced(&namespace);
     delete(&accounts, &name).await?;
     if observed.stateful_set.is_none() && observed.members.is_empty() {
-        // The StatefulSet's retention policy covers claims of pods that it has seen; a claim that slipped through would
-        // hand old data to the next Etcd of this name (I6).
+        // The StatefulSet's retention policy covers claims of pods that it has seen; a claim that slipped
+        // through would hand old data to the next Etcd of this name (I6).
         for claim in observed
             .claims
             .iter()

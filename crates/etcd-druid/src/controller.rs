@@ -27,12 +27,13 @@ use crate::{
 };
 
 const MANAGER: FieldManager = FieldManager(DRUID);
-/// When an Etcd that is not ready, or not yet gone, is looked at again. Only a net below the watches, which tell at once;
-/// longer than a look takes, shorter than anyone waits for an etcd.
+/// When an Etcd that is not ready, or not yet gone, is looked at again. Only a net below the watches, which
+/// tell at once; longer than a look takes, shorter than anyone waits for an etcd.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// How often the sidecar of a healthy Etcd is asked whether backups are taken. Shorter than the time between two delta
-/// snapshots (5 minutes), so that a refusing object store is told before data for which there is no backup piles up.
+/// How often the sidecar of a healthy Etcd is asked whether backups are taken. Shorter than the time between
+/// two delta snapshots (5 minutes), so that a refusing object store is told before data for which there is no
+/// backup piles up.
 const ASK_SIDECAR: Duration = Duration::from_secs(30);
 
 /// How often a healthy Etcd without backups is asked whether etcd refuses writes. The period is long, because
@@ -156,7 +157,8 @@ impl Reconciler<Etcd> for EtcdController {
         self.warn(&etcd).await;
         let observed = Observed::read(&self.seed, &etcd).await?;
         let outcome = self.bring_about(&etcd, &observed).await;
-        // What was applied just now is part of the picture: a new generation of the StatefulSet is not rolled out yet.
+        // What was applied just now is part of the picture: a new generation of the StatefulSet is not rolled
+        // out yet.
         let mut observed = Observed::read(&self.seed, &etcd).await?;
         ((observed.sidecar, observed.ownership), observed.no_space) = tokio::join!(
             sidecar::ask(&self.seed, &etcd, &observed.members),

@@ -25,10 +25,12 @@ use crate::{
 };
 
 const MANAGER: FieldManager = FieldManager(DRUID);
-/// When a deleted Job is looked for again at the latest; its watch tells sooner. Shorter than anyone waits for a copy.
+/// When a deleted Job is looked for again at the latest; its watch tells sooner. Shorter than anyone waits
+/// for a copy.
 const JOB_GONE_AFTER: Duration = Duration::from_secs(2);
 
-/// Applies every object. Repeating it changes nothing, and takes back what others changed in fields that are ours.
+/// Applies every object. Repeating it changes nothing, and takes back what others changed in fields that are
+/// ours.
 pub async fn ensure(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Result<()> {
     let accounts: Api<ServiceAccount> = seed.namespaced(&wanted.namespace);
     MANAGER.apply(&accounts, &service_account(wanted)).await?;
@@ -59,8 +61,8 @@ async fn ensure_member(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Res
     MANAGER.apply(&services, &peer_service(wanted)).await?;
     let stateful_sets: Api<StatefulSet> = seed.namespaced(&wanted.namespace);
     if observed.stateful_set.as_ref().is_some_and(rolls_by_itself) {
-        // Of one that an earlier release made. The parameters of the old strategy were filled in by the API server and
-        // would stay beside the new one, which is refused.
+        // Of one that an earlier release made. The parameters of the old strategy were filled in by the API
+        // server and would stay beside the new one, which is refused.
         let strategy = json!({"spec": {"updateStrategy": {"type": ON_DELETE, "rollingUpdate": null}}});
         MANAGER.merge(&stateful_sets, &wanted.name, &strategy).await?;
     }

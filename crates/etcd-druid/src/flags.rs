@@ -37,14 +37,15 @@ pub struct Defaults {
     #[arg(long)]
     pub etcd_backup_restore_image: String,
 
-    /// A variable of the environment of each container of etcd-backup-restore, `NAME=VALUE`, such as `HTTPS_PROXY` for
-    /// buckets behind a proxy. A change restarts the etcds with backups.
+    /// A variable of the environment of each container of etcd-backup-restore, `NAME=VALUE`, such as
+    /// `HTTPS_PROXY` for buckets behind a proxy. A change restarts the etcds with backups.
     #[arg(long = "etcd-backup-restore-env", value_name = "NAME=VALUE")]
     pub etcd_backup_restore_env: Vec<Variable>,
 
-    /// How long a copy of backups waits for the source's final snapshot before it copies what there is (R17-26), where
-    /// spec.backup.etcdSnapshotTimeout is not given. Must be longer than a full snapshot of the largest database takes,
-    /// and shorter than a flow waits for the copy, or the copy never gets to copying.
+    /// How long a copy of backups waits for the source's final snapshot before it copies what there is
+    /// (R17-26), where spec.backup.etcdSnapshotTimeout is not given. Must be longer than a full snapshot of
+    /// the largest database takes, and shorter than a flow waits for the copy, or the copy never gets to
+    /// copying.
     #[arg(long, default_value = "3m")]
     pub final_snapshot_wait: String,
 }

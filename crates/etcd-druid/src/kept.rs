@@ -1,8 +1,10 @@
-//! Volumes that outlive their Etcd (`druid.gardener.cloud/keep-volume`), and what a later Etcd may do with one.
+//! Volumes that outlive their Etcd (`druid.gardener.cloud/keep-volume`), and what a later Etcd may do with
+//! one.
 //!
-//! A shoot that has left this seed takes its data along; its volume stays as a last resort until the destination has
-//! restored. The claim is then nobody's: it carries the epoch of its data as a label and has no owner. A later Etcd of the same
-//! name would be given it by the StatefulSet, since the names of claims are fixed, hence:
+//! A shoot that has left this seed takes its data along; its volume stays as a last resort until the
+//! destination has restored. The claim is then nobody's: it carries the epoch of its data as a label and has
+//! no owner. A later Etcd of the same name would be given it by the StatefulSet, since the names of claims
+//! are fixed, hence:
 //!
 //! - Of the same epoch it is the Etcd's own history: it is adopted, and goes with that Etcd.
 //! - Of another epoch nothing starts on it. The Etcd says so until whoever kept the claim has removed it.
@@ -21,7 +23,8 @@ use crate::{
 };
 
 const MANAGER: FieldManager = FieldManager(DRUID);
-/// When the StatefulSet, or a claim on its way out, is looked at again at the latest; their watches tell sooner.
+/// When the StatefulSet, or a claim on its way out, is looked at again at the latest; their watches tell
+/// sooner.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// Whether the volume of this Etcd outlives it.
@@ -30,8 +33,9 @@ pub fn wants_kept(etcd: &Etcd) -> bool {
     kept.is_some_and(|value| value == "true")
 }
 
-/// Makes the claims of an Etcd that is being deleted outlive its StatefulSet. It returns without an error only when nothing
-/// removes them any more: the StatefulSet's controller knows that it keeps them, and they have no owner.
+/// Makes the claims of an Etcd that is being deleted outlive its StatefulSet. It returns without an error
+/// only when nothing removes them any more: the StatefulSet's controller knows that it keeps them, and they
+/// have no owner.
 pub async fn keep(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()> {
     let namespace = etcd.namespace().unwrap_or_default();
     if let Some(set) = observed

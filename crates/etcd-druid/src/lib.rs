@@ -1,8 +1,9 @@
 //! etcd-druid: the controller of `Etcd` objects in a seed.
 //!
 //! An Etcd becomes a StatefulSet with etcd and etcd-backup-restore, and Services to reach them; an Etcd with
-//! `spec.backup.sourceStore` becomes a Job that copies backups (R17-24 to R17-29). Everything that is made goes with the
-//! Etcd, data included; what stands in the way is in its `status.lastErrors` with a code and a sentence.
+//! `spec.backup.sourceStore` becomes a Job that copies backups (R17-24 to R17-29). Everything that is made
+//! goes with the Etcd, data included; what stands in the way is in its `status.lastErrors` with a code and a
+//! sentence.
 
 mod bytes;
 mod cleanup;
@@ -44,7 +45,8 @@ use self::{
     names::{DRUID, MANAGED_BY_LABEL, PART_OF_LABEL},
 };
 
-/// Runs the controller until shutdown, by the right with which the seed is talked to. Dropping the future stops it.
+/// Runs the controller until shutdown, by the right with which the seed is talked to. Dropping the future
+/// stops it.
 pub async fn run(seed: Seed, flags: Flags, metrics: Metrics, shutdown: CancellationToken) {
     let events = Events::new(seed.client().clone(), DRUID);
     let settings = runner::Settings {

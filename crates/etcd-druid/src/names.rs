@@ -36,7 +36,8 @@ pub const INITIALIZE_CONTAINER: &str = "initialize";
 pub const CLIENT_PORT: i32 = 2379;
 /// Port of etcd's peers. A single member listens on loopback only.
 pub const PEER_PORT: i32 = 2380;
-/// Port of etcd's probes and metrics: plain HTTP with numbers and no secrets, as a probe has no client certificate.
+/// Port of etcd's probes and metrics: plain HTTP with numbers and no secrets, as a probe has no client
+/// certificate.
 pub const PROBE_PORT: i32 = 2381;
 /// Port on loopback on which etcd listens behind the gate; the next free one where it is taken.
 pub const LOOPBACK_PORT: i32 = 2382;

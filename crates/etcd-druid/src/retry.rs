@@ -1,10 +1,12 @@
 //! Starts afresh what failed several times, so that a move goes on soon after the cause is gone.
 //!
-//! The kubelet waits up to five minutes between two starts of a failing container, and knows nothing of a credential that
-//! was mended meanwhile. A pod that is made anew starts at once. What the failed ones said stays in `status.lastErrors`.
+//! The kubelet waits up to five minutes between two starts of a failing container, and knows nothing of a
+//! credential that was mended meanwhile. A pod that is made anew starts at once. What the failed ones said
+//! stays in `status.lastErrors`.
 //!
-//! Nor does it know that an etcd was told to end because nobody confirmed its seed (R17-41). One to which that happened several
-//! times is as welcome as any other when its seed is confirmed (R17-48), and its final snapshot needs it.
+//! Nor does it know that an etcd was told to end because nobody confirmed its seed (R17-41). One to which
+//! that happened several times is as welcome as any other when its seed is confirmed (R17-48), and its final
+//! snapshot needs it.
 
 use api::druid::Etcd;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
@@ -18,11 +20,13 @@ use crate::{
     status::fence::was_told_to_end,
 };
 
-/// Starts of one container that may fail before its pod is replaced: after the third the kubelet has waited 10 s and
-/// 20 s and would wait 40 s, 80 s, … next. Fewer would replace pods for a short hiccup of the object store.
+/// Starts of one container that may fail before its pod is replaced: after the third the kubelet has waited
+/// 10 s and 20 s and would wait 40 s, 80 s, … next. Fewer would replace pods for a short hiccup of the object
+/// store.
 const STARTS: i32 = 3;
 
-/// Replaces pods whose initialization, or whose etcd that was only told to end, and Jobs whose copy, is held back by the kubelet. Says whether it did.
+/// Replaces pods whose initialization, or whose etcd that was only told to end, and Jobs whose copy, is held
+/// back by the kubelet. Says whether it did.
 pub async fn start_afresh(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<bool> {
     let namespace = etcd.namespace().unwrap_or_default();
     let mut replaced = false;
@@ -51,7 +55,8 @@ pub async fn start_afresh(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Resu
     Ok(replaced)
 }
 
-/// The same of an etcd that ended last because it was told to: one that fails by itself is left to the kubelet.
+/// The same of an etcd that ended last because it was told to: one that fails by itself is left to the
+/// kubelet.
 fn is_told_etcd_held_back(pod: &Pod) -> bool {
     let told = |status: &ContainerStatus| status.name == ETCD_CONTAINER && was_told_to_end(status);
     is_held_back(pod, ETCD_CONTAINER) && statuses(pod).any(told)

@@ -1,9 +1,10 @@
 //! Restarts pods whose template changed, unless the change only counts when they start the next time.
 //!
-//! An etcd that has served must not start empty, should its volume and its backups be gone one day; that is a flag of the init
-//! container, so the template changes when etcd has become ready for the first time, or when this process learns a new flag
-//! of that kind. Restarting etcd for it would take the shoot's API away for nothing. Kubernetes keeps the template of each
-//! running pod as a ControllerRevision, named in a label of the pod; two of them are compared without what does not count.
+//! An etcd that has served must not start empty, should its volume and its backups be gone one day; that is a
+//! flag of the init container, so the template changes when etcd has become ready for the first time, or when
+//! this process learns a new flag of that kind. Restarting etcd for it would take the shoot's API away for
+//! nothing. Kubernetes keeps the template of each running pod as a ControllerRevision, named in a label of
+//! the pod; two of them are compared without what does not count.
 
 use k8s_openapi::api::{
     apps::v1::{ControllerRevision, StatefulSet},
@@ -24,8 +25,8 @@ use crate::{
 /// Label of a pod: the ControllerRevision that it was made from.
 const REVISION_LABEL: &str = "controller-revision-hash";
 
-/// Names of the pods that were made from a template that differs in more than what counts at the next start. `None` where
-/// the StatefulSet's controller has not seen the newest template yet.
+/// Names of the pods that were made from a template that differs in more than what counts at the next start.
+/// `None` where the StatefulSet's controller has not seen the newest template yet.
 pub async fn outdated(seed: &Seed, set: &StatefulSet, pods: &[Pod]) -> Result<Option<Vec<String>>> {
     let status = set.status.clone().unwrap_or_default();
     if status.observed_generation < set.metadata.generation {
@@ -171,7 +172,8 @@ mod tests {
         essence(json!({"spec": {"template": set.spec.unwrap().template}}))
     }
 
-    /// Decision 8, R17-13: the flags count now, and in both directions; what counts at the next start still does not.
+    /// Decision 8, R17-13: the flags count now, and in both directions; what counts at the next start still
+    /// does not.
     #[test]
     fn an_etcd_that_gets_or_loses_its_owner_check_is_restarted_once() {
         assert_ne!(revision(&checked()), revision(&etcd(MAIN)));

@@ -1,7 +1,8 @@
 //! What etcd-backup-restore says of itself: whether backups are being taken, or why not.
 //!
-//! Asked through the API server's proxy, which needs neither a route into the seed's pod network nor the Secret with the
-//! certificate authority. No answer is no obstacle: backups are then unknown, and etcd is not touched for it.
+//! Asked through the API server's proxy, which needs neither a route into the seed's pod network nor the
+//! Secret with the certificate authority. No answer is no obstacle: backups are then unknown, and etcd is not
+//! touched for it.
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use crate::{
     names::{BACKUP_CONTAINER, BACKUP_PORT, ETCD_CONTAINER},
 };
 
-/// Longer than an answer from memory takes through a busy API server, shorter than the status of an Etcd may wait for it.
+/// Longer than an answer from memory takes through a busy API server, shorter than the status of an Etcd may
+/// wait for it.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// What it says.
@@ -101,8 +103,8 @@ impl Ownership {
         self.state == "Sealed"
     }
 
-    /// How the process checks the owner, for the status of the Etcd. `None` where the process does not report its servers, or has not
-    /// found them yet.
+    /// How the process checks the owner, for the status of the Etcd. `None` where the process does not report
+    /// its servers, or has not found them yet.
     #[must_use]
     pub fn reported_check(&self) -> Option<ReportedOwnerCheck> {
         let servers_named = self.servers_named.filter(|_| !self.servers.is_empty())?;
@@ -115,8 +117,8 @@ impl Ownership {
         })
     }
 
-    /// By which settings the process that runs goes: whether silence ends its right, and how long a destination has to wait for it at
-    /// least; `None` where it does not say.
+    /// By which settings the process that runs goes: whether silence ends its right, and how long a
+    /// destination has to wait for it at least; `None` where it does not say.
     #[must_use]
     pub fn goes_by(&self) -> Option<(bool, Duration)> {
         // A word that is not known may mean anything.
@@ -125,8 +127,8 @@ impl Ownership {
     }
 }
 
-/// What the sidecar of the member that runs says, of those that there are: of itself, and of who owns the shoot. `None` where
-/// none can be expected to answer, or none did.
+/// What the sidecar of the member that runs says, of those that there are: of itself, and of who owns the
+/// shoot. `None` where none can be expected to answer, or none did.
 pub async fn ask(seed: &Seed, etcd: &Etcd, members: &[Pod]) -> (Option<Said>, Option<Ownership>) {
     let of_itself = async {
         let pod = members.iter().find(|pod| runs(pod))?;

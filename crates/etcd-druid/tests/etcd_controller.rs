@@ -1,5 +1,5 @@
-//! The controller against a real API server and the real controllers of StatefulSets, Jobs and garbage, with the rights
-//! that its chart gives it and no more.
+//! The controller against a real API server and the real controllers of StatefulSets, Jobs and garbage, with
+//! the rights that its chart gives it and no more.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod world;

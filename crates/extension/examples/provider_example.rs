@@ -1,5 +1,6 @@
-//! A provider for a cloud that is a folder: a network is a file in it. Four functions make it a provider that can take part in a
-//! move; docs/adding-an-actuator.md goes through them. It passes the contract's suite (tests/contract/example.rs).
+//! A provider for a cloud that is a folder: a network is a file in it. Four functions make it a provider that
+//! can take part in a move; docs/adding-an-actuator.md goes through them. It passes the contract's suite
+//! (tests/contract/example.rs).
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -80,8 +81,8 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
     }
 }
 
-/// The network of this shoot: that of the state, or the same name in each attempt, so that a second one finds what the first one
-/// has made.
+/// The network of this shoot: that of the state, or the same name in each attempt, so that a second one finds
+/// what the first one has made.
 fn network_of(context: &Context<Infrastructure>) -> Result<String> {
     match context.state::<State>()? {
         Some(state) => Ok(state.network_id),

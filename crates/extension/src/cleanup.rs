@@ -1,4 +1,5 @@
-//! Takes out of the source seed what an actuator has put there, and nothing of what has to be carried (RX-20, RX-21, RX-23).
+//! Takes out of the source seed what an actuator has put there, and nothing of what has to be carried (RX-20,
+//! RX-21, RX-23).
 //!
 //! For `migrate`. Everything here may be repeated, and touches nothing in the shoot and nothing outside.
 
@@ -17,7 +18,8 @@ use serde_json::json;
 
 /// Label of a Secret that is carried to another seed and must not be made anew.
 pub const PERSIST: (&str, &str) = ("persist", "true");
-/// How long a ManagedResource may take to go: whoever looks after it has nothing to delete. Shorter than a gardenlet's patience.
+/// How long a ManagedResource may take to go: whoever looks after it has nothing to delete. Shorter than a
+/// gardenlet's patience.
 const GONE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Deletes the Secrets that a label selector finds, but none that is carried (RX-21).
@@ -33,8 +35,8 @@ pub async fn secrets(seed: &Seed, namespace: &str, selector: &str) -> Result<()>
     Ok(())
 }
 
-/// Deletes ManagedResources and keeps the objects that they stand for: first all are told to keep them, then they go (RX-23). They
-/// are awaited, so that nothing is left that somebody could act on.
+/// Deletes ManagedResources and keeps the objects that they stand for: first all are told to keep them, then
+/// they go (RX-23). They are awaited, so that nothing is left that somebody could act on.
 pub async fn managed_resources(seed: &Seed, by: FieldManager, namespace: &str, names: &[&str]) -> Result<()> {
     let resources: Api<ManagedResource> = seed.namespaced(namespace);
     let mut there = Vec::new();

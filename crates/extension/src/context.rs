@@ -22,13 +22,15 @@ const MOST_TRIES: usize = 5;
 
 /// The object, its surroundings and the seed.
 pub struct Context<K> {
-    /// The seed in which the object lives. Its clients are fenced already, by the right to act on this object.
+    /// The seed in which the object lives. Its clients are fenced already, by the right to act on this
+    /// object.
     pub seed: Seed,
     /// Who writes.
     pub manager: FieldManager,
     /// The object, as it was when the operation began.
     pub object: Arc<K>,
-    /// What is known of the shoot. Missing for objects that belong to no shoot, and where the shoot is going away.
+    /// What is known of the shoot. Missing for objects that belong to no shoot, and where the shoot is going
+    /// away.
     pub cluster: Option<ClusterObject>,
 }
 
@@ -39,8 +41,9 @@ impl<K: ExtensionObject> Context<K> {
         self.object.name_any()
     }
 
-    /// The right to act on this object: that of the process's lock and, outside of the seed, of the shoot. Whatever leaves the
-    /// process otherwise than by [`Context::seed`] must go through it: requests to the cloud, to DNS, to an object store.
+    /// The right to act on this object: that of the process's lock and, outside of the seed, of the shoot.
+    /// Whatever leaves the process otherwise than by [`Context::seed`] must go through it: requests to the
+    /// cloud, to DNS, to an object store.
     #[must_use]
     pub fn permit(&self) -> &Permit {
         self.seed.permit()
@@ -53,7 +56,8 @@ impl<K: ExtensionObject> Context<K> {
             .ok_or_else(|| Error::bug(format!("{} has no namespace", K::kind(&()))))
     }
 
-    /// Whether the shoot sleeps, or is to: it has no machines, and its API need not answer. Nothing in the shoot is waited for then.
+    /// Whether the shoot sleeps, or is to: it has no machines, and its API need not answer. Nothing in the
+    /// shoot is waited for then.
     #[must_use]
     pub fn is_hibernated(&self) -> bool {
         let shoot = self.cluster.as_ref().map(|cluster| &cluster.spec.shoot.0);
@@ -61,7 +65,8 @@ impl<K: ExtensionObject> Context<K> {
         enabled.and_then(serde_json::Value::as_bool) == Some(true)
     }
 
-    /// The ID of the zone that the shoot isolates: a failover is under way or done. A refused failover isolates nothing.
+    /// The ID of the zone that the shoot isolates: a failover is under way or done. A refused failover
+    /// isolates nothing.
     #[must_use]
     pub fn isolated_zone_id(&self) -> Option<&str> {
         let shoot = &self.cluster.as_ref()?.spec.shoot.0;
@@ -85,7 +90,8 @@ impl<K: ExtensionObject> Context<K> {
         self.cluster.as_ref().map(owner_checks::epoch).transpose()
     }
 
-    /// Says on another object of the shoot in which epoch it is written or made. It tells people; nobody goes by it.
+    /// Says on another object of the shoot in which epoch it is written or made. It tells people; nobody goes
+    /// by it.
     pub(crate) fn tell_epoch<T: ResourceExt>(&self, object: &mut T) -> Result<()> {
         if let Some(epoch) = self.epoch()? {
             let annotations = object.annotations_mut();
@@ -155,9 +161,9 @@ impl<K: ExtensionObject> Context<K> {
 }
 
 impl<K: ExtensionObject + Resource<Scope = NamespaceResourceScope>> Context<K> {
-    /// Writes into the object's status what the operation has to leave, while it still lasts; returns when the API server has it. For
-    /// what must not be forgotten whatever happens next: what was there before the first change (RX-11). What the operation leaves in
-    /// the end replaces it.
+    /// Writes into the object's status what the operation has to leave, while it still lasts; returns when
+    /// the API server has it. For what must not be forgotten whatever happens next: what was there before the
+    /// first change (RX-11). What the operation leaves in the end replaces it.
     ///
     /// # Errors
     /// The object was made anew, or others write it all the time: [`Error::Transient`].

@@ -1,15 +1,18 @@
-//! ONE test of the contract for any actuator: it is driven through reconcile → migrate → restore → delete over two seeds.
+//! ONE test of the contract for any actuator: it is driven through reconcile → migrate → restore → delete
+//! over two seeds.
 //!
-//! Each operation is disturbed until it gets through: dropped at one await after the other, as a process that is killed leaves
-//! it, and with one request after the other failing; each attempt is by a new reconciler, as after a restart. Then it is
-//! repeated, by one that lives on. After every step the world outside of the seeds is compared with what it must be:
-//! unchanged by a repetition, by `migrate`, by a deletion after it (I9) and by `restore` (which takes over what exists,
-//! RX-31), and empty again after `delete`, which is called again on the same object. Then the object is made again, while the
-//! shoot is lost at one step after the other (R17-60..62), which must end the call; and deleted by force, at last while everything outside refuses. The protocol of annotations, finalizers and status is checked on the
-//! object after each step, and what `migrate` leaves in the status is all that the destination gets (RX-11, RX-33).
+//! Each operation is disturbed until it gets through: dropped at one await after the other, as a process that
+//! is killed leaves it, and with one request after the other failing; each attempt is by a new reconciler, as
+//! after a restart. Then it is repeated, by one that lives on. After every step the world outside of the
+//! seeds is compared with what it must be: unchanged by a repetition, by `migrate`, by a deletion after it
+//! (I9) and by `restore` (which takes over what exists, RX-31), and empty again after `delete`, which is
+//! called again on the same object. Then the object is made again, while the shoot is lost at one step after
+//! the other (R17-60..62), which must end the call; and deleted by force, at last while everything outside
+//! refuses. The protocol of annotations, finalizers and status is checked on the object after each step, and
+//! what `migrate` leaves in the status is all that the destination gets (RX-11, RX-33).
 //!
-//! A provider calls [`Contract::prove`] in an integration test with real parts on both sides. What is violated is said in a
-//! sentence that begins with the step.
+//! A provider calls [`Contract::prove`] in an integration test with real parts on both sides. What is
+//! violated is said in a sentence that begins with the step.
 
 mod carried;
 mod drive;
@@ -42,7 +45,8 @@ pub use drive::run_until_ready;
 use played::Played;
 use protocol::{GARDENLET, annotate, create, ended, last, read};
 
-/// Looks at the world outside of the seeds, and gives a value that is the same while the same things exist there.
+/// Looks at the world outside of the seeds, and gives a value that is the same while the same things exist
+/// there.
 pub type Look<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<Value, String>> + Send + Sync + 'a>;
 
 /// Makes the world outside refuse whatever the source asks of it, from now on.
@@ -77,7 +81,8 @@ pub struct Proof {
     pub failed: usize,
 }
 
-/// How long a deleted object may take to be gone: longer than an API server needs where nobody gets a turn for a while.
+/// How long a deleted object may take to be gone: longer than an API server needs where nobody gets a turn
+/// for a while.
 const GONE_WITHIN: Duration = Duration::from_secs(90);
 
 impl<'a, K, A> Contract<'a, K, A>
@@ -85,8 +90,9 @@ where
     K: ExtensionObject + Debug,
     A: Actuator<K>,
 {
-    /// `source` and `destination` make a reconciler for either seed, with nothing in it that an earlier one remembers.
-    /// `objects`: as the gardenlets of source and destination write them, without annotations of the protocol.
+    /// `source` and `destination` make a reconciler for either seed, with nothing in it that an earlier one
+    /// remembers. `objects`: as the gardenlets of source and destination write them, without annotations of
+    /// the protocol.
     #[must_use]
     pub fn new<S, D>(source: S, destination: D, objects: [K; 2]) -> Self
     where
@@ -131,15 +137,17 @@ where
         self
     }
 
-    /// How the cloud refuses, for example by credentials that are none. Without: the actuator needs nothing outside.
+    /// How the cloud refuses, for example by credentials that are none. Without: the actuator needs nothing
+    /// outside.
     #[must_use]
     pub fn refuse(mut self, refuse: Refuse<'a>) -> Self {
         self.refuse = Some(refuse);
         self
     }
 
-    /// What the gardenlet collects itself after `migrate`, and gives the destination as `status.state`: the state of machines.
-    /// It always says something, also that there are none: a restore without it must be refused.
+    /// What the gardenlet collects itself after `migrate`, and gives the destination as `status.state`: the
+    /// state of machines. It always says something, also that there are none: a restore without it must be
+    /// refused.
     #[must_use]
     pub fn carried_apart(mut self, carried: Look<'a>) -> Self {
         self.carried = Some(carried);
@@ -204,7 +212,8 @@ where
         Ok(made)
     }
 
-    /// R7-34: the seed is cleaned up, no finalizer is left, nothing outside is touched, and nothing is reconciled afterwards.
+    /// R7-34: the seed is cleaned up, no finalizer is left, nothing outside is touched, and nothing is
+    /// reconciled afterwards.
     async fn migrate_in_source(&self, made: &Value) -> Result<Carried, String> {
         // Exactly when the shoot is lost this must go on (RX-42).
         let lost: Make<'_, K, A> = Box::new(|| (self.source)().owned_by(Played::lost().checks()));

@@ -1,14 +1,16 @@
-//! ControlPlanes, for any provider: it says which processes and files its cloud needs beside a shoot's control plane
-//! ([`ControlPlaneParts`], one function without `async`); how they come and how they go is here, once.
+//! ControlPlanes, for any provider: it says which processes and files its cloud needs beside a shoot's
+//! control plane ([`ControlPlaneParts`], one function without `async`); how they come and how they go is
+//! here, once.
 //!
 //! Promises
-//! - `reconcile`: files are written before the processes that read them, and a pod is made anew when a Secret or a ConfigMap that it
-//!   mounts changes. When it returns, every wanted pod serves, and every pod with flags or files of before was told to stop. What
-//!   is not wanted any more goes after that: a pod that needs a file and is started again would not start.
+//! - `reconcile`: files are written before the processes that read them, and a pod is made anew when a Secret
+//!   or a ConfigMap that it mounts changes. When it returns, every wanted pod serves, and every pod with
+//!   flags or files of before was told to stop. What is not wanted any more goes after that: a pod that needs
+//!   a file and is started again would not start.
 //! - Of a shoot that is to sleep no pod is left once no kube-apiserver is wanted; its Deployments stay.
 //! - `restore` is a plain reconcile: there is no state (RX-32).
-//! - `migrate` and `delete` take all of it out of the seed (RX-20), and end when no pod is left (I3). Nothing outside is touched
-//!   (I9): what the processes have made there is the shoot's.
+//! - `migrate` and `delete` take all of it out of the seed (RX-20), and end when no pod is left (I3). Nothing
+//!   outside is touched (I9): what the processes have made there is the shoot's.
 
 mod parts;
 mod removal;
@@ -32,8 +34,8 @@ pub trait ControlPlaneParts: Send + Sync + 'static {
     /// The same of ConfigMaps.
     const CONFIG_MAPS: &'static [&'static str];
 
-    /// What is wanted now, from what the object says. `owner`: who must have the shoot, where the seed checks owners: processes that
-    /// act without being asked are given its flags (R17-60).
+    /// What is wanted now, from what the object says. `owner`: who must have the shoot, where the seed checks
+    /// owners: processes that act without being asked are given its flags (R17-60).
     ///
     /// # Errors
     /// The object cannot be understood: [`runtime::Error::Config`].

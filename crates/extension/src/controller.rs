@@ -13,8 +13,8 @@ use crate::{
 
 /// Runs the controller of one kind until shutdown.
 ///
-/// After a start every object is looked at once, so that what was begun is finished; later ones are looked at when an
-/// operation is asked for or they are being deleted ([`operation::fingerprint`]), and after failures.
+/// After a start every object is looked at once, so that what was begun is finished; later ones are looked at
+/// when an operation is asked for or they are being deleted ([`operation::fingerprint`]), and after failures.
 pub async fn run<K, A>(provider: Provider, scope: Scope<K>, actuator: A, settings: runner::Settings)
 where
     K: ExtensionObject,

@@ -1,12 +1,13 @@
-//! Forced deletion: what cannot be taken away is left behind and told, instead of holding up the deletion of a shoot.
+//! Forced deletion: what cannot be taken away is left behind and told, instead of holding up the deletion of
+//! a shoot.
 
 use std::{future::Future, time::Duration};
 
 use runtime::{Error, Result};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// How long a forced deletion tries what may pass. Longer than a hiccup of a cloud, much shorter than the 2 minutes that a
-/// gardenlet waits for a DNSRecord, the most impatient of its waits.
+/// How long a forced deletion tries what may pass. Longer than a hiccup of a cloud, much shorter than the 2
+/// minutes that a gardenlet waits for a DNSRecord, the most impatient of its waits.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Pause between two tries.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -27,8 +28,9 @@ impl Released {
     }
 }
 
-/// Tries to take something away, as `delete` would. Where that is refused (an error that someone has to mend), or has not
-/// succeeded after [`PATIENCE`], it is left behind: `what` names it in the sentence. Work that does not answer is dropped.
+/// Tries to take something away, as `delete` would. Where that is refused (an error that someone has to
+/// mend), or has not succeeded after [`PATIENCE`], it is left behind: `what` names it in the sentence. Work
+/// that does not answer is dropped.
 ///
 /// # Errors
 /// [`Error::NotOwner`] only: another seed looks after it, which is no reason to leave it behind.

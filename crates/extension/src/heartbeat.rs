@@ -1,5 +1,6 @@
-//! The sign of life of an extension: a Lease beside it, renewed while its process runs. The gardenlet tells that an extension is gone
-//! when the Lease is five minutes old, by the condition `Healthy` of its ControllerInstallation.
+//! The sign of life of an extension: a Lease beside it, renewed while its process runs. The gardenlet tells
+//! that an extension is gone when the Lease is five minutes old, by the condition `Healthy` of its
+//! ControllerInstallation.
 
 use std::time::Duration;
 
@@ -12,8 +13,8 @@ use runtime::{Cluster, Seed, apply::FieldManager, clock};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
-/// How often it is renewed. Much shorter than the 5 minutes after which the extension counts as gone, so that several
-/// renewals may fail.
+/// How often it is renewed. Much shorter than the 5 minutes after which the extension counts as gone, so that
+/// several renewals may fail.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// Renews the Lease in the extension's namespace for ever. A renewal that fails is told and tried again.

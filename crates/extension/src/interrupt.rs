@@ -1,4 +1,5 @@
-//! Failing midway, for any work: its future is dropped at its n-th await, as a stopped or crashed process would leave it.
+//! Failing midway, for any work: its future is dropped at its n-th await, as a stopped or crashed process
+//! would leave it.
 
 use std::{
     future::Future,

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use api::extensions::ExtensionObject;
 
-/// The finalizer that extension controllers keep on objects of a kind, as people and scripts know it. Of an `Extension` it has
-/// the type in it: [`finalizer_of`].
+/// The finalizer that extension controllers keep on objects of a kind, as people and scripts know it. Of an
+/// `Extension` it has the type in it: [`finalizer_of`].
 #[must_use]
 pub fn finalizer<K: ExtensionObject>() -> String {
     let kind = name::<K>().to_lowercase();

@@ -1,7 +1,9 @@
-//! What is to be done with an extension object, decided from the object and, for a deletion, its shoot (RX-10..13, RX-40).
+//! What is to be done with an extension object, decided from the object and, for a deletion, its shoot
+//! (RX-10..13, RX-40).
 //!
-//! The decision is pure, so that a wrong order of annotation, finalizer and status shows in a table and not in a cluster.
-//! It gives the same answer however often an event is delivered, merged or lost: it looks at levels, not at edges.
+//! The decision is pure, so that a wrong order of annotation, finalizer and status shows in a table and not
+//! in a cluster. It gives the same answer however often an event is delivered, merged or lost: it looks at
+//! levels, not at edges.
 
 use api::{
     constants::{
@@ -93,8 +95,9 @@ pub fn requested<K: ExtensionObject>(object: &K) -> Option<&str> {
     object.annotations().get(OPERATION).map(String::as_str)
 }
 
-/// Whether the deletion of an object is forced: the gardenlet says so on the object itself. One that does not is understood
-/// by what it wrote of the shoot; it must be the shoot that is being deleted, or the annotation would outlive a restore.
+/// Whether the deletion of an object is forced: the gardenlet says so on the object itself. One that does not
+/// is understood by what it wrote of the shoot; it must be the shoot that is being deleted, or the annotation
+/// would outlive a restore.
 #[must_use]
 pub fn is_forced<K: ExtensionObject>(object: &K, cluster: Option<&Cluster>) -> bool {
     let says_so = |annotation: Option<&str>| annotation == Some("true");
@@ -125,8 +128,8 @@ pub fn is_ours<K: ExtensionObject>(object: &K, type_: &str, classes: &[Extension
     spec.type_ == type_ && classes.contains(&spec.class.unwrap_or(ExtensionClass::Shoot))
 }
 
-/// What wakes the controller: an operation asked for, a deletion, or that it is forced from now on. Neither its own status writes nor a change of the
-/// specification that nobody asks to act on.
+/// What wakes the controller: an operation asked for, a deletion, or that it is forced from now on. Neither
+/// its own status writes nor a change of the specification that nobody asks to act on.
 #[must_use]
 pub fn fingerprint<K: ExtensionObject>(object: &K) -> Option<u64> {
     runtime::runner::fingerprint((

@@ -38,8 +38,9 @@ fn object(asked: Option<&str>, deleting: bool, finalizer: bool, last: Last) -> I
     serde_json::from_value(object).expect("an Infrastructure")
 }
 
-/// R7-34: `migrate` ends all else, also what failed and is tried again, and after it nothing is reconciled nor deleted outside.
-/// R7-31: `restore` is another operation than `reconcile`, and one that failed is not followed by a mere reconciliation.
+/// R7-34: `migrate` ends all else, also what failed and is tried again, and after it nothing is reconciled
+/// nor deleted outside. R7-31: `restore` is another operation than `reconcile`, and one that failed is not
+/// followed by a mere reconciliation.
 #[test]
 fn what_is_done_follows_from_annotation_deletion_and_last_operation() {
     use Decision::{Run, Skip as No};
@@ -210,8 +211,8 @@ fn while_the_shoot_has_failed_nothing_is_built() {
     }
 }
 
-/// Each rule of Gardener's extension library, applied to each object that there can be. R7-34: one that failed to migrate migrates
-/// again, and one that has migrated does nothing but migrate or be restored.
+/// Each rule of Gardener's extension library, applied to each object that there can be. R7-34: one that
+/// failed to migrate migrates again, and one that has migrated does nothing but migrate or be restored.
 #[test]
 fn every_case_follows_from_the_rules() {
     let asked = [

@@ -1,14 +1,17 @@
-//! ONE reconciler for every kind and every provider: it reads the object, decides ([`operation::decide`]), and lets the
-//! actuator work between the writes of the protocol.
+//! ONE reconciler for every kind and every provider: it reads the object, decides ([`operation::decide`]),
+//! and lets the actuator work between the writes of the protocol.
 //!
 //! Order of the writes, and why a crash after any of them loses nothing:
 //! 1. finalizer (not for `migrate` and `delete`) — before anything exists that would have to be taken away;
 //! 2. `lastOperation: Processing` — from here on the object itself says that something is unfinished;
 //! 3. only for `reconcile`: the annotation goes (RX-13);
 //! 4. the actuator;
-//! 5. `lastOperation: Succeeded` together with state, resources and observed generation (RX-11, RX-30, RX-33);
-//! 6. `delete` and `force_delete`: our finalizer goes; `migrate`: all finalizers go, so that deleting the object afterwards asks nobody (RX-10);
-//! 7. `migrate` and `restore`: the annotation goes (RX-13), unless another request has been written meanwhile.
+//! 5. `lastOperation: Succeeded` together with state, resources and observed generation (RX-11, RX-30,
+//!    RX-33);
+//! 6. `delete` and `force_delete`: our finalizer goes; `migrate`: all finalizers go, so that deleting the
+//!    object afterwards asks nobody (RX-10);
+//! 7. `migrate` and `restore`: the annotation goes (RX-13), unless another request has been written
+//!    meanwhile.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,12 +34,12 @@ use crate::{
     status,
 };
 
-/// How soon to look again when the object was changed by someone else between two of our writes. Only long enough for
-/// the other writer to finish.
+/// How soon to look again when the object was changed by someone else between two of our writes. Only long
+/// enough for the other writer to finish.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// How long a call of an actuator may take unless its provider says otherwise. Longer than any cloud takes for anything; an
-/// actuator that waits returns `NotReady` long before.
+/// How long a call of an actuator may take unless its provider says otherwise. Longer than any cloud takes
+/// for anything; an actuator that waits returns `NotReady` long before.
 pub const WITHIN: Duration = Duration::from_secs(60 * 60);
 
 /// Reason of the Event that tells what a forced deletion has left behind.
@@ -186,9 +189,9 @@ where
         }
     }
 
-    /// Steps 1 to 3. `None`: the object asks for something else by now, or has been written since it was read. A beginning that
-    /// overwrites what came in between would tell of work that nobody does: the last write of a former process, which takes the
-    /// finalizer away, may arrive that late.
+    /// Steps 1 to 3. `None`: the object asks for something else by now, or has been written since it was
+    /// read. A beginning that overwrites what came in between would tell of work that nobody does: the last
+    /// write of a former process, which takes the finalizer away, may arrive that late.
     async fn begin(
         &self,
         api: &Api<K>,
@@ -216,7 +219,8 @@ where
         Ok(Some(object))
     }
 
-    /// Steps 6 and 7. `begun`: the object as it was when the actuator began; `fresh`: after the success was written.
+    /// Steps 6 and 7. `begun`: the object as it was when the actuator began; `fresh`: after the success was
+    /// written.
     pub(crate) async fn end(&self, api: &Api<K>, begun: &K, fresh: K, operation: Operation) -> Result<()> {
         match operation {
             Operation::Create | Operation::Reconcile => Ok(()),
@@ -243,8 +247,8 @@ where
         }
     }
 
-    /// Takes the operation annotation away from exactly this version of the object: a request that was written after it
-    /// was read makes this fail, and is then seen.
+    /// Takes the operation annotation away from exactly this version of the object: a request that was
+    /// written after it was read makes this fail, and is then seen.
     async fn remove_request(&self, api: &Api<K>, object: &K) -> Result<K> {
         let body = json!({"metadata": {
             "resourceVersion": object.resource_version(), "uid": object.uid(), "annotations": {OPERATION: null},

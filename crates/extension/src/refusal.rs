@@ -1,4 +1,5 @@
-//! What may not be done, and how that is told: it belongs to another seed, or nobody confirms that it belongs to this one.
+//! What may not be done, and how that is told: it belongs to another seed, or nobody confirms that it belongs
+//! to this one.
 //!
 //! | | the object | besides |
 //! |---|---|---|
@@ -8,8 +9,8 @@
 //! | nobody confirms that it is this seed's | its last operation says so | a metric |
 //! | a forced deletion, and nobody can say whose it is | is let go of, nothing outside is touched | an Event that tells what may be left |
 //!
-//! An object of a lost shoot is not this seed's to write any more: that its last operation is told as something else would be the
-//! first thing that a stale request does (R17-03).
+//! An object of a lost shoot is not this seed's to write any more: that its last operation is told as
+//! something else would be the first thing that a stale request does (R17-03).
 
 use api::extensions::{Cluster as ClusterObject, ExtensionObject};
 use kube::{Api, ResourceExt};
@@ -27,8 +28,8 @@ where
     K: ExtensionObject,
     A: Actuator<K>,
 {
-    /// What the role does not allow. The status says why, and that nothing failed. A forced deletion for which there is no Cluster
-    /// any more lets go, as nobody else would ever look after the object.
+    /// What the role does not allow. The status says why, and that nothing failed. A forced deletion for
+    /// which there is no Cluster any more lets go, as nobody else would ever look after the object.
     pub(crate) async fn refuse(
         &self,
         api: &Api<K>,

@@ -1,11 +1,12 @@
-//! What this seed may do for the shoot of an object (RX-41, R17-60), as the Cluster beside it says: the gardenlet writes the
-//! Cluster first in every flow and deletes it last.
+//! What this seed may do for the shoot of an object (RX-41, R17-60), as the Cluster beside it says: the
+//! gardenlet writes the Cluster first in every flow and deletes it last.
 //!
-//! An actuator's right is that of its process (the lock) *and* this role, and where the seed checks owners that of the shoot's
-//! owner besides ([`crate::owner`]): a seed that is cut off from the garden learns of it there. It is asked before an operation begins, and again and
-//! again while it lasts: when another seed has the shoot the work is dropped, and no request of it leaves any more. `migrate`
-//! needs the lock's only: it cleans Kubernetes objects of this seed, and must be able to run exactly when the shoot was given
-//! away (RX-42).
+//! An actuator's right is that of its process (the lock) *and* this role, and where the seed checks owners
+//! that of the shoot's owner besides ([`crate::owner`]): a seed that is cut off from the garden learns of it
+//! there. It is asked before an operation begins, and again and again while it lasts: when another seed has
+//! the shoot the work is dropped, and no request of it leaves any more. `migrate` needs the lock's only: it
+//! cleans Kubernetes objects of this seed, and must be able to run exactly when the shoot was given away
+//! (RX-42).
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! What an operation writes into `status`, as merge patches made from the object that was read.
 //!
-//! A status has several writers: a gardenlet puts `state` into it before a restore, others keep conditions. So only what
-//! differs is written. A plain merge would mix an old `state` with a new one; the patch therefore says of every field below
-//! a replaced one whether it stays, changes or goes.
+//! A status has several writers: a gardenlet puts `state` into it before a restore, others keep conditions.
+//! So only what differs is written. A plain merge would mix an old `state` with a new one; the patch
+//! therefore says of every field below a replaced one whether it stays, changes or goes.
 
 use api::{
     constants::TIMESTAMP,
@@ -126,8 +126,8 @@ fn last_operation<K: ExtensionObject>(
     })
 }
 
-/// The time to write: now in whole seconds, but never before the request that is answered. A gardenlet takes an older status
-/// for that of an earlier request, and its clock may be ahead of ours.
+/// The time to write: now in whole seconds, but never before the request that is answered. A gardenlet takes
+/// an older status for that of an earlier request, and its clock may be ahead of ours.
 fn answer_time<K: ExtensionObject>(object: &K, now: Timestamp) -> Timestamp {
     let asked = object
         .annotations()

@@ -1,16 +1,18 @@
-//! SubnetIsolations, for any provider: it says what a zone is called and how its network is closed and opened ([`ZoneNetwork`]); what has
-//! to be waited for and remembered is here, once (GEP-21, RZ-30..35).
+//! SubnetIsolations, for any provider: it says what a zone is called and how its network is closed and opened
+//! ([`ZoneNetwork`]); what has to be waited for and remembered is here, once (GEP-21, RZ-30..35).
 //!
 //! Promises
-//! - `reconcile` waits until no machine of the zone is left, and what makes them, until the deadline that the gardenlet has recorded
-//!   on the object, or for [`CLOSE_WITHIN`] since the first reconciliation, whichever process and seed that was. Then the network is
-//!   closed all the same (RZ-32). It succeeds when the network is closed and the zone is empty. Who is left is named; one that does not go within the bounds that a Worker gives it
-//!   ([`crate::worker`]) is an error that asks for somebody, is tried again, and ends by itself when the machine has gone.
-//! - What was there before is in `status.state` before the first change, and `status.providerStatus` shows it (RZ-31, RZ-34). A
-//!   process that is killed right after a change has forgotten nothing. Once it is there nothing is waited for any more: what others
-//!   have changed of a closed network is mended at once.
-//! - `migrate` touches nothing: the network stays closed, and the state goes to the next seed. `restore` reads it and reconciles,
-//!   so that the network stays closed throughout.
+//! - `reconcile` waits until no machine of the zone is left, and what makes them, until the deadline that the
+//!   gardenlet has recorded on the object, or for [`CLOSE_WITHIN`] since the first reconciliation, whichever
+//!   process and seed that was. Then the network is closed all the same (RZ-32). It succeeds when the network
+//!   is closed and the zone is empty. Who is left is named; one that does not go within the bounds that a
+//!   Worker gives it ([`crate::worker`]) is an error that asks for somebody, is tried again, and ends by
+//!   itself when the machine has gone.
+//! - What was there before is in `status.state` before the first change, and `status.providerStatus` shows it
+//!   (RZ-31, RZ-34). A process that is killed right after a change has forgotten nothing. Once it is there
+//!   nothing is waited for any more: what others have changed of a closed network is mended at once.
+//! - `migrate` touches nothing: the network stays closed, and the state goes to the next seed. `restore`
+//!   reads it and reconciles, so that the network stays closed throughout.
 //! - `delete` opens the network, and takes away only what is ours (RZ-33).
 //! - A zone ID that means another zone than before is refused: two zones are never closed.
 //! - A shoot that sleeps has no machines; its zone is closed all the same.
@@ -115,7 +117,8 @@ impl<N: ZoneNetwork> SubnetIsolationActuator<N> {
     }
 }
 
-/// A zone that the shoot does not use is a mistake of who named it. What was closed once is looked after whatever the shoot has become.
+/// A zone that the shoot does not use is a mistake of who named it. What was closed once is looked after
+/// whatever the shoot has become.
 fn is_used(context: &Context<SubnetIsolation>, zone: &str) -> Result<()> {
     let Some(cluster) = &context.cluster else {
         return Ok(());

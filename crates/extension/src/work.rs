@@ -1,8 +1,8 @@
-//! One operation of the protocol, from the call of the actuator to what is left of it in the object: steps 4 to 7 of
-//! [`crate::reconciler`].
+//! One operation of the protocol, from the call of the actuator to what is left of it in the object: steps 4
+//! to 7 of [`crate::reconciler`].
 //!
-//! The call is dropped when this seed does not act on the shoot any more (RX-41, R17-60), and when it does not end ([`crate::reconciler::WITHIN`]). A success
-//! that cannot be written is none.
+//! The call is dropped when this seed does not act on the shoot any more (RX-41, R17-60), and when it does
+//! not end ([`crate::reconciler::WITHIN`]). A success that cannot be written is none.
 
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
@@ -27,8 +27,8 @@ use crate::{
 /// Above this an API server may refuse an object: etcd takes 1.5 MiB by default, of all of it.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// How often it is asked who acts on the shoot while an operation lasts. Shorter than any of a move's waits, much longer than an
-/// answer takes.
+/// How often it is asked who acts on the shoot while an operation lasts. Shorter than any of a move's waits,
+/// much longer than an answer takes.
 const ASK_EVERY: Duration = Duration::from_secs(2);
 
 /// A role has no end of its own: longer than any process lives.
@@ -135,8 +135,8 @@ where
         }
     }
 
-    /// RX-41 and RX-42: drops the work when this seed is seen not to act on the shoot any more. Nothing of the work is spawned, so
-    /// that this stops it; a request that waits in a client is refused there.
+    /// RX-41 and RX-42: drops the work when this seed is seen not to act on the shoot any more. Nothing of
+    /// the work is spawned, so that this stops it; a request that waits in a client is refused there.
     async fn guarded(
         &self,
         context: &Context<K>,
@@ -152,8 +152,8 @@ where
         }
     }
 
-    /// Asks again and again who acts, and ends the right of the work when it is another one, or has to be confirmed in another
-    /// epoch. No answer changes nothing.
+    /// Asks again and again who acts, and ends the right of the work when it is another one, or has to be
+    /// confirmed in another epoch. No answer changes nothing.
     async fn look_after(
         &self,
         object: &K,

@@ -1,12 +1,13 @@
-//! Draws a flow for the documentation. The drawing depends on the graph only, so a generated page can be compared.
+//! Draws a flow for the documentation. The drawing depends on the graph only, so a generated page can be
+//! compared.
 
 use std::fmt::Write;
 
 use crate::graph::Flow;
 
 impl<E> Flow<'_, E> {
-    /// The graph as a Mermaid flowchart. An edge that a longer path implies is left out, as it orders nothing; a task
-    /// that is skipped under the conditions that the flow was built with has a dashed frame.
+    /// The graph as a Mermaid flowchart. An edge that a longer path implies is left out, as it orders
+    /// nothing; a task that is skipped under the conditions that the flow was built with has a dashed frame.
     #[must_use]
     pub fn to_mermaid(&self) -> String {
         let mut text = String::from("flowchart TD\n");
@@ -30,7 +31,8 @@ impl<E> Flow<'_, E> {
     /// The smallest set of edges with the same order (transitive reduction).
     fn reduced_edges(&self) -> Vec<(usize, usize)> {
         let count = self.tasks.len();
-        // reach[i][j]: j comes before i. Dependencies point backwards, so the rows of a task's predecessors are ready.
+        // reach[i][j]: j comes before i. Dependencies point backwards, so the rows of a task's predecessors
+        // are ready.
         let mut reach = vec![vec![false; count]; count];
         let mut edges = Vec::new();
         for (then, task) in self.tasks.iter().enumerate() {

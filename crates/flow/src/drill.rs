@@ -1,9 +1,10 @@
 //! Fail everywhere, run twice: one driver that disturbs any flow at each of its tasks and checks invariants.
 //!
-//! A test implements [`Scenario`] for a flow, and [`run`], [`spread`], [`in_one_world`] or [`end_after_each`] does the rest. For each task
-//! that an undisturbed run executes and for each [`Fault`], the driver resets the world, runs the flow with the fault in that task, lets the scenario
-//! check what must hold even now, runs the flow again to its end, and lets the scenario check the final state. Hence a
-//! new task is under test from the day it is added to the graph.
+//! A test implements [`Scenario`] for a flow, and [`run`], [`spread`], [`in_one_world`] or [`end_after_each`]
+//! does the rest. For each task that an undisturbed run executes and for each [`Fault`], the driver resets
+//! the world, runs the flow with the fault in that task, lets the scenario check what must hold even now,
+//! runs the flow again to its end, and lets the scenario check the final state. Hence a new task is under
+//! test from the day it is added to the graph.
 //!
 //! The tasks to disturb are found by name, so a flow may be built differently on its second run.
 
@@ -34,7 +35,8 @@ pub enum Fault {
     Kill,
     /// It does its work and then the process dies: the same in another moment.
     EndAfter,
-    /// [`Fault::FailAfter`] in the first run and [`Fault::RunTwice`] in the second: both for the price of one case.
+    /// [`Fault::FailAfter`] in the first run and [`Fault::RunTwice`] in the second: both for the price of one
+    /// case.
     FailThenTwice,
 }
 
@@ -122,7 +124,8 @@ impl fmt::Display for Failures {
 
 impl std::error::Error for Failures {}
 
-/// Disturbs the flow of `scenario` with each of `faults` at each task, one case after the other, until one fails.
+/// Disturbs the flow of `scenario` with each of `faults` at each task, one case after the other, until one
+/// fails.
 pub async fn run<S: Scenario>(scenario: &mut S, faults: &[Fault]) -> Result<Summary, DrillError> {
     let tasks = survey(scenario).await?;
     let cases = cases(&tasks, faults);
@@ -135,8 +138,8 @@ pub async fn run<S: Scenario>(scenario: &mut S, faults: &[Fault]) -> Result<Summ
     })
 }
 
-/// Like [`run`], with up to `width` cases side by side, each with a scenario of its own. All cases are run, and all
-/// failures reported.
+/// Like [`run`], with up to `width` cases side by side, each with a scenario of its own. All cases are run,
+/// and all failures reported.
 pub async fn spread<S: Scenario>(
     width: usize,
     faults: &[Fault],
@@ -162,18 +165,20 @@ pub async fn spread<S: Scenario>(
     }
 }
 
-/// Disturbs the flow at every task in one world: each run fails after all tasks that it reaches and that no run before has failed
-/// after, so that the next one gets further by as much as depends on them; at last it runs with every task done twice. What must hold
-/// at any time is checked after each run. One reset does for all tasks, where [`spread`] needs one for each, and the longest chain of
-/// tasks says how many runs there are. No task is left out: one that is not reached, since a run before has left nothing for it to do,
-/// gets a case of its own.
+/// Disturbs the flow at every task in one world: each run fails after all tasks that it reaches and that no
+/// run before has failed after, so that the next one gets further by as much as depends on them; at last it
+/// runs with every task done twice. What must hold at any time is checked after each run. One reset does for
+/// all tasks, where [`spread`] needs one for each, and the longest chain of tasks says how many runs there
+/// are. No task is left out: one that is not reached, since a run before has left nothing for it to do, gets
+/// a case of its own.
 pub async fn in_one_world<S: Scenario>(scenario: impl FnMut() -> S) -> Result<Summary, DrillError> {
     everywhere(scenario, Way::Fail).await
 }
 
-/// Ends the process after every task, in one world: each run is dropped when a task has done its work after which no run before was
-/// dropped. All that is under way beside it ends in its middle; nobody fails, nobody cleans up, and the next process finds what is there.
-/// Otherwise as [`in_one_world`], but that the last run is left alone.
+/// Ends the process after every task, in one world: each run is dropped when a task has done its work after
+/// which no run before was dropped. All that is under way beside it ends in its middle; nobody fails, nobody
+/// cleans up, and the next process finds what is there. Otherwise as [`in_one_world`], but that the last run
+/// is left alone.
 pub async fn end_after_each<S: Scenario>(scenario: impl FnMut() -> S) -> Result<Summary, DrillError> {
     everywhere(scenario, Way::End).await
 }
@@ -269,7 +274,8 @@ async fn fail_after<S: Scenario>(
     (failed, went)
 }
 
-/// A run that is dropped after the first of these tasks that does its work: after which, and how it ended if it did so by itself.
+/// A run that is dropped after the first of these tasks that does its work: after which, and how it ended if
+/// it did so by itself.
 async fn end_after_first<S: Scenario>(
     world: &mut S,
     tasks: &[&'static str],

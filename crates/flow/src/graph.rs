@@ -1,4 +1,5 @@
-//! The order of tasks. A graph is only built; [`Graph::compile`] turns it into a [`Flow`] that can be drawn and run.
+//! The order of tasks. A graph is only built; [`Graph::compile`] turns it into a [`Flow`] that can be drawn
+//! and run.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -52,8 +53,8 @@ impl<'a, E> Graph<'a, E> {
     /// Adds a task and returns the id by which later tasks come after it.
     ///
     /// # Panics
-    /// When the task comes after a task of another graph, or when its name is taken: both are mistakes in the flow
-    /// file that the first test of that flow finds.
+    /// When the task comes after a task of another graph, or when its name is taken: both are mistakes in the
+    /// flow file that the first test of that flow finds.
     pub fn add(&mut self, task: Task<'a, E>) -> TaskId {
         assert!(
             task.after.iter().all(|id| id.graph == self.id),

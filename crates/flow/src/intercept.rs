@@ -9,8 +9,8 @@ pub struct TaskRef {
     pub name: &'static str,
 }
 
-/// Called around every task that is not skipped. A hook is outside of the task's retries: an error that it returns
-/// fails the task at once.
+/// Called around every task that is not skipped. A hook is outside of the task's retries: an error that it
+/// returns fails the task at once.
 pub trait Interceptor<E>: Sync {
     /// Before the first attempt. An error fails the task before it did anything.
     fn before(&self, _task: TaskRef) -> Result<(), E> {

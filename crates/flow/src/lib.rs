@@ -1,7 +1,8 @@
 //! Task graph engine: the order of a long operation, apart from the work of its steps.
 //!
-//! A flow file reads as prose: it adds tasks to a [`Graph`], each with the tasks that it comes after, and compiles
-//! the graph into a [`Flow`] that runs. What a task *does* lives elsewhere; this crate knows no Kubernetes.
+//! A flow file reads as prose: it adds tasks to a [`Graph`], each with the tasks that it comes after, and
+//! compiles the graph into a [`Flow`] that runs. What a task *does* lives elsewhere; this crate knows no
+//! Kubernetes.
 //!
 //! ```
 //! use std::time::Duration;
@@ -27,13 +28,15 @@
 //! What the engine promises
 //! - A dependency is a [`TaskId`], and an id exists only for a task that was added before: neither an unknown
 //!   dependency nor a cycle can be written. An id of another graph is refused when the task is added.
-//! - A task starts as soon as all tasks before it have succeeded or were skipped. Tasks that do not depend on each
-//!   other run side by side, and go on when one of them fails; what comes after a failed task does not run.
-//! - Nothing is spawned: the whole flow is one future, and dropping it stops all work at once. A flow may therefore
-//!   run under an ownership or lease guard.
-//! - There is no undo and no log of past steps. Tasks are idempotent; after a failure the flow is built and run again.
-//! - Each failed task is reported once, with its own last error, under its own name: the name is the task's identity
-//!   in `status.lastErrors`, so a graph refuses a name that it has already.
+//! - A task starts as soon as all tasks before it have succeeded or were skipped. Tasks that do not depend on
+//!   each other run side by side, and go on when one of them fails; what comes after a failed task does not
+//!   run.
+//! - Nothing is spawned: the whole flow is one future, and dropping it stops all work at once. A flow may
+//!   therefore run under an ownership or lease guard.
+//! - There is no undo and no log of past steps. Tasks are idempotent; after a failure the flow is built and
+//!   run again.
+//! - Each failed task is reported once, with its own last error, under its own name: the name is the task's
+//!   identity in `status.lastErrors`, so a graph refuses a name that it has already.
 //!
 //! [`drill`] is the test driver that fails and repeats a flow at every single task.
 

@@ -10,7 +10,8 @@ pub struct Report {
     pub succeeded: Vec<&'static str>,
     /// Tasks that were skipped by their own condition.
     pub skipped: Vec<&'static str>,
-    /// Tasks that did not run because a task before them failed, in the order of the graph. Empty after a success.
+    /// Tasks that did not run because a task before them failed, in the order of the graph. Empty after a
+    /// success.
     pub not_run: Vec<&'static str>,
 }
 

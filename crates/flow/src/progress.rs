@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A moment of a running flow. Its text form is the list of running tasks, as `lastOperation.description` shows it.
+/// A moment of a running flow. Its text form is the list of running tasks, as `lastOperation.description`
+/// shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Share of the flow that is done, in percent, rounded down: 100 means that all tasks are done or
@@ -13,8 +14,8 @@ pub struct Progress {
     pub running: Vec<&'static str>,
     /// Names of the tasks that are done, in the order in which they ended.
     pub succeeded: Vec<&'static str>,
-    /// Names of the tasks that wait, run or have failed, in the order of the graph. An error that an earlier run met under
-    /// a different name is solved.
+    /// Names of the tasks that wait, run or have failed, in the order of the graph. An error that an earlier
+    /// run met under a different name is solved.
     pub unfinished: Vec<&'static str>,
     /// Number of tasks of the flow.
     pub total: usize,

@@ -16,16 +16,17 @@ use crate::outcome::{Cause, FlowError, Report, TaskFailure};
 use crate::progress::{Progress, percent};
 use crate::task::Task;
 
-/// Bounds a task that has no limit of its own. Longer than any wait in a flow; it only makes the code uniform.
+/// Bounds a task that has no limit of its own. Longer than any wait in a flow; it only makes the code
+/// uniform.
 const UNBOUNDED: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
-/// From this failed attempt on a retry is logged at info. The first attempts fail in most flows, since objects take a
-/// moment to be ready.
+/// From this failed attempt on a retry is logged at info. The first attempts fail in most flows, since
+/// objects take a moment to be ready.
 const RETRY_REPORTED_FROM: u32 = 3;
 
 impl<E: Display + Send> Flow<'_, E> {
-    /// Runs all tasks, and calls `observe` whenever a task has started or ended. `observe` must not block; to write
-    /// progress to an API, let it set a `tokio::sync::watch` channel and write from its other end.
+    /// Runs all tasks, and calls `observe` whenever a task has started or ended. `observe` must not block; to
+    /// write progress to an API, let it set a `tokio::sync::watch` channel and write from its other end.
     pub async fn run(self, observe: impl FnMut(Progress)) -> Result<Report, FlowError<E>> {
         self.run_with(observe, &Undisturbed).await
     }
@@ -116,8 +117,8 @@ impl Board {
         }
     }
 
-    /// Marks all tasks that can start as running and returns them. Skipped ones end here, which may free others;
-    /// since dependencies point backwards, one pass in order sees all of them.
+    /// Marks all tasks that can start as running and returns them. Skipped ones end here, which may free
+    /// others; since dependencies point backwards, one pass in order sees all of them.
     fn take_ready(&mut self) -> Vec<usize> {
         let mut ready = Vec::new();
         for index in 0..self.names.len() {

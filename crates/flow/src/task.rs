@@ -11,8 +11,8 @@ use crate::Retry;
 /// The work of a task. It is called again for each retry, so it builds a new future each time.
 pub(crate) type Work<'a, E> = Box<dyn FnMut() -> BoxFuture<'a, Result<(), E>> + Send + 'a>;
 
-/// Names a task that was added to a graph. Only [`crate::Graph::add`] makes one, hence a dependency always exists and
-/// always points backwards.
+/// Names a task that was added to a graph. Only [`crate::Graph::add`] makes one, hence a dependency always
+/// exists and always points backwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskId {
     pub(crate) graph: u64,
@@ -59,14 +59,16 @@ impl<'a, E> Task<'a, E> {
         }
     }
 
-    /// Starts only when each of these has succeeded or was skipped. May be called several times; the lists add up.
+    /// Starts only when each of these has succeeded or was skipped. May be called several times; the lists
+    /// add up.
     #[must_use]
     pub fn after(mut self, tasks: impl IntoIterator<Item = TaskId>) -> Self {
         self.after.extend(tasks);
         self
     }
 
-    /// Counts as done without being run. Tasks after it do not wait for anything but what it waits for itself.
+    /// Counts as done without being run. Tasks after it do not wait for anything but what it waits for
+    /// itself.
     #[must_use]
     pub fn skip_if(mut self, condition: bool) -> Self {
         self.skipped |= condition;
@@ -80,7 +82,8 @@ impl<'a, E> Task<'a, E> {
         self
     }
 
-    /// Bounds the task as a whole, all its retries included. The shorter of this and the retry's own limit counts.
+    /// Bounds the task as a whole, all its retries included. The shorter of this and the retry's own limit
+    /// counts.
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);

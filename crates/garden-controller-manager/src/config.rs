@@ -24,22 +24,25 @@ pub struct Config {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrent_migrations: u16,
 
-    /// A seed whose Lease was not renewed for so long is unknown. Longer than three renewals of a gardenlet (10 s each),
-    /// so that one lost request says nothing.
+    /// A seed whose Lease was not renewed for so long is unknown. Longer than three renewals of a gardenlet
+    /// (10 s each), so that one lost request says nothing.
     #[arg(long, default_value_t = 40)]
     pub seed_monitor_period_seconds: u64,
 
-    /// Seconds of silence beyond the seed monitor period after which the conditions of the seed's Shoots turn `Unknown`. Longer
-    /// than a restart of a gardenlet, so that conditions stay while a new version rolls out.
+    /// Seconds of silence beyond the seed monitor period after which the conditions of the seed's Shoots turn
+    /// `Unknown`. Longer than a restart of a gardenlet, so that conditions stay while a new version rolls
+    /// out.
     #[arg(long, default_value_t = 200)]
     pub shoot_monitor_period_seconds: u64,
 
-    /// How often Leases are looked at. Shorter than the monitor period, whose end it may overshoot by this much.
+    /// How often Leases are looked at. Shorter than the monitor period, whose end it may overshoot by this
+    /// much.
     #[arg(long, default_value_t = 10)]
     pub seed_sync_period_seconds: u64,
 
-    /// A shoot that is to move away from a seed whose Lease was not renewed for so long is taken over without that seed's help;
-    /// 0: never, an operator decides. Much longer than an outage that ends by itself, since what was not uploaded is lost.
+    /// A shoot that is to move away from a seed whose Lease was not renewed for so long is taken over without
+    /// that seed's help; 0: never, an operator decides. Much longer than an outage that ends by itself, since
+    /// what was not uploaded is lost.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=2_592_000))]
     pub takeover_after_seconds: u64,
 

@@ -1,4 +1,5 @@
-//! How controllers of this process watch Shoots: each remembers all Shoots of all tenants, so it keeps of each what it looks at.
+//! How controllers of this process watch Shoots: each remembers all Shoots of all tenants, so it keeps of
+//! each what it looks at.
 
 use api::gardencore::{Shoot, ShootSpec};
 use kube::runtime::Controller;
@@ -7,8 +8,8 @@ use runtime::{Cluster, runner};
 
 use crate::Context;
 
-/// A controller of all Shoots, which remembers of each specification what [`remembered`] leaves with `more`. `wakes` is that of
-/// [`runner::controller`].
+/// A controller of all Shoots, which remembers of each specification what [`remembered`] leaves with `more`.
+/// `wakes` is that of [`runner::controller`].
 pub fn controller(
     context: &Context,
     more: fn(ShootSpec) -> ShootSpec,

@@ -35,7 +35,8 @@ use tokio::task::JoinSet;
 const SOON: Duration = Duration::from_secs(120);
 /// How long a seed may be silent here.
 const SILENCE_BORNE: Duration = Duration::from_secs(8);
-/// Much shorter than the silence that is borne, so that a machine that rests for seconds is not taken for a silent gardenlet.
+/// Much shorter than the silence that is borne, so that a machine that rests for seconds is not taken for a
+/// silent gardenlet.
 const RENEWED_EVERY: Duration = Duration::from_millis(250);
 
 #[tokio::test(flavor = "multi_thread")]

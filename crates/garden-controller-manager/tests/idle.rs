@@ -1,5 +1,6 @@
-//! A garden-controller-manager that has nothing to do is small, however many shoots there are, and however large their tenants make
-//! them: the last ones have as much in them as a Shoot may have, in the shape that takes most memory.
+//! A garden-controller-manager that has nothing to do is small, however many shoots there are, and however
+//! large their tenants make them: the last ones have as much in them as a Shoot may have, in the shape that
+//! takes most memory.
 //!
 //! `make bench` runs it; `REPOT_IDLE_SHOOTS` is how many, `REPOT_IDLE_LARGE` how many of them are large.
 
@@ -24,7 +25,8 @@ use testkit::{ControlPlane, Idle, Server, apply, eventually, size};
 
 const SHOOTS: usize = 250;
 const LARGE: usize = 20;
-/// What one process may need of memory that is its own, in KiB. What it has of its program's file is shared and can be dropped.
+/// What one process may need of memory that is its own, in KiB. What it has of its program's file is shared
+/// and can be dropped.
 const AT_MOST: u64 = 40 * 1024;
 /// On a busy machine.
 const SETTLED_WITHIN: Duration = Duration::from_secs(300);
@@ -69,7 +71,8 @@ async fn a_garden_controller_manager_idles_in_little_memory() -> Result<()> {
     let arguments = [
         format!("--garden-kubeconfig={}", plane.admin_kubeconfig_file().display()),
         "--health-address=127.0.0.1:0".into(),
-        // What it needs is measured, not how soon it gives up its lock on a machine that is busy with other tests.
+        // What it needs is measured, not how soon it gives up its lock on a machine that is busy with other
+        // tests.
         "--leader-elect-lease-duration=90s".into(),
         "--leader-elect-renew-deadline=60s".into(),
     ];
@@ -95,7 +98,8 @@ async fn a_garden_controller_manager_idles_in_little_memory() -> Result<()> {
     Ok(())
 }
 
-/// Within the bounds of policy `shoot-size`: nearly 3000 parts, nearly all of them an object with one field, and texts.
+/// Within the bounds of policy `shoot-size`: nearly 3000 parts, nearly all of them an object with one field,
+/// and texts.
 fn as_much_as_may_be() -> Value {
     let chain = (0..14).fold(json!({}), |inner, _| json!({"a": inner}));
     json!({"chains": vec![chain; 180], "text": "x".repeat(40_000)})

@@ -1,5 +1,5 @@
-//! Moves on a real API server, with its policies in force: who may name which destination when, and with which specification a
-//! shoot travels that is edited in the middle.
+//! Moves on a real API server, with its policies in force: who may name which destination when, and with
+//! which specification a shoot travels that is edited in the middle.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 

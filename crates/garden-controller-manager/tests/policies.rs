@@ -275,7 +275,8 @@ async fn deletion(garden: &Garden) {
         .entry("source-shoot--dev--young--u1", "seed-a", "bucket-a")
         .await;
     allowed(delete().await);
-    // And until nothing writes them any more: also before the garbage collector, which a deletion in the foreground sends.
+    // And until nothing writes them any more: also before the garbage collector, which a deletion in the
+    // foreground sends.
     let source = "source-shoot--dev--young--u1";
     garden::until_refused(|| garden::try_delete(&entries, source)).await;
     refused(forget(source).await, "may have to be restored from");

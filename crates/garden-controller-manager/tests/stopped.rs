@@ -1,9 +1,10 @@
-//! Garden-controller-manager as a process that is stopped in the middle of its work, and woken after its successor has
-//! written.
+//! Garden-controller-manager as a process that is stopped in the middle of its work, and woken after its
+//! successor has written.
 //!
-//! Each process talks to a real API server through a relay of its own, which writes down what it asks and can hold back
-//! the answers. What arrives at the relay of a process after it was woken, it has sent after that: bytes that it had given
-//! to the operating system before were read by the relay long ago, as its successor has waited for a lease duration since.
+//! Each process talks to a real API server through a relay of its own, which writes down what it asks and can
+//! hold back the answers. What arrives at the relay of a process after it was woken, it has sent after that:
+//! bytes that it had given to the operating system before were read by the relay long ago, as its successor
+//! has waited for a lease duration since.
 //!
 //! `STOPPED_TEST_SEED` repeats a run.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
@@ -32,8 +33,8 @@ use tokio::time::{interval, timeout};
 const LONG: Duration = Duration::from_secs(120);
 /// Objects at the same time in one controller. In this test one controller has work.
 const WORKERS: usize = 5;
-/// New Projects for each process that is stopped. A Project takes four writes, and a process that has got the lock first
-/// looks at all that are there.
+/// New Projects for each process that is stopped. A Project takes four writes, and a process that has got the
+/// lock first looks at all that are there.
 const LOAD: usize = 80;
 /// At which write of its work a process is stopped: long before the end of the work.
 const STOP_AT: std::ops::Range<usize> = 8..100;
@@ -49,7 +50,8 @@ const STOPS: [Stop; 5] = [
 /// Where a process is when it is stopped.
 #[derive(Clone, Copy, Debug)]
 enum Stop {
-    /// All its workers wait for an answer. The answers come while it is stopped: what it does next is to check.
+    /// All its workers wait for an answer. The answers come while it is stopped: what it does next is to
+    /// check.
     BeforeChecks,
     /// The same, and the answers come after it was woken.
     InEffects,
@@ -58,8 +60,9 @@ enum Stop {
 }
 
 impl Stop {
-    /// How many requests may leave after it was woken. None where all workers wait for answers: nothing is between its
-    /// check and the wire. Stopped anywhere, each worker may have one there, which no lock by time can take back.
+    /// How many requests may leave after it was woken. None where all workers wait for answers: nothing is
+    /// between its check and the wire. Stopped anywhere, each worker may have one there, which no lock by
+    /// time can take back.
     const fn may_still_send(self) -> usize {
         match self {
             Self::BeforeChecks | Self::InEffects => 0,
@@ -188,8 +191,8 @@ impl Field {
         made.into_iter().collect()
     }
 
-    /// Stops the holder at about this write, with new work for it. False where it has lost the lock before that, as may
-    /// happen on a machine that is very busy.
+    /// Stops the holder at about this write, with new work for it. False where it has lost the lock before
+    /// that, as may happen on a machine that is very busy.
     async fn stopped_at_work(&mut self, holder: &mut Manager, at: usize, stop: Stop) -> bool {
         self.loads += 1;
         assert!(

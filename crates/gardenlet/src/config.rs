@@ -45,12 +45,13 @@ pub struct Config {
     #[arg(long, default_value = "12h", value_parser = duration)]
     pub retry_duration: Duration,
 
-    /// How often the conditions of a shoot are looked at. A probe of a shoot's API cannot be watched, so this is a period.
+    /// How often the conditions of a shoot are looked at. A probe of a shoot's API cannot be watched, so this
+    /// is a period.
     #[arg(long, default_value = "30s", value_parser = duration)]
     pub care_sync_period: Duration,
 
-    /// How long a condition that held is `Progressing` before it is `False`. Longer than the restart of a kube-apiserver,
-    /// so that a roll-out raises no alarm.
+    /// How long a condition that held is `Progressing` before it is `False`. Longer than the restart of a
+    /// kube-apiserver, so that a roll-out raises no alarm.
     #[arg(long, default_value = "1m", value_parser = duration)]
     pub condition_threshold: Duration,
 
@@ -58,7 +59,8 @@ pub struct Config {
     #[arg(long, default_value_t = 0)]
     pub backup_entry_deletion_grace_period_hours: u32,
 
-    /// A Deployment of the seed (`namespace/name`) without which it does not work; may be given several times.
+    /// A Deployment of the seed (`namespace/name`) without which it does not work; may be given several
+    /// times.
     #[arg(
         long = "system-component",
         value_parser = component,
@@ -66,22 +68,24 @@ pub struct Config {
     )]
     pub system_components: Vec<Component>,
 
-    /// A label of Nodes, in shoots and in the seed, with their provider's ID of their zone; may be given several times. By it a failover
-    /// is refused that would cut a shoot off from its own control plane (docs/zone-isolation.md).
+    /// A label of Nodes, in shoots and in the seed, with their provider's ID of their zone; may be given
+    /// several times. By it a failover is refused that would cut a shoot off from its own control plane
+    /// (docs/zone-isolation.md).
     #[arg(long = "zone-id-label", default_values = ["topology.k8s.aws/zone-id"])]
     pub zone_id_labels: Vec<String>,
 
-    /// How long the failover of a zone may take: machines elsewhere come, pods leave the zone, its machines end. Then the network of the
-    /// zone is closed, whatever is left in the zone (docs/zone-isolation.md).
+    /// How long the failover of a zone may take: machines elsewhere come, pods leave the zone, its machines
+    /// end. Then the network of the zone is closed, whatever is left in the zone (docs/zone-isolation.md).
     #[arg(long, default_value = "15m", value_parser = duration)]
     pub zone_close_within: Duration,
 
-    /// The number of shoots that the seed may have: resource `shoots` of `status.allocatable` of the Seed. Moves beyond that number wait.
-    /// Without the flag the number has no bound.
+    /// The number of shoots that the seed may have: resource `shoots` of `status.allocatable` of the Seed.
+    /// Moves beyond that number wait. Without the flag the number has no bound.
     #[arg(long)]
     pub max_shoots: Option<u32>,
 
-    /// Identity of the garden, the last part of a shoot's cluster identity. The same for all seeds of a garden.
+    /// Identity of the garden, the last part of a shoot's cluster identity. The same for all seeds of a
+    /// garden.
     #[arg(long, default_value = "garden")]
     pub garden_identity: String,
 
@@ -109,8 +113,8 @@ pub struct ShootStateFlags {
     #[arg(long, default_value = "5s", value_parser = duration)]
     pub shoot_state_sync_delay: Duration,
 
-    /// How long after the first change it is written at the latest, although there are further ones. What a seed takes with it
-    /// when it dies is what changed within this time.
+    /// How long after the first change it is written at the latest, although there are further ones. What a
+    /// seed takes with it when it dies is what changed within this time.
     #[arg(long, default_value = "30s", value_parser = duration)]
     pub shoot_state_sync_max_delay: Duration,
 
@@ -118,7 +122,8 @@ pub struct ShootStateFlags {
     #[arg(long, default_value = "10m", value_parser = duration)]
     pub shoot_state_sync_period: Duration,
 
-    /// At most so many ShootStates at the same time. Each takes some 30 MiB of memory if it is large, and little if not.
+    /// At most so many ShootStates at the same time. Each takes some 30 MiB of memory if it is large, and
+    /// little if not.
     #[arg(long, default_value_t = 3)]
     pub concurrent_shoot_state_syncs: u16,
 }
@@ -154,8 +159,8 @@ pub struct ControlPlaneFlags {
     #[arg(long, default_value = parts::COREDNS_TAG)]
     pub coredns_tag: String,
 
-    /// Lets API servers reach the nodes of their shoots through a tunnel that agents in the shoots dial: for seeds without roads to
-    /// the nodes.
+    /// Lets API servers reach the nodes of their shoots through a tunnel that agents in the shoots dial: for
+    /// seeds without roads to the nodes.
     #[arg(long)]
     pub enable_tunnel: bool,
 
@@ -175,7 +180,8 @@ pub struct ControlPlaneFlags {
     #[arg(long, default_value = "ingress")]
     pub ingress_service: String,
 
-    /// For how many seconds resolvers may keep a record of a shoot. A move is visible to users only after that.
+    /// For how many seconds resolvers may keep a record of a shoot. A move is visible to users only after
+    /// that.
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(i64).range(1..=600))]
     pub dns_ttl_seconds: i64,
 

@@ -64,7 +64,8 @@ impl Context {
     }
 }
 
-/// When the seed's Lease was last renewed, shared between the part that renews it and the parts that report it.
+/// When the seed's Lease was last renewed, shared between the part that renews it and the parts that report
+/// it.
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
     beats: watch::Sender<Option<Instant>>,
@@ -92,7 +93,8 @@ impl Heartbeat {
         self.beats.send_replace(Some(Instant::now()));
     }
 
-    /// What `/readyz` reports where this process renews the Lease, and has not succeeded for longer than this time.
+    /// What `/readyz` reports where this process renews the Lease, and has not succeeded for longer than this
+    /// time.
     #[must_use]
     pub fn overdue(&self, within: Duration) -> Option<String> {
         let begun = self.begun.get()?;

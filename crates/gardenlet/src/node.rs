@@ -1,5 +1,5 @@
-//! A Node of a shoot, as far as a gardenlet looks at it. Whoever is administrator of the shoot writes into a Node as much as he likes:
-//! images, addresses, annotations. None of that is read.
+//! A Node of a shoot, as far as a gardenlet looks at it. Whoever is administrator of the shoot writes into a
+//! Node as much as he likes: images, addresses, annotations. None of that is read.
 
 use runtime::{Few, FewEntries};
 use serde::Deserialize;

@@ -1,4 +1,5 @@
-//! What extension objects of a third-party provider report shows in the Shoot. On a real API server that plays garden and seed.
+//! What extension objects of a third-party provider report shows in the Shoot. On a real API server that
+//! plays garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! A deletion that is forced in the middle of a move reports each machine that only the ShootState names. A real API server is garden
-//! and seed.
+//! A deletion that is forced in the middle of a move reports each machine that only the ShootState names. A
+//! real API server is garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 

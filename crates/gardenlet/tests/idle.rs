@@ -21,7 +21,8 @@ use shoot::PROJECT;
 use testkit::{ControlPlane, Idle, Server, apply, size};
 
 const SHOOTS: usize = 250;
-/// What one process may need of memory that is its own, in KiB. What it has of its program's file is shared and can be dropped.
+/// What one process may need of memory that is its own, in KiB. What it has of its program's file is shared
+/// and can be dropped.
 const AT_MOST: u64 = 40 * 1024;
 /// A first round over all shoots on a busy machine.
 const LOOKED_AFTER_WITHIN: Duration = Duration::from_secs(300);
@@ -62,7 +63,8 @@ async fn a_gardenlet_with_250_shoots_idles_below_40_mib() -> Result<()> {
         "--seed-name=seed-a".into(),
         "--seed-config=seed.yaml".into(),
         "--health-address=127.0.0.1:0".into(),
-        // What it needs is measured, not how soon it gives up its lock on a machine that is busy with other tests.
+        // What it needs is measured, not how soon it gives up its lock on a machine that is busy with other
+        // tests.
         "--leader-elect-lease-duration=90s".into(),
         "--leader-elect-renew-deadline=60s".into(),
         format!("--care-sync-period={}", care_sync_period()),
@@ -91,8 +93,8 @@ async fn a_gardenlet_with_250_shoots_idles_below_40_mib() -> Result<()> {
     Ok(())
 }
 
-/// How often the shoots are looked at: often, so that the second round over all of them comes soon, unless it is measured how
-/// much of a processor that takes.
+/// How often the shoots are looked at: often, so that the second round over all of them comes soon, unless it
+/// is measured how much of a processor that takes.
 fn care_sync_period() -> String {
     std::env::var(CARE).unwrap_or_else(|_| "5s".to_owned())
 }
@@ -142,8 +144,9 @@ async fn requests(client: &Client, verb: &str, resource: &str) -> Result<usize> 
         .try_fold(0, |all, count| Ok(all + count?))
 }
 
-/// Waits until every shoot has its conditions and none waits for a threshold any more: from there on rounds change nothing. By
-/// a watch: a test that lists 250 shoots again and again would take the time of the process that it measures.
+/// Waits until every shoot has its conditions and none waits for a threshold any more: from there on rounds
+/// change nothing. By a watch: a test that lists 250 shoots again and again would take the time of the
+/// process that it measures.
 async fn settled(shoots: Api<Shoot>, count: usize) -> Result<()> {
     let mut changes = watcher(shoots, watcher::Config::default())
         .default_backoff()

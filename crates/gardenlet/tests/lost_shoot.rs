@@ -1,5 +1,6 @@
-//! A gardenlet makes a shoot for as long as it is its seed's, and begins nothing more in an epoch that was lost (R17-60, R17-61). A real
-//! API server plays garden and seed, and the name server is real; the test plays the provider of the owner record.
+//! A gardenlet makes a shoot for as long as it is its seed's, and begins nothing more in an epoch that was
+//! lost (R17-60, R17-61). A real API server plays garden and seed, and the name server is real; the test
+//! plays the provider of the owner record.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
@@ -102,8 +103,8 @@ impl World {
         self.dns.write_texts(DNS_ZONE, &names).await
     }
 
-    /// Nothing is begun while the record of an earlier shoot of this name stands there. When it is gone the shoot is made, by the word of
-    /// the garden: this seed's own record does not stand there yet.
+    /// Nothing is begun while the record of an earlier shoot of this name stands there. When it is gone the
+    /// shoot is made, by the word of the garden: this seed's own record does not stand there yet.
     async fn record_of_an_earlier_shoot(&self) -> Result<()> {
         let refused = format!(
             "cannot tell that it has the shoot, in ownership epoch 1: the owner record names {THEIRS}"
@@ -123,7 +124,8 @@ impl World {
     async fn lost_while_it_is_created(&self) -> Result<()> {
         self.says(Some((OURS, 1))).await?;
         self.write_record().await?;
-        // The epoch alone: who asks for one name after the other could see the other owner in this seed's epoch.
+        // The epoch alone: who asks for one name after the other could see the other owner in this seed's
+        // epoch.
         self.says(Some((OURS, 2))).await?;
         let last = self
             .until_error("seed seed-a has lost the shoot in ownership epoch 1: epoch 2 has begun")
@@ -175,8 +177,9 @@ impl World {
         self.until_record_of("3").await
     }
 
-    /// A deletion is under the owner's right until the record is taken away. A gardenlet that asks between the two names that go is told by
-    /// the garden that its seed has the shoot: the shoot is not lost, and the deletion ends.
+    /// A deletion is under the owner's right until the record is taken away. A gardenlet that asks between
+    /// the two names that go is told by the garden that its seed has the shoot: the shoot is not lost, and
+    /// the deletion ends.
     async fn its_own_record_goes(&self) -> Result<()> {
         self.made().await?;
         let held = json!({"metadata": {"finalizers": ["test.example/provider"]}});
@@ -195,7 +198,8 @@ impl World {
             },
         )
         .await?;
-        // The identity goes first. The garden says that this seed has the shoot, so its deletion goes on under that word.
+        // The identity goes first. The garden says that this seed has the shoot, so its deletion goes on
+        // under that word.
         self.say(None, Some(1)).await?;
         self.say(None, None).await?;
         self.change_record(json!({"metadata": {"finalizers": null}}))

@@ -1,5 +1,5 @@
-//! A gardenlet begins nothing for a Shoot that is ignored, or in a seed that is stopped, and begins when the pause ends. A real API
-//! server is garden and seed.
+//! A gardenlet begins nothing for a Shoot that is ignored, or in a seed that is stopped, and begins when the
+//! pause ends. A real API server is garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 

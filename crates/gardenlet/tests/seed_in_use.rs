@@ -1,5 +1,5 @@
-//! A gardenlet reports in its Seed how many shoots the seed may have, and whether Shoots are on the seed. A real API server is garden and
-//! seed.
+//! A gardenlet reports in its Seed how many shoots the seed may have, and whether Shoots are on the seed. A
+//! real API server is garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
@@ -46,7 +46,8 @@ fn the_first_flow_of_a_shoot_reports_that_the_seed_is_in_use() -> Result<()> {
     })
 }
 
-/// The process would end before the Lease and the controllers start, so that the shoots of the seed might be taken over.
+/// The process would end before the Lease and the controllers start, so that the shoots of the seed might be
+/// taken over.
 #[test]
 fn a_refused_seed_config_keeps_the_registered_seed() -> Result<()> {
     ground::story(8 << 20, async {

@@ -1,5 +1,5 @@
-//! The ShootState follows what changes in the seed, after a burst and not at each change, and is not written where nothing is
-//! new (R7-42). On a real API server that plays garden and seed.
+//! The ShootState follows what changes in the seed, after a burst and not at each change, and is not written
+//! where nothing is new (R7-42). On a real API server that plays garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -113,7 +113,8 @@ async fn left_out_state_is_reported(garden: &Garden) -> Result<()> {
     reported(garden, SHOOT_STATE_COMPLETE, None).await
 }
 
-/// What the first lists of its watches have shown is followed once more: a look that lasted long may have begun before them.
+/// What the first lists of its watches have shown is followed once more: a look that lasted long may have
+/// begun before them.
 async fn quiet(metrics: &Metrics) -> Result<()> {
     let mut synced = last_synced(metrics)?;
     for _ in 0..20 {
@@ -128,7 +129,8 @@ async fn quiet(metrics: &Metrics) -> Result<()> {
     anyhow::bail!("nothing changes, and it is written again and again")
 }
 
-/// R7-40: what a dying seed would take along is in the ShootState before somebody can miss it, whatever pause there is between two looks.
+/// R7-40: what a dying seed would take along is in the ShootState before somebody can miss it, whatever pause
+/// there is between two looks.
 async fn is_there_when_it_is_created(client: &Client) -> Result<Metrics> {
     let never = ["--shoot-state-sync-delay=1h", "--shoot-state-sync-max-delay=1h"];
     let context = context(client, &never)?;

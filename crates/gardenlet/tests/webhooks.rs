@@ -1,5 +1,5 @@
-//! A webhook in the shoot that can stop a wake-up shows in the Shoot before the sleep and before a move (case 8 of a webhook that is
-//! ignored too late). On a real API server that plays garden, seed and shoot.
+//! A webhook in the shoot that can stop a wake-up shows in the Shoot before the sleep and before a move (case
+//! 8 of a webhook that is ignored too late). On a real API server that plays garden, seed and shoot.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

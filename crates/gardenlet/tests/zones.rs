@@ -1,5 +1,6 @@
-//! What a gardenlet makes of the annotation that cuts a zone off (RZ-01..05): it looks before it begins, answers who asks before, and ends
-//! what is not wanted any more. A real API server plays garden, seed and shoot.
+//! What a gardenlet makes of the annotation that cuts a zone off (RZ-01..05): it looks before it begins,
+//! answers who asks before, and ends what is not wanted any more. A real API server plays garden, seed and
+//! shoot.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
@@ -33,7 +34,8 @@ async fn looked_before() -> Result<()> {
     world.node("n-a", "id-a", "a", true).await?;
     world.node("n-b", "id-b", "b", false).await?;
     world.etcd_on("n-a").await?;
-    // Whoever may write in a shoot makes its objects as large as they can be: they are looked at in small answers.
+    // Whoever may write in a shoot makes its objects as large as they can be: they are looked at in small
+    // answers.
     world.heavy_nodes(8).await?;
     let _gardenlet = world.gardenlet()?;
 
@@ -96,7 +98,8 @@ async fn looked_before() -> Result<()> {
         .until_reason("IsSeed", (Phase::Failover, Status::Failed))
         .await?;
     nothing_was_done(&world).await?;
-    // Nothing is in its way any more: what it fails for is that this test carries no Secrets of a shoot that lives.
+    // Nothing is in its way any more: what it fails for is that this test carries no Secrets of a shoot that
+    // lives.
     world.hosts_nothing("big").await?;
     world.reconcile().await?;
     world.event("ZoneFailoverBegun").await?;
@@ -121,8 +124,8 @@ async fn nothing_was_done(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// The flow waits for an owner record that nobody writes here, as long waits do: that is no error. A change of the annotation ends it at
-/// once, and whoever changes it again and again waits.
+/// The flow waits for an owner record that nobody writes here, as long waits do: that is no error. A change
+/// of the annotation ends it at once, and whoever changes it again and again waits.
 #[test]
 fn a_change_ends_what_is_under_way_and_many_changes_wait() -> Result<()> {
     world::story(changed_again_and_again())
@@ -166,8 +169,8 @@ async fn changed_again_and_again() -> Result<()> {
     Ok(())
 }
 
-/// RZ-32: the flow never comes to the Worker, as where the shoot's API is silent. The network of the zone is closed beside the flow when
-/// the budget is spent, here by its user.
+/// RZ-32: the flow never comes to the Worker, as where the shoot's API is silent. The network of the zone is
+/// closed beside the flow when the budget is spent, here by its user.
 #[test]
 fn a_zone_is_closed_in_its_budget_although_the_flow_hangs() -> Result<()> {
     world::story(closed_in_its_budget())

@@ -7,7 +7,8 @@ use super::{
     names::{self, Manager},
 };
 
-/// Where a controller of a manager belongs. Exactly one of these holds for each controller, manager and configuration.
+/// Where a controller of a manager belongs. Exactly one of these holds for each controller, manager and
+/// configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Assignment {
     /// It runs under the manager's own lock: no configuration names it.
@@ -30,8 +31,9 @@ impl fmt::Display for Assignment {
 
 /// Where `controller` belongs in the manager `component`; `migration` is none where migration is off.
 ///
-/// A controller that the configuration names is migrated or unowned. One that it does not name is main in its home (and in
-/// a manager that nobody knows, as long as the controller has no home elsewhere), and unowned where it is only a guest.
+/// A controller that the configuration names is migrated or unowned. One that it does not name is main in its
+/// home (and in a manager that nobody knows, as long as the controller has no home elsewhere), and unowned
+/// where it is only a guest.
 #[must_use]
 pub fn assignment(
     controller: &str,
@@ -44,8 +46,8 @@ pub fn assignment(
     })
 }
 
-/// The same for a manager that says itself what is at home in it: a manager of one's own may have controllers whose names the
-/// table of known managers gives to another one.
+/// The same for a manager that says itself what is at home in it: a manager of one's own may have controllers
+/// whose names the table of known managers gives to another one.
 pub(super) fn of_manager(
     controller: &str,
     manager: &Manager,

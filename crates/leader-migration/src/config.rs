@@ -1,14 +1,17 @@
-//! `LeaderMigrationConfiguration`: which controllers run under a shared lock, and in which manager (RK-10, RK-11).
+//! `LeaderMigrationConfiguration`: which controllers run under a shared lock, and in which manager (RK-10,
+//! RK-11).
 
 use super::names;
 
 /// The component that stands for every manager that takes part (RK-11).
 pub const ANY_COMPONENT: &str = "*";
 
-/// A migration lock and the controllers that run under it. It is read from a file and never sent to an API server (RK-12).
+/// A migration lock and the controllers that run under it. It is read from a file and never sent to an API
+/// server (RK-12).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderMigrationConfiguration {
-    /// Name of the Lease. Managers that share controllers must have the same one (RK-25), in the same namespace.
+    /// Name of the Lease. Managers that share controllers must have the same one (RK-25), in the same
+    /// namespace.
     pub leader_name: String,
     /// What kind of object the lock is.
     pub resource_lock: ResourceLock,
@@ -36,7 +39,8 @@ pub struct ControllerLeader {
 }
 
 impl LeaderMigrationConfiguration {
-    /// What counts when migration is on and no file is given (RK-13, RK-16): the cloud controllers, in either manager.
+    /// What counts when migration is on and no file is given (RK-13, RK-16): the cloud controllers, in either
+    /// manager.
     #[must_use]
     pub fn default_for_cloud_provider() -> Self {
         Self {

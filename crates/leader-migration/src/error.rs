@@ -1,6 +1,7 @@
 //! What is wrong with flags or with a configuration, in words for the one who has to mend it.
 
-/// Why a process must not start (RK-17, RK-18). Its text names the flag, or the file with line and field, and what to do.
+/// Why a process must not start (RK-17, RK-18). Its text names the flag, or the file with line and field, and
+/// what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// Flags that do not go together.

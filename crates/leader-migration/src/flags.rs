@@ -21,7 +21,8 @@ const DEFAULT_ORIGIN: &str = "default configuration";
 // The group's name must not be that of a manager's own flags.
 #[group(id = "leader election")]
 pub struct Flags {
-    /// Work only while the main lock is held. Without it there must never be a second process of this manager.
+    /// Work only while the main lock is held. Without it there must never be a second process of this
+    /// manager.
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true",
           action = clap::ArgAction::Set)]
     pub leader_elect: bool,
@@ -42,7 +43,8 @@ pub struct Flags {
     #[arg(long)]
     pub leader_elect_resource_name: Option<String>,
 
-    /// Namespace of the main lock and of the migration lock. Managers that share a migration lock need the same one.
+    /// Namespace of the main lock and of the migration lock. Managers that share a migration lock need the
+    /// same one.
     #[arg(long, default_value = "garden")]
     pub leader_elect_resource_namespace: String,
 
@@ -51,7 +53,8 @@ pub struct Flags {
           action = clap::ArgAction::Set)]
     pub enable_leader_migration: bool,
 
-    /// File with a LeaderMigrationConfiguration. It replaces the default configuration (the cloud controllers) altogether.
+    /// File with a LeaderMigrationConfiguration. It replaces the default configuration (the cloud
+    /// controllers) altogether.
     #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
     pub leader_migration_config: String,
 
@@ -59,7 +62,8 @@ pub struct Flags {
     #[arg(long)]
     pub print_leader_migration: bool,
 
-    /// ControllerManagerLeaderMigration=true|false: whether leader migration may be enabled at all. On by default.
+    /// ControllerManagerLeaderMigration=true|false: whether leader migration may be enabled at all. On by
+    /// default.
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
     pub feature_gates: Vec<FeatureGate>,
 }
@@ -107,8 +111,8 @@ impl Flags {
         })
     }
 
-    /// What [`super::run_with_leader_migration`] needs: both locks in one namespace and with one identity, and no migration
-    /// lock where the manager migrates nothing. None with `--leader-elect=false`.
+    /// What [`super::run_with_leader_migration`] needs: both locks in one namespace and with one identity,
+    /// and no migration lock where the manager migrates nothing. None with `--leader-elect=false`.
     ///
     /// # Errors
     /// As [`Flags::timing`].
@@ -138,8 +142,9 @@ impl Flags {
     /// The migration that these flags ask for; none if they ask for none. Reads the file.
     ///
     /// # Errors
-    /// Every combination that Kubernetes would pass over in silence (RK-17, RK-19, no leader election), a file that cannot
-    /// be read or is not valid (RK-18), and a migration lock that is also the main lock (RK-03). The process must end.
+    /// Every combination that Kubernetes would pass over in silence (RK-17, RK-19, no leader election), a
+    /// file that cannot be read or is not valid (RK-18), and a migration lock that is also the main lock
+    /// (RK-03). The process must end.
     pub fn migration(&self, manager: &Manager) -> Result<Option<Migration>, ConfigError> {
         let path = self.leader_migration_config.as_str();
         let wrong = |what: &str| Err(ConfigError::Flags(what.to_owned()));

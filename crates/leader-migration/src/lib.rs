@@ -1,9 +1,10 @@
-//! Leader migration (KEP-2436): controllers move from one manager to another without running twice in between.
+//! Leader migration (KEP-2436): controllers move from one manager to another without running twice in
+//! between.
 //!
-//! Two managers that share controllers each keep their own *main* lock and have one *migration* lock in common. A
-//! [`LeaderMigrationConfiguration`] says which controllers run under the migration lock; whoever holds it runs them. A manager
-//! asks for the migration lock only while it holds its main lock, so that of several processes of one manager it is the same
-//! one that holds both.
+//! Two managers that share controllers each keep their own *main* lock and have one *migration* lock in
+//! common. A [`LeaderMigrationConfiguration`] says which controllers run under the migration lock; whoever
+//! holds it runs them. A manager asks for the migration lock only while it holds its main lock, so that of
+//! several processes of one manager it is the same one that holds both.
 //!
 //! | module | what it is for |
 //! |---|---|

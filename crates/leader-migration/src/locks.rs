@@ -1,4 +1,5 @@
-//! A manager's controllers, each under its lock: what every `main` of the suite does after it has read its flags.
+//! A manager's controllers, each under its lock: what every `main` of the suite does after it has read its
+//! flags.
 
 use std::{
     fmt,
@@ -31,8 +32,8 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// Puts each controller of `manager` under its lock. Those that another manager runs are left out. What is at home in it
-    /// and what is only a guest is as `manager` says, which may be a manager of one's own.
+    /// Puts each controller of `manager` under its lock. Those that another manager runs are left out. What
+    /// is at home in it and what is only a guest is as `manager` says, which may be a manager of one's own.
     ///
     /// # Errors
     /// Flags or a configuration with which the process must not start (RK-17, RK-18, RK-19).
@@ -43,8 +44,9 @@ impl Locks {
         })
     }
 
-    /// The same for a process whose own flags say which controllers run: the others are switched off. Without leader migration
-    /// all that are chosen run under the main lock, guests too: who chooses a guest has taken it from its home (RK-23).
+    /// The same for a process whose own flags say which controllers run: the others are switched off. Without
+    /// leader migration all that are chosen run under the main lock, guests too: who chooses a guest has
+    /// taken it from its home (RK-23).
     ///
     /// # Errors
     /// As [`Locks::assign`].
@@ -103,10 +105,11 @@ impl Locks {
         of_lock.map(|(name, _)| *name).collect()
     }
 
-    /// Logs the warnings of the configuration and runs the controllers until `shutdown`. `work` is called once for each lock,
-    /// when that is held, with the names of the controllers under it; it must not detach anything (invariant 4), and should
-    /// fence its clients ([`Permit::layer`]). Without leader election it is called at once and without a lock. `client` is of the
-    /// cluster where the Leases are. `register` is given the numbers of the locks, for the registry of the process.
+    /// Logs the warnings of the configuration and runs the controllers until `shutdown`. `work` is called
+    /// once for each lock, when that is held, with the names of the controllers under it; it must not detach
+    /// anything (invariant 4), and should fence its clients ([`Permit::layer`]). Without leader election it
+    /// is called at once and without a lock. `client` is of the cluster where the Leases are. `register` is
+    /// given the numbers of the locks, for the registry of the process.
     ///
     /// # Errors
     /// A lock was lost, or controllers could not be started: the process must exit (RK-33).
@@ -145,7 +148,8 @@ impl Locks {
         let under = |controllers: Vec<&'static str>| {
             move |permit: Permit| async move {
                 if controllers.is_empty() {
-                    // A lock may be held for others' sake; its work is to last as long as that of the other lock.
+                    // A lock may be held for others' sake; its work is to last as long as that of the other
+                    // lock.
                     ended.cancelled().await;
                 } else if let Err(why) = work(controllers, permit).await {
                     failed
@@ -166,8 +170,9 @@ impl Locks {
 }
 
 impl fmt::Display for Locks {
-    /// What `--print-leader-migration` prints: one line for each controller of the manager, `NAME main|migrated|unowned|disabled`,
-    /// by their present names. Then, where there is something to tell, lines that begin with `warning: `.
+    /// What `--print-leader-migration` prints: one line for each controller of the manager,
+    /// `NAME main|migrated|unowned|disabled`, by their present names. Then, where there is something to tell,
+    /// lines that begin with `warning: `.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, lock) in &self.controllers {
             match lock {

@@ -1,4 +1,5 @@
-//! The one `main` of every manager: answer what is asked of the table, run a process, and run controllers under its locks.
+//! The one `main` of every manager: answer what is asked of the table, run a process, and run controllers
+//! under its locks.
 
 use std::{future::Future, process::ExitCode};
 
@@ -11,13 +12,13 @@ use super::Locks;
 const ELECTION: &str = "the election decides who has a permit";
 
 impl Locks {
-    /// Adds to `process` what runs the controllers under these locks. `work` is called once for each lock, when that is held, with
-    /// the names of the controllers under it and the right that follows from the lock; it must not detach anything
-    /// (invariant 4). `/healthz` tells of a lock that should have been renewed, `/metrics` has the numbers of the locks, and
-    /// `/readyz` tells of a lock that cannot be read.
+    /// Adds to `process` what runs the controllers under these locks. `work` is called once for each lock,
+    /// when that is held, with the names of the controllers under it and the right that follows from the
+    /// lock; it must not detach anything (invariant 4). `/healthz` tells of a lock that should have been
+    /// renewed, `/metrics` has the numbers of the locks, and `/readyz` tells of a lock that cannot be read.
     ///
-    /// `elections` leads to the cluster where the Leases are. It must be a connection of its own, so that work which waits for
-    /// answers never delays a renewal.
+    /// `elections` leads to the cluster where the Leases are. It must be a connection of its own, so that
+    /// work which waits for answers never delays a renewal.
     pub fn start<W, F>(self, process: &mut Process, elections: &Connection, work: W)
     where
         W: Fn(Vec<&'static str>, Permit) -> F + Send + Sync + 'static,

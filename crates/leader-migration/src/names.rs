@@ -1,21 +1,23 @@
 //! Which manager has which controllers, and the names that a controller had before.
 //!
-//! A leader migration configuration names controllers and managers by text. What stands in this table is what a name is
-//! held against, so that a word that matches nothing is told instead of silently switching a controller off (RK-34).
-//! Each process holds a file against *all* managers, its neighbours too, and no process knows another: so the table is here, below
-//! all of them, and each manager proves in a test of its own that its entry is what it runs. Who takes part under the name of a
-//! known manager with other controllers, as each cloud's own does, brings its own entry.
-//! The names of kube-controller-manager and cloud-controller-manager are those of Kubernetes 1.34.
+//! A leader migration configuration names controllers and managers by text. What stands in this table is what
+//! a name is held against, so that a word that matches nothing is told instead of silently switching a
+//! controller off (RK-34). Each process holds a file against *all* managers, its neighbours too, and no
+//! process knows another: so the table is here, below all of them, and each manager proves in a test of its
+//! own that its entry is what it runs. Who takes part under the name of a known manager with other
+//! controllers, as each cloud's own does, brings its own entry. The names of kube-controller-manager and
+//! cloud-controller-manager are those of Kubernetes 1.34.
 
 /// What one controller manager can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Manager {
     /// Its name: the value of `component` in a configuration, and the default name of its main lock.
     pub component: &'static str,
-    /// Controllers that it runs when nothing else is said. A controller is in this list of one manager only: that is its
-    /// *home*.
+    /// Controllers that it runs when nothing else is said. A controller is in this list of one manager only:
+    /// that is its *home*.
     pub controllers: &'static [&'static str],
-    /// Controllers whose home is another manager, but which this one can run when a configuration hands them over.
+    /// Controllers whose home is another manager, but which this one can run when a configuration hands them
+    /// over.
     pub guests: &'static [&'static str],
 }
 
@@ -32,8 +34,8 @@ impl Manager {
         self.all().any(|known| known == name)
     }
 
-    /// Whether it runs this controller when nothing else is said. What this manager says of itself counts, as it need not be
-    /// in the table of those that are known.
+    /// Whether it runs this controller when nothing else is said. What this manager says of itself counts, as
+    /// it need not be in the table of those that are known.
     #[must_use]
     pub fn is_home_of(&self, controller: &str) -> bool {
         let name = canonical(controller);
@@ -57,8 +59,8 @@ pub const GARDENLET: Manager = Manager {
     guests: &[],
 };
 
-/// The controllers of the garden. Its `seed` controller (as its metrics call it) is `seed-lifecycle` here, because a name in
-/// a configuration must mean one thing, and the gardenlet has a `seed` too.
+/// The controllers of the garden. Its `seed` controller (as its metrics call it) is `seed-lifecycle` here,
+/// because a name in a configuration must mean one thing, and the gardenlet has a `seed` too.
 pub const GARDEN_CONTROLLER_MANAGER: Manager = Manager {
     component: "garden-controller-manager",
     controllers: &[
@@ -78,8 +80,8 @@ pub const GARDEN_CONTROLLER_MANAGER: Manager = Manager {
     guests: &[],
 };
 
-/// The provider for tests and demonstrations. Its `backupbucket` and `backupentry` act on extension objects; the gardenlet's
-/// `backup-bucket` and `backup-entry`, which it can run as guests, act on the garden.
+/// The provider for tests and demonstrations. Its `backupbucket` and `backupentry` act on extension objects;
+/// the gardenlet's `backup-bucket` and `backup-entry`, which it can run as guests, act on the garden.
 pub const PROVIDER_LOCAL: Manager = Manager {
     component: "provider-local",
     controllers: &[
@@ -123,7 +125,8 @@ pub const RESOURCE_MANAGER: Manager = Manager {
     guests: &[],
 };
 
-/// Kubernetes' own. Its guests are the cloud controllers, which it ran itself until they moved out of tree (RK-20, RK-21).
+/// Kubernetes' own. Its guests are the cloud controllers, which it ran itself until they moved out of tree
+/// (RK-20, RK-21).
 pub const KUBE_CONTROLLER_MANAGER: Manager = Manager {
     component: "kube-controller-manager",
     controllers: &[
@@ -182,7 +185,8 @@ pub const KUBE_CONTROLLER_MANAGER: Manager = Manager {
     ],
 };
 
-/// What a cloud provider runs out of tree. Node IPAM may move to it as well, which Kubernetes documents as a special case.
+/// What a cloud provider runs out of tree. Node IPAM may move to it as well, which Kubernetes documents as a
+/// special case.
 pub const CLOUD_CONTROLLER_MANAGER: Manager = Manager {
     component: "cloud-controller-manager",
     controllers: &[
@@ -205,8 +209,9 @@ pub const KNOWN_MANAGERS: &[Manager] = &[
     CLOUD_CONTROLLER_MANAGER,
 ];
 
-/// Former names and what they are called now. Kubernetes renamed its controllers in 1.28; the KEP, the examples in its
-/// comments, and the default of Kubernetes itself (`route-controller`, `service-controller`) each use other old names.
+/// Former names and what they are called now. Kubernetes renamed its controllers in 1.28; the KEP, the
+/// examples in its comments, and the default of Kubernetes itself (`route-controller`, `service-controller`)
+/// each use other old names.
 const FORMER_NAMES: &[(&str, &str)] = &[
     ("attachdetach", "persistentvolume-attach-detach-controller"),
     ("bootstrapsigner", "bootstrap-signer-controller"),

@@ -1,4 +1,5 @@
-//! Leader migration as one manager takes part in it: a configuration held against the controllers of the manager.
+//! Leader migration as one manager takes part in it: a configuration held against the controllers of the
+//! manager.
 
 use std::collections::BTreeSet;
 
@@ -29,8 +30,8 @@ impl Migration {
         of_manager(controller, &self.manager, Some(&self.config))
     }
 
-    /// Whether the manager runs anything under the migration lock. If not, it must not ask for the lock: it would only keep
-    /// it from the manager that does (RK-05).
+    /// Whether the manager runs anything under the migration lock. If not, it must not ask for the lock: it
+    /// would only keep it from the manager that does (RK-05).
     #[must_use]
     pub fn takes_lock(&self) -> bool {
         self.manager
@@ -38,8 +39,9 @@ impl Migration {
             .any(|controller| self.assignment(controller) == Assignment::Migrated)
     }
 
-    /// Which controllers run under the lock, in a word: the same for every manager with the same list, in whichever order and by
-    /// whichever of their names. In whose hands they are is not part of it, as that changes in the middle of a migration.
+    /// Which controllers run under the lock, in a word: the same for every manager with the same list, in
+    /// whichever order and by whichever of their names. In whose hands they are is not part of it, as that
+    /// changes in the middle of a migration.
     #[must_use]
     pub fn digest(&self) -> String {
         let entries = self.config.controller_leaders.iter();
@@ -61,7 +63,8 @@ impl Migration {
         losses.iter().map(|loss| loss.in_file(&self.origin)).collect()
     }
 
-    /// What is lost by this controller being switched off in this process, if the configuration migrates it here.
+    /// What is lost by this controller being switched off in this process, if the configuration migrates it
+    /// here.
     pub(super) fn switched_off(&self, controller: &str) -> Option<String> {
         let loss = losses::by_flags(&self.config, &self.manager, controller)?;
         Some(loss.in_file(&self.origin))

@@ -6,8 +6,9 @@ use clap::{Args, Command, FromArgMatches};
 
 use super::{error::ConfigError, flags::Flags, locks::Locks, names::Manager};
 
-/// For the first line of a manager's `main`: if `--print-leader-migration` is among the arguments, what is to be printed.
-/// Only the flags of [`Flags`] are looked at, so that the manager's own required flags need not be given.
+/// For the first line of a manager's `main`: if `--print-leader-migration` is among the arguments, what is to
+/// be printed. Only the flags of [`Flags`] are looked at, so that the manager's own required flags need not
+/// be given.
 ///
 /// ```
 /// use leader_migration::{GARDENLET, print_if_asked};
@@ -36,7 +37,8 @@ pub fn print_if_asked(
     }
 }
 
-/// [`print_if_asked`] of this process, answered: `main` returns the code, if there is one, before it starts anything.
+/// [`print_if_asked`] of this process, answered: `main` returns the code, if there is one, before it starts
+/// anything.
 #[must_use]
 pub fn answer_if_asked(manager: &Manager) -> Option<ExitCode> {
     match print_if_asked(std::env::args_os(), manager)? {

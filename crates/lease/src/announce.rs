@@ -53,7 +53,8 @@ impl Announcer {
         self.publish("StopLeading", "stopped leading").await;
     }
 
-    /// The actions differ, because the recorder takes events of one reason and action for repetitions of the first.
+    /// The actions differ, because the recorder takes events of one reason and action for repetitions of the
+    /// first.
     async fn publish(&self, action: &str, words: &str) {
         let event = Event {
             type_: EventType::Normal,

@@ -1,8 +1,8 @@
 //! Waiting for a lock.
 //!
-//! A candidate looks at the Lease every retry period, as client-go does, and beside that it watches it. The watch makes a
-//! hand-over quick (a released lock is seen after milliseconds), the looks make it certain: a watch that is broken, silent
-//! or not allowed costs time and nothing else.
+//! A candidate looks at the Lease every retry period, as client-go does, and beside that it watches it. The
+//! watch makes a hand-over quick (a released lock is seen after milliseconds), the looks make it certain: a
+//! watch that is broken, silent or not allowed costs time and nothing else.
 
 use std::future::pending;
 use std::time::Duration;
@@ -53,8 +53,8 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Waits until the lock is ours. Goes on through outages of the API server (RK-33 is about holders: who holds nothing
-    /// has nothing to stop).
+    /// Waits until the lock is ours. Goes on through outages of the API server (RK-33 is about holders: who
+    /// holds nothing has nothing to stop).
     ///
     /// # Errors
     /// Another one holds it on other terms: waiting would make two take turns that contradict each other.
@@ -77,7 +77,8 @@ impl<'a> Candidate<'a> {
                     beaten = false;
                     self.wait(left).await;
                 }
-                // Another one was faster: look at once what it wrote. If that goes on, something else is going on.
+                // Another one was faster: look at once what it wrote. If that goes on, something else is
+                // going on.
                 Err(Failure::Changed) if !beaten => {
                     self.refused("overtaken");
                     beaten = true;
@@ -152,7 +153,8 @@ impl<'a> Candidate<'a> {
         self.participant.metrics.refused(self.participant.name(), reason);
     }
 
-    /// Writes our name. Whether it was written is unknown until there is an answer, also when this future is dropped.
+    /// Writes our name. Whether it was written is unknown until there is an answer, also when this future is
+    /// dropped.
     async fn write(&mut self, record: &Record) -> Result<Lease, Failure> {
         self.unsure = true;
         let answer = match self.view.lease() {
@@ -163,7 +165,8 @@ impl<'a> Candidate<'a> {
         answer
     }
 
-    /// Waits for the next look: until the holder's time is up, the retry period is over, or the lock was seen to be free.
+    /// Waits for the next look: until the holder's time is up, the retry period is over, or the lock was seen
+    /// to be free.
     async fn wait(&mut self, left: Duration) {
         let mut pause = std::pin::pin!(sleep(left.min(self.pause())));
         loop {
@@ -200,7 +203,8 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// The next change of the Lease; never returns when the watch ended or cannot be had. It is made anew in the next wait.
+/// The next change of the Lease; never returns when the watch ended or cannot be had. It is made anew in the
+/// next wait.
 async fn next(
     changes: &mut Option<BoxStream<'static, kube::Result<WatchEvent<Lease>>>>,
     participant: &Participant,

@@ -1,8 +1,8 @@
 //! What a candidate, or the holder, does about a lock: a pure function of what it saw.
 //!
-//! Whatever is decided here is carried out as a write that the API server refuses when the Lease has changed since it was
-//! read. So a decision on an old observation does no harm: a candidate that was stopped for an hour and wakes up to take
-//! over what has "expired" is told that its record is not the current one.
+//! Whatever is decided here is carried out as a write that the API server refuses when the Lease has changed
+//! since it was read. So a decision on an old observation does no harm: a candidate that was stopped for an
+//! hour and wakes up to take over what has "expired" is told that its record is not the current one.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,8 @@ pub enum Decision {
     TakeOver,
     /// It is one's own: renew it. (A candidate finds its own name where the answer to its write was lost.)
     Renew,
-    /// Another one holds it, or may do so as there is no Lease, for this much longer if it is not seen to live.
+    /// Another one holds it, or may do so as there is no Lease, for this much longer if it is not seen to
+    /// live.
     Wait(Duration),
 }
 

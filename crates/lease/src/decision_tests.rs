@@ -99,8 +99,8 @@ fn time_starts_anew_when_the_record_changes(#[case] second: Record, #[case] expe
     );
 }
 
-/// Deleting a Lease does not stop its holder, who has until the end of his time and will make it again. Also where it was free when
-/// it was last seen: somebody may have taken it since.
+/// Deleting a Lease does not stop its holder, who has until the end of his time and will make it again. Also
+/// where it was free when it was last seen: somebody may have taken it since.
 #[rstest]
 #[case::while_another_may_work(present("other"), s(5), Decision::Wait(s(15)))]
 #[case::after_anothers_time(present("other"), s(15), Decision::Wait(s(15)))]

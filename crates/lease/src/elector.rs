@@ -55,14 +55,16 @@ impl Elector {
         }
     }
 
-    /// Waits for the lock, runs `work` while it is held, and drops it on loss. When the work ends or `shutdown` is
-    /// cancelled, the work is dropped first; then its writes that are under way are finished (for at most 3 s, while the
-    /// lock is renewed); then the lock is given back, so that the next holder need not wait. A lock that was lost is not
-    /// given back, nor is one whose work left a write without an answer: it runs out.
+    /// Waits for the lock, runs `work` while it is held, and drops it on loss. When the work ends or
+    /// `shutdown` is cancelled, the work is dropped first; then its writes that are under way are finished
+    /// (for at most 3 s, while the lock is renewed); then the lock is given back, so that the next holder
+    /// need not wait. A lock that was lost is not given back, nor is one whose work left a write without an
+    /// answer: it runs out.
     ///
-    /// The work must be one future that does everything itself: what it detaches would outlive the lock (invariant 4).
-    /// Clients that it writes with should carry [`Permit::layer`]: of other writes nothing is known here. When the future of
-    /// this function is dropped, the work is dropped and the lock is left to run out.
+    /// The work must be one future that does everything itself: what it detaches would outlive the lock
+    /// (invariant 4). Clients that it writes with should carry [`Permit::layer`]: of other writes nothing is
+    /// known here. When the future of this function is dropped, the work is dropped and the lock is left to
+    /// run out.
     pub async fn with_lease<F: Future>(
         &self,
         shutdown: CancellationToken,
@@ -99,7 +101,8 @@ impl Elector {
         ended.map(|clean| clean.ended)
     }
 
-    /// Runs the work until it ends, the lock is lost, or shutdown. When this returns the work has been dropped.
+    /// Runs the work until it ends, the lock is lost, or shutdown. When this returns the work has been
+    /// dropped.
     async fn work<F: Future>(
         &self,
         tenure: &mut Tenure<'_>,

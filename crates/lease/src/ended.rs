@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// How `with_lease` ended well. The lock was given back, unless a write of the work stayed without an answer: then it runs out.
+/// How `with_lease` ended well. The lock was given back, unless a write of the work stayed without an answer:
+/// then it runs out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended<T> {
     /// The work ended by itself.
@@ -11,8 +12,9 @@ pub enum Ended<T> {
     Shutdown,
 }
 
-/// How a lock was lost; the work was dropped. The process should exit (RK-33): what it knows may be out of date. The lock is
-/// not given back: requests that were under way may still be carried out, and the time that others wait is theirs.
+/// How a lock was lost; the work was dropped. The process should exit (RK-33): what it knows may be out of
+/// date. The lock is not given back: requests that were under way may still be carried out, and the time that
+/// others wait is theirs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lost {
     /// The API server could not be reached, or the process did not run.
@@ -33,7 +35,8 @@ pub enum Lost {
         /// The other holder.
         holder: String,
     },
-    /// The lock was never got: another one holds it on other terms. Whoever configured the two has to mend that.
+    /// The lock was never got: another one holds it on other terms. Whoever configured the two has to mend
+    /// that.
     #[error(
         "the lock {lock} is held by {holder} on other terms ({theirs}): give all that share this lock the same controllers"
     )]

@@ -2,8 +2,9 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// A name that no other process has: `<hostname>_<32 random hexadecimal digits>`, as client-go's managers make it. The
-/// random part matters: a process that is started again must not take its predecessor's lock for its own.
+/// A name that no other process has: `<hostname>_<32 random hexadecimal digits>`, as client-go's managers
+/// make it. The random part matters: a process that is started again must not take its predecessor's lock for
+/// its own.
 #[must_use]
 pub fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

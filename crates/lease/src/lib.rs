@@ -10,16 +10,19 @@
 //! ```
 //!
 //! What this crate promises
-//! - At most one process works at any time, by each process's own monotonic clock: work is dropped when the lock could not
-//!   be renewed for the renew deadline, and nobody else takes it before he saw no change for the lease duration, which is
-//!   longer. No time stamp of another machine is ever compared with anything ([`observation`]).
-//! - The work is not polled, and no fenced request leaves, after the lock was lost: also in a process that was stopped and
-//!   goes on later ([`permit`]; what is beyond any lock of this kind is said there).
-//! - A clean end gives the lock back, after the work was dropped and its fenced writes under way were answered. If one is not
-//!   answered within 3 s, the lock is left to run out instead. The lock is renewed meanwhile.
-//! - A lock that was *lost* is never given back: writes under way may still be carried out, and the time until others may
-//!   take it (lease duration less renew deadline) is theirs.
-//! - The record is client-go's (`tools/leaderelection` of Kubernetes 1.34): either side can take over from the other.
+//! - At most one process works at any time, by each process's own monotonic clock: work is dropped when the
+//!   lock could not be renewed for the renew deadline, and nobody else takes it before he saw no change for
+//!   the lease duration, which is longer. No time stamp of another machine is ever compared with anything
+//!   ([`observation`]).
+//! - The work is not polled, and no fenced request leaves, after the lock was lost: also in a process that
+//!   was stopped and goes on later ([`permit`]; what is beyond any lock of this kind is said there).
+//! - A clean end gives the lock back, after the work was dropped and its fenced writes under way were
+//!   answered. If one is not answered within 3 s, the lock is left to run out instead. The lock is renewed
+//!   meanwhile.
+//! - A lock that was *lost* is never given back: writes under way may still be carried out, and the time
+//!   until others may take it (lease duration less renew deadline) is theirs.
+//! - The record is client-go's (`tools/leaderelection` of Kubernetes 1.34): either side can take over from
+//!   the other.
 //! - Candidates go on through outages of the API server; a holder ends with an error (RK-33).
 //!
 //! | file | what |

@@ -13,9 +13,10 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// The lock is the Lease `name` in `namespace`; `identity` must be this process's alone ([`crate::identity`] makes
-    /// one). The client needs `get`, `create` and `update` of Leases, should have `watch`, and for Events `create` and
-    /// `patch` of `events.k8s.io`. It must not be fenced by a lock itself.
+    /// The lock is the Lease `name` in `namespace`; `identity` must be this process's alone
+    /// ([`crate::identity`] makes one). The client needs `get`, `create` and `update` of Leases, should have
+    /// `watch`, and for Events `create` and `patch` of `events.k8s.io`. It must not be fenced by a lock
+    /// itself.
     #[must_use]
     pub fn new(
         client: Client,
@@ -32,8 +33,9 @@ impl Lock {
         }
     }
 
-    /// What every holder of this lock must agree on, in a word without blanks. It is written into the Lease; while another one
-    /// holds the lock on other terms, [`crate::Elector::with_lease`] fails with [`crate::Lost::Disagrees`].
+    /// What every holder of this lock must agree on, in a word without blanks. It is written into the Lease;
+    /// while another one holds the lock on other terms, [`crate::Elector::with_lease`] fails with
+    /// [`crate::Lost::Disagrees`].
     #[must_use]
     pub fn on_terms(self, terms: impl Into<String>) -> Self {
         Self {

@@ -12,7 +12,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::time::Instant;
 
-/// How long after the lease duration a lock may still be held without a renewal: as Kubernetes' own managers have it.
+/// How long after the lease duration a lock may still be held without a renewal: as Kubernetes' own managers
+/// have it.
 const TOLERATED: Duration = Duration::from_secs(20);
 
 /// From a hand-over on a watch (some 10 ms) to one that waits for a busy API server.
@@ -29,11 +30,11 @@ struct RefusalLabels {
     reason: &'static str,
 }
 
-/// The numbers of all locks of a process. One value a process, cloned to each elector:
-/// `leader_active{name}` is 1 while the lock of that name is held here, else 0;
-/// `leader_handover_duration_seconds{name}` is the time from when this candidate saw the previous holder go (released, or
-/// not seen to live for the lease duration) until it held the lock itself;
-/// `leader_refusals_total{name,reason}` counts attempts to see or take the lock that failed.
+/// The numbers of all locks of a process. One value a process, cloned to each elector: `leader_active{name}`
+/// is 1 while the lock of that name is held here, else 0; `leader_handover_duration_seconds{name}` is the
+/// time from when this candidate saw the previous holder go (released, or not seen to live for the lease
+/// duration) until it held the lock itself; `leader_refusals_total{name,reason}` counts attempts to see or
+/// take the lock that failed.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     active: Family<Labels, Gauge>,
@@ -93,8 +94,9 @@ impl Metrics {
         self.active.get_or_create(&labels(name)).get() == 1
     }
 
-    /// What is wrong if a lock that is held was neither renewed nor ended for its lease duration and 20 s. Renewals, work and
-    /// the end of a process are one task: then that task is stuck, and only somebody else can end the process.
+    /// What is wrong if a lock that is held was neither renewed nor ended for its lease duration and 20 s.
+    /// Renewals, work and the end of a process are one task: then that task is stuck, and only somebody else
+    /// can end the process.
     #[must_use]
     pub fn overdue(&self) -> Option<String> {
         let now = Instant::now();
@@ -106,8 +108,9 @@ impl Metrics {
         ))
     }
 
-    /// Names a lock about which the API server has not answered yet, or not for the lease duration. A candidate reads its lock
-    /// all the time, so that this shows of each replica whether the cluster of the lock can be reached.
+    /// Names a lock about which the API server has not answered yet, or not for the lease duration. A
+    /// candidate reads its lock all the time, so that this shows of each replica whether the cluster of the
+    /// lock can be reached.
     #[must_use]
     pub fn unread(&self) -> Option<String> {
         self.answers().iter().find_map(|(name, answer)| match answer.at {

@@ -1,8 +1,8 @@
 //! What a candidate saw of a lock, and when, by its own monotonic clock.
 //!
-//! This is what makes the election independent of clocks that differ: the only question ever asked is "for how long have
-//! *I* seen no change". All instants here come from one clock. (Clocks may differ in *speed*; how much is the ratio of
-//! lease duration to renew deadline.)
+//! This is what makes the election independent of clocks that differ: the only question ever asked is "for
+//! how long have *I* seen no change". All instants here come from one clock. (Clocks may differ in *speed*;
+//! how much is the ratio of lease duration to renew deadline.)
 
 use std::time::{Duration, Instant};
 
@@ -27,8 +27,8 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// The first look at a lock. A candidate that has just started knows nothing of the time before: it waits the whole
-    /// lease duration, also when the record looks old, and also when there is none.
+    /// The first look at a lock. A candidate that has just started knows nothing of the time before: it waits
+    /// the whole lease duration, also when the record looks old, and also when there is none.
     #[must_use]
     pub fn first(seen: Seen, now: Instant) -> Self {
         Self {
@@ -69,8 +69,8 @@ impl Observation {
         self.last_record().and_then(|record| record.holder.as_deref())
     }
 
-    /// Whether another one than `me` may hold it. Without a Lease that may be anybody: deleting a Lease does not stop its
-    /// holder, and whoever held it last may have got it unseen.
+    /// Whether another one than `me` may hold it. Without a Lease that may be anybody: deleting a Lease does
+    /// not stop its holder, and whoever held it last may have got it unseen.
     #[must_use]
     pub fn may_be_anothers(&self, me: &str) -> bool {
         match &self.seen {
@@ -79,8 +79,9 @@ impl Observation {
         }
     }
 
-    /// When the holder's time runs out if it is not seen to live. A record that names no duration counts `fallback`. Without a
-    /// Lease the time counts from when it was seen to be gone: until then it may have been renewed.
+    /// When the holder's time runs out if it is not seen to live. A record that names no duration counts
+    /// `fallback`. Without a Lease the time counts from when it was seen to be gone: until then it may have
+    /// been renewed.
     #[must_use]
     pub fn expires(&self, fallback: Duration) -> Instant {
         let named = self.last_record().and_then(|record| record.lease_seconds);
@@ -96,8 +97,8 @@ impl Observation {
             }
     }
 
-    /// Since when the lock has been without a holder: released, or run out. `None` while it is held, and where there was
-    /// never a holder to hand over.
+    /// Since when the lock has been without a holder: released, or run out. `None` while it is held, and
+    /// where there was never a holder to hand over.
     #[must_use]
     pub fn free_since(&self, fallback: Duration, now: Instant) -> Option<Instant> {
         let record = self.last_record()?;

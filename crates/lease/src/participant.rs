@@ -1,4 +1,5 @@
-//! A process that takes part in the election of one lock: what waiting for the lock and holding it have in common.
+//! A process that takes part in the election of one lock: what waiting for the lock and holding it have in
+//! common.
 
 use std::sync::Arc;
 use std::time::Duration;

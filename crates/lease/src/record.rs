@@ -6,11 +6,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use crate::Timing;
 
-/// `leaseDurationSeconds` of a released record, as client-go writes it: should the empty holder not be understood, the
-/// lock is free after a second. (The API does not accept zero.)
+/// `leaseDurationSeconds` of a released record, as client-go writes it: should the empty holder not be
+/// understood, the lock is free after a second. (The API does not accept zero.)
 const RELEASED_SECONDS: i32 = 1;
 
-/// What a Lease says. Two records are equal when all fields are: a change of any is a sign of life of the holder.
+/// What a Lease says. Two records are equal when all fields are: a change of any is a sign of life of the
+/// holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Record {
     /// Who holds the lock; `None` when it is free. (On the wire free is the empty string.)
@@ -75,11 +76,12 @@ impl Record {
         }
     }
 
-    /// The record of a lock that is held on. It always differs from the one before, in whole seconds, as client-go reads no
-    /// more of it: a wall clock that stands still would otherwise make a write that changes nothing, which others take for a
-    /// dead holder. So of two renewals in one second the second one is a second ahead, and while the clock is behind that, each is a
-    /// second ahead of the one before: two values that take turns could be the same at every look of a candidate. A clock that was
-    /// put back by more than the lease duration is followed.
+    /// The record of a lock that is held on. It always differs from the one before, in whole seconds, as
+    /// client-go reads no more of it: a wall clock that stands still would otherwise make a write that
+    /// changes nothing, which others take for a dead holder. So of two renewals in one second the second one
+    /// is a second ahead, and while the clock is behind that, each is a second ahead of the one before: two
+    /// values that take turns could be the same at every look of a candidate. A clock that was put back by
+    /// more than the lease duration is followed.
     #[must_use]
     pub fn renewed(&self, me: &str, timing: &Timing, wall: Timestamp) -> Self {
         let longest = i64::from(timing.lease_seconds());

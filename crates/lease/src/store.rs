@@ -78,9 +78,11 @@ impl Store {
             .await
     }
 
-    /// Writes a record into the Lease that was read, and fails with [`Failure::Changed`] if it is not the current one.
-    // The protocol is compare-and-swap of the whole object with its resourceVersion; it needs the verb `update`, which is
-    // what the roles of all managers grant for their locks. Server-side apply would merge where this must refuse.
+    /// Writes a record into the Lease that was read, and fails with [`Failure::Changed`] if it is not the
+    /// current one.
+    // The protocol is compare-and-swap of the whole object with its resourceVersion; it needs the verb
+    // `update`, which is what the roles of all managers grant for their locks. Server-side apply would merge
+    // where this must refuse.
     #[allow(clippy::disallowed_methods)]
     pub(crate) async fn update(&self, read: &Lease, record: &Record) -> Result<Lease, Failure> {
         let mut lease = read.clone();
@@ -90,13 +92,15 @@ impl Store {
             .answered(self.api.replace(&self.name, &PostParams::default(), &lease))
             .await
         {
-            // Deleted since it was read. (For `create`, the same answer means that there is no such namespace.)
+            // Deleted since it was read. (For `create`, the same answer means that there is no such
+            // namespace.)
             Err(Failure::Api(kube::Error::Api(status))) if status.code == 404 => Err(Failure::Changed),
             answer => answer,
         }
     }
 
-    /// The changes of the Lease after this version. Ends, or fails, at any time: it is a help and not a source of truth.
+    /// The changes of the Lease after this version. Ends, or fails, at any time: it is a help and not a
+    /// source of truth.
     pub(crate) fn changes(&self, version: String) -> BoxStream<'static, kube::Result<WatchEvent<Lease>>> {
         let api = self.api.clone();
         let params = WatchParams::default()

@@ -15,8 +15,8 @@ use crate::record::Record;
 use crate::store::Failure;
 use crate::view::View;
 
-/// The time between having got a lock and not having it any more. However it ends (also when it is dropped in the middle),
-/// nothing is held afterwards and `leader_active` is 0.
+/// The time between having got a lock and not having it any more. However it ends (also when it is dropped in
+/// the middle), nothing is held afterwards and `leader_active` is 0.
 pub(crate) struct Tenure<'a> {
     participant: &'a Participant,
     view: View,
@@ -97,8 +97,8 @@ impl<'a> Tenure<'a> {
         }
     }
 
-    /// One renewal. What changed the Lease since the last one (a label, or a renewal of ours whose answer was lost) is read
-    /// and then overwritten, as long as the lock is still ours.
+    /// One renewal. What changed the Lease since the last one (a label, or a renewal of ours whose answer was
+    /// lost) is read and then overwritten, as long as the lock is still ours.
     async fn renew(&mut self) -> Result<Option<Lost>, Failure> {
         let (me, timing) = (self.participant.identity(), &self.participant.timing);
         let sent = Sent::now(self.participant);
@@ -127,7 +127,8 @@ impl<'a> Tenure<'a> {
                 self.view
                     .see(self.participant.store.read().await?, Instant::now());
                 match self.view.decide(me, timing) {
-                    // Ours (or deleted): Box, because this function calls itself; `keep` bounds it by the deadline.
+                    // Ours (or deleted): Box, because this function calls itself; `keep` bounds it by the
+                    // deadline.
                     Some(Decision::Renew | Decision::Create) => Box::pin(self.renew()).await,
                     _ => Ok(Some(Lost::Taken {
                         lock: self.participant.lock().to_owned(),
@@ -139,8 +140,8 @@ impl<'a> Tenure<'a> {
         }
     }
 
-    /// Ends the tenure. The work must have been dropped. Where nothing is under way any more the lock is given back within
-    /// this time; else it is left to run out.
+    /// Ends the tenure. The work must have been dropped. Where nothing is under way any more the lock is
+    /// given back within this time; else it is left to run out.
     pub(crate) async fn end(self, give_back: Option<Duration>) {
         let participant = self.participant;
         drop(self);

@@ -1,8 +1,9 @@
 //! What all holders of a lock must agree on, such as which controllers run under it.
 //!
-//! A holder writes its terms into the Lease, with its own name: managers of others leave the annotation of the last holder as it
-//! is. Who finds the lock held on other terms does not wait for it but refuses, as two that would take turns on different terms
-//! are a mistake of whoever configured them. A holder that says nothing of terms is waited for as ever, and so is a free lock.
+//! A holder writes its terms into the Lease, with its own name: managers of others leave the annotation of
+//! the last holder as it is. Who finds the lock held on other terms does not wait for it but refuses, as two
+//! that would take turns on different terms are a mistake of whoever configured them. A holder that says
+//! nothing of terms is waited for as ever, and so is a free lock.
 
 use k8s_openapi::api::coordination::v1::Lease;
 

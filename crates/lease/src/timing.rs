@@ -3,19 +3,20 @@
 use std::ops::Add;
 use std::time::Duration;
 
-/// A renewal must fit this many retry periods before its deadline, so that one late request does not lose the lock.
+/// A renewal must fit this many retry periods before its deadline, so that one late request does not lose the
+/// lock.
 const RETRIES_WITHIN_DEADLINE: f64 = 1.2;
 
-/// The three durations of a lock. Every candidate of one lock should use the same ones; what other candidates wait is
-/// what the holder wrote into the record, so that different ones are safe too.
+/// The three durations of a lock. Every candidate of one lock should use the same ones; what other candidates
+/// wait is what the holder wrote into the record, so that different ones are safe too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Others may take the lock when they have seen no change of it for this long. Whole seconds: the record carries
-    /// seconds (`leaseDurationSeconds`).
+    /// Others may take the lock when they have seen no change of it for this long. Whole seconds: the record
+    /// carries seconds (`leaseDurationSeconds`).
     pub lease_duration: Duration,
-    /// The holder stops its work when it could not renew for this long. Its distance to `lease_duration` is what clocks
-    /// may differ in speed, and what a request may be under way after the work was stopped by a loss. (At a clean end requests
-    /// are finished first.)
+    /// The holder stops its work when it could not renew for this long. Its distance to `lease_duration` is
+    /// what clocks may differ in speed, and what a request may be under way after the work was stopped by a
+    /// loss. (At a clean end requests are finished first.)
     pub renew_deadline: Duration,
     /// Between two renewals, and at most between two looks of a candidate that waits.
     pub retry_period: Duration,
@@ -87,8 +88,8 @@ impl Timing {
         i32::try_from(self.lease_duration.as_secs()).unwrap_or(i32::MAX)
     }
 
-    /// Until when a holder may work whose last successful write was *sent* at `sent`. Others count the lease duration
-    /// from when they saw the write, which is later.
+    /// Until when a holder may work whose last successful write was *sent* at `sent`. Others count the lease
+    /// duration from when they saw the write, which is later.
     #[must_use]
     pub fn valid_until<T: Add<Duration, Output = T>>(&self, sent: T) -> T {
         sent + self.renew_deadline
@@ -100,9 +101,9 @@ impl Timing {
         self.renew_deadline / 2
     }
 
-    /// The pause before the next look of a candidate, somewhat shorter than the retry period: many candidates spread
-    /// out, and a released lock is found within the retry period also by a candidate whose watch does not work.
-    /// `chance` is a random number of [0, 1).
+    /// The pause before the next look of a candidate, somewhat shorter than the retry period: many candidates
+    /// spread out, and a released lock is found within the retry period also by a candidate whose watch does
+    /// not work. `chance` is a random number of [0, 1).
     #[must_use]
     pub fn pause(&self, chance: f64) -> Duration {
         self.retry_period.mul_f64(1.0 - 0.2 * chance.clamp(0.0, 1.0))

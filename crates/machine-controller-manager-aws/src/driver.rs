@@ -19,7 +19,8 @@ pub struct AwsDriver {
 }
 
 impl AwsDriver {
-    /// Whatever it asks of EC2 goes by this permit. `endpoint` is another place than the region's own, for tests.
+    /// Whatever it asks of EC2 goes by this permit. `endpoint` is another place than the region's own, for
+    /// tests.
     #[must_use]
     pub fn new(permit: &Permit, endpoint: Option<String>) -> Self {
         Self {

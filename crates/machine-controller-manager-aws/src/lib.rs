@@ -1,4 +1,5 @@
-//! Machines of a shoot in Amazon Web Services: the process of `machine-controller-manager` with a driver over `cloud-aws`.
+//! Machines of a shoot in Amazon Web Services: the process of `machine-controller-manager` with a driver over
+//! `cloud-aws`.
 
 pub mod driver;
 

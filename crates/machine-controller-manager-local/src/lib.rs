@@ -1,4 +1,5 @@
-//! Machines of a shoot in the local cloud: the process of `machine-controller-manager` with a driver over `cloud-local`.
+//! Machines of a shoot in the local cloud: the process of `machine-controller-manager` with a driver over
+//! `cloud-local`.
 
 pub mod driver;
 

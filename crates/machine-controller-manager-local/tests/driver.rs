@@ -1,5 +1,5 @@
-//! The driver on a real API server that plays the cloud, with the rights that an account has. Pods are reported on and do not run:
-//! what is in them is for the clusters of `make e2e`.
+//! The driver on a real API server that plays the cloud, with the rights that an account has. Pods are
+//! reported on and do not run: what is in them is for the clusters of `make e2e`.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 mod world;

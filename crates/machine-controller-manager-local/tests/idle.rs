@@ -1,7 +1,9 @@
-//! A machine-controller-manager with many machines that are all well needs little. Its cloud is the local one on a real API
-//! server, which is its seed and its shoot too; kubelets are played: an instance gets its Node as soon as it is there.
+//! A machine-controller-manager with many machines that are all well needs little. Its cloud is the local one
+//! on a real API server, which is its seed and its shoot too; kubelets are played: an instance gets its Node
+//! as soon as it is there.
 //!
-//! `make bench` runs it; `REPOT_IDLE_MACHINES` is how many. Making a thousand takes minutes, hence not with every test.
+//! `make bench` runs it; `REPOT_IDLE_MACHINES` is how many. Making a thousand takes minutes, hence not with
+//! every test.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 #[path = "world/manager.rs"]

@@ -1,5 +1,5 @@
-//! Machines are made for who has the shoot, and for nobody else (R17-43, R17-60..62): a real manager, API server, and name server; the
-//! process beside etcd says what a test lets it say.
+//! Machines are made for who has the shoot, and for nobody else (R17-43, R17-60..62): a real manager, API
+//! server, and name server; the process beside etcd says what a test lets it say.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 #[path = "world/manager.rs"]
@@ -84,7 +84,8 @@ async fn machines_are_made_for_who_has_the_shoot() -> Result<()> {
     world.record.says("seed-a", 3).await?;
     world.made(&mut of_epoch_3, 1).await?;
 
-    // One witness is silent, and so is the other: nothing is done until one of them says so again (R17-47, R17-48).
+    // One witness is silent, and so is the other: nothing is done until one of them says so again (R17-47,
+    // R17-48).
     world.record.falls_silent();
     tokio::time::sleep(OVER).await;
     world.nobody_makes(2).await?;

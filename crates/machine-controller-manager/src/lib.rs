@@ -1,8 +1,9 @@
-//! The process around the controllers of `machine-controllers`: flags, lock, and the right of whoever has the shoot. A program for one
-//! cloud has a driver and little else.
+//! The process around the controllers of `machine-controllers`: flags, lock, and the right of whoever has the
+//! shoot. A program for one cloud has a driver and little else.
 //!
-//! One process a shoot, in the shoot's namespace: it reads and writes machine objects there, Nodes in the shoot, and instances in the
-//! account that the machine classes name. All three go by the permit of its lock and of who has the shoot (I3, R17-60).
+//! One process a shoot, in the shoot's namespace: it reads and writes machine objects there, Nodes in the
+//! shoot, and instances in the account that the machine classes name. All three go by the permit of its lock
+//! and of who has the shoot (I3, R17-60).
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -39,7 +40,8 @@ pub struct Flags {
     owner: OwnerFlags,
 }
 
-/// Connects, and runs the controllers under their lock. `manager`: who writes; `driver`: the cloud, under the right that it is given.
+/// Connects, and runs the controllers under their lock. `manager`: who writes; `driver`: the cloud, under the
+/// right that it is given.
 ///
 /// # Errors
 /// A sentence that says what to do about a flag.

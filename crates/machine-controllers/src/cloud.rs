@@ -31,8 +31,8 @@ pub struct Cloud {
     namespace: String,
     permit: Permit,
     answers_within: Duration,
-    /// Since when the cloud ends an instance, by the name of the Machine. In memory alone: a new process gives the cloud
-    /// its whole time again.
+    /// Since when the cloud ends an instance, by the name of the Machine. In memory alone: a new process
+    /// gives the cloud its whole time again.
     ending: Mutex<BTreeMap<String, Instant>>,
 }
 

@@ -17,7 +17,8 @@ pub struct Context {
     pub shoot: Shoot,
     /// The cloud.
     pub driver: Arc<dyn Driver>,
-    /// What the runner needs; its Events are in `control`. Calls of the driver go through its permit and that of `control`.
+    /// What the runner needs; its Events are in `control`. Calls of the driver go through its permit and that
+    /// of `control`.
     pub settings: runner::Settings,
     /// Who writes.
     pub manager: FieldManager,
@@ -34,7 +35,8 @@ pub struct Timing {
     pub health: Duration,
     /// How long pods may take to leave.
     pub drain: Duration,
-    /// How long a Node is not ready until nobody waits any more for its pods to end: their kubelet does not answer.
+    /// How long a Node is not ready until nobody waits any more for its pods to end: their kubelet does not
+    /// answer.
     pub kubelet_is_gone: Duration,
     /// How long an instance is kept for volumes that are attached to its Node although its pods have left.
     pub detach: Duration,
@@ -42,16 +44,16 @@ pub struct Timing {
     pub look_every: Duration,
     /// Time between two listings of instances.
     pub orphans_every: Duration,
-    /// How long a Node has no Machine before the Worker reports the Node. Longer than an instance takes from the start of
-    /// its kubelet to the first write of its ID. Nodes are checked five times as often.
+    /// How long a Node has no Machine before the Worker reports the Node. Longer than an instance takes from
+    /// the start of its kubelet to the first write of its ID. Nodes are checked five times as often.
     pub without_machine_for: Duration,
     /// How long one call of the driver may take. Longer than a cloud takes to create an instance.
     pub driver_answers_within: Duration,
-    /// Time between two questions to the provider whether an instance with a silent kubelet runs. The answer is not
-    /// watched, and each question is a call of the cloud's API.
+    /// Time between two questions to the provider whether an instance with a silent kubelet runs. The answer
+    /// is not watched, and each question is a call of the cloud's API.
     pub power_every: Duration,
-    /// How long no clear answer may come before the annotation of a user counts in the place of the answer. Longer than
-    /// two questions.
+    /// How long no clear answer may come before the annotation of a user counts in the place of the answer.
+    /// Longer than two questions.
     pub power_unclear_for: Duration,
     /// Most machines of one deployment that are replaced at a time because they are unhealthy.
     pub replaced_at_once: usize,

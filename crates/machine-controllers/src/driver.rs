@@ -1,16 +1,19 @@
-//! What a cloud has to do for machines: four functions, and a fifth for clouds that report whether an instance runs. Whoever writes a driver writes these and nothing else; everything that
-//! keeps machines alive over a move is on this side of the trait.
+//! What a cloud has to do for machines: four functions, and a fifth for clouds that report whether an
+//! instance runs. Whoever writes a driver writes these and nothing else; everything that keeps machines alive
+//! over a move is on this side of the trait.
 //!
 //! What the controllers promise to a driver
-//! - Each call leaves by way of the permit of the process (I3): a driver makes no request of its own accord and starts no task.
-//! - `create` is called only for a Machine of which `status` has just said that there is no instance, and never for one that has
-//!   had a provider id (R7-03). Calls for one Machine never overlap.
+//! - Each call leaves by way of the permit of the process (I3): a driver makes no request of its own accord
+//!   and starts no task.
+//! - `create` is called only for a Machine of which `status` has just said that there is no instance, and
+//!   never for one that has had a provider id (R7-03). Calls for one Machine never overlap.
 //! - Each call is bounded in time ([`crate::Timing::driver_answers_within`]) and may be dropped at any await.
 //!
 //! What a driver promises
-//! - Every instance carries the Machine's name and the cluster's identity as tags, from the very request that creates it.
-//! - What cannot pass by itself is [`runtime::Error::Config`] with the codes that fit, a refusal for want of quota or capacity
-//!   included: code and sentence are shown in the Machine's `lastOperation`.
+//! - Every instance carries the Machine's name and the cluster's identity as tags, from the very request that
+//!   creates it.
+//! - What cannot pass by itself is [`runtime::Error::Config`] with the codes that fit, a refusal for want of
+//!   quota or capacity included: code and sentence are shown in the Machine's `lastOperation`.
 
 use std::time::Duration;
 
@@ -20,7 +23,8 @@ use runtime::{Credentials, Result};
 
 /// What is asked for, and with whose rights.
 pub struct Request<'a> {
-    /// The Machine. For an orphan that is collected: one that has its name and its provider id and nothing else.
+    /// The Machine. For an orphan that is collected: one that has its name and its provider id and nothing
+    /// else.
     pub machine: &'a Machine,
     /// Its class, with what only the driver understands.
     pub class: &'a MachineClass,
@@ -28,8 +32,8 @@ pub struct Request<'a> {
     pub credentials: Credentials,
     /// What the machine runs at first, all placeholders filled in. Only for [`Driver::create`].
     pub user_data: Option<String>,
-    /// For how long the cloud has accepted [`Driver::delete`] and the instance has not gone, as far as this process
-    /// knows. A driver may ask a hanging cloud more forcefully.
+    /// For how long the cloud has accepted [`Driver::delete`] and the instance has not gone, as far as this
+    /// process knows. A driver may ask a hanging cloud more forcefully.
     pub ending_for: Duration,
 }
 
@@ -56,7 +60,8 @@ pub struct Found {
 pub enum InstancePower {
     /// The provider reports that the instance runs or starts.
     Running,
-    /// The provider reports that the instance is stopped or terminated, so that no process of the instance runs.
+    /// The provider reports that the instance is stopped or terminated, so that no process of the instance
+    /// runs.
     Off,
     /// The provider reports neither: the instance is stopping, or the provider does not list it.
     Unclear,
@@ -77,15 +82,16 @@ pub trait Driver: Send + Sync + 'static {
     /// As for [`Driver::create`].
     async fn delete(&self, request: &Request<'_>) -> Result<()>;
 
-    /// The instance of a Machine, looked for by its provider id or its tags. `None` only where the cloud has said that there is
-    /// none: what is not known is an error.
+    /// The instance of a Machine, looked for by its provider id or its tags. `None` only where the cloud has
+    /// said that there is none: what is not known is an error.
     ///
     /// # Errors
     /// As for [`Driver::create`].
     async fn status(&self, request: &Request<'_>) -> Result<Option<Instance>>;
 
-    /// Whether the instance runs. An instance that is reported as [`InstancePower::Off`] loses its pods and volumes, so
-    /// that a driver reports it only where the provider says so in words, never for an instance that is not found.
+    /// Whether the instance runs. An instance that is reported as [`InstancePower::Off`] loses its pods and
+    /// volumes, so that a driver reports it only where the provider says so in words, never for an instance
+    /// that is not found.
     ///
     /// # Errors
     /// As for [`Driver::create`].

@@ -1,4 +1,5 @@
-//! One watch of a kind, shared by all that need it: a cache of its objects, and for each controller a stream of what changed.
+//! One watch of a kind, shared by all that need it: a cache of its objects, and for each controller a stream
+//! of what changed.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -22,7 +23,8 @@ use kube::{
 use runtime::{Error, Result, apply::Object};
 use tracing::debug;
 
-/// Changes that wait for a controller. They leave as soon as it turns to them, which no reconciliation delays.
+/// Changes that wait for a controller. They leave as soon as it turns to them, which no reconciliation
+/// delays.
 const WAITING: usize = 64;
 /// When to look again for a cache that is empty. As short as a person's patience.
 const FILL: Duration = Duration::from_secs(2);
@@ -107,7 +109,8 @@ impl<K: Object + Sync + Default> Feed<K> {
         self.cache.clone()
     }
 
-    /// What changes so that `fingerprint` sees it, and what goes away; only with its metadata. It has to be read.
+    /// What changes so that `fingerprint` sees it, and what goes away; only with its metadata. It has to be
+    /// read.
     pub fn subscribe(
         &mut self,
         fingerprint: fn(&K) -> Option<u64>,

@@ -1,10 +1,11 @@
-//! An isolated zone gets no new machine (RZ-21): its Machines are drained, and a Machine that failed, was deleted or is
-//! of an old template has no successor there. The Worker marks the template of the zone's machines with a taint.
+//! An isolated zone gets no new machine (RZ-21): its Machines are drained, and a Machine that failed, was
+//! deleted or is of an old template has no successor there. The Worker marks the template of the zone's
+//! machines with a taint.
 
 use api::machine::{MachineSpec, labels::ISOLATED_ZONE_TAINT};
 
-/// Whether the machines of this template are in an isolated zone. Bounds and taints reach sets and Machines without a
-/// replacement, so that the mark is at every level and travels with the objects.
+/// Whether the machines of this template are in an isolated zone. Bounds and taints reach sets and Machines
+/// without a replacement, so that the mark is at every level and travels with the objects.
 pub fn is_isolated(spec: &MachineSpec) -> bool {
     let node = spec
         .node_template

@@ -1,5 +1,5 @@
-//! MachineDeployment → MachineSet → Machine over a [`Driver`] of four functions. A process for one cloud brings the driver and
-//! calls [`run`]; docs/machines.md says how a Machine lives and why.
+//! MachineDeployment → MachineSet → Machine over a [`Driver`] of four functions. A process for one cloud
+//! brings the driver and calls [`run`]; docs/machines.md says how a Machine lives and why.
 //!
 //! | controller ([`NAMES`]) | what it does |
 //! |---|---|
@@ -10,12 +10,13 @@
 //! | `machine-safety` | takes away instances that no Machine stands for, when that is sure |
 //!
 //! What this crate promises
-//! - An instance is made only for a Machine that never had one (R7-03): what is restored is recognised and adopted, whichever
-//!   manager made it.
-//! - Nothing is judged or deleted while the shoot's API does not answer, and only so many machines of a deployment at once are
-//!   replaced because they are unhealthy (gardener/machine-controller-manager#718).
+//! - An instance is made only for a Machine that never had one (R7-03): what is restored is recognised and
+//!   adopted, whichever manager made it.
+//! - Nothing is judged or deleted while the shoot's API does not answer, and only so many machines of a
+//!   deployment at once are replaced because they are unhealthy (gardener/machine-controller-manager#718).
 //! - An instance that has a Node is never taken for an orphan (gardener/gardener#8742, #5471, #3520).
-//! - Every call of the driver goes through the permit (I3), is bounded in time, and ends with the future of [`run`].
+//! - Every call of the driver goes through the permit (I3), is bounded in time, and ends with the future of
+//!   [`run`].
 //!
 //! Rights that a process needs:
 //!

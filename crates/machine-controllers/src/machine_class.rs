@@ -1,4 +1,5 @@
-//! A MachineClass stays for as long as a Machine needs it: without its credentials no instance could be deleted.
+//! A MachineClass stays for as long as a Machine needs it: without its credentials no instance could be
+//! deleted.
 
 use std::{future::Future, sync::Arc, time::Duration};
 

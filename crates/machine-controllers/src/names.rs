@@ -22,7 +22,8 @@ use crate::{
     safety::{self, Safety},
 };
 
-/// All controllers: what stands in the process's table of names. They share watches, so that all of them belong under one lock.
+/// All controllers: what stands in the process's table of names. They share watches, so that all of them
+/// belong under one lock.
 pub const NAMES: [&str; 5] = [
     "machine",
     "machine-class",
@@ -31,7 +32,8 @@ pub const NAMES: [&str; 5] = [
     "machine-set",
 ];
 
-/// Runs these controllers until shutdown. Dropping the future stops all of them; nothing of them works any more then.
+/// Runs these controllers until shutdown. Dropping the future stops all of them; nothing of them works any
+/// more then.
 ///
 /// # Errors
 /// A name that is none of [`NAMES`].

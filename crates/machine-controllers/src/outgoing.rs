@@ -1,5 +1,6 @@
-//! Nodes whose Machines are about to be deleted. All of them get a soft taint before the first is drained, so that a pod that
-//! leaves one of these Nodes starts on a Node that stays. The taint is upstream's, and stays on a Node over a move.
+//! Nodes whose Machines are about to be deleted. All of them get a soft taint before the first is drained, so
+//! that a pod that leaves one of these Nodes starts on a Node that stays. The taint is upstream's, and stays
+//! on a Node over a move.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +22,8 @@ use crate::{
 
 /// Writes to Nodes that are under way at once.
 const AT_ONCE: usize = 10;
-/// How long a write of a Node may take. A webhook of the users may delay each write, and the taint is only a preference.
+/// How long a write of a Node may take. A webhook of the users may delay each write, and the taint is only a
+/// preference.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
 /// The scheduler prefers Nodes without the taint.
 const EFFECT: &str = "PreferNoSchedule";
@@ -45,8 +47,8 @@ impl Outgoing {
         }
     }
 
-    /// Taints the Nodes of these Machines. A refusal by the shoot's API is logged, as the deletion goes on without the taint;
-    /// an API that does not answer is an error.
+    /// Taints the Nodes of these Machines. A refusal by the shoot's API is logged, as the deletion goes on
+    /// without the taint; an API that does not answer is an error.
     pub async fn mark<'m>(&self, machines: impl IntoIterator<Item = &'m Machine>) -> Result<()> {
         self.write(machines, true).await
     }

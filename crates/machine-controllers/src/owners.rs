@@ -1,5 +1,6 @@
-//! Who belongs to whom. What is restored has no owner, or one that was deleted on the other seed: its labels say whose it is, and
-//! it is adopted before anything is counted, so that nothing is made a second time (gardener/gardener#5471).
+//! Who belongs to whom. What is restored has no owner, or one that was deleted on the other seed: its labels
+//! say whose it is, and it is adopted before anything is counted, so that nothing is made a second time
+//! (gardener/gardener#5471).
 
 use std::collections::BTreeSet;
 

@@ -2,8 +2,8 @@
 
 use api::machine::Machine;
 
-/// How a Machine is, as `status.currentStatus.phase` says it. In the order in which a surplus is taken: what is of least use
-/// first.
+/// How a Machine is, as `status.currentStatus.phase` says it. In the order in which a surplus is taken: what
+/// is of least use first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// It is being deleted.

@@ -1,6 +1,6 @@
-//! Whether the shoot's API answers, and for how long it has. While it does not, nobody can know how a machine is, so that none
-//! is judged (gardener/machine-controller-manager#718). And since kubelets could not report meanwhile either, all bounds on
-//! unhealthiness count from the moment in which it answered again.
+//! Whether the shoot's API answers, and for how long it has. While it does not, nobody can know how a machine
+//! is, so that none is judged (gardener/machine-controller-manager#718). And since kubelets could not report
+//! meanwhile either, all bounds on unhealthiness count from the moment in which it answered again.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -12,7 +12,8 @@ use kube::{Api, api::ListParams};
 use runtime::{Cluster as _, Error, Result, Shoot};
 use tokio::time::Instant;
 
-/// How long an answer may take. Not longer than the time between two looks, but as long as a busy server may take.
+/// How long an answer may take. Not longer than the time between two looks, but as long as a busy server may
+/// take.
 const ANSWERS_WITHIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
 /// What is known of the shoot's API.

@@ -1,5 +1,5 @@
-//! Deletes exactly what was looked at. Its dependents are nobody's business but its controller's, which keeps a finalizer: no
-//! garbage collector is waited for.
+//! Deletes exactly what was looked at. Its dependents are nobody's business but its controller's, which keeps
+//! a finalizer: no garbage collector is waited for.
 
 use kube::{
     Api, ResourceExt,

@@ -1,6 +1,7 @@
 //! Names that stand in objects: they are upstream's, so that Machines may come from there and go there.
 
-/// Kept by a Machine until its instance is gone, and by sets, deployments and classes until nothing needs them.
+/// Kept by a Machine until its instance is gone, and by sets, deployments and classes until nothing needs
+/// them.
 pub const FINALIZER: &str = "machine.sapcloud.io/machine-controller-manager";
 /// Label of a Machine: its Node's name.
 pub const NODE: &str = "node";
@@ -20,13 +21,14 @@ pub const TRIGGER_DELETION: &str = "node.machine.sapcloud.io/trigger-deletion-by
 pub const NOT_MANAGED: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
 /// Taint of a Node on which what every pod needs does not run yet.
 pub const NOT_EQUIPPED: &str = "node.gardener.cloud/critical-components-not-ready";
-/// Annotation of a Node (`true`): the user states that the instance of the Node is off. Counts only where the provider
-/// cannot say whether the instance runs.
+/// Annotation of a Node (`true`): the user states that the instance of the Node is off. Counts only where the
+/// provider cannot say whether the instance runs.
 pub const INSTANCE_OFF: &str = "worker.gardener.cloud/instance-off";
-/// Taint of a Node whose instance is off: Kubernetes deletes the pods without the kubelet and detaches their volumes.
+/// Taint of a Node whose instance is off: Kubernetes deletes the pods without the kubelet and detaches their
+/// volumes.
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
-/// Annotation of a Node with the taint [`OUT_OF_SERVICE`]: this controller has put the taint, on the report of the
-/// `provider` or of the `user`.
+/// Annotation of a Node with the taint [`OUT_OF_SERVICE`]: this controller has put the taint, on the report
+/// of the `provider` or of the `user`.
 pub const OUT_OF_SERVICE_BY: &str = "worker.gardener.cloud/out-of-service-by";
 /// Annotation of sets: the how manyeth template of the deployment they are.
 pub const REVISION: &str = "deployment.kubernetes.io/revision";

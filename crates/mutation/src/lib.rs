@@ -1,14 +1,17 @@
-//! Mutations of production code: safety rules that a test switches off, to prove that the tests of a rule fail without that rule.
+//! Mutations of production code: safety rules that a test switches off, to prove that the tests of a rule
+//! fail without that rule.
 //!
-//! Production code asks [`Mutation::is_active`]. Without the feature `switches` the answer is the constant `false`, so that a release and
-//! `make demo` have no switch. Only dev-dependencies enable the feature.
+//! Production code asks [`Mutation::is_active`]. Without the feature `switches` the answer is the constant
+//! `false`, so that a release and `make demo` have no switch. Only dev-dependencies enable the feature.
 //!
 //! With the feature, a mutation is active
-//! - in the thread of a test, while an [`Active`] is alive there. A `#[tokio::test]` with a single-threaded runtime runs all tasks on that
-//!   thread; of a runtime with several threads only the body of the test runs there, so that a spawned task does not see the mutation.
-//!   Tests that run side by side have separate threads. Code that a mutation does not reach keeps the rule: then the test passes, and
+//! - in the thread of a test, while an [`Active`] is alive there. A `#[tokio::test]` with a single-threaded
+//!   runtime runs all tasks on that thread; of a runtime with several threads only the body of the test runs
+//!   there, so that a spawned task does not see the mutation. Tests that run side by side have separate
+//!   threads. Code that a mutation does not reach keeps the rule: then the test passes, and
 //!   [`Mutation::assert_killed_by`] fails.
-//! - in a whole process whose environment has `REPOT_MUTATION`. [`pass_on`] gives a child process the mutation of the thread.
+//! - in a whole process whose environment has `REPOT_MUTATION`. [`pass_on`] gives a child process the
+//!   mutation of the thread.
 //!
 //! In mutation testing, a test that fails under a mutation *kills* that mutation.
 
@@ -66,7 +69,8 @@ mutations! {
     PlaceOfLaterEpochTaken,
     /// `provider-local`: `ownership.json` is written without a condition on the content that was read.
     PlaceTakenWithoutCondition,
-    /// `etcd-backup-restore`: the gate checks the permit when it accepts a connection, and not while bytes pass.
+    /// `etcd-backup-restore`: the gate checks the permit when it accepts a connection, and not while bytes
+    /// pass.
     BytesWithoutPermit,
     /// `etcd-backup-restore`: a process opens the gate without having read whether the epoch was sealed.
     SealNotRead,

@@ -20,9 +20,11 @@ use crate::{
 
 /// How often the kernel is looked at although no Node changed: somebody else may have changed it.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// When it is tried again after a failure, or while something is awaited. Shorter than what delays a new machine visibly.
+/// When it is tried again after a failure, or while something is awaited. Shorter than what delays a new
+/// machine visibly.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
-/// After so long without success the agent is to be started anew. Longer than a list of many refused entries takes.
+/// After so long without success the agent is to be started anew. Longer than a list of many refused entries
+/// takes.
 const ILL_AFTER: Duration = Duration::from_secs(300);
 /// How its work is called in metrics.
 const NAME: &str = "network";
@@ -40,7 +42,8 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Makes the network as it follows from what is known, again and again, until nobody follows the Nodes any more.
+    /// Makes the network as it follows from what is known, again and again, until nobody follows the Nodes
+    /// any more.
     pub async fn run(mut self, mut known: watch::Receiver<Known<Machine>>, metrics: Metrics, health: Health) {
         let machines = Gauge::<i64>::default();
         metrics.register(|registry| {

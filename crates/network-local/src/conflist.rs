@@ -1,5 +1,5 @@
-//! The file by which containerd connects pods: CNI plugins that are on every machine, with this machine's range. A Node is ready
-//! as soon as there is one, so it is written when pods can be reached.
+//! The file by which containerd connects pods: CNI plugins that are on every machine, with this machine's
+//! range. A Node is ready as soon as there is one, so it is written when pods can be reached.
 
 use std::{
     fs,
@@ -17,8 +17,8 @@ const UNFINISHED: &str = ".00-network-local.unfinished";
 /// Addresses that are in use, by pod. Gone after a restart of the machine, as its pods are.
 const IN_USE: &str = "/run/network-local";
 
-/// Its content. Pods keep their addresses towards each other (`ipMasq` of the plugin would take them away); towards the outside
-/// the agent masquerades.
+/// Its content. Pods keep their addresses towards each other (`ipMasq` of the plugin would take them away);
+/// towards the outside the agent masquerades.
 #[must_use]
 pub fn content(range: Ipv4Net, mtu: u32) -> String {
     let file = json!({

@@ -1,5 +1,5 @@
-//! What has to be changed so that the kernel's tables are as planned, in an order in which no packet is lost on the way: what a
-//! route needs is there before it, and goes after it.
+//! What has to be changed so that the kernel's tables are as planned, in an order in which no packet is lost
+//! on the way: what a route needs is there before it, and goes after it.
 
 use std::{collections::BTreeMap, net::Ipv4Addr};
 

@@ -16,13 +16,15 @@ struct Flags {
     /// Name of this machine's Node.
     #[arg(long, env = "NODE_NAME")]
     node_name: String,
-    /// Addresses of all pods of the shoot. What pods send to other addresses comes from their machine's address.
+    /// Addresses of all pods of the shoot. What pods send to other addresses comes from their machine's
+    /// address.
     #[arg(long)]
     pods: Ipv4Net,
     /// Where containerd looks for the configuration of the network.
     #[arg(long, default_value = "/etc/cni/net.d")]
     configuration_folder: PathBuf,
-    /// Where /healthz, /readyz and /metrics are served. The machine's network is that of the process: nobody else is to ask.
+    /// Where /healthz, /readyz and /metrics are served. The machine's network is that of the process: nobody
+    /// else is to ask.
     #[arg(long, default_value = "127.0.0.1:10290")]
     health_address: SocketAddr,
     /// Kubeconfig of the shoot; the account of the pod if not given.

@@ -34,16 +34,16 @@ pub struct Tables {
 }
 
 impl Plan {
-    /// The VXLAN device's own address: the first of the range, which no pod gets. What the machine itself sends to pods of
-    /// others comes from it, so that answers come back through VXLAN.
+    /// The VXLAN device's own address: the first of the range, which no pod gets. What the machine itself
+    /// sends to pods of others comes from it, so that answers come back through VXLAN.
     #[must_use]
     pub fn gateway(&self) -> Ipv4Addr {
         self.range.network()
     }
 }
 
-/// The hardware address of the VXLAN device of the machine with this address. Locally administered, and one for each address, so
-/// that nobody has to be told of it.
+/// The hardware address of the VXLAN device of the machine with this address. Locally administered, and one
+/// for each address, so that nobody has to be told of it.
 #[must_use]
 pub fn hardware_address(address: Ipv4Addr) -> HardwareAddress {
     let [a, b, c, d] = address.octets();
@@ -82,7 +82,8 @@ pub fn plan(machines: &Machines, own: &str, pods: Ipv4Net) -> Result<Plan, Strin
 }
 
 impl Plan {
-    /// A Node must not be able to draw traffic that is not for its pods: not that of this machine, nor that of the outside.
+    /// A Node must not be able to draw traffic that is not for its pods: not that of this machine, nor that
+    /// of the outside.
     fn way_to(&self, machine: &Machine, pods: Ipv4Net) -> Result<Option<(Ipv4Net, Ipv4Addr)>, String> {
         let (Some(range), Some(address)) = (machine.range, machine.address) else {
             return Ok(None);
@@ -112,7 +113,8 @@ impl Plan {
 }
 
 impl Tables {
-    /// Two Nodes may have one address, when a machine's address was given to a later one: both ways lead there.
+    /// Two Nodes may have one address, when a machine's address was given to a later one: both ways lead
+    /// there.
     fn add(&mut self, range: Ipv4Net, address: Ipv4Addr) {
         let (gateway, hardware) = (range.network(), hardware_address(address));
         self.routes.insert(range, gateway);

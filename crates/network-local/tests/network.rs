@@ -70,8 +70,8 @@ async fn has_file(folder: &Path, words: &str) -> Result<()> {
     .await
 }
 
-/// Pods reach each other with their own addresses, and the outside with that of their machine. While the API is away nothing
-/// changes, also where an agent starts anew (I4). A Node that goes takes its routes along.
+/// Pods reach each other with their own addresses, and the outside with that of their machine. While the API
+/// is away nothing changes, also where an agent starts anew (I4). A Node that goes takes its routes along.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_reach_each_other_and_do_not_notice_that_the_api_is_away() -> Result<()> {
     let router = Namespace::new("router")?;

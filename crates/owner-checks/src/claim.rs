@@ -112,7 +112,8 @@ fn owner_name(shoot: &Value) -> Option<String> {
     placement::names::owner_record(internal["url"].as_str()?.strip_prefix("https://")?)
 }
 
-/// As `placement::names::uid`: a garden that was restored gives the object another uid, and the status keeps the first.
+/// As `placement::names::uid`: a garden that was restored gives the object another uid, and the status keeps
+/// the first.
 fn shoot_uid(shoot: &Value) -> String {
     let uids = ["/status/uid", "/metadata/uid"].map(|path| shoot.pointer(path).and_then(Value::as_str));
     let uid = uids.into_iter().flatten().find(|uid| !uid.is_empty());
@@ -132,8 +133,8 @@ fn identity(seed: &Value) -> Result<String> {
         })
 }
 
-/// The ownership epoch of the shoot of a Cluster, whether or not its owner is checked. A shoot that was never handed over is in its
-/// first.
+/// The ownership epoch of the shoot of a Cluster, whether or not its owner is checked. A shoot that was never
+/// handed over is in its first.
 ///
 /// # Errors
 /// It says anything else than a number, which is no first epoch.

@@ -56,7 +56,8 @@ fn all_that_is_needed_comes_with_the_cluster() {
     assert_eq!(first.unwrap().unwrap().epoch, 1);
 }
 
-/// R17-49: losses are remembered by this uid, which a garden that was restored from a backup keeps in the status.
+/// R17-49: losses are remembered by this uid, which a garden that was restored from a backup keeps in the
+/// status.
 #[test]
 fn the_uid_is_that_of_the_first_reconciliation() {
     for (status, expected) in [

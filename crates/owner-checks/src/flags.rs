@@ -17,7 +17,8 @@ use crate::{
 /// Who must have the shoot. All of it or nothing: without a name nobody is asked.
 #[derive(Args, Clone, Debug, Default)]
 pub struct OwnerFlags {
-    /// Name of the owner record: nothing is done for the shoot while it does not say that this seed has it. Not asked if not given.
+    /// Name of the owner record: nothing is done for the shoot while it does not say that this seed has it.
+    /// Not asked if not given.
     #[arg(long, requires_all = ["owner_id", "owner_zone", "ownership_epoch", "owner_witness"])]
     owner_name: Option<String>,
     /// Identity of this seed, which the record must have.
@@ -42,8 +43,8 @@ pub struct OwnerFlags {
     terms: TermsFlags,
 }
 
-/// How often it is asked, and for how long an answer is good: durations in Go's notation. What is not given is as docs/ownership.md
-/// has it.
+/// How often it is asked, and for how long an answer is good: durations in Go's notation. What is not given
+/// is as docs/ownership.md has it.
 #[derive(Args, Clone, Debug, Default)]
 #[allow(clippy::struct_field_names)] // they are the names of the flags
 struct TermsFlags {
@@ -100,7 +101,8 @@ impl TermsFlags {
 }
 
 impl OwnerClaim {
-    /// The flags by which a process in this namespace of the seed asks. It mounts the authority of Secret [`AUTHORITY`].
+    /// The flags by which a process in this namespace of the seed asks. It mounts the authority of Secret
+    /// [`AUTHORITY`].
     #[must_use]
     pub fn flags(&self, namespace: &str) -> Vec<String> {
         let mut flags = vec![
@@ -124,8 +126,8 @@ impl OwnerClaim {
 }
 
 impl OwnerFlags {
-    /// What is to be confirmed before anything is done, and again and again while it is; nothing where no flag says so. `permit`: the
-    /// right to ask.
+    /// What is to be confirmed before anything is done, and again and again while it is; nothing where no
+    /// flag says so. `permit`: the right to ask.
     ///
     /// # Errors
     /// It cannot be asked like that.

@@ -18,9 +18,9 @@ impl Held {
     }
 }
 
-/// Does `work` while the right `lock` is there and, if something has to be confirmed, while the shoot is confirmed to be this seed's:
-/// anew under each new right, until it ends by itself. What is lost does not come back: then nothing is done any more, and this waits
-/// for its caller to end.
+/// Does `work` while the right `lock` is there and, if something has to be confirmed, while the shoot is
+/// confirmed to be this seed's: anew under each new right, until it ends by itself. What is lost does not
+/// come back: then nothing is done any more, and this waits for its caller to end.
 pub async fn while_owned<W, F, T>(held: Option<Held>, lock: Permit, mut work: W) -> T
 where
     W: FnMut(Permit) -> F,
@@ -152,7 +152,8 @@ mod tests {
         }
     }
 
-    /// R17-47..49, R17-60: nothing before the first answer, nothing between two tenures, one at a time, and nothing after a loss.
+    /// R17-47..49, R17-60: nothing before the first answer, nothing between two tenures, one at a time, and
+    /// nothing after a loss.
     #[tokio::test(start_paused = true)]
     async fn work_begins_with_a_right_and_ends_with_it() {
         let played = Played::new();

@@ -1,11 +1,11 @@
-//! Whether a shoot is still this seed's: what is asked, who is asked, and what runs only while the answer is yes (R17-13, R17-60..63;
-//! docs/ownership.md is the protocol, the crate `ownership` the judgement).
+//! Whether a shoot is still this seed's: what is asked, who is asked, and what runs only while the answer is
+//! yes (R17-13, R17-60..63; docs/ownership.md is the protocol, the crate `ownership` the judgement).
 //!
 //! What this promises
-//! - What is to be asked comes from one place, the Cluster that a gardenlet hands over, and reaches a process by its flags: a new
-//!   epoch is a new process.
-//! - Work under [`while_owned`] is dropped when the right ends, with its sleeps and its requests, and begun anew under a new one. What
-//!   is lost is lost for as long as the process lives.
+//! - What is to be asked comes from one place, the Cluster that a gardenlet hands over, and reaches a process
+//!   by its flags: a new epoch is a new process.
+//! - Work under [`while_owned`] is dropped when the right ends, with its sleeps and its requests, and begun
+//!   anew under a new one. What is lost is lost for as long as the process lives.
 //!
 //! | file | what |
 //! |---|---|

@@ -16,8 +16,8 @@ pub enum NotOwned {
     Unconfirmed(String),
 }
 
-/// Does `work` under the right `lock` and the owner's, and drops it when one of them ends. A first answer is waited for no longer than
-/// `patience`.
+/// Does `work` under the right `lock` and the owner's, and drops it when one of them ends. A first answer is
+/// waited for no longer than `patience`.
 ///
 /// # Errors
 /// The shoot is lost or not confirmed to be this seed's. What was under way was dropped.

@@ -1,4 +1,5 @@
-//! The second witness: the process beside etcd, which asks by itself and says for how long what it was told is still good.
+//! The second witness: the process beside etcd, which asks by itself and says for how long what it was told
+//! is still good.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -11,13 +12,15 @@ use permit::Permit;
 use runtime::{Cluster, Connection, Seed};
 use serde::Deserialize;
 
-/// Where it answers inside the seed, by `{namespace}`. The Service leads to a pod that is not ready, too: it is not while it keeps
-/// clients away.
+/// Where it answers inside the seed, by `{namespace}`. The Service leads to a pod that is not ready, too: it
+/// is not while it keeps clients away.
 pub const URL: &str = "https://etcd-main-peer.{namespace}.svc:8080";
-/// Secret of the shoot's namespace of which such a process mounts the authority alone ([`runtime::workload::Files::Authority`]).
+/// Secret of the shoot's namespace of which such a process mounts the authority alone
+/// ([`runtime::workload::Files::Authority`]).
 pub const AUTHORITY: &str = "etcd-client";
 
-/// The authority by which it is known. It is read for each question: it may have been renewed since the last one.
+/// The authority by which it is known. It is read for each question: it may have been renewed since the last
+/// one.
 #[derive(Clone)]
 pub enum KnownBy {
     /// That of Secret `etcd-client` in a shoot's namespace.

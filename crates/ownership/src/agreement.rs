@@ -18,8 +18,8 @@ pub(crate) enum Dns {
     Silent(String),
 }
 
-/// One authority is enough, since a destination waits for all of them before its fence begins. But those that answer must
-/// agree: while they do not, an update is under way, or one of them is broken.
+/// One authority is enough, since a destination waits for all of them before its fence begins. But those that
+/// answer must agree: while they do not, an update is under way, or one of them is broken.
 pub(crate) fn of(said: &[(SocketAddr, Saying)]) -> Dns {
     let spoken: Vec<&Saying> = said
         .iter()
@@ -82,8 +82,8 @@ pub(crate) fn is_shown_everywhere(said: &[(SocketAddr, Saying)]) -> Result<(), S
 }
 
 /// Whether a planned move may stop the API: no authority that answers contradicts the record of my epoch, and
-/// none still has a record that was deleted at another authority. Such an authority would hold up the end of the
-/// epoch after the API has stopped. A silent authority does not: a move needs no secondary that is down.
+/// none still has a record that was deleted at another authority. Such an authority would hold up the end of
+/// the epoch after the API has stopped. A silent authority does not: a move needs no secondary that is down.
 pub(crate) fn lets_an_epoch_end(said: &[(SocketAddr, Saying)]) -> Result<(), String> {
     let all_are_silent = said.iter().all(|(_, saying)| matches!(saying, Saying::Silent(_)));
     match of(said) {

@@ -16,8 +16,9 @@ use crate::claim::{Claim, absolute};
 /// Found servers are looked for again after this time. Much shorter than anyone changes a zone's servers.
 const LOOKED_FOR_EVERY: Duration = Duration::from_secs(30);
 
-/// Found servers count for so long where they cannot be found again: an outage of resolvers is no outage of the zone. Whoever
-/// takes a server out of a zone must stop it first: here, and in resolvers, it counts for a while.
+/// Found servers count for so long where they cannot be found again: an outage of resolvers is no outage of
+/// the zone. Whoever takes a server out of a zone must stop it first: here, and in resolvers, it counts for a
+/// while.
 const KEPT: Duration = Duration::from_secs(10 * 60);
 
 /// More servers than any zone has.
@@ -85,8 +86,9 @@ pub enum AuthoritiesError {
 }
 
 impl Authorities {
-    /// These servers of this zone. That is the safest way: no cache has a say in who is asked. Source and destination must
-    /// name the same ones; a server that only the source asks could extend its permits behind the destination's back.
+    /// These servers of this zone. That is the safest way: no cache has a say in who is asked. Source and
+    /// destination must name the same ones; a server that only the source asks could extend its permits
+    /// behind the destination's back.
     pub fn named(
         zone: &str,
         servers: impl IntoIterator<Item = SocketAddr>,
@@ -103,8 +105,8 @@ impl Authorities {
         })
     }
 
-    /// The servers that the zone's NS records name, found by this machine's resolver and asked at port 53. Resolvers may keep
-    /// the NS records for as long as their TTL says.
+    /// The servers that the zone's NS records name, found by this machine's resolver and asked at port 53.
+    /// Resolvers may keep the NS records for as long as their TTL says.
     pub fn found(zone: &str) -> Result<Self, AuthoritiesError> {
         let wrong = |error: hickory_resolver::net::NetError| AuthoritiesError::Resolver(error.to_string());
         let mut builder = TokioResolver::builder_tokio().map_err(wrong)?;
@@ -145,7 +147,8 @@ impl Authorities {
         matches!(self.source, Source::Named(_))
     }
 
-    /// The servers that are asked at this moment, without any lookup: none before the first lookup of the NS records.
+    /// The servers that are asked at this moment, without any lookup: none before the first lookup of the NS
+    /// records.
     #[must_use]
     pub fn known_servers(&self) -> Vec<SocketAddr> {
         match &self.source {
@@ -154,8 +157,9 @@ impl Authorities {
         }
     }
 
-    /// Every server, looked up anew where the servers are not named. Unlike a check, which makes do with the servers that have an
-    /// address, this fails if the address of a single server cannot be found: a former owner may still ask that server.
+    /// Every server, looked up anew where the servers are not named. Unlike a check, which makes do with the
+    /// servers that have an address, this fails if the address of a single server cannot be found: a former
+    /// owner may still ask that server.
     pub async fn every_server(&self, within: Duration) -> Result<Vec<SocketAddr>, String> {
         let finder = match &self.source {
             Source::Named(servers) => return Ok(servers.clone()),
@@ -202,7 +206,8 @@ impl Finder {
         known.clone().filter(|known| known.since.elapsed() < KEPT)
     }
 
-    /// A server whose address cannot be resolved keeps the addresses of before, as a process of the former owner does.
+    /// A server whose address cannot be resolved keeps the addresses of before, as a process of the former
+    /// owner does.
     async fn find(&self, zone: &Name, within: Duration) -> Result<Vec<SocketAddr>, String> {
         let found = self.look_up(zone, within).await?;
         let since = Instant::now();
@@ -232,7 +237,8 @@ impl Finder {
         Ok(servers)
     }
 
-    /// Asks the resolver once, for all addresses at the same time: a name that is not answered delays no other name.
+    /// Asks the resolver once, for all addresses at the same time: a name that is not answered delays no
+    /// other name.
     async fn look_up(&self, zone: &Name, within: Duration) -> Result<NameServers, String> {
         let end = Instant::now() + within;
         let found = timeout_at(end, self.resolver.lookup(zone.clone(), RecordType::NS)).await;

@@ -2,8 +2,8 @@
 
 use hickory_proto::rr::Name;
 
-/// The label in front of the owner record's name under which the epoch stands. It has a name of its own so that the owner
-/// record keeps exactly one value (R17-10).
+/// The label in front of the owner record's name under which the epoch stands. It has a name of its own so
+/// that the owner record keeps exactly one value (R17-10).
 const EPOCH_LABEL: &str = "epoch";
 
 /// The longest identity that is understood, in bytes. Seeds' identities have some 100.
@@ -42,8 +42,8 @@ pub enum ClaimError {
 }
 
 impl Claim {
-    /// The claim of the seed `identity` to be the owner in `epoch` (1 or more). `owner_name` is the owner record's name,
-    /// `owner.<shoot>.<project>.<internal domain>` (R17-10, R17-13).
+    /// The claim of the seed `identity` to be the owner in `epoch` (1 or more). `owner_name` is the owner
+    /// record's name, `owner.<shoot>.<project>.<internal domain>` (R17-10, R17-13).
     pub fn new(owner_name: &str, identity: &str, epoch: i64) -> Result<Self, ClaimError> {
         let wrong = |why: String| ClaimError::Name {
             name: owner_name.to_owned(),
@@ -73,8 +73,8 @@ impl Claim {
         self.epoch
     }
 
-    /// The name of the record that carries the epoch, with a dot at its end. It is written in the same update as the owner
-    /// record.
+    /// The name of the record that carries the epoch, with a dot at its end. It is written in the same update
+    /// as the owner record.
     #[must_use]
     pub fn epoch_name(&self) -> String {
         self.epoch_name.to_ascii()
@@ -91,8 +91,8 @@ pub(crate) fn absolute(name: &str) -> Result<Name, String> {
     Ok(parsed)
 }
 
-/// Whether this can be an identity. A value with quotes or spaces was damaged on its way into the record: it names nobody, so
-/// that it takes nothing from anybody.
+/// Whether this can be an identity. A value with quotes or spaces was damaged on its way into the record: it
+/// names nobody, so that it takes nothing from anybody.
 #[must_use]
 pub fn is_identity(text: &str) -> bool {
     (1..=LONGEST_IDENTITY).contains(&text.len())

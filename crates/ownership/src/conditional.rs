@@ -1,11 +1,11 @@
-//! A write that tests what was read: in the garden a JSON patch with a test, in DNS an update with prerequisites, in a bucket a
-//! PUT with If-Match. Whoever sends one may have been asleep since it read.
+//! A write that tests what was read: in the garden a JSON patch with a test, in DNS an update with
+//! prerequisites, in a bucket a PUT with If-Match. Whoever sends one may have been asleep since it read.
 
 /// Replaces exactly what was read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Conditional<T> {
-    /// What was read, all of it. A test of the epoch alone is not enough: an owner may have begun to open in between, and whoever
-    /// comes next would take its data from the wrong place.
+    /// What was read, all of it. A test of the epoch alone is not enough: an owner may have begun to open in
+    /// between, and whoever comes next would take its data from the wrong place.
     pub tests: T,
     /// What is there afterwards.
     pub becomes: T,

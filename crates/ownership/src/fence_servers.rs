@@ -1,4 +1,5 @@
-//! The DNS servers that have to show a destination before the fence begins: a pure function of the servers that each seed asks.
+//! The DNS servers that have to show a destination before the fence begins: a pure function of the servers
+//! that each seed asks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -12,8 +13,9 @@ pub struct AskedServers {
     pub uses_ns_records: bool,
 }
 
-/// Every server that a process of one of these seeds may ask, with the seeds that ask the server. The seeds are the destination and all
-/// former owners: a single server left out could extend the permit of a former owner. `found`: the servers that the NS records name.
+/// Every server that a process of one of these seeds may ask, with the seeds that ask the server. The seeds
+/// are the destination and all former owners: a single server left out could extend the permit of a former
+/// owner. `found`: the servers that the NS records name.
 pub fn fence_servers<S: Clone + Ord>(
     seeds: impl IntoIterator<Item = (S, AskedServers)>,
     found: &[SocketAddr],

@@ -1,12 +1,13 @@
-//! What an owner may do when: the end of an epoch in its sidecar, and the gates of the next one. Pure functions.
+//! What an owner may do when: the end of an epoch in its sidecar, and the gates of the next one. Pure
+//! functions.
 
 use crate::phase::{Chain, Ownership, Phase, Stay};
 
 /// What a sidecar does next when its epoch has ended. The gate in front of etcd has been shut before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SealStep {
-    /// The mark in the data directory, synced: a sidecar that is started anew must not serve after the final snapshot, whatever a
-    /// server that is behind says.
+    /// The mark in the data directory, synced: a sidecar that is started anew must not serve after the final
+    /// snapshot, whatever a server that is behind says.
     Marker,
     /// `ownership.json`. An unreachable bucket delays it and what follows, nothing else.
     Object,
@@ -56,14 +57,15 @@ pub struct Evidence {
     pub final_seen: bool,
     /// [`crate::Terms::fence_has_passed`].
     pub fence_passed: bool,
-    /// Of which chain everything is in the own bucket. `Last` is complete only where it was looked for after the fence: until then
-    /// the source may add to it.
+    /// Of which chain everything is in the own bucket. `Last` is complete only where it was looked for after
+    /// the fence: until then the source may add to it.
     pub copied: Option<Chain>,
 }
 
 impl Evidence {
-    /// What a copy has brought. `brought`: the chain that the copy has read and hashed, `Final` where that chain holds every write of the
-    /// source. `loss_is_accepted`: the chain holds less than the hand-over recorded, and a person accepts the loss.
+    /// What a copy has brought. `brought`: the chain that the copy has read and hashed, `Final` where that
+    /// chain holds every write of the source. `loss_is_accepted`: the chain holds less than the hand-over
+    /// recorded, and a person accepts the loss.
     #[must_use]
     pub fn after_copy<S>(
         garden: &Ownership<S>,
@@ -74,7 +76,8 @@ impl Evidence {
         let handed_over = garden.drained;
         Self {
             earlier_pods_gone: false,
-            // A source that handed the shoot over has proved its final snapshot: no less than that is awaited.
+            // A source that handed the shoot over has proved its final snapshot: no less than that is
+            // awaited.
             final_seen: if handed_over {
                 !loss_is_accepted
             } else {
@@ -124,13 +127,14 @@ pub fn may_open<S: PartialEq>(garden: &Ownership<S>, me: &Stay<S>, seen: Evidenc
     }
 }
 
-/// Gate C: whether clouds and users' DNS may be touched. The final snapshot says nothing of the source's actuators.
+/// Gate C: whether clouds and users' DNS may be touched. The final snapshot says nothing of the source's
+/// actuators.
 pub fn may_act<S: PartialEq>(garden: &Ownership<S>, me: &Stay<S>, fence_passed: bool) -> bool {
     garden.now == *me && garden.phase == Phase::Opening && (garden.drained || fence_passed)
 }
 
-/// Whether data of an epoch, found in a data directory, are the shoot's in the epoch `now`, which goes on with the end of `source`,
-/// where that was in the same place. All others are foreign and are put aside.
+/// Whether data of an epoch, found in a data directory, are the shoot's in the epoch `now`, which goes on
+/// with the end of `source`, where that was in the same place. All others are foreign and are put aside.
 #[must_use]
 pub fn keeps_data(now: i64, source: Option<i64>, data: i64) -> bool {
     data == now || Some(data) == source

@@ -1,4 +1,5 @@
-//! Settings as people write them, in objects and as flags: durations in Go's notation. What is not given stays as it is.
+//! Settings as people write them, in objects and as flags: durations in Go's notation. What is not given
+//! stays as it is.
 
 use std::time::Duration;
 
@@ -98,7 +99,8 @@ impl Settings {
         Ok(self)
     }
 
-    /// What differs from the defaults, as flags without dashes, but for the silence: that is of the process beside etcd.
+    /// What differs from the defaults, as flags without dashes, but for the silence: that is of the process
+    /// beside etcd.
     #[must_use]
     pub fn flags(&self) -> Vec<(&'static str, String)> {
         let (mut own, mut usual) = (*self, Self::default());

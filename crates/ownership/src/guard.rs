@@ -1,4 +1,5 @@
-//! What the sidecar beside etcd does when it hears of the ownership: a pure function, which the simulation runs as the sidecar does.
+//! What the sidecar beside etcd does when it hears of the ownership: a pure function, which the simulation
+//! runs as the sidecar does.
 
 use crate::gates::{Sealed, forwards};
 use crate::tenure::Standing;
@@ -11,7 +12,8 @@ pub enum Guard {
     Waiting,
     /// The seed owns the shoot: the gate is open and snapshots are taken.
     Serving,
-    /// It was not confirmed for too long (R17-47): as before the first confirmation, and back with the next one (R17-48).
+    /// It was not confirmed for too long (R17-47): as before the first confirmation, and back with the next
+    /// one (R17-48).
     Suspended,
     /// Lost (R17-49): the gate is shut for ever in this epoch.
     Sealed,
@@ -47,8 +49,8 @@ pub enum Told {
 }
 
 impl Told {
-    /// What a report means beside what is done already. `serves`: under a permit that is still valid. What has ended stays so: one
-    /// that is valid is the one that was told.
+    /// What a report means beside what is done already. `serves`: under a permit that is still valid. What
+    /// has ended stays so: one that is valid is the one that was told.
     #[must_use]
     pub fn of(standing: &Standing, serves: bool) -> Self {
         match standing {
@@ -71,8 +73,9 @@ pub enum Duty {
     Stop,
     /// SIGTERM to etcd: it cuts what did not come through the gate (R17-41).
     TerminateEtcd,
-    /// Seal the epoch: what comes first in it is decided by [`Sealed::next`]. SIGTERM to etcd comes last then, since the final snapshot
-    /// needs etcd: nobody may be there to start it again, and who waits for the snapshot need not wait for that.
+    /// Seal the epoch: what comes first in it is decided by [`Sealed::next`]. SIGTERM to etcd comes last
+    /// then, since the final snapshot needs etcd: nobody may be there to start it again, and who waits for
+    /// the snapshot need not wait for that.
     Seal,
 }
 
@@ -88,7 +91,8 @@ pub fn hear(state: Guard, heard: Told) -> (Guard, &'static [Duty]) {
     match (state, heard) {
         (Guard::Sealed, _) => (Guard::Sealed, &[]),
         (Guard::Serving, Told::Lost) => (Guard::Sealed, &[Stop, Seal]),
-        // An earlier process may have ended before it told etcd, and one that was told once loses nothing by being told again.
+        // An earlier process may have ended before it told etcd, and one that was told once loses nothing by
+        // being told again.
         (Guard::Waiting | Guard::Suspended, Told::Lost) => (Guard::Sealed, &[Seal]),
         (Guard::Serving, Told::Owner) if serves => (Guard::Serving, &[]),
         (Guard::Serving, _) if serves => (Guard::Serving, &[Stop, Serve]),

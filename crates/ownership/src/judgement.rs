@@ -7,8 +7,8 @@ use crate::claim::Claim;
 use crate::saying::Loss;
 use crate::witness::Testimony;
 
-/// The beginning of the reason that the process beside etcd reports where the bucket confirms the owner and the record does not. The rest
-/// names each server. etcd-druid recognizes the case by this text.
+/// The beginning of the reason that the process beside etcd reports where the bucket confirms the owner and
+/// the record does not. The rest names each server. etcd-druid recognizes the case by this text.
 pub const OWNED_BY_BUCKET_ALONE: &str = "the seed owns the shoot by its bucket alone: ";
 
 /// The answer to "am I the owner?".

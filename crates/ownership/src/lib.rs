@@ -18,14 +18,15 @@
 //! ```
 //!
 //! What this crate promises
-//! - No permit of an epoch is good when the fence of its successor has passed ([`Terms::fence`]): an answer is good for the
-//!   validity from when its question was *sent*, by a clock that counts suspension, and a destination changes every witness
-//!   before it begins to wait. The simulation in this crate runs that, and breaks one rule after the other.
-//! - One silent witness ends nothing. When both are silent the permit ends with its validity, without grace, and there is a
-//!   new one when a witness says Owned again (R17-47..49, docs/decisions/0019).
+//! - No permit of an epoch is good when the fence of its successor has passed ([`Terms::fence`]): an answer
+//!   is good for the validity from when its question was *sent*, by a clock that counts suspension, and a
+//!   destination changes every witness before it begins to wait. The simulation in this crate runs that, and
+//!   breaks one rule after the other.
+//! - One silent witness ends nothing. When both are silent the permit ends with its validity, without grace,
+//!   and there is a new one when a witness says Owned again (R17-47..49, docs/decisions/0019).
 //! - What was lost stays lost: after Lost there is no permit in this epoch any more.
-//! - Only answers of authorities count, and only such as can be a record of ours. All that is wrong with a record or an answer
-//!   makes its server silent; it never means Lost.
+//! - Only answers of authorities count, and only such as can be a record of ours. All that is wrong with a
+//!   record or an answer makes its server silent; it never means Lost.
 //! - It knows no Kubernetes: it works when every API server is gone.
 //!
 //! | file | what |

@@ -39,7 +39,8 @@ impl Lookup<'_> {
     /// Asks all authorities. It takes two attempts at most.
     pub(crate) async fn said(&self) -> Result<Vec<(SocketAddr, Saying)>, String> {
         let end = Instant::now() + self.attempt * TRIES;
-        // Only where they are not known yet does this take any time; then there is that much less for questions.
+        // Only where they are not known yet does this take any time; then there is that much less for
+        // questions.
         let servers = self.authorities.servers(self.attempt).await?;
         let said = join_all(
             servers
@@ -50,7 +51,8 @@ impl Lookup<'_> {
         Ok(said)
     }
 
-    /// First over UDP. Then both ways at once: a datagram may be lost, and a firewall may stop either of them.
+    /// First over UDP. Then both ways at once: a datagram may be lost, and a firewall may stop either of
+    /// them.
     async fn ask_one(&self, server: SocketAddr, end: Instant) -> Saying {
         let first = self.attempt_one(server, Transport::Udp, end).await;
         if !matches!(first, Saying::Silent(_)) {

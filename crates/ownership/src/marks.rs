@@ -1,5 +1,5 @@
-//! What owners leave at the two witnesses: the two names in DNS, and `ownership.json` in a bucket. Pure functions from what was
-//! read to what is written; each write is conditional ([`Conditional`]).
+//! What owners leave at the two witnesses: the two names in DNS, and `ownership.json` in a bucket. Pure
+//! functions from what was read to what is written; each write is conditional ([`Conditional`]).
 
 use crate::conditional::Conditional;
 use crate::witness::Testimony;
@@ -66,8 +66,8 @@ impl<S: Clone + PartialEq> Record<S> {
         self.is_of(seed, epoch).then(|| self.to(None, Some(epoch)))
     }
 
-    /// The update of an owner whose shoot is deleted: what is left of earlier epochs goes, too, unless somebody else's name stands
-    /// there. None where nothing of that is there.
+    /// The update of an owner whose shoot is deleted: what is left of earlier epochs goes, too, unless
+    /// somebody else's name stands there. None where nothing of that is there.
     pub fn delete(&self, seed: &S, epoch: i64) -> Option<Conditional<Self>> {
         let is_over = self.epoch.is_some_and(|stood| stood <= epoch);
         let is_nobody_elses = self.identity.as_ref().is_none_or(|identity| identity == seed);
@@ -120,9 +120,9 @@ impl Object {
         }
     }
 
-    /// What the sidecar of an epoch that has ended writes. None where there is nothing to say: a new owner was faster, or the
-    /// object is gone; a sidecar never creates it. Nor where the epoch was only claimed: nobody has opened it, and whoever comes
-    /// next finds there where the data are.
+    /// What the sidecar of an epoch that has ended writes. None where there is nothing to say: a new owner
+    /// was faster, or the object is gone; a sidecar never creates it. Nor where the epoch was only claimed:
+    /// nobody has opened it, and whoever comes next finds there where the data are.
     #[must_use]
     pub fn seal(now: Option<&Self>, epoch: i64) -> Option<Conditional<Option<Self>>> {
         let owned = Self {
@@ -132,8 +132,8 @@ impl Object {
         (now == Some(&owned)).then(|| Self::write(now, epoch, Mark::Sealed))
     }
 
-    /// What a new owner writes into the bucket of its source, also where the object is missing: the owner before it may have died
-    /// before it wrote it.
+    /// What a new owner writes into the bucket of its source, also where the object is missing: the owner
+    /// before it may have died before it wrote it.
     #[must_use]
     pub fn claim(now: Option<&Self>, epoch: i64) -> Option<Conditional<Option<Self>>> {
         now.is_none_or(|object| object.epoch < epoch)
@@ -151,8 +151,8 @@ impl Object {
             .then(|| Self::write(now, epoch, Mark::Owned))
     }
 
-    /// The epoch whose end lies beside the object. In a place that is only announced to a new owner that is what it has found there
-    /// (`origin`), if it knew.
+    /// The epoch whose end lies beside the object. In a place that is only announced to a new owner that is
+    /// what it has found there (`origin`), if it knew.
     #[must_use]
     pub fn holds(self, origin: Option<i64>) -> Option<i64> {
         match self.mark {

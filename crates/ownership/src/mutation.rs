@@ -1,4 +1,5 @@
-//! Ways to break the owner check on purpose, for the simulation (`simulation`): a test that cannot fail proves nothing.
+//! Ways to break the owner check on purpose, for the simulation (`simulation`): a test that cannot fail
+//! proves nothing.
 
 /// A rule of the protocol that is switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

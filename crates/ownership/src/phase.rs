@@ -1,4 +1,5 @@
-//! What the garden keeps of a shoot's ownership, and who may write which step: a pure function. `docs/ownership.md`, "Moves".
+//! What the garden keeps of a shoot's ownership, and who may write which step: a pure function.
+//! `docs/ownership.md`, "Moves".
 
 use crate::conditional::Conditional;
 use crate::witness::Testimony;
@@ -45,7 +46,8 @@ pub struct Ownership<S> {
     pub phase: Phase,
     /// No request of the source to a cloud is unanswered, and none will leave.
     pub drained: bool,
-    /// The last epoch before this one that was opened: its bucket has the data and is the second witness. None in the first.
+    /// The last epoch before this one that was opened: its bucket has the data and is the second witness.
+    /// None in the first.
     pub source: Option<Stay<S>>,
     /// Which of the source's data were chosen: once in an epoch.
     pub chain: Option<Chain>,
@@ -84,10 +86,12 @@ pub enum Step<S> {
         to: S,
         /// The final snapshot of this epoch was seen in the bucket.
         final_seen: bool,
-        /// Nothing of this owner's is unanswered, and nothing will leave: judged now, not when it began to leave.
+        /// Nothing of this owner's is unanswered, and nothing will leave: judged now, not when it began to
+        /// leave.
         drained: bool,
     },
-    /// A hand-over without the source: a dead one, a destination that died, a call-off after the point of no return.
+    /// A hand-over without the source: a dead one, a destination that died, a call-off after the point of no
+    /// return.
     Grant(Approval<S>),
     /// The new owner has chosen its data.
     Open(Chain),
@@ -161,8 +165,9 @@ impl<S: Clone + PartialEq> Ownership<S> {
         self.phase == Phase::Held && self.now.seed == *seed
     }
 
-    /// What the garden says as the second witness of a seed's gardenlet. The seed to which the shoot was given acts in its epoch,
-    /// and nobody else does: one that has claimed it writes its own record before any other witness can tell.
+    /// What the garden says as the second witness of a seed's gardenlet. The seed to which the shoot was
+    /// given acts in its epoch, and nobody else does: one that has claimed it writes its own record before
+    /// any other witness can tell.
     pub fn testimony(&self, to: &S) -> Testimony {
         let epoch = self.now.epoch;
         match self.phase {

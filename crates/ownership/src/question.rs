@@ -11,8 +11,9 @@ const TRUNCATED: u8 = 0b10;
 
 /// A question for the texts of one name, with an id that nobody can guess.
 ///
-/// It asks for no recursion (a resolver then says what it is, or nothing), and carries no EDNS: an answer that is right
-/// fits in 512 bytes, one that does not is asked for over TCP, and nothing has to be said to servers that refuse EDNS.
+/// It asks for no recursion (a resolver then says what it is, or nothing), and carries no EDNS: an answer
+/// that is right fits in 512 bytes, one that does not is asked for over TCP, and nothing has to be said to
+/// servers that refuse EDNS.
 #[derive(Clone, Debug)]
 pub struct Question {
     name: Name,
@@ -59,8 +60,8 @@ impl Question {
         &self.bytes
     }
 
-    /// Whether these bytes answer this question. None: they are somebody else's, or cannot be read; whoever waits goes on
-    /// waiting, so that a stranger's datagram does not take the answer's place.
+    /// Whether these bytes answer this question. None: they are somebody else's, or cannot be read; whoever
+    /// waits goes on waiting, so that a stranger's datagram does not take the answer's place.
     #[must_use]
     pub fn answer(&self, bytes: &[u8]) -> Option<Heard> {
         if bytes.len() < HEADER || bytes.get(..2) != Some(&self.id.to_be_bytes()) {

@@ -55,8 +55,9 @@ fn text<'a>(record: &'a Record, name: &Name) -> Result<Option<&'a TXT>, String> 
     }
 }
 
-/// Whether an answer without a text proves that there is none: the SOA beside it is that of the record's own zone. The
-/// servers of a parent zone, or of one that was cut off below it, deny a name that they do not have.
+/// Whether an answer without a text proves that there is none: the SOA beside it is that of the record's own
+/// zone. The servers of a parent zone, or of one that was cut off below it, deny a name that they do not
+/// have.
 fn nothing(answer: &Message, zone: &Name) -> Reply {
     let mut start = answer
         .authorities

@@ -1,17 +1,20 @@
-//! Revisions of etcd that an owner leaves out, since the one before may have given them away (docs/decisions/0022), and what of a
-//! difference between two revisions are changes (R17-46).
+//! Revisions of etcd that an owner leaves out, since the one before may have given them away
+//! (docs/decisions/0022), and what of a difference between two revisions are changes (R17-46).
 
-/// So many for each owner whose end is not known. Many more than an etcd counts between two snapshots; Kubernetes advises as many.
+/// So many for each owner whose end is not known. Many more than an etcd counts between two snapshots;
+/// Kubernetes advises as many.
 pub const LEFT_OUT: i64 = 1_000_000_000;
 
-/// Revisions that a restore within an epoch leaves out, where the volume was lost: more than an etcd counts between two snapshots. So
-/// many such restores in a row as fit stay below [`LEFT_OUT`], which the next owner leaves out after the same snapshot.
+/// Revisions that a restore within an epoch leaves out, where the volume was lost: more than an etcd counts
+/// between two snapshots. So many such restores in a row as fit stay below [`LEFT_OUT`], which the next owner
+/// leaves out after the same snapshot.
 pub const LEFT_OUT_WITHIN_EPOCH: i64 = LEFT_OUT / 10;
 
-/// Changes that the etcd of an epoch acknowledged after it was saved up to one revision, when it has ended at another.
+/// Changes that the etcd of an epoch acknowledged after it was saved up to one revision, when it has ended at
+/// another.
 ///
-/// One that was never saved in its own epoch is known by the snapshots of an earlier one, and has begun behind the revisions that were
-/// left out for each epoch in between: at most one less than it has a number.
+/// One that was never saved in its own epoch is known by the snapshots of an earlier one, and has begun
+/// behind the revisions that were left out for each epoch in between: at most one less than it has a number.
 #[must_use]
 pub fn changes_between(saved: i64, end: i64, epoch: i64) -> i64 {
     let between = end.saturating_sub(saved).max(0);

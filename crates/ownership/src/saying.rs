@@ -21,7 +21,8 @@ pub(crate) enum Saying {
     Silent(String),
 }
 
-/// Why a shoot is not this seed's any more in this epoch. It never comes back: who gets the shoot again has a later epoch.
+/// Why a shoot is not this seed's any more in this epoch. It never comes back: who gets the shoot again has a
+/// later epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Loss {
     /// The record names another seed beside my epoch.
@@ -48,8 +49,8 @@ impl fmt::Display for Loss {
 
 /// What an authority's word on the epoch's name means. None: its word on the owner's name is needed too.
 ///
-/// The epoch is asked for first. Asked for last, the answers of a claimant whose own update comes in between would be the
-/// former owner and the new epoch: lost, for ever, what has just been won.
+/// The epoch is asked for first. Asked for last, the answers of a claimant whose own update comes in between
+/// would be the former owner and the new epoch: lost, for ever, what has just been won.
 pub(crate) fn of_epoch(claim: &Claim, epoch: &Reply) -> Option<Saying> {
     match epoch {
         Reply::Silent(why) => Some(Saying::Silent(why.clone())),

@@ -1,7 +1,9 @@
-//! How often is asked, for how long an answer is good, and how long a destination waits: checked against each other.
+//! How often is asked, for how long an answer is good, and how long a destination waits: checked against each
+//! other.
 //!
-//! docs/ownership.md explains the numbers. Seeds may have different ones: a destination waits for the least fence of the settings of all
-//! seeds joined ([`Terms::waiting_for_settings`]), and for the longest fence that any seed has recorded ([`Terms::waiting_for`]).
+//! docs/ownership.md explains the numbers. Seeds may have different ones: a destination waits for the least
+//! fence of the settings of all seeds joined ([`Terms::waiting_for_settings`]), and for the longest fence
+//! that any seed has recorded ([`Terms::waiting_for`]).
 
 use std::ops::Add;
 use std::time::Duration;
@@ -29,8 +31,8 @@ pub enum Silence {
     /// It ends, without grace; when the record says Owned again there is a new one (R17-47, R17-48).
     #[default]
     Deactivate,
-    /// It goes on until the record says Lost. Then no time passes a fence: only the final snapshot of the epoch, or the word of
-    /// a person that the seed is off ([`Terms::fence`] gives none).
+    /// It goes on until the record says Lost. Then no time passes a fence: only the final snapshot of the
+    /// epoch, or the word of a person that the seed is off ([`Terms::fence`] gives none).
     Tolerate,
 }
 
@@ -45,12 +47,14 @@ impl Silence {
     }
 }
 
-/// The intervals and bounds of the owner check, as a Seed may set them. All defaults are those of docs/ownership.md.
+/// The intervals and bounds of the owner check, as a Seed may set them. All defaults are those of
+/// docs/ownership.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// I: from the start of one check to that of the next.
     pub interval: Duration,
-    /// For one try at all authorities; there are two in a check. Longer than a round trip to the farthest authority.
+    /// For one try at all authorities; there are two in a check. Longer than a round trip to the farthest
+    /// authority.
     pub attempt: Duration,
     /// For the question to the second witness, which follows where the authorities say nothing.
     pub second_witness: Duration,
@@ -58,16 +62,17 @@ pub struct Settings {
     pub validity: Duration,
     /// H: how long a request may be under way after the permit under which it was sent has ended.
     pub requests: Duration,
-    /// P: for how long an authority may still serve the former record to others after it has served the new one to the
-    /// destination (anycast, replicas behind one address).
+    /// P: for how long an authority may still serve the former record to others after it has served the new
+    /// one to the destination (anycast, replicas behind one address).
     pub propagation: Duration,
-    /// For how long something on the way may answer in an authority's place from what it has kept, AA bit and all: nothing by
-    /// default. Where that cannot be excluded: the record's TTL and the time for which stale answers are served.
+    /// For how long something on the way may answer in an authority's place from what it has kept, AA bit and
+    /// all: nothing by default. Where that cannot be excluded: the record's TTL and the time for which stale
+    /// answers are served.
     pub caches: Duration,
     /// ρ: by how many parts of a million a clock may run too fast or too slowly.
     pub drift: u32,
-    /// How much longer a permit may last because the hypervisor paused the machine for too short a time to be noticed. No setting of
-    /// a Seed: the bound follows from how often the clock of the host is read.
+    /// How much longer a permit may last because the hypervisor paused the machine for too short a time to be
+    /// noticed. No setting of a Seed: the bound follows from how often the clock of the host is read.
     pub pause: Duration,
     /// F: how long a destination waits after every witness shows it as the owner.
     pub fence: Duration,
@@ -153,8 +158,8 @@ impl Settings {
             .saturating_add(self.second_witness)
     }
 
-    /// The shortest fence that is safe with these settings: (1+ρ)·(P + caches + V/(1−ρ) + H + pause), rounded up to a
-    /// millisecond.
+    /// The shortest fence that is safe with these settings: (1+ρ)·(P + caches + V/(1−ρ) + H + pause), rounded
+    /// up to a millisecond.
     #[must_use]
     pub fn least_fence(&self) -> Duration {
         let (million, drift) = (u128::from(MILLION), u128::from(self.drift.min(WORST_DRIFT)));
@@ -178,8 +183,9 @@ impl Settings {
         self.fence.max(self.least_fence())
     }
 
-    /// The component-wise maximum of the settings of two seeds. The fence of a pair needs validity and requests of the former owner,
-    /// and clock, propagation and caches of both: no single fence of the two covers that.
+    /// The component-wise maximum of the settings of two seeds. The fence of a pair needs validity and
+    /// requests of the former owner, and clock, propagation and caches of both: no single fence of the two
+    /// covers that.
     #[must_use]
     pub fn joined(&self, other: &Self) -> Self {
         Self {
@@ -253,8 +259,8 @@ impl Terms {
         &self.0
     }
 
-    /// For how long an answer is good, from when its question was sent. `at_most` is what a witness has left that only passes
-    /// on what it was told.
+    /// For how long an answer is good, from when its question was sent. `at_most` is what a witness has left
+    /// that only passes on what it was told.
     #[must_use]
     pub fn good_for(&self, at_most: Option<Duration>) -> Duration {
         match self.0.silence {
@@ -263,8 +269,8 @@ impl Terms {
         }
     }
 
-    /// Whether the fence is behind a destination that has seen at `shown` that every witness shows it. Never before it has seen
-    /// that; a destination that was started anew has not.
+    /// Whether the fence is behind a destination that has seen at `shown` that every witness shows it. Never
+    /// before it has seen that; a destination that was started anew has not.
     pub fn fence_has_passed<M: Copy + Ord + Add<Duration, Output = M>>(
         &self,
         shown: Option<M>,
@@ -283,8 +289,8 @@ impl Terms {
         self
     }
 
-    /// These, of a destination that waits for former owners with such settings: the fence is at least the least fence of all settings
-    /// joined ([`Settings::joined`]).
+    /// These, of a destination that waits for former owners with such settings: the fence is at least the
+    /// least fence of all settings joined ([`Settings::joined`]).
     #[must_use]
     pub fn waiting_for_settings(self, others: impl IntoIterator<Item = Settings>) -> Self {
         let joined = others
@@ -293,8 +299,8 @@ impl Terms {
         self.waiting_for([joined.needs()])
     }
 
-    /// F: how long a destination waits after every witness shows it as the owner, by a clock that counts suspension. None where
-    /// the source tolerates silence: no time is long enough then.
+    /// F: how long a destination waits after every witness shows it as the owner, by a clock that counts
+    /// suspension. None where the source tolerates silence: no time is long enough then.
     #[must_use]
     pub fn fence(&self) -> Option<Duration> {
         match self.0.silence {

@@ -11,9 +11,10 @@ use crate::settings::Terms;
 use crate::watch::Witnesses;
 use crate::wire::Wire;
 
-/// Looks once whether every witness that could extend a permit of an earlier owner shows this claim: each authority of the
-/// zone, none left out, and the second witness. The destination's fence ([`Terms::fence`]) runs from the moment at which this
-/// has returned `Ok`; a destination that is started anew begins anew. The error says who does not show it.
+/// Looks once whether every witness that could extend a permit of an earlier owner shows this claim: each
+/// authority of the zone, none left out, and the second witness. The destination's fence ([`Terms::fence`])
+/// runs from the moment at which this has returned `Ok`; a destination that is started anew begins anew. The
+/// error says who does not show it.
 ///
 /// `witnesses.second` is the one that the *former* owner asks. It takes no longer than a check.
 pub async fn shown_by_all(claim: &Claim, terms: &Terms, witnesses: &Witnesses) -> Result<(), String> {
@@ -37,8 +38,9 @@ pub async fn shown_by_all(claim: &Claim, terms: &Terms, witnesses: &Witnesses) -
     judgement::is_shown_by_second_witness(claim, &testimony)
 }
 
-/// Checks once whether an authority contradicts the owner record, before a planned move stops the API. The error lists
-/// the answer of each authority. Silent authorities, and a zone without known servers, are no obstacle.
+/// Checks once whether an authority contradicts the owner record, before a planned move stops the API. The
+/// error lists the answer of each authority. Silent authorities, and a zone without known servers, are no
+/// obstacle.
 pub async fn check_before_sealing(
     claim: &Claim,
     terms: &Terms,

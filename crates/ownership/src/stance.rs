@@ -1,4 +1,5 @@
-//! What follows from answers and the clock, without a process: the pure middle of `tenure`, over any kind of moment.
+//! What follows from answers and the clock, without a process: the pure middle of `tenure`, over any kind of
+//! moment.
 
 use std::ops::Add;
 use std::time::Duration;

@@ -14,8 +14,8 @@ use crate::stance::Stance;
 /// An answer, and when it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// Before the question was sent that brought the answer. It is what validity counts from: others count from when they saw
-    /// what the question could not have seen yet.
+    /// Before the question was sent that brought the answer. It is what validity counts from: others count
+    /// from when they saw what the question could not have seen yet.
     pub asked: Moment,
     /// The answer.
     pub answer: Answer,
@@ -26,7 +26,8 @@ pub struct Checked {
 /// How a seed stands to a shoot.
 #[derive(Clone, Debug)]
 pub enum Standing {
-    /// Nothing may be done: the seed was not confirmed yet, or not for too long. It may be again (R17-47, R17-48).
+    /// Nothing may be done: the seed was not confirmed yet, or not for too long. It may be again (R17-47,
+    /// R17-48).
     Unconfirmed,
     /// It is the owner, and may act under this permit.
     Owner(Permit),
@@ -34,7 +35,8 @@ pub enum Standing {
     Lost(Loss),
 }
 
-/// The state of one seed's claim. What follows from what is in `stance`; here is the permit that goes with it.
+/// The state of one seed's claim. What follows from what is in `stance`; here is the permit that goes with
+/// it.
 pub(crate) struct Tenure {
     by: String,
     clock: Clock,
@@ -92,8 +94,8 @@ impl Tenure {
         }
     }
 
-    /// Takes notice of a permit whose time is over. True if there was one. What has ended by the clock is over also where nobody
-    /// has called this.
+    /// Takes notice of a permit whose time is over. True if there was one. What has ended by the clock is
+    /// over also where nobody has called this.
     pub(crate) fn expire(&mut self) -> bool {
         let over = self.held.take_if(|held| !held.issuer.in_time());
         if let Some(held) = &over {
@@ -124,7 +126,8 @@ impl Tenure {
         {
             return false;
         }
-        // Either there was none, or its time was over at this moment: what has ended stays so, and there is a new one.
+        // Either there was none, or its time was over at this moment: what has ended stays so, and there is a
+        // new one.
         let issuer = Issuer::new(self.by.clone(), self.clock.clone(), until);
         let settling = issuer.settling();
         self.held = Some(Box::new(Held { issuer, settling }));

@@ -28,8 +28,8 @@ const AT_LEAST: Duration = Duration::from_secs(1);
 /// What a watch tells: for a condition, a probe, or whoever starts work.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// How the seed stands to the shoot. The permit in it is judged by the clock whenever it is looked at; this may be told a
-    /// moment later.
+    /// How the seed stands to the shoot. The permit in it is judged by the clock whenever it is looked at;
+    /// this may be told a moment later.
     pub standing: Standing,
     /// The last check; none before the first one has ended.
     pub last: Option<Checked>,
@@ -48,8 +48,8 @@ pub struct Witnesses {
 
 /// Watches the ownership of one shoot in one epoch.
 ///
-/// One for each shoot and epoch in a process, shared by all that act for the shoot. It starts nothing by itself: it does what it
-/// does while [`Watch::run`] is polled, and its permit ends when that is dropped.
+/// One for each shoot and epoch in a process, shared by all that act for the shoot. It starts nothing by
+/// itself: it does what it does while [`Watch::run`] is polled, and its permit ends when that is dropped.
 pub struct Watch {
     claim: Claim,
     terms: Terms,
@@ -64,8 +64,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// A watch of this claim. It gives no right before the first check has said Owned. `clock` is what validity is judged by; it
-    /// counts suspension.
+    /// A watch of this claim. It gives no right before the first check has said Owned. `clock` is what
+    /// validity is judged by; it counts suspension.
     pub fn new(
         claim: Claim,
         terms: Terms,
@@ -95,8 +95,8 @@ impl Watch {
         })
     }
 
-    /// Whoever expects a change notifies this one, and the next check does not wait for the interval. To ask early is always safe: an
-    /// answer is good from when it was asked for.
+    /// Whoever expects a change notifies this one, and the next check does not wait for the interval. To ask
+    /// early is always safe: an answer is good from when it was asked for.
     #[must_use]
     pub fn prompted_by(self, prompt: Arc<Notify>) -> Self {
         Self { prompt, ..self }
@@ -132,8 +132,8 @@ impl Watch {
         }
     }
 
-    /// Waits for the moment, or for somebody who does not want to and then for the `soonest`, and checks. What ends meanwhile is told
-    /// meanwhile.
+    /// Waits for the moment, or for somebody who does not want to and then for the `soonest`, and checks.
+    /// What ends meanwhile is told meanwhile.
     async fn check_from(&mut self, moment: Instant, soonest: Instant) -> (Checked, Instant) {
         let checker = Checker {
             claim: self.claim.clone(),
@@ -241,8 +241,8 @@ impl Checker {
         }
     }
 
-    /// Whether a replica that was asked at this moment may still be in the middle of the update that began this epoch, or a cache on
-    /// the path may still answer with the state before that update.
+    /// Whether a replica that was asked at this moment may still be in the middle of the update that began
+    /// this epoch, or a cache on the path may still answer with the state before that update.
     fn is_fresh(&self, asked: Moment) -> bool {
         let settings = self.terms.settings();
         let behind = settings.propagation.saturating_add(settings.caches);

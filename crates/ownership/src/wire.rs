@@ -11,7 +11,8 @@ use tokio::net::{TcpStream, UdpSocket};
 
 use crate::question::{Heard, Question};
 
-/// The longest datagram that is read. Answers without EDNS have at most 512 bytes; servers that send more are understood.
+/// The longest datagram that is read. Answers without EDNS have at most 512 bytes; servers that send more are
+/// understood.
 const LONGEST_DATAGRAM: usize = 4096;
 
 /// How questions travel.

@@ -13,7 +13,8 @@ pub enum Testimony {
     Owned {
         /// Which one.
         epoch: i64,
-        /// For how long at most, where the witness passes on what it was told itself (a sidecar's own permit).
+        /// For how long at most, where the witness passes on what it was told itself (a sidecar's own
+        /// permit).
         left: Option<Duration>,
     },
     /// The owner of this epoch has stopped for good.
@@ -26,7 +27,8 @@ pub enum Testimony {
         /// Which one.
         epoch: i64,
     },
-    /// It can be asked, but has nothing on the shoot. That is no loss: what was cleaned away names no other owner.
+    /// It can be asked, but has nothing on the shoot. That is no loss: what was cleaned away names no other
+    /// owner.
     Missing,
     /// It cannot be asked, or what it says cannot be read.
     Silent(String),
@@ -107,12 +109,12 @@ impl Relayed {
     }
 }
 
-/// Someone who knows of ownership besides DNS, and whom a destination changes before its fence begins: the object
-/// `ownership.json` in the bucket for a backup process, the Shoot in the garden for a gardenlet, the backup process for
-/// actuators and machine controllers.
+/// Someone who knows of ownership besides DNS, and whom a destination changes before its fence begins: the
+/// object `ownership.json` in the bucket for a backup process, the Shoot in the garden for a gardenlet, the
+/// backup process for actuators and machine controllers.
 pub trait SecondWitness: Send + Sync {
-    /// Asks. It must read what is there at this moment: a cache would extend a right that has ended. It may take as long as it
-    /// likes; whoever asks stops waiting.
+    /// Asks. It must read what is there at this moment: a cache would extend a right that has ended. It may
+    /// take as long as it likes; whoever asks stops waiting.
     fn ask(&self) -> BoxFuture<'_, Testimony>;
 
     /// Whether the owner's gardenlet has reported that it recorded phase `Sealing` of this epoch. Beside a

@@ -1,6 +1,7 @@
-//! With which owner terms the processes of a shoot run: recorded in `status.ownerChecks` of the Shoot when a flow has ended, and withdrawn
-//! before a flow gives other terms to the first process. A takeover needs the record: a process that was given other terms, or none, may
-//! ask a server that no destination knows (docs/ownership.md, "Who gets the settings").
+//! With which owner terms the processes of a shoot run: recorded in `status.ownerChecks` of the Shoot when a
+//! flow has ended, and withdrawn before a flow gives other terms to the first process. A takeover needs the
+//! record: a process that was given other terms, or none, may ask a server that no destination knows
+//! (docs/ownership.md, "Who gets the settings").
 
 use api::gardencore::{Seed as SeedObject, Shoot, shoot::SeedOwnerCheck};
 use kube::ResourceExt;
@@ -15,8 +16,8 @@ use crate::{FIELD_MANAGER, Facts, owner_claim};
 pub struct AppliedTerms;
 
 impl AppliedTerms {
-    /// The terms that a flow gives to processes: a hash of epoch, identity, zone, servers and settings. `None` where the Seed does not
-    /// check owners.
+    /// The terms that a flow gives to processes: a hash of epoch, identity, zone, servers and settings.
+    /// `None` where the Seed does not check owners.
     #[must_use]
     pub fn of_seed(seed: &SeedObject, epoch: i64) -> Option<String> {
         owner_terms::hash(seed, epoch)
@@ -55,7 +56,8 @@ impl AppliedTerms {
     }
 }
 
-/// Changes the entry of this seed, if the shoot is on this seed in the epoch of the flow. A write that was overtaken is decided anew.
+/// Changes the entry of this seed, if the shoot is on this seed in the epoch of the flow. A write that was
+/// overtaken is decided anew.
 async fn change(f: &Facts, decide: impl Fn(&SeedOwnerCheck) -> Option<SeedOwnerCheck> + Send) -> Result<()> {
     let own = f.seed_object.name_any();
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());

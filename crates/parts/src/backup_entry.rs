@@ -1,5 +1,5 @@
-//! The shoot's BackupEntry in the garden, which moves with the shoot, and the source BackupEntry, which holds on to the
-//! former bucket until its backups are copied (R17-22, R17-23, R17-30).
+//! The shoot's BackupEntry in the garden, which moves with the shoot, and the source BackupEntry, which holds
+//! on to the former bucket until its backups are copied (R17-22, R17-23, R17-30).
 
 use api::{
     constants::{self, operation},
@@ -75,8 +75,9 @@ impl Deploy for SourceBackupEntry {
 }
 
 impl SourceBackupEntry {
-    /// "Destroying source backup entry": at once, and with it the backups in the former bucket. Comes after etcd has started
-    /// from their copy; an entry that anybody else deletes leaves the backups where they are.
+    /// "Destroying source backup entry": at once, and with it the backups in the former bucket. Comes after
+    /// etcd has started from their copy; an entry that anybody else deletes leaves the backups where they
+    /// are.
     pub async fn destroy(f: &Facts) -> Result<()> {
         EtcdCopy::forget_accepted_loss(f).await?;
         let name = f.source_name();
@@ -98,8 +99,9 @@ impl SourceBackupEntry {
         apply::delete(&api, &name).await
     }
 
-    /// "Waiting until the source backup entry has been deleted". Also ends when the object store refuses the removal: a
-    /// retention of the bucket may last for years, and the finalizer of the entry carries the deletion on until then.
+    /// "Waiting until the source backup entry has been deleted". Also ends when the object store refuses the
+    /// removal: a retention of the bucket may last for years, and the finalizer of the entry carries the
+    /// deletion on until then.
     pub async fn gone(f: &Facts) -> Result<()> {
         let timeout = f.settings.timeouts.backup_entry.timeout;
         let look = |entry: Option<&gardencore::BackupEntry>| match entry {
@@ -112,7 +114,8 @@ impl SourceBackupEntry {
             .map(|_| ())
     }
 
-    /// The source BackupEntry that a finished restore leaves behind, with the cause, for the user of the Shoot.
+    /// The source BackupEntry that a finished restore leaves behind, with the cause, for the user of the
+    /// Shoot.
     pub async fn left_behind(garden: &Garden, shoot: &Shoot) -> Result<Option<String>> {
         let Some(status) = &shoot.status else {
             return Ok(None);
@@ -158,10 +161,11 @@ fn describe_deletion(entry: &gardencore::BackupEntry) -> String {
     }
 }
 
-/// Whether the entry may be written. The deletion of an earlier move goes on with the bucket that the entry names, so that an entry
-/// that is being deleted must never name the only backups of the shoot.
+/// Whether the entry may be written. The deletion of an earlier move goes on with the bucket that the entry
+/// names, so that an entry that is being deleted must never name the only backups of the shoot.
 ///
-/// In a takeover garden-controller-manager releases the entry from a seed that can no longer end the deletion.
+/// In a takeover garden-controller-manager releases the entry from a seed that can no longer end the
+/// deletion.
 fn look_writable(name: &str, own_seed: &str, entry: Option<&gardencore::BackupEntry>) -> wait::Look {
     let Some(entry) = entry.filter(|entry| entry.metadata.deletion_timestamp.is_some()) else {
         return wait::Look::Done;
@@ -218,7 +222,8 @@ impl Facts {
         self.read_entry(&self.backup_entry_name()).await
     }
 
-    /// Whether the backups are still in the former seed's bucket and must be copied before etcd starts (flows.md 3.2).
+    /// Whether the backups are still in the former seed's bucket and must be copied before etcd starts
+    /// (flows.md 3.2).
     pub async fn is_copy_of_backups_required(&self) -> Result<bool> {
         // What came back lies in the seed's own bucket.
         if self.operation != Operation::Restore || !self.has_backup() || ClaimPlan::of(&self.shoot).returns()
@@ -254,7 +259,8 @@ impl Facts {
             .ok_or_else(|| Error::bug("a Seed that was read has no uid"))
     }
 
-    /// After a hand-over garden-controller-manager gives the entry to the seed that has the shoot; no seed takes it.
+    /// After a hand-over garden-controller-manager gives the entry to the seed that has the shoot; no seed
+    /// takes it.
     async fn wait_until_given_to_this_seed(&self) -> Result<()> {
         let own = self.seed_object.name_any();
         let look = |entry: Option<&gardencore::BackupEntry>| {
@@ -312,7 +318,8 @@ impl Facts {
         FIELD_MANAGER.apply(&self.entries(), &entry).await.map(|_| ())
     }
 
-    /// Makes the garden collect an object once the Shoot is gone. The Shoot waits for none: backups are kept for a while after it.
+    /// Makes the garden collect an object once the Shoot is gone. The Shoot waits for none: backups are kept
+    /// for a while after it.
     pub(crate) fn owner_reference(
         &self,
     ) -> Result<k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference> {
@@ -459,7 +466,8 @@ mod tests {
         }
     }
 
-    /// garden-controller-manager releases the entry within a second: the restore must not report a configuration problem.
+    /// garden-controller-manager releases the entry within a second: the restore must not report a
+    /// configuration problem.
     #[test]
     fn a_takeover_waits_for_the_release_of_a_source_entry_that_the_dead_seed_deletes() {
         let refused =

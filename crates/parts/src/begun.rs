@@ -1,5 +1,5 @@
-//! The loss of an epoch that a seed begins with the data of the same seed. When the epoch opens, it is unknown whether etcd will find
-//! the volume; etcd-druid reports the result when etcd has started.
+//! The loss of an epoch that a seed begins with the data of the same seed. When the epoch opens, it is
+//! unknown whether etcd will find the volume; etcd-druid reports the result when etcd has started.
 
 use api::{
     druid::{BegunEpoch, Etcd},
@@ -65,8 +65,9 @@ fn unknown_loss(shoot: &Shoot, seed: &str, epoch: i64) -> Option<RestoredData> {
     (ownership.epoch == epoch && restored.epoch == epoch && is_own && is_unknown).then(|| restored.clone())
 }
 
-/// The unknown loss anew, where an earlier report has removed the loss and the present report is incomplete. The
-/// time of the fence was removed too: `now` is a bound, since the former epoch ended before etcd began this epoch.
+/// The unknown loss anew, where an earlier report has removed the loss and the present report is incomplete.
+/// The time of the fence was removed too: `now` is a bound, since the former epoch ended before etcd began
+/// this epoch.
 fn removed_loss(shoot: &Shoot, seed: &str, begun: &BegunEpoch, now: Timestamp) -> Option<RestoredData> {
     let ownership = shoot.status.as_ref()?.ownership.as_ref()?;
     let is_removed = ownership.epoch == begun.epoch

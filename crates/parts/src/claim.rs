@@ -1,9 +1,9 @@
-//! What a seed does that was given a shoot, from the hand-over until it acts as any other: it fences whoever had the shoot before,
-//! chooses the data that it begins with, and says so in the Shoot's `status.ownership` (docs/ownership.md, "The destination").
-//! What may follow what is decided in the crate `ownership`.
+//! What a seed does that was given a shoot, from the hand-over until it acts as any other: it fences whoever
+//! had the shoot before, chooses the data that it begins with, and says so in the Shoot's `status.ownership`
+//! (docs/ownership.md, "The destination"). What may follow what is decided in the crate `ownership`.
 //!
-//! Only where phases are recorded. A move whose source hands the shoot over by itself needs no fence: it has stopped, and proved its
-//! final snapshot, before it could.
+//! Only where phases are recorded. A move whose source hands the shoot over by itself needs no fence: it has
+//! stopped, and proved its final snapshot, before it could.
 
 use std::time::Duration;
 
@@ -42,8 +42,8 @@ pub enum ClaimPlan {
     Given,
     /// It has not: it is fenced.
     Taken,
-    /// The same, and its data are this seed's own, which had the shoot in that epoch: a move was called off after its epoch had been
-    /// sealed, or the destination did not open them.
+    /// The same, and its data are this seed's own, which had the shoot in that epoch: a move was called off
+    /// after its epoch had been sealed, or the destination did not open them.
     Returned,
     /// The seed had begun to leave, and keeps the shoot in the epoch that it has.
     Kept,
@@ -75,7 +75,8 @@ impl ClaimPlan {
 }
 
 impl Claim {
-    /// Whether the shoot's epoch goes on. A seed that has sealed it keeps the shoot in the next one, once that is granted.
+    /// Whether the shoot's epoch goes on. A seed that has sealed it keeps the shoot in the next one, once
+    /// that is granted.
     ///
     /// # Errors
     /// It has ended, and there is no other one yet.
@@ -92,7 +93,8 @@ impl Claim {
         }
     }
 
-    /// Finds out what there is to keep, before a flow is built that deploys. `copies`: whether it copies the source's backups.
+    /// Finds out what there is to keep, before a flow is built that deploys. `copies`: whether it copies the
+    /// source's backups.
     pub fn plan(f: &Facts, copies: bool) -> Result<ClaimPlan> {
         Self::has_not_ended(&f.shoot)?;
         let Ok(recorded) = record::ownership(&f.shoot) else {
@@ -134,8 +136,8 @@ impl Claim {
         .await
     }
 
-    /// "Recording that the seed holds the shoot": gate C, and phase `Held`. Whatever touches a cloud or the shoot's names comes after
-    /// it (R17-31).
+    /// "Recording that the seed holds the shoot": gate C, and phase `Held`. Whatever touches a cloud or the
+    /// shoot's names comes after it (R17-31).
     pub async fn hold(f: &Facts) -> Result<()> {
         let fence_passed = f.fence.has_passed(&f.owner_check);
         advance(f, |now| {
@@ -232,7 +234,8 @@ fn fenced(f: &Facts) -> Timestamp {
         .unwrap_or(now)
 }
 
-/// Takes a step from what the garden has now, or finds that it was taken. A write that was overtaken is decided on anew.
+/// Takes a step from what the garden has now, or finds that it was taken. A write that was overtaken is
+/// decided on anew.
 pub(crate) async fn advance(
     f: &Facts,
     decide: impl FnMut(&Ownership<String>) -> Result<Option<Conditional<Ownership<String>>>> + Send,
@@ -265,7 +268,8 @@ async fn advance_telling(
         let Some(write) = decide(&now)? else {
             return Ok(());
         };
-        // All of the record but the approval, which stays as it is. The version of the Shoot tests all of what was read.
+        // All of the record but the approval, which stays as it is. The version of the Shoot tests all of
+        // what was read.
         let stands = newest
             .status
             .as_ref()
@@ -279,7 +283,8 @@ async fn advance_telling(
     }
 }
 
-/// The record as it is written, with what is lost by this epoch and not by one before it, which stands beside it from then on.
+/// The record as it is written, with what is lost by this epoch and not by one before it, which stands beside
+/// it from then on.
 fn told(becomes: &Ownership<String>, restored: Option<RestoredData>, stands: Option<&Recorded>) -> Value {
     let ownership = record::recorded(becomes);
     let source = ownership.source.clone();

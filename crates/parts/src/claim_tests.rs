@@ -41,7 +41,8 @@ fn who_was_given_the_shoot_fences_nobody() {
     assert!(!ClaimPlan::Kept.fences() && !ClaimPlan::Kept.is_recorded());
 }
 
-/// What acts in a seed was told in the epoch before that it may: it is fenced, too, where the seed itself comes back.
+/// What acts in a seed was told in the epoch before that it may: it is fenced, too, where the seed itself
+/// comes back.
 #[test]
 fn a_shoot_that_comes_back_is_fenced_and_not_copied() {
     for phase in ["Claiming", "Opening"] {

@@ -1,5 +1,5 @@
-//! The Cluster: what providers on this seed may know of the garden's objects. It is named like the shoot's namespace. And the
-//! provider's credentials, the other thing of the garden that they need.
+//! The Cluster: what providers on this seed may know of the garden's objects. It is named like the shoot's
+//! namespace. And the provider's credentials, the other thing of the garden that they need.
 
 use std::time::Duration;
 
@@ -46,15 +46,16 @@ impl Cluster {
             .map(|_| ())
     }
 
-    /// "Deleting Cluster resource", and waits until it is gone: last of all, as providers need it for their own deletions.
+    /// "Deleting Cluster resource", and waits until it is gone: last of all, as providers need it for their
+    /// own deletions.
     pub async fn destroy(stay: &Stay) -> Result<()> {
         let clusters = stay.seed.cluster_wide::<extensions::Cluster>();
         apply::delete(&clusters, &stay.namespace).await?;
         wait::until_gone(&clusters, &stay.namespace, GOES_WITHIN).await
     }
 
-    /// "Telling the providers that the shoot has left": what the Cluster says of the Shoot decides what they may do. Where
-    /// there is no Cluster any more there is nobody to tell.
+    /// "Telling the providers that the shoot has left": what the Cluster says of the Shoot decides what they
+    /// may do. Where there is no Cluster any more there is nobody to tell.
     pub async fn tell(stay: &Stay, shoot: &Shoot) -> Result<()> {
         let api = stay.seed.cluster_wide::<extensions::Cluster>();
         let found = api.get_opt(&stay.namespace).await;
@@ -124,8 +125,8 @@ impl Facts {
     }
 }
 
-/// The Seed as providers are told of it. A deletion writes no owner record: where none was ever written, nobody could confirm
-/// whose the shoot is, and it could not be deleted.
+/// The Seed as providers are told of it. A deletion writes no owner record: where none was ever written,
+/// nobody could confirm whose the shoot is, and it could not be deleted.
 fn seed_as_told(seed: &Seed, may_be_asked: bool) -> Seed {
     let mut told = seed.clone();
     if let Some(settings) = told.spec.settings.as_mut().filter(|_| !may_be_asked) {
@@ -134,7 +135,8 @@ fn seed_as_told(seed: &Seed, may_be_asked: bool) -> Seed {
     told
 }
 
-/// The Shoot as providers are told of it. One that is deleted is awake: what it has outside is released by its own controllers.
+/// The Shoot as providers are told of it. One that is deleted is awake: what it has outside is released by
+/// its own controllers.
 fn as_told(shoot: &Shoot, names: &Names, operation: Operation) -> Shoot {
     let mut told = with_addresses(shoot, names);
     if let Some(hibernation) = told.spec.hibernation.as_mut().filter(|_| operation.deletes()) {
@@ -143,8 +145,8 @@ fn as_told(shoot: &Shoot, names: &Names, operation: Operation) -> Shoot {
     told
 }
 
-/// The Shoot, with the addresses of its API: providers tell them to what they run in the shoot. They follow from names, so they are
-/// the same on every seed.
+/// The Shoot, with the addresses of its API: providers tell them to what they run in the shoot. They follow
+/// from names, so they are the same on every seed.
 fn with_addresses(shoot: &Shoot, names: &Names) -> Shoot {
     let mut told = shoot.clone();
     let hosts = [
@@ -203,7 +205,8 @@ mod tests {
         );
     }
 
-    /// Owner checks that were switched on since the shoot was last reconciled must not hold its deletion for ever.
+    /// Owner checks that were switched on since the shoot was last reconciled must not hold its deletion for
+    /// ever.
     #[test]
     fn nobody_asks_for_an_owner_record_that_nobody_writes() {
         let mut seed = Seed::default();

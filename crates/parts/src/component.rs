@@ -16,8 +16,8 @@ use serde_json::json;
 
 use crate::{FIELD_MANAGER, Stay};
 
-/// A process that works through the shoot's API and serves nobody: one at a time, as it leads alone, and it may stop at once.
-/// Its Secret with a kubeconfig has its name.
+/// A process that works through the shoot's API and serves nobody: one at a time, as it leads alone, and it
+/// may stop at once. Its Secret with a kubeconfig has its name.
 pub(crate) fn client_of_api(name: &'static str, image: String, health: Health) -> Workload {
     Workload {
         name,
@@ -47,8 +47,8 @@ pub(crate) async fn deploy(stay: &Stay, component: &Workload) -> Result<()> {
     write(stay, component, 1).await
 }
 
-/// Stops a process, and leaves its Deployment as it is otherwise. One that is not there is made stopped: that it is there tells
-/// that the shoot has such a process.
+/// Stops a process, and leaves its Deployment as it is otherwise. One that is not there is made stopped: that
+/// it is there tells that the shoot has such a process.
 pub(crate) async fn stop(stay: &Stay, component: &Workload) -> Result<()> {
     let api: Api<Deployment> = stay.seed.namespaced(&stay.namespace);
     let found = api.get_opt(component.name).await;

@@ -41,8 +41,8 @@ impl ProvenEnd {
     }
 }
 
-/// The last revision of which a client was told. etcd goes on by itself after the seal, as leases run out, and these revisions are no
-/// loss. An older etcd-backup-restore reports no `sealedRevision`.
+/// The last revision of which a client was told. etcd goes on by itself after the seal, as leases run out,
+/// and these revisions are no loss. An older etcd-backup-restore reports no `sealedRevision`.
 pub(crate) fn acknowledged_end(end: i64, latest: &Value) -> i64 {
     latest["sealedRevision"]
         .as_i64()

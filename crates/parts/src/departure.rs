@@ -1,6 +1,8 @@
-//! What a seed records of a shoot that leaves it (docs/ownership.md, "A planned move"): how far it is decides what a call-off has to do.
+//! What a seed records of a shoot that leaves it (docs/ownership.md, "A planned move"): how far it is decides
+//! what a call-off has to do.
 //!
-//! Only where the seed keeps an owner record: where nobody asks whose the shoot is, its epoch ends with the hand-over.
+//! Only where the seed keeps an owner record: where nobody asks whose the shoot is, its epoch ends with the
+//! hand-over.
 
 use ownership::{Phase, Step};
 use runtime::{Result, error::Explain};
@@ -15,8 +17,9 @@ use crate::{
 pub struct Departure;
 
 impl Departure {
-    /// "Checking that no DNS server contradicts the owner record": while the API still serves. A server that shows another record would
-    /// hold up the end of the epoch, and with it the final snapshot, after the API has stopped.
+    /// "Checking that no DNS server contradicts the owner record": while the API still serves. A server that
+    /// shows another record would hold up the end of the epoch, and with it the final snapshot, after the API
+    /// has stopped.
     pub async fn check_servers(f: &Facts) -> Result<()> {
         let Some(claim) = OwnerRecord::claim(f).await? else {
             return Ok(());
@@ -25,13 +28,14 @@ impl Departure {
         checked.context("the move does not stop the API yet; fix or stop the DNS server that contradicts")
     }
 
-    /// "Recording that the seed begins to leave the shoot": phase `Leaving`. From here on it lets go of what is outside.
+    /// "Recording that the seed begins to leave the shoot": phase `Leaving`. From here on it lets go of what
+    /// is outside.
     pub async fn begin(f: &Facts) -> Result<()> {
         step_from(f, Phase::Held, Step::Leave).await
     }
 
-    /// "Recording that etcd will not serve again in this epoch": phase `Sealing`. It must come after the API has stopped and before the
-    /// owner record goes. What is called off after it goes on in a new epoch.
+    /// "Recording that etcd will not serve again in this epoch": phase `Sealing`. It must come after the API
+    /// has stopped and before the owner record goes. What is called off after it goes on in a new epoch.
     pub async fn seal(f: &Facts) -> Result<()> {
         step_from(f, Phase::Leaving, Step::Seal).await?;
         Backups::announce_sealing(f).await;

@@ -1,5 +1,5 @@
-//! The shoot's names in DNS. They lead to the front of the seed that hosts the shoot, so that a move changes their value
-//! and nothing else; the records themselves are never deleted by a move (I9).
+//! The shoot's names in DNS. They lead to the front of the seed that hosts the shoot, so that a move changes
+//! their value and nothing else; the records themselves are never deleted by a move (I9).
 
 use std::net::IpAddr;
 
@@ -54,8 +54,9 @@ impl DnsRecords {
         deploy(f, Which::External).await
     }
 
-    /// "Refreshing credentials of DNS records": before a flow deletes records. A planned move deletes the owner record while the shoot has
-    /// no API, and a key that was rotated since the last reconciliation would stop the move there.
+    /// "Refreshing credentials of DNS records": before a flow deletes records. A planned move deletes the
+    /// owner record while the shoot has no API, and a key that was rotated since the last reconciliation
+    /// would stop the move there.
     ///
     /// Best effort: without a new copy the provider uses the former one.
     pub async fn refresh_credentials(f: &Facts) -> Result<()> {
@@ -253,7 +254,8 @@ pub(crate) fn of_seed(dns: &api::gardencore::seed::SeedDNSProviderConfig) -> Pro
     }
 }
 
-/// The Secret with the credentials of the Shoot's own provider: of `credentialsRef`, which replaces `secretName`.
+/// The Secret with the credentials of the Shoot's own provider: of `credentialsRef`, which replaces
+/// `secretName`.
 fn credentials(provider: &DNSProvider) -> Result<Option<&str>> {
     match &provider.credentials_ref {
         Some(reference) if reference.kind == "Secret" => Ok(Some(&reference.name)),

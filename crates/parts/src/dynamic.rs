@@ -1,4 +1,5 @@
-//! Objects of the seed whose kind is known by name only: of extensions, or of a group that a seed need not serve.
+//! Objects of the seed whose kind is known by name only: of extensions, or of a group that a seed need not
+//! serve.
 
 use kube::{
     Api, ResourceExt,
@@ -45,8 +46,8 @@ pub(crate) async fn merge(
     }
 }
 
-/// Deletes an object. That it is gone is success. The answer, which may be the object itself, is not read: users of a shoot make some that
-/// are too large or too deep for that.
+/// Deletes an object. That it is gone is success. The answer, which may be the object itself, is not read:
+/// users of a shoot make some that are too large or too deep for that.
 pub(crate) async fn delete(
     api: &Api<DynamicObject>,
     kind: &ApiResource,

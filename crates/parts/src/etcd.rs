@@ -1,4 +1,5 @@
-//! etcd-main, which holds the shoot's objects and is backed up, and etcd-events, which holds its Events and is not.
+//! etcd-main, which holds the shoot's objects and is backed up, and etcd-events, which holds its Events and
+//! is not.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +48,8 @@ impl Deploy for Etcds {
         "Waiting until main and event etcd report readiness",
     ];
 
-    /// On a seed that takes the shoot over, etcd-main starts empty and its sidecar restores it from the bucket before etcd runs.
+    /// On a seed that takes the shoot over, etcd-main starts empty and its sidecar restores it from the
+    /// bucket before etcd runs.
     async fn deploy(f: &Facts) -> Result<()> {
         Box::pin(write(f, 1)).await
     }
@@ -74,8 +76,8 @@ impl Deploy for Etcds {
     }
 }
 
-/// Whether an earlier run of the move has taken the owner record away, so that etcd-main is kept from clients, or will be (R17-53).
-/// What it says of its final snapshot is awaited later, and of itself.
+/// Whether an earlier run of the move has taken the owner record away, so that etcd-main is kept from
+/// clients, or will be (R17-53). What it says of its final snapshot is awaited later, and of itself.
 async fn is_shut_by_design(f: &Facts) -> Result<bool> {
     if !f.seed_object.spec.checks_owners() || owner_record::exists(f).await? {
         return Ok(false);
@@ -171,8 +173,8 @@ impl Etcds {
         Ok(found.is_some_and(|found| found.spec.replicas > 0 && found.spec.backup.source_store.is_none()))
     }
 
-    /// "Destroying etcd and keeping its data": the volume of etcd-main stays until the destination has recorded a restore. No
-    /// etcd starts on it.
+    /// "Destroying etcd and keeping its data": the volume of etcd-main stays until the destination has
+    /// recorded a restore. No etcd starts on it.
     pub async fn destroy_but_keep_volume(stay: &Stay) -> Result<()> {
         stay.mark_etcd(DRUID_KEEP_VOLUME, Some("true")).await?;
         Self::destroy(stay).await
@@ -314,9 +316,9 @@ pub(crate) fn epoch_annotation(epoch: i64) -> Option<BTreeMap<String, String>> {
     (epoch > 1).then(|| [(OWNERSHIP_EPOCH.to_owned(), epoch.to_string())].into())
 }
 
-/// Whether etcd had data before, so that starting empty would lose them: the shoot is taken over, or its Etcd was lost. For
-/// an Etcd that is there it stays as it was decided once, since etcd restarts where it changes. A shoot that is moved away
-/// or deleted may never have been complete, and must not be held up.
+/// Whether etcd had data before, so that starting empty would lose them: the shoot is taken over, or its Etcd
+/// was lost. For an Etcd that is there it stays as it was decided once, since etcd restarts where it changes.
+/// A shoot that is moved away or deleted may never have been complete, and must not be held up.
 fn has_past(operation: Operation, shoot: &Shoot, found: Option<&Etcd>) -> bool {
     let last = shoot
         .status

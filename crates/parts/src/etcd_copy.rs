@@ -1,5 +1,5 @@
-//! The copy of backups from the former seed's bucket: an Etcd with a source store, which etcd-druid answers with a Job
-//! (R17-24..R17-29). It has the name of etcd-main and is gone before that is deployed.
+//! The copy of backups from the former seed's bucket: an Etcd with a source store, which etcd-druid answers
+//! with a Job (R17-24..R17-29). It has the name of etcd-main and is gone before that is deployed.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ use crate::{
     verbs::{Deploy, Tasks},
 };
 
-/// How long before the end of its patience a copy looks at the source for the last time, at most: its pause between two looks
-/// (`etcd_backup_restore::copy::POLL`), and what seconds cut off.
+/// How long before the end of its patience a copy looks at the source for the last time, at most: its pause
+/// between two looks (`etcd_backup_restore::copy::POLL`), and what seconds cut off.
 const LAST_LOOK: Duration = Duration::from_secs(3);
 
 /// The copy.
@@ -35,8 +35,8 @@ impl Deploy for EtcdCopy {
         "Waiting until etcd backups are copied",
     ];
 
-    /// A copy that runs is left alone, also one that waits for a final snapshot: starting it again would make it wait from the
-    /// beginning.
+    /// A copy that runs is left alone, also one that waits for a final snapshot: starting it again would make
+    /// it wait from the beginning.
     async fn deploy(f: &Facts) -> Result<()> {
         let api = f.etcds();
         let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
@@ -130,9 +130,9 @@ fn require_end(backup: &mut BackupSpec, shoot: &Shoot) {
     backup.accepted_loss = planned_copy::accepted_loss(shoot);
 }
 
-/// The patience of a copy that begins beside a fence of which this is left: it looks for the last time when the source can add nothing
-/// to its backups any more, and copies what is there until then. Much shorter than for a source that has promised its final
-/// snapshot: this one may be dead.
+/// The patience of a copy that begins beside a fence of which this is left: it looks for the last time when
+/// the source can add nothing to its backups any more, and copies what is there until then. Much shorter than
+/// for a source that has promised its final snapshot: this one may be dead.
 fn until_fenced(left: Duration) -> String {
     format!("{}s", (left + LAST_LOOK).as_secs())
 }
@@ -151,8 +151,8 @@ impl EtcdCopy {
             .map(drop)
     }
 
-    /// "Destroying copy of etcd backups": deletes the Etcd that copied, and waits until it is gone, as its name is needed
-    /// (R17-29).
+    /// "Destroying copy of etcd backups": deletes the Etcd that copied, and waits until it is gone, as its
+    /// name is needed (R17-29).
     pub async fn destroy(stay: &Stay) -> Result<()> {
         let api = stay.etcds();
         let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
@@ -195,7 +195,8 @@ mod tests {
         assert_eq!(required(3, Some("17")), (None, None));
     }
 
-    /// I2: the last look is never before the end of the fence. It is at most two seconds before the end of the patience.
+    /// I2: the last look is never before the end of the fence. It is at most two seconds before the end of
+    /// the patience.
     #[test]
     fn a_copy_looks_for_the_last_time_when_the_source_is_fenced() {
         let pause = Duration::from_secs(2);

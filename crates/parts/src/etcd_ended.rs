@@ -1,5 +1,6 @@
-//! The etcd-main of an epoch that has ended in this very seed, which is given the shoot anew: a move was called off after its source had
-//! sealed its epoch. It stops, and keeps its volume: nobody has newer data. Etcds brings it up again, in the epoch that follows.
+//! The etcd-main of an epoch that has ended in this very seed, which is given the shoot anew: a move was
+//! called off after its source had sealed its epoch. It stops, and keeps its volume: nobody has newer data.
+//! Etcds brings it up again, in the epoch that follows.
 
 use api::druid::Etcd;
 use k8s_openapi::api::core::v1::Pod;

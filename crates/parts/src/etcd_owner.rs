@@ -1,8 +1,9 @@
-//! Who must own the shoot for etcd-main to be served (R17-13), and what a move may conclude from an etcd that is kept away from
-//! clients by design (R17-53, R17-54; docs/ownership.md).
+//! Who must own the shoot for etcd-main to be served (R17-13), and what a move may conclude from an etcd that
+//! is kept away from clients by design (R17-53, R17-54; docs/ownership.md).
 //!
-//! etcd-events has no separate check: no backup and no further seed ever has the content. kube-apiserver reaches etcd-events through
-//! the process beside etcd-main, so that one permit ends both (docs/decisions/0036-events-need-the-gate.md).
+//! etcd-events has no separate check: no backup and no further seed ever has the content. kube-apiserver
+//! reaches etcd-events through the process beside etcd-main, so that one permit ends both
+//! (docs/decisions/0036-events-need-the-gate.md).
 
 use api::{
     constants::{OWNERSHIP_EPOCH, condition::OWNERSHIP_VERIFIED},
@@ -20,8 +21,8 @@ pub(crate) const EVENTS_DIRECT: &str = "etcd-events-client:2379";
 /// Port of the Service etcd-main-client for Events.
 const EVENTS_PORT: i32 = 2381;
 
-/// The check of etcd-main. A flow that does not deploy leaves it as it is: etcd is restarted where it changes, and the record
-/// may be gone by then.
+/// The check of etcd-main. A flow that does not deploy leaves it as it is: etcd is restarted where it
+/// changes, and the record may be gone by then.
 pub(crate) fn check(f: &Facts, found: Option<&Etcd>) -> Result<Option<OwnerCheckSpec>> {
     if !f.operation.deploys() {
         return Ok(found.and_then(|found| found.spec.backup.owner_check.clone()));
@@ -73,8 +74,8 @@ pub(crate) fn fenced(etcd: &Etcd) -> Option<&str> {
     (ready.reason == "Fenced").then_some(ready.message.as_str())
 }
 
-/// What an etcd that is not served any more says to who wants it to: nothing opens its epoch again. A move that is called off
-/// after that goes on in a new epoch, which is granted by others; the next try sees it.
+/// What an etcd that is not served any more says to who wants it to: nothing opens its epoch again. A move
+/// that is called off after that goes on in a new epoch, which is granted by others; the next try sees it.
 pub(crate) fn sealed(etcd: &Etcd) -> Option<Error> {
     let why = lost(etcd)?;
     let epoch = epoch_of(etcd).unwrap_or_default();
@@ -104,7 +105,8 @@ pub(crate) fn epoch_of(etcd: &Etcd) -> Option<i64> {
 pub(crate) enum FinalSnapshot {
     /// The flow asks for it: nobody checks who owns the shoot.
     AskedFor,
-    /// The process beside etcd takes it by itself when the owner record has gone (R17-50), and `snapshot/latest` proves it.
+    /// The process beside etcd takes it by itself when the owner record has gone (R17-50), and
+    /// `snapshot/latest` proves it.
     TakenByItself,
     /// It was not taken: etcd sleeps, and this flow has not woken it yet.
     NotTaken,
@@ -112,9 +114,10 @@ pub(crate) enum FinalSnapshot {
     Unknown,
 }
 
-/// The decision table of R17-54. It departs in one row: there an Etcd that is gone was deleted by the flow, after its final
-/// snapshot. Here nothing deletes it before the hand-over, so that one that is gone proves nothing.
-/// `checks`: whether the seed keeps owner records. Where it has ceased to, etcd may still ask for one that nobody writes.
+/// The decision table of R17-54. It departs in one row: there an Etcd that is gone was deleted by the flow,
+/// after its final snapshot. Here nothing deletes it before the hand-over, so that one that is gone proves
+/// nothing. `checks`: whether the seed keeps owner records. Where it has ceased to, etcd may still ask for
+/// one that nobody writes.
 pub(crate) fn final_snapshot(etcd: Option<&Etcd>, checks: bool) -> FinalSnapshot {
     match etcd {
         None => FinalSnapshot::Unknown,

@@ -117,7 +117,8 @@ mod tests {
         assert!(matches!(look_ready(None), Look::Wait(_)));
     }
 
-    /// R17-53: 503 is what a lost etcd answers by design, and a move that is tried again does not wait for anything else.
+    /// R17-53: 503 is what a lost etcd answers by design, and a move that is tried again does not wait for
+    /// anything else.
     #[test]
     fn a_move_does_not_wait_for_an_etcd_that_is_kept_from_clients_for_ever() {
         let fenced = |verified: &str, checked: bool| {

@@ -1,7 +1,8 @@
-//! How a shoot's API is reached: through the seed's front, which passes TLS on to the shoot that the client names.
+//! How a shoot's API is reached: through the seed's front, which passes TLS on to the shoot that the client
+//! names.
 //!
-//! The front has a fixed configuration. It finds a shoot by a Service in its own namespace whose name is made from a hash
-//! of the name that the client asked for, so that nobody has to tell it about shoots.
+//! The front has a fixed configuration. It finds a shoot by a Service in its own namespace whose name is made
+//! from a hash of the name that the client asked for, so that nobody has to tell it about shoots.
 
 use std::collections::BTreeSet;
 
@@ -32,8 +33,8 @@ const TUNNEL: &str = "tunnel";
 pub struct Exposure;
 
 impl Exposure {
-    /// "Exposing Kubernetes API server by its names": lets the front find the shoot by its names, and by no name that it does not
-    /// have any more.
+    /// "Exposing Kubernetes API server by its names": lets the front find the shoot by its names, and by no
+    /// name that it does not have any more.
     pub async fn deploy(f: &Facts) -> Result<()> {
         let api: Api<Service> = f.seed.namespaced(&f.settings.exposure_namespace);
         let wanted = services(f)?;

@@ -163,8 +163,8 @@ impl OfKinds for GenericExtensions {
     ];
 }
 
-/// All extension objects in the shoot's namespace but those of kind `Extension`, whose providers may have a say in what becomes
-/// of the others: by a webhook, for instance. They go last (gardener#9651).
+/// All extension objects in the shoot's namespace but those of kind `Extension`, whose providers may have a
+/// say in what becomes of the others: by a webhook, for instance. They go last (gardener#9651).
 #[derive(Debug)]
 pub struct OtherExtensions;
 
@@ -190,8 +190,8 @@ impl OfKinds for AllExtensions {
     ];
 }
 
-/// All extension objects in the shoot's namespace but the owner record: without it nobody acts for the shoot any more, so that it
-/// goes last. Providers let go of what they cannot take away.
+/// All extension objects in the shoot's namespace but the owner record: without it nobody acts for the shoot
+/// any more, so that it goes last. Providers let go of what they cannot take away.
 #[derive(Debug)]
 pub struct ForcedExtensions;
 
@@ -316,7 +316,8 @@ impl Stay {
         Ok(())
     }
 
-    /// Deletes all these objects. The annotations come first: an object that nobody holds is gone as soon as it is deleted.
+    /// Deletes all these objects. The annotations come first: an object that nobody holds is gone as soon as
+    /// it is deleted.
     async fn delete_annotated(&self, which: Which, annotations: &serde_json::Value) -> Result<()> {
         let body = json!({"metadata": {"annotations": annotations}});
         for any in self.meant(which).await? {

@@ -151,8 +151,8 @@ impl Facts {
         Ok(facts)
     }
 
-    /// Whether the shoot is to sleep when the flow has ended. A shoot that is moved or deleted is left as it is, or woken as far
-    /// as that needs it.
+    /// Whether the shoot is to sleep when the flow has ended. A shoot that is moved or deleted is left as it
+    /// is, or woken as far as that needs it.
     #[must_use]
     pub fn is_to_sleep(&self) -> bool {
         self.operation.deploys() && placement::is_to_sleep(&self.shoot)
@@ -169,7 +169,8 @@ impl Facts {
         self.shoot.namespace().unwrap_or_default()
     }
 
-    /// Credentials for the provider, from the binding. `None` where the shoot names none (it has no workers then).
+    /// Credentials for the provider, from the binding. `None` where the shoot names none (it has no workers
+    /// then).
     pub(crate) async fn cloud_credentials(&self) -> Result<Option<Secret>> {
         let namespace = self.shoot_namespace();
         let spec = &self.shoot.spec;
@@ -294,8 +295,8 @@ async fn registrations(garden: &Garden) -> Result<Vec<ControllerRegistration>> {
     Ok(registrations.items)
 }
 
-/// The version as the Shoot names it, in full. One that is not in full garden-controller-manager completes, once. A version
-/// that is no longer offered is fine for a shoot that exists, and not for a new one.
+/// The version as the Shoot names it, in full. One that is not in full garden-controller-manager completes,
+/// once. A version that is no longer offered is fine for a shoot that exists, and not for a new one.
 fn kubernetes_version(shoot: &Shoot, profile: &CloudProfile) -> Result<String> {
     let wanted = shoot.spec.kubernetes.version.as_deref().unwrap_or_default();
     let wanted = wanted.trim_start_matches('v');

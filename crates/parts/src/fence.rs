@@ -1,5 +1,6 @@
-//! The fence of a shoot that is taken over without its source: the destination waits until nothing that anybody has told the source is
-//! good any more. It begins when every witness shows the destination (docs/ownership.md, "Time").
+//! The fence of a shoot that is taken over without its source: the destination waits until nothing that
+//! anybody has told the source is good any more. It begins when every witness shows the destination
+//! (docs/ownership.md, "Time").
 
 use std::sync::Arc;
 
@@ -68,7 +69,8 @@ impl SecondWitness for Said {
     }
 }
 
-/// What the processes of the source are told in their bucket: it is the provider who claims it, before the Secret says so.
+/// What the processes of the source are told in their bucket: it is the provider who claims it, before the
+/// Secret says so.
 async fn bucket(f: &Facts) -> Result<Testimony> {
     let name = if ClaimPlan::of(&f.shoot).returns() {
         BACKUP_SECRET

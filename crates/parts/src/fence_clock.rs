@@ -16,7 +16,8 @@ use crate::configuration_problem;
 /// A timer may ring a little early by the clock that counts.
 const A_LITTLE: Duration = Duration::from_millis(5);
 
-/// When the fence of one epoch began. A process that is started anew has not seen any witness, and counts from zero.
+/// When the fence of one epoch began. A process that is started anew has not seen any witness, and counts
+/// from zero.
 #[derive(Clone, Debug, Default)]
 pub struct FenceClock {
     clock: Clock,
@@ -24,7 +25,8 @@ pub struct FenceClock {
 }
 
 impl FenceClock {
-    /// Every witness shows the destination at this moment. The first time counts: what they show once they show for good.
+    /// Every witness shows the destination at this moment. The first time counts: what they show once they
+    /// show for good.
     pub fn begin(&self) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         shown.get_or_insert_with(|| self.clock.now());

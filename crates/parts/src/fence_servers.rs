@@ -1,5 +1,6 @@
-//! Which DNS servers have to show a destination before its fence begins: every server that a process of any seed may ask that had the
-//! shoot. A single server left out could extend the permit of a former owner (docs/ownership.md, "Which servers").
+//! Which DNS servers have to show a destination before its fence begins: every server that a process of any
+//! seed may ask that had the shoot. A single server left out could extend the permit of a former owner
+//! (docs/ownership.md, "Which servers").
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -46,7 +47,8 @@ impl FenceServers {
             .map_err(|error| configuration_problem(error.to_string()))
     }
 
-    /// Names the seed of each server that the seed `own` would not ask: only such a server needs an explanation.
+    /// Names the seed of each server that the seed `own` would not ask: only such a server needs an
+    /// explanation.
     pub(crate) fn describe_foreign(&self, own: &str) -> String {
         let foreign = self.0.iter().filter(|(_, seeds)| !seeds.contains(own));
         let described: Vec<_> = foreign
@@ -62,7 +64,8 @@ impl FenceServers {
     }
 }
 
-/// The former owners whose processes may still ask. A person may have stated of some of them that no process runs any more.
+/// The former owners whose processes may still ask. A person may have stated of some of them that no process
+/// runs any more.
 fn former_owners(shoot: &Shoot, own: &str) -> BTreeSet<String> {
     let mut seeds = owner_terms::others(shoot, own);
     let status = shoot.status.as_ref();
@@ -104,8 +107,8 @@ async fn former_servers(f: &Facts, own: &str) -> Result<Vec<(String, AskedServer
     Ok(all)
 }
 
-/// The record that processes of a former owner ask for, where it differs from the record of this seed. An entry without name and zone is
-/// older than these fields.
+/// The record that processes of a former owner ask for, where it differs from the record of this seed. An
+/// entry without name and zone is older than these fields.
 fn other_record(entry: &SeedOwnerCheck, name: &str, zone: &str) -> Option<String> {
     let differs = |reported: &Option<String>, own: &str| {
         let reported = reported.as_ref()?.trim_end_matches('.');
@@ -121,7 +124,8 @@ fn other_record(entry: &SeedOwnerCheck, name: &str, zone: &str) -> Option<String
     })
 }
 
-/// Both the settings and the report count: processes may not have heard of the settings, or may follow them since the report.
+/// Both the settings and the report count: processes may not have heard of the settings, or may follow them
+/// since the report.
 fn servers_of(
     name: &str,
     seed: Option<&SeedObject>,

@@ -18,7 +18,8 @@ fn terms(silence: Silence) -> Terms {
     .unwrap()
 }
 
-/// R17-20: 24 seconds from when every witness was seen, and not from when the flow began or from a second look.
+/// R17-20: 24 seconds from when every witness was seen, and not from when the flow began or from a second
+/// look.
 #[tokio::test(start_paused = true)]
 async fn a_fence_counts_from_the_first_look_that_showed_it_everywhere() {
     let (fence, terms) = (FenceClock::default(), terms(Silence::Deactivate));

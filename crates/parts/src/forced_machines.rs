@@ -2,8 +2,8 @@
 //! instances. Each instance that is left by then is named, while the Machine object still tells the provider
 //! ID: the instance costs money until a user deletes the instance in the provider's account.
 //!
-//! The time begins with the first request and is recorded in the shoot's namespace: an attempt that is repeated,
-//! or a gardenlet that is restarted, gives the machine manager no further time.
+//! The time begins with the first request and is recorded in the shoot's namespace: an attempt that is
+//! repeated, or a gardenlet that is restarted, gives the machine manager no further time.
 
 use std::time::Duration;
 
@@ -73,8 +73,9 @@ impl ForcedMachines {
         Ok(())
     }
 
-    /// "Waiting until the machine manager has deleted all machines": at most as long as the settings say, counted
-    /// from the first request, and shorter where the cloud refuses the credentials. Names each machine that is left.
+    /// "Waiting until the machine manager has deleted all machines": at most as long as the settings say,
+    /// counted from the first request, and shorter where the cloud refuses the credentials. Names each
+    /// machine that is left.
     pub async fn wait(f: &Facts) -> Result<()> {
         let began = f.read_namespace().await?.as_ref().and_then(recorded_begin);
         let end = Instant::now() + time_left(began, f.settings.timeouts.forced_machines, clock::now());

@@ -1,7 +1,9 @@
-//! Further extensions of a shoot: objects of kind `Extension`, each named like its type, whose providers do what they like.
+//! Further extensions of a shoot: objects of kind `Extension`, each named like its type, whose providers do
+//! what they like.
 //!
-//! Which there are, and when in a flow each is handled, is `placement::Extensions`'s to say. An object is handled at the time of
-//! its own type, whoever made it; so no object is left out, and none is handled at two times.
+//! Which there are, and when in a flow each is handled, is `placement::Extensions`'s to say. An object is
+//! handled at the time of its own type, whoever made it; so no object is left out, and none is handled at two
+//! times.
 
 use std::time::Duration;
 
@@ -19,8 +21,8 @@ use crate::{
     verbs::Tasks,
 };
 
-/// No provider is waited for longer, whatever its registration says. Shorter than the patience of a flow, so that the wait ends
-/// with the name of what was awaited.
+/// No provider is waited for longer, whatever its registration says. Shorter than the patience of a flow, so
+/// that the wait ends with the name of what was awaited.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
 
 /// The shoot's Extensions.

@@ -17,7 +17,8 @@ use crate::{
     verbs::{Deploy, Sleep, Tasks},
 };
 
-/// Kubernetes' own controllers. The API must answer before they are deployed: the process ends where it does not.
+/// Kubernetes' own controllers. The API must answer before they are deployed: the process ends where it does
+/// not.
 #[derive(Debug)]
 pub struct KubeControllerManager;
 
@@ -105,8 +106,8 @@ fn node_ipam_flags(names: &Names, home: Home) -> Vec<String> {
     flags
 }
 
-/// Certificates of kubelets and users are signed by the authorities that kube-apiserver trusts for clients, those that
-/// kubelets serve with by the kubelets' own.
+/// Certificates of kubelets and users are signed by the authorities that kube-apiserver trusts for clients,
+/// those that kubelets serve with by the kubelets' own.
 fn flags(names: &Names) -> Vec<String> {
     let mut flags = vec![
         "--use-service-account-credentials=true".into(),

@@ -1,10 +1,11 @@
 //! What each step of a shoot flow does: one struct a part of the control plane.
 //!
-//! A flow says in which order; this crate says what. A part has verbs ([`Deploy`], [`Destroy`], [`Migrate`]), each the work and its
-//! wait, and what it alone can do. It keeps nothing: what it needs to know is handed to each verb, [`Facts`] of the shoot or only
-//! its [`Stay`] in this seed. Promises of every method: it may be run again at any time (I5), it ends within a bound, it waits by
-//! watching, and it touches nothing outside the seed and the garden but through extension resources (I9). What is to be written
-//! is decided by pure functions, which is where the tests are.
+//! A flow says in which order; this crate says what. A part has verbs ([`Deploy`], [`Destroy`], [`Migrate`]),
+//! each the work and its wait, and what it alone can do. It keeps nothing: what it needs to know is handed to
+//! each verb, [`Facts`] of the shoot or only its [`Stay`] in this seed. Promises of every method: it may be
+//! run again at any time (I5), it ends within a bound, it waits by watching, and it touches nothing outside
+//! the seed and the garden but through extension resources (I9). What is to be written is decided by pure
+//! functions, which is where the tests are.
 
 mod applied_terms;
 mod backup_entry;

@@ -1,4 +1,5 @@
-//! What a shoot goes on with that was taken over: the bounds of what may be lost, or why there are none (R17-45).
+//! What a shoot goes on with that was taken over: the bounds of what may be lost, or why there are none
+//! (R17-45).
 
 use api::{
     druid::{BegunEpoch, CopiedChain},
@@ -22,8 +23,9 @@ pub(crate) const RESTORED: [&str; 6] = [
 /// A shoot that has come back.
 const NOT_COPIED: &str = "the shoot came back to that seed, and nothing was copied: nothing is lost where its etcd has the volume that \
      it had, and else all that is in none of its backups (the log of init container initialize of pod etcd-main-0 says Kept or Restored)";
-/// A seed that keeps the shoot in a new epoch: a renewal, or a move that was cancelled after its epoch had ended. The container that
-/// looks for the volume runs later: [`crate::begun`] records what that container has reported.
+/// A seed that keeps the shoot in a new epoch: a renewal, or a move that was cancelled after its epoch had
+/// ended. The container that looks for the volume runs later: [`crate::begun`] records what that container
+/// has reported.
 const NOT_OBSERVED: &str = "that seed keeps the shoot in a new epoch, and nothing was copied: nothing is lost where its etcd has the \
      volume that it had, and else at most the changes that are in none of its backups (the log of init container initialize of pod \
      etcd-main-0 says Kept or Restored)";
@@ -32,10 +34,12 @@ const NOT_READ: &str = "nothing tells what the copy of its backups has brought";
 /// A snapshot whose name has no time that could be one.
 const NO_TIME: &str = "the newest snapshot does not say when it was taken";
 
-/// The data of an epoch that begins, where its source may have acknowledged more. Nothing where all of it is there, up to the final
-/// snapshot. A seed that had the shoot in the epoch before may have lost its volume, so that is unknown.
+/// The data of an epoch that begins, where its source may have acknowledged more. Nothing where all of it is
+/// there, up to the final snapshot. A seed that had the shoot in the epoch before may have lost its volume,
+/// so that is unknown.
 ///
-/// `fenced`: when the fence had passed. The source acknowledges nothing later, if all its processes ask the servers of the fence.
+/// `fenced`: when the fence had passed. The source acknowledges nothing later, if all its processes ask the
+/// servers of the fence.
 pub(crate) fn of(
     becomes: &Ownership<String>,
     copied: Option<&CopiedChain>,
@@ -70,7 +74,8 @@ pub(crate) fn of(
     })
 }
 
-/// The data of an epoch that begins without phases with an incomplete copy. The source has ended by itself before `now`.
+/// The data of an epoch that begins without phases with an incomplete copy. The source has ended by itself
+/// before `now`.
 pub(crate) fn without_phases(epoch: i64, copied: &CopiedChain, now: Timestamp) -> RestoredData {
     let fenced = Timestamp::from_second(now.as_second()).unwrap_or(now);
     let saved = time_of(copied.saved.as_ref(), fenced);
@@ -86,7 +91,8 @@ pub(crate) fn without_phases(epoch: i64, copied: &CopiedChain, now: Timestamp) -
     }
 }
 
-/// The loss of an epoch that a seed begins with the data of the same seed, after etcd has started. `None` where no change is lost.
+/// The loss of an epoch that a seed begins with the data of the same seed, after etcd has started. `None`
+/// where no change is lost.
 pub(crate) fn with_begun(restored: &RestoredData, begun: &BegunEpoch) -> Option<RestoredData> {
     if begun.complete {
         return None;

@@ -1,5 +1,5 @@
-//! Machine objects in the source seed. They are removed without anybody acting on it: the machines themselves move with
-//! the shoot (RX-22, I4). Their content is in the ShootState by then.
+//! Machine objects in the source seed. They are removed without anybody acting on it: the machines themselves
+//! move with the shoot (RX-22, I4). Their content is in the ShootState by then.
 
 use futures::future::try_join_all;
 use kube::{
@@ -39,7 +39,8 @@ impl Destroy for MachineResources {
             for object in dynamic::list(&api, &kind).await? {
                 dynamic::strip_finalizers(&api, &kind, &object).await?;
                 dynamic::delete(&api, &kind, &object.name_any(), Some(PropagationPolicy::Orphan)).await?;
-                // Deleting with orphans puts a finalizer of its own there, which the garbage collector takes away.
+                // Deleting with orphans puts a finalizer of its own there, which the garbage collector takes
+                // away.
             }
         }
         Ok(())

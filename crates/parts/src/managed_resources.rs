@@ -1,9 +1,10 @@
-//! ManagedResources: objects that a resource manager keeps in the shoot or in the seed. In a move their objects in the shoot stay
-//! (RX-02, RX-23).
+//! ManagedResources: objects that a resource manager keeps in the shoot or in the seed. In a move their
+//! objects in the shoot stay (RX-02, RX-23).
 //!
-//! The gardenlet acts only on ManagedResources that the gardenlet has created. The controller of an extension deletes the
-//! ManagedResources of that extension, and decides about the objects. A remaining ManagedResource of an extension holds up the
-//! deletion of the shoot: without the shoot's API the resource manager cannot delete the objects.
+//! The gardenlet acts only on ManagedResources that the gardenlet has created. The controller of an extension
+//! deletes the ManagedResources of that extension, and decides about the objects. A remaining ManagedResource
+//! of an extension holds up the deletion of the shoot: without the shoot's API the resource manager cannot
+//! delete the objects.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +28,8 @@ use crate::{
 
 /// Label `origin` of the gardenlet's ManagedResources.
 pub(crate) const OWN_ORIGIN: &str = "gardener";
-/// Before the names of the gardenlet's ManagedResources. Those that a former version has written have no label `origin`.
+/// Before the names of the gardenlet's ManagedResources. Those that a former version has written have no
+/// label `origin`.
 const OWN_PREFIX: &str = "shoot-core-";
 
 /// The gardenlet's ManagedResources in the shoot's namespace.
@@ -40,8 +42,9 @@ impl ManagedResources {
         keep_objects(stay, is_own).await
     }
 
-    /// "Checking that no extension has objects in the Shoot": fails while one has a ManagedResource with objects in the shoot that
-    /// are not to be kept. The error names them. After the API of the shoot has stopped these objects could not be deleted.
+    /// "Checking that no extension has objects in the Shoot": fails while one has a ManagedResource with
+    /// objects in the shoot that are not to be kept. The error names them. After the API of the shoot has
+    /// stopped these objects could not be deleted.
     pub async fn check_no_other(stay: &Stay) -> Result<()> {
         let holds_up = |object: &DynamicObject| !is_own(object) && !is_in_seed(object) && !keeps(object);
         let left = selected(stay, holds_up).await?;
@@ -56,7 +59,8 @@ impl ManagedResources {
         )))
     }
 
-    /// The origins by which resource-manager marks the objects in the shoot, of all ManagedResources in the shoot's namespace.
+    /// The origins by which resource-manager marks the objects in the shoot, of all ManagedResources in the
+    /// shoot's namespace.
     pub(crate) async fn origins_in_shoot(stay: &Stay) -> Result<BTreeSet<String>> {
         let names = selected(stay, |object| !is_in_seed(object)).await?;
         Ok(names
@@ -81,8 +85,8 @@ impl Destroy for ManagedResources {
     }
 }
 
-/// All ManagedResources in the namespace of a shoot with a forced deletion. The API of the shoot may be dead, so that no extension
-/// could delete the objects.
+/// All ManagedResources in the namespace of a shoot with a forced deletion. The API of the shoot may be dead,
+/// so that no extension could delete the objects.
 #[derive(Debug)]
 pub struct ForcedManagedResources;
 

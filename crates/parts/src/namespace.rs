@@ -1,4 +1,5 @@
-//! The shoot's namespace in the seed: bound to one Shoot from its first moment, and the last thing that goes (I6).
+//! The shoot's namespace in the seed: bound to one Shoot from its first moment, and the last thing that goes
+//! (I6).
 
 use api::constants;
 use k8s_openapi::api::core::v1;
@@ -18,8 +19,8 @@ use crate::{
 pub struct Namespace;
 
 impl Namespace {
-    /// "Deploying Shoot namespace in Seed". It is created with the uid of its Shoot in it: of two Shoots with one technical
-    /// id only one can be first.
+    /// "Deploying Shoot namespace in Seed". It is created with the uid of its Shoot in it: of two Shoots with
+    /// one technical id only one can be first.
     pub async fn deploy(f: &Facts) -> Result<()> {
         let api = f.seed.cluster_wide::<v1::Namespace>();
         let wanted = namespace(f)?;
@@ -42,7 +43,8 @@ impl Namespace {
         }
     }
 
-    /// "Looking for the shoot's namespace in Seed". A shoot whose namespace is gone has nothing that could be handed over.
+    /// "Looking for the shoot's namespace in Seed". A shoot whose namespace is gone has nothing that could be
+    /// handed over.
     pub async fn check_is_active(stay: &Stay) -> Result<()> {
         let state = match stay.namespace_state().await? {
             NamespaceState::Active => return Ok(()),

@@ -1,4 +1,5 @@
-//! What the owner records of a seed's shoots say, and where: what the Seed has to have before a flow begins that writes one.
+//! What the owner records of a seed's shoots say, and where: what the Seed has to have before a flow begins
+//! that writes one.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -12,8 +13,8 @@ use crate::configuration_problem;
 /// A gardenlet records its seed's identity when it starts: a few looks at an API server later it is there.
 const WAIT_FOR_IDENTITY: Duration = Duration::from_secs(5);
 
-/// Says before anything is changed what the record would lack (I8). A flow cannot wait for it: it works with the Seed as it was
-/// when it began. The next one reads it anew.
+/// Says before anything is changed what the record would lack (I8). A flow cannot wait for it: it works with
+/// the Seed as it was when it began. The next one reads it anew.
 pub(crate) fn check(seed: &SeedObject, names: &Names) -> Result<()> {
     if !seed.spec.checks_owners() {
         return Ok(());

@@ -1,8 +1,9 @@
-//! The owner record: which seed has the shoot, told in DNS, where also those can read it who reach no API server (R17-10..13;
-//! docs/ownership.md).
+//! The owner record: which seed has the shoot, told in DNS, where also those can read it who reach no API
+//! server (R17-10..13; docs/ownership.md).
 //!
-//! It is written once an epoch and left alone otherwise (R17-12): a reconciliation of a seed that does not know yet that it has lost
-//! the shoot must not even try. The provider refuses what comes late; this part does not ask for it.
+//! It is written once an epoch and left alone otherwise (R17-12): a reconciliation of a seed that does not
+//! know yet that it has lost the shoot must not even try. The provider refuses what comes late; this part
+//! does not ask for it.
 
 use api::{
     constants::{OPERATION, OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN, operation},
@@ -56,8 +57,9 @@ impl OwnerRecord {
         })
     }
 
-    /// What is to be asked of a shoot in the epoch that it has, whether or not this seed's record is told. Before it is, no record and one
-    /// of an earlier epoch decide nothing, and the second witness is asked. Nothing where the seed does not say whose its shoots are.
+    /// What is to be asked of a shoot in the epoch that it has, whether or not this seed's record is told.
+    /// Before it is, no record and one of an earlier epoch decide nothing, and the second witness is asked.
+    /// Nothing where the seed does not say whose its shoots are.
     ///
     /// # Errors
     /// The Seed lacks what it takes.
@@ -77,8 +79,8 @@ impl OwnerRecord {
         }))
     }
 
-    /// The same of a shoot whose record this seed has written in this epoch. Nothing before it has, nothing when the record goes with the
-    /// shoot, and nothing where the seed does not say whose its shoots are.
+    /// The same of a shoot whose record this seed has written in this epoch. Nothing before it has, nothing
+    /// when the record goes with the shoot, and nothing where the seed does not say whose its shoots are.
     ///
     /// # Errors
     /// The record's object cannot be read, or the Seed lacks what it takes.
@@ -128,8 +130,8 @@ impl Deploy for OwnerRecord {
     }
 }
 
-/// Differs from what else is migrated: it is deleted, and with it the owner's name outside; the epoch's name stays. So whoever
-/// acts by it knows that this epoch is over (R17-50).
+/// Differs from what else is migrated: it is deleted, and with it the owner's name outside; the epoch's name
+/// stays. So whoever acts by it knows that this epoch is over (R17-50).
 impl Migrate for OwnerRecord {
     const TASKS: Tasks = [
         "Migrating owner domain DNS record",

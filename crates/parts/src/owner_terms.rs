@@ -1,4 +1,5 @@
-//! By which intervals and bounds it is asked whose a shoot is, and how long a destination waits for those who had it before.
+//! By which intervals and bounds it is asked whose a shoot is, and how long a destination waits for those who
+//! had it before.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -10,9 +11,9 @@ use runtime::{Cluster, Garden, Result, error::Explain};
 
 use crate::configuration_problem;
 
-/// The terms of this seed. While it claims the shoot, the fence covers the settings of all former owners joined with its own settings, and is
-/// no shorter than any fence that was recorded. A Seed says more before its processes do: they follow with the next reconciliation of each
-/// shoot.
+/// The terms of this seed. While it claims the shoot, the fence covers the settings of all former owners
+/// joined with its own settings, and is no shorter than any fence that was recorded. A Seed says more before
+/// its processes do: they follow with the next reconciliation of each shoot.
 pub(crate) async fn of(garden: &Garden, usual: Terms, own: &SeedObject, shoot: &Shoot) -> Result<Terms> {
     let mut formers = Vec::new();
     for name in others(shoot, &own.name_any()) {
@@ -49,21 +50,22 @@ fn own_terms(usual: Terms, own: &SeedObject) -> Result<Terms> {
         .waiting_for(least.into_iter().flatten()))
 }
 
-/// The longest that its gardenlet has said the Seed gives while it had shoots. What was written into the Seed of a seed that is dead
-/// since, none of its processes has heard.
+/// The longest that its gardenlet has said the Seed gives while it had shoots. What was written into the Seed
+/// of a seed that is dead since, none of its processes has heard.
 fn told(seed: &SeedObject) -> Option<Duration> {
     let seconds = seed.status.as_ref()?.owner_check_fence_seconds?;
     u64::try_from(seconds).ok().map(Duration::from_secs)
 }
 
-/// The fence that the gardenlet of a seed has recorded in the Shoot. It counts also when the Seed was deleted.
+/// The fence that the gardenlet of a seed has recorded in the Shoot. It counts also when the Seed was
+/// deleted.
 fn recorded_fence(shoot: &Shoot, seed: &str) -> Option<Duration> {
     let seconds = shoot.status.as_ref()?.owner_check_in(seed)?.fence_seconds?;
     u64::try_from(seconds).ok().map(Duration::from_secs)
 }
 
-/// The settings by which processes of this Seed act. They count also where the Seed does not check owners any more: a process may not have
-/// heard of that.
+/// The settings by which processes of this Seed act. They count also where the Seed does not check owners any
+/// more: a process may not have heard of that.
 fn settings_of(usual: Terms, seed: &SeedObject) -> Result<Settings> {
     let Some(checks) = seed.spec.owner_checks() else {
         return Ok(*usual.settings());

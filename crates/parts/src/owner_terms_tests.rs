@@ -130,7 +130,8 @@ fn a_fence_that_was_lowered_behind_a_dead_seed_is_waited_for_as_it_was() {
     );
 }
 
-/// A seed writes its own status: what it tells holds a takeover up for an hour at most (`ownership::settings::LONGEST`).
+/// A seed writes its own status: what it tells holds a takeover up for an hour at most
+/// (`ownership::settings::LONGEST`).
 #[test]
 fn a_seed_that_tells_an_endless_fence_does_not_keep_its_shoots() {
     for (told, expected) in [(i64::MAX, s(3600)), (3601, s(3600)), (3599, s(3599)), (-1, s(24))] {
@@ -176,7 +177,8 @@ fn all_are_waited_for_of_whom_something_may_be_left() {
     assert_eq!(others(&shoot(back), "d"), ["b".to_owned()].into());
 }
 
-/// Nobody can read the settings of a Seed that was deleted; its gardenlet has recorded its fence in the Shoot.
+/// Nobody can read the settings of a Seed that was deleted; its gardenlet has recorded its fence in the
+/// Shoot.
 #[test]
 fn the_fence_of_a_deleted_seed_is_recorded_in_the_shoot() {
     let shoot = shoot(&json!([{"seedName": "a", "epoch": 3, "fenceSeconds": 45},

@@ -1,5 +1,6 @@
-//! Judgement of a copy that holds less than a source seed had, where that seed handed the shoot over by itself: no fence bounds the
-//! loss, so the copy must be complete, or a person accepts the loss (R17-27, R17-45).
+//! Judgement of a copy that holds less than a source seed had, where that seed handed the shoot over by
+//! itself: no fence bounds the loss, so the copy must be complete, or a person accepts the loss (R17-27,
+//! R17-45).
 
 use api::{
     constants::SHOOT_ACCEPT_LOSS,
@@ -25,8 +26,8 @@ pub(crate) fn accepted_loss(shoot: &Shoot) -> Option<i64> {
         .filter(|number| *number > 0)
 }
 
-/// Whether a person has accepted the loss of this copy. Where the end of the source is not known, any number accepts the loss: nothing
-/// can be compared with the number.
+/// Whether a person has accepted the loss of this copy. Where the end of the source is not known, any number
+/// accepts the loss: nothing can be compared with the number.
 pub(crate) fn is_loss_accepted(copied: &CopiedChain, accepted: Option<i64>) -> bool {
     copied.lost_revisions.is_some() || (copied.sealed_revision.is_none() && accepted.is_some())
 }
@@ -47,7 +48,8 @@ pub(crate) async fn settle(f: &Facts, copied: CopiedChain) -> Result<CopiedChain
     Ok(copied)
 }
 
-/// A move whose data are not chosen yet, and whose source has ended by itself. The number is the epoch of the source.
+/// A move whose data are not chosen yet, and whose source has ended by itself. The number is the epoch of the
+/// source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PlannedMove {
     /// The source seed keeps no owner records, so no phase is recorded. A takeover always records phases.
@@ -117,8 +119,8 @@ impl PlannedMove {
     }
 }
 
-/// Records `status.ownership.restored` of a shoot without phases: the backups of the source stay, and the loss is reported. Once in an
-/// epoch.
+/// Records `status.ownership.restored` of a shoot without phases: the backups of the source stay, and the
+/// loss is reported. Once in an epoch.
 async fn record_loss(f: &Facts, copied: &CopiedChain) -> Result<()> {
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
     loop {
@@ -203,7 +205,8 @@ mod tests {
         }
     }
 
-    /// An older source records no end of its epoch. Its destination waited without an end, or began with less and did not report that.
+    /// An older source records no end of its epoch. Its destination waited without an end, or began with less
+    /// and did not report that.
     #[test]
     fn an_incomplete_copy_of_a_planned_move_needs_the_consent_of_a_person() {
         for planned in [PlannedMove::WithoutPhases(1), PlannedMove::Claiming(1)] {

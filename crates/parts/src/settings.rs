@@ -1,4 +1,5 @@
-//! What an operator sets once for a gardenlet: images, where the seed is entered, and how long is waited for what.
+//! What an operator sets once for a gardenlet: images, where the seed is entered, and how long is waited for
+//! what.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -36,17 +37,19 @@ pub struct Settings {
     pub ingress_service: String,
     /// Identity of the garden: last part of a shoot's cluster identity.
     pub garden_identity: String,
-    /// For how many seconds resolvers may keep a record of a shoot. Longer than what a DNS server bears per shoot,
-    /// shorter than the time for which a moved shoot may look dead to clients that resolved it just before.
+    /// For how many seconds resolvers may keep a record of a shoot. Longer than what a DNS server bears per
+    /// shoot, shorter than the time for which a moved shoot may look dead to clients that resolved it just
+    /// before.
     pub dns_ttl: i64,
     /// Storage of each etcd.
     pub etcd_storage: String,
     /// Where a shoot's API answers inside the seed, by namespace.
     pub shoot_api_url: UrlOf,
-    /// Where etcd-backup-restore of etcd-main answers inside the seed, by namespace. By default at the Service that leads
-    /// to a pod that is not ready, too: it is not once its final snapshot was taken.
+    /// Where etcd-backup-restore of etcd-main answers inside the seed, by namespace. By default at the
+    /// Service that leads to a pod that is not ready, too: it is not once its final snapshot was taken.
     pub etcd_backup_url: UrlOf,
-    /// Intervals and bounds of owner checks, where the Seed gives none. No destination waits for less than this fence.
+    /// Intervals and bounds of owner checks, where the Seed gives none. No destination waits for less than
+    /// this fence.
     pub owner_check: Terms,
     /// How long is waited for what.
     pub timeouts: Timeouts,
@@ -126,7 +129,8 @@ impl fmt::Debug for UrlOf {
 /// How long one object is awaited.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
-    /// An error that the object shows for this long is the step's error. Longer than a provider's own retries.
+    /// An error that the object shows for this long is the step's error. Longer than a provider's own
+    /// retries.
     pub severe: Duration,
     /// The step ends. Longer than `severe`, shorter than the flow's patience.
     pub timeout: Duration,
@@ -151,7 +155,8 @@ pub struct Timeouts {
     /// Machines of a shoot with a forced deletion: the time that the machine manager gets to delete the
     /// instances. Machines that are left after this time are named, and no longer awaited.
     pub forced_machines: Duration,
-    /// SubnetIsolation. Longer than its provider waits for the machines of a zone to go, so that the zone is closed in one try.
+    /// SubnetIsolation. Longer than its provider waits for the machines of a zone to go, so that the zone is
+    /// closed in one try.
     pub subnet_isolation: Wait,
     /// ControlPlane and any other extension kind.
     pub extension: Wait,
@@ -161,8 +166,8 @@ pub struct Timeouts {
     pub backup_entry: Wait,
     /// Etcd: start with restoration from a backup, and deletion.
     pub etcd: Wait,
-    /// Copy of backups between buckets. Longer than the copy Job's own wait for a final snapshot, so that the Job is
-    /// never given up when it would just start to copy.
+    /// Copy of backups between buckets. Longer than the copy Job's own wait for a final snapshot, so that the
+    /// Job is never given up when it would just start to copy.
     pub etcd_copy: Wait,
     /// One full snapshot on request. Longer than the upload of the largest database.
     pub snapshot: Duration,

@@ -10,8 +10,8 @@ use crate::{
     secrets::config::{CA, GARDENLET, KUBE_APISERVER},
 };
 
-/// Pause between two tries to reach an API that does not answer yet: there is nothing to watch. Much shorter than a start
-/// of kube-apiserver takes.
+/// Pause between two tries to reach an API that does not answer yet: there is nothing to watch. Much shorter
+/// than a start of kube-apiserver takes.
 const TRY_EVERY: Duration = Duration::from_millis(500);
 /// For one try. Longer than a busy API takes, shorter than the patience of the step.
 const TRY_FOR: Duration = Duration::from_secs(5);

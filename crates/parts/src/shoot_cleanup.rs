@@ -1,8 +1,10 @@
-//! Empties a shoot that is deleted, through the shoot's own API, so that controllers in the shoot release volumes and load
-//! balancers. The clean-up has a bound: the error at the bound has a code that allows a forced deletion.
+//! Empties a shoot that is deleted, through the shoot's own API, so that controllers in the shoot release
+//! volumes and load balancers. The clean-up has a bound: the error at the bound has a code that allows a
+//! forced deletion.
 //!
-//! Order: webhooks and extended APIs, which can refuse deletions; custom resources; workloads with volume claims, since
-//! Kubernetes keeps a claim while a Pod uses the claim; load balancers and volumes; namespaces with all remaining objects.
+//! Order: webhooks and extended APIs, which can refuse deletions; custom resources; workloads with volume
+//! claims, since Kubernetes keeps a claim while a Pod uses the claim; load balancers and volumes; namespaces
+//! with all remaining objects.
 
 use std::{collections::BTreeSet, ops::ControlFlow, time::Duration};
 
@@ -32,15 +34,16 @@ use crate::{Facts, ManagedResources, dynamic};
 const SKIP: &str = "shoot.gardener.cloud/skip-cleanup";
 /// Namespaces that a cluster cannot be without.
 const KEPT: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-/// Pause between two looks: many kinds at once, each a watch of its own, would cost more than it saves. Much shorter than
-/// the wait as a whole.
+/// Pause between two looks: many kinds at once, each a watch of its own, would cost more than it saves. Much
+/// shorter than the wait as a whole.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// So many objects of a kind are deleted after one look.
 const AT_A_TIME: usize = 1000;
 /// How many names an error quotes.
 const QUOTED: usize = 10;
 
-/// The fields that the clean-up reads of an object of any kind. With the types of Kubernetes, a user's schema could fill the memory.
+/// The fields that the clean-up reads of an object of any kind. With the types of Kubernetes, a user's schema
+/// could fill the memory.
 #[derive(Deserialize)]
 struct Seen {
     metadata: Metadata,
@@ -64,8 +67,8 @@ struct Metadata {
 
 #[derive(Default, Deserialize)]
 struct Labels {
-    /// `true`: the clean-up leaves the object alone. Extensions of Gardener inject the label into the objects of their
-    /// ManagedResources.
+    /// `true`: the clean-up leaves the object alone. Extensions of Gardener inject the label into the objects
+    /// of their ManagedResources.
     #[serde(rename = "shoot.gardener.cloud/no-cleanup")]
     no_cleanup: Option<String>,
 }
@@ -146,7 +149,8 @@ enum Awaits {
     All,
 }
 
-/// The newest object that existed when a wave began. A timestamp instead of all UIDs: users make as many objects as they like.
+/// The newest object that existed when a wave began. A timestamp instead of all UIDs: users make as many
+/// objects as they like.
 #[derive(Default)]
 struct Begin {
     newest: Option<String>,
@@ -169,7 +173,8 @@ impl Begin {
 /// The clean-up of one shoot.
 struct Cleanup {
     shoot: Shoot,
-    /// Origins of the objects that resource-manager re-applies: the gardenlet destroys ManagedResources after the clean-up.
+    /// Origins of the objects that resource-manager re-applies: the gardenlet destroys ManagedResources after
+    /// the clean-up.
     origins: BTreeSet<String>,
     /// The objects that hold up the wave, as of the last poll.
     remains: Vec<String>,
@@ -217,8 +222,8 @@ impl Cleanup {
         Ok(())
     }
 
-    /// Requests the deletion of the objects of a wave. Obstacles and workloads can be made anew during a later wave, which they
-    /// would then hold up.
+    /// Requests the deletion of the objects of a wave. Obstacles and workloads can be made anew during a
+    /// later wave, which they would then hold up.
     async fn poll(&mut self, wave: Wave, begin: &mut Begin) -> Result<()> {
         let mut poll = Poll {
             shoot: &self.shoot,
@@ -300,9 +305,9 @@ impl Poll<'_> {
         .await
     }
 
-    /// Only workloads with claims: a controller that releases volumes or load balancers may run in the shoot. Controllers come
-    /// before Pods, which the controllers would re-create. ManagedResources are no exception here, since their Pods would keep
-    /// claims, too; the suite's own components have no claims.
+    /// Only workloads with claims: a controller that releases volumes or load balancers may run in the shoot.
+    /// Controllers come before Pods, which the controllers would re-create. ManagedResources are no exception
+    /// here, since their Pods would keep claims, too; the suite's own components have no claims.
     async fn delete_workloads(&mut self, awaits: Awaits) -> Result<()> {
         self.delete::<CronJob>(awaits, has_claims).await?;
         self.delete::<Job>(awaits, has_claims).await?;

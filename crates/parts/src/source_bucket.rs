@@ -9,9 +9,10 @@ use crate::configuration_problem;
 /// In front of the name of a source BackupEntry.
 pub(crate) const SOURCE: &str = "source-";
 
-/// The bucket to copy from. Fails where nothing names one any more: without the backups the shoot would start empty. `opened`: the
-/// epoch in which the data were opened last. Whoever was given the shoot since then has opened nothing, and if it made a source
-/// entry, that is where the data are: the shoot's own entry may name its bucket already.
+/// The bucket to copy from. Fails where nothing names one any more: without the backups the shoot would start
+/// empty. `opened`: the epoch in which the data were opened last. Whoever was given the shoot since then has
+/// opened nothing, and if it made a source entry, that is where the data are: the shoot's own entry may name
+/// its bucket already.
 pub(crate) fn source_bucket(
     original: Option<&BackupEntry>,
     source: Option<&BackupEntry>,
@@ -19,7 +20,8 @@ pub(crate) fn source_bucket(
     opened: Option<i64>,
 ) -> Result<String> {
     let known = |entry: &BackupEntry| Some(entry.spec.bucket_name.clone()).filter(|bucket| bucket != own);
-    // A source entry may be left from an earlier move: what the shoot's own entry names is newer, until it is switched.
+    // A source entry may be left from an earlier move: what the shoot's own entry names is newer, until it is
+    // switched.
     let is_of_a_claimant = |entry: &&BackupEntry| {
         let said = entry.annotations().get(OWNERSHIP_EPOCH);
         let epoch = said.and_then(|text| text.parse::<i64>().ok()).unwrap_or(1);

@@ -1,8 +1,8 @@
 //! What of a shoot is in one seed: its namespace, and all that can be done there without asking the garden.
 //!
-//! A seed that the shoot has left cleans up by this alone, also when the Shoot is gone. Every use of the namespace begins
-//! with the question whose it is: it is bound to the uid of one Shoot when it is made, and nothing is done in one that
-//! belongs to another.
+//! A seed that the shoot has left cleans up by this alone, also when the Shoot is gone. Every use of the
+//! namespace begins with the question whose it is: it is bound to the uid of one Shoot when it is made, and
+//! nothing is done in one that belongs to another.
 
 use std::sync::Arc;
 
@@ -82,7 +82,8 @@ pub fn left_in(namespace: &Namespace) -> Option<i64> {
         .ok()
 }
 
-/// Refuses a namespace that belongs to another Shoot. One without a uid is adopted only where its labels name the Shoot.
+/// Refuses a namespace that belongs to another Shoot. One without a uid is adopted only where its labels name
+/// the Shoot.
 pub(crate) fn check(namespace: &Namespace, tenant: &Tenant) -> Result<()> {
     let name = namespace.name_any();
     let bound = namespace.annotations().get(constants::SHOOT_UID);

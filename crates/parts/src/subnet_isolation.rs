@@ -1,5 +1,6 @@
-//! SubnetIsolation: the network of one zone is closed while it is there (GEP-21, RZ-30..35). A shoot has one at most, so that never two
-//! zones are closed: an object for another zone can only come when the one before is gone.
+//! SubnetIsolation: the network of one zone is closed while it is there (GEP-21, RZ-30..35). A shoot has one
+//! at most, so that never two zones are closed: an object for another zone can only come when the one before
+//! is gone.
 
 use api::extensions::{self, SubnetIsolationSpec};
 use kube::{Api, ResourceExt, api::ListParams};
@@ -96,8 +97,8 @@ impl SubnetIsolation {
     }
 }
 
-/// The zone whose network is to be closed. Of a shoot that comes from another seed it is the one whose state was carried, or, where a
-/// move was called off, the one that is here.
+/// The zone whose network is to be closed. Of a shoot that comes from another seed it is the one whose state
+/// was carried, or, where a move was called off, the one that is here.
 async fn zone_to_close(f: &Facts) -> Result<Option<String>> {
     match &f.isolation {
         Isolation::CutOff(zone) => Ok(Some(zone.clone())),

@@ -1,5 +1,6 @@
-//! Machines of a shoot whose deletion is forced in the middle of a move, before this seed has restored the Worker. Only the
-//! ShootState names these machines: no machine manager deletes the instances, and no Machine object reports the instances.
+//! Machines of a shoot whose deletion is forced in the middle of a move, before this seed has restored the
+//! Worker. Only the ShootState names these machines: no machine manager deletes the instances, and no Machine
+//! object reports the instances.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +19,8 @@ use crate::{
     shoot_state::Opened,
 };
 
-/// A sentence for each machine of the ShootState that this seed has never had. To be asked before any machine is deleted: a
-/// machine that the machine manager has deleted since is in the ShootState, too.
+/// A sentence for each machine of the ShootState that this seed has never had. To be asked before any machine
+/// is deleted: a machine that the machine manager has deleted since is in the ShootState, too.
 pub async fn unrestored_machines(garden: &Garden, stay: &Stay, shoot: &Shoot) -> Result<Vec<String>> {
     if stay.read_namespace().await?.is_some() && is_worker_here(stay, shoot).await? {
         return Ok(Vec::new());

@@ -28,9 +28,10 @@ const USER: &str = "gardener.cloud:user";
 pub struct Kubeconfig;
 
 impl Kubeconfig {
-    /// "Deploying kubeconfig of the Shoot": fills the Secret, which garden-controller-manager makes: no seed makes a Secret in
-    /// the garden. It stays as it is while it is good: also when the shoot moves. A Shoot that is being deleted, and is only
-    /// restored for that, needs none: a deletion in the foreground takes the Secret first, and nobody makes another.
+    /// "Deploying kubeconfig of the Shoot": fills the Secret, which garden-controller-manager makes: no seed
+    /// makes a Secret in the garden. It stays as it is while it is good: also when the shoot moves. A Shoot
+    /// that is being deleted, and is only restored for that, needs none: a deletion in the foreground takes
+    /// the Secret first, and nobody makes another.
     pub async fn deploy(f: &Facts) -> Result<()> {
         if f.shoot.metadata.deletion_timestamp.is_some() {
             return Ok(());

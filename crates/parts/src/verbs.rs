@@ -1,10 +1,11 @@
 //! What a flow may ask of a part of the control plane: to be there, to sleep, to be gone, to be let go of.
 //!
-//! Each verb is a pair: the work, and the wait until it has had its effect. A flow names the part and gets both tasks. What a verb
-//! takes says what it needs to know: all [`Facts`] of the shoot, or only the [`Stay`] in this seed, which is there also when the
-//! Shoot is not.
+//! Each verb is a pair: the work, and the wait until it has had its effect. A flow names the part and gets
+//! both tasks. What a verb takes says what it needs to know: all [`Facts`] of the shoot, or only the [`Stay`]
+//! in this seed, which is there also when the Shoot is not.
 //!
-//! Promises of every method: it may be run again at any time (I5), it ends within a bound, and it waits by watching.
+//! Promises of every method: it may be run again at any time (I5), it ends within a bound, and it waits by
+//! watching.
 
 use std::future::Future;
 

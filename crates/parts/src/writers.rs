@@ -1,5 +1,5 @@
-//! The processes that write to a shoot: kube-apiserver, the scheduler, and every controller manager. While one of them is left,
-//! what is in etcd is not final (R7-50), and none may come back by itself (R7-54).
+//! The processes that write to a shoot: kube-apiserver, the scheduler, and every controller manager. While
+//! one of them is left, what is in etcd is not final (R7-50), and none may come back by itself (R7-54).
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -53,8 +53,8 @@ impl Destroy for Writers {
 }
 
 impl Writers {
-    /// "Making sure that nothing writes to the shoot any more": what a hand-over may go by. Looks at what is there, not at what
-    /// was asked for: somebody may have brought a process back meanwhile.
+    /// "Making sure that nothing writes to the shoot any more": what a hand-over may go by. Looks at what is
+    /// there, not at what was asked for: somebody may have brought a process back meanwhile.
     pub async fn check_gone(stay: &Stay) -> Result<()> {
         let pods: Api<Pod> = stay.seed.namespaced(&stay.namespace);
         let list = pods.list(&ListParams::default().labels(CONTROL_PLANE)).await;
@@ -121,8 +121,8 @@ fn scales_a_writer(scaler: &HorizontalPodAutoscaler) -> bool {
     target.is_some_and(|target| target.kind == "Deployment" && is_writer(&target.name))
 }
 
-/// Deployments that write to the shoot or to the cloud, by their names in the suite and in the extension contract. All further
-/// Deployments of an extension end with the extension object.
+/// Deployments that write to the shoot or to the cloud, by their names in the suite and in the extension
+/// contract. All further Deployments of an extension end with the extension object.
 const WRITERS: [&str; 5] = [
     KUBE_APISERVER,
     KUBE_SCHEDULER,
@@ -135,8 +135,8 @@ fn is_writer(deployment: &str) -> bool {
     WRITERS.contains(&deployment)
 }
 
-/// The owner of a pod decides: a ReplicaSet has the name of its Deployment and a part more. Without an owner the name of the pod
-/// decides: a Deployment adds at most two parts.
+/// The owner of a pod decides: a ReplicaSet has the name of its Deployment and a part more. Without an owner
+/// the name of the pod decides: a Deployment adds at most two parts.
 fn is_pod_of_writer(pod: &Pod) -> bool {
     if let Some(owner) = pod
         .owner_references()

@@ -1,4 +1,5 @@
-//! How a destination comes from the hand-over to acting, on a real API server: each step once, in order, and by nobody else.
+//! How a destination comes from the hand-over to acting, on a real API server: each step once, in order, and
+//! by nobody else.
 
 #![allow(clippy::unwrap_used)]
 
@@ -158,7 +159,8 @@ async fn a_restart_counts_anew(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// R17-60: it slept while its shoot went on to another seed, or to itself in another epoch, or into another operation.
+/// R17-60: it slept while its shoot went on to another seed, or to itself in another epoch, or into another
+/// operation.
 async fn woken_late(subject: &Subject) -> Result<()> {
     let gone_on = [
         json!({"seedName": "seed-c", "ownership": taken(6), "lastOperation": operation("Restore")}),

@@ -1,5 +1,5 @@
-//! `runtime::apply::delete_exactly`, by which a Deployment of the control plane is removed, on a real API server: it removes
-//! the object that was read and never a later one of the same name.
+//! `runtime::apply::delete_exactly`, by which a Deployment of the control plane is removed, on a real API
+//! server: it removes the object that was read and never a later one of the same name.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

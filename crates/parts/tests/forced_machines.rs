@@ -17,7 +17,8 @@ use parts::{ForcedMachines, Operation, Settings};
 use serde_json::json;
 use world::{NAMESPACE, PROJECT, World};
 
-/// Longer than the list and the report of one machine take, and much shorter than the time of the machine manager.
+/// Longer than the list and the report of one machine take, and much shorter than the time of the machine
+/// manager.
 const SOON: Duration = Duration::from_secs(60);
 
 /// Each attempt gave the machine manager five more minutes, and a gardenlet that was restarted, too.

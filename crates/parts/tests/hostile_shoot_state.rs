@@ -42,7 +42,8 @@ async fn a_hostile_source_makes_the_destination_apply_nothing() -> Result<()> {
         );
         nothing_is_planted(&world).await?;
     }
-    // The same without the plants is restored. Extension objects are given their states later, by a reading of its own.
+    // The same without the plants is restored. Extension objects are given their states later, by a reading
+    // of its own.
     write(&world, &honest).await?;
     Secrets::deploy(&destination).await?;
     assert_eq!(collected(&destination).await?["gardener"], honest["gardener"]);
@@ -54,8 +55,8 @@ async fn a_hostile_source_makes_the_destination_apply_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Another controller of the seed has written into Secrets with reserved names, and the source into an authority. A foreign key in the
-/// Secret of a ManagedResource would be applied in the shoot.
+/// Another controller of the seed has written into Secrets with reserved names, and the source into an
+/// authority. A foreign key in the Secret of a ManagedResource would be applied in the shoot.
 #[tokio::test]
 async fn reserved_secrets_hold_no_foreign_keys() -> Result<()> {
     let world = World::start("reserved").await?;

@@ -1,4 +1,5 @@
-//! The Seed's setting `ownerChecks`, on a real API server: what it does to a shoot that is there, and what it needs.
+//! The Seed's setting `ownerChecks`, on a real API server: what it does to a shoot that is there, and what it
+//! needs.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -61,8 +62,8 @@ async fn a_seed_that_checks_owners() -> Result<()> {
     Box::pin(kube_apiserver_stores_events_past_the_gate(&world)).await
 }
 
-/// I8: a flow works with the Seed as it was when it began. It does not begin without what it would wait for in vain, and what
-/// needs no identity is not held up.
+/// I8: a flow works with the Seed as it was when it began. It does not begin without what it would wait for
+/// in vain, and what needs no identity is not held up.
 async fn nothing_begins_without_an_identity(world: &World) -> Result<()> {
     seed(world, true, true).await?;
     for operation in DEPLOY {
@@ -103,7 +104,8 @@ async fn identify(world: &World, identity: &str) -> Result<()> {
     Ok(())
 }
 
-/// R17-13: the check comes and goes with the setting, in flows that deploy only: for others the record may be gone.
+/// R17-13: the check comes and goes with the setting, in flows that deploy only: for others the record may be
+/// gone.
 async fn switched_on_and_off(world: &World) -> Result<()> {
     seed(world, true, true).await?;
     identify(world, "seed-a-uid").await?;
@@ -153,8 +155,9 @@ async fn switched_on_and_off(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// A fenced seed acknowledges no Events (decision 36). kube-apiserver is led through the gate only where etcd-main has the gate, and back
-/// when the check is switched off; flows that do not deploy keep the address.
+/// A fenced seed acknowledges no Events (decision 36). kube-apiserver is led through the gate only where
+/// etcd-main has the gate, and back when the check is switched off; flows that do not deploy keep the
+/// address.
 async fn kube_apiserver_stores_events_past_the_gate(world: &World) -> Result<()> {
     const DIRECT: &str = "https://etcd-events-client:2379";
     const GATE: &str = "https://etcd-main-client:2381";
@@ -218,8 +221,8 @@ async fn events_address(world: &World) -> Result<String> {
     Ok(addresses.next().unwrap().to_owned())
 }
 
-/// A planned move deletes the owner record while the shoot has no API: with a key that was rotated since the last reconciliation the
-/// zone would refuse that. A key that cannot be read stops nothing.
+/// A planned move deletes the owner record while the shoot has no API: with a key that was rotated since the
+/// last reconciliation the zone would refuse that. A key that cannot be read stops nothing.
 async fn rotated_keys(world: &World) -> Result<()> {
     let copied = async || -> Result<Option<String>> {
         let secret: Secret = world.read("dnsrecord-web-owner").await?;

@@ -1,4 +1,5 @@
-//! What is left of worker pools that a Shoot does not have any more, on a real API server: of one pool, and of all.
+//! What is left of worker pools that a Shoot does not have any more, on a real API server: of one pool, and
+//! of all.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! What moves with a shoot, on a real API server: carried Secrets, and the protocol by which an extension object gets its
-//! state back before its provider may act.
+//! What moves with a shoot, on a real API server: carried Secrets, and the protocol by which an extension
+//! object gets its state back before its provider may act.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -23,8 +23,8 @@ use world::{NAMESPACE, PROJECT, World};
 const EXTENSIONS: &str = "extensions.gardener.cloud/v1alpha1";
 const RESOURCES: &str = "resources.gardener.cloud/v1alpha1";
 
-/// R7-23: carried Secrets are on the destination as they were, and what is made from them fits to what users have. R7-31: a
-/// provider is asked to restore, and has the state in `status.state` by then.
+/// R7-23: carried Secrets are on the destination as they were, and what is made from them fits to what users
+/// have. R7-31: a provider is asked to restore, and has the state in `status.state` by then.
 #[tokio::test]
 async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
     let world = World::start("restore").await?;
@@ -173,7 +173,8 @@ async fn migrate(world: &World, facts: &Facts) -> Result<()> {
     Ok(())
 }
 
-/// The gardenlet's own go; one of an extension with objects in the shoot holds up the deletion of the namespace.
+/// The gardenlet's own go; one of an extension with objects in the shoot holds up the deletion of the
+/// namespace.
 async fn managed_resources_of_extensions_are_left_to_them(world: &World, facts: &Facts) -> Result<()> {
     let api = world.any(RESOURCES, "ManagedResource", Some(NAMESPACE));
     for (name, spec) in [

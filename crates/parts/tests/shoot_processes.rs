@@ -1,5 +1,5 @@
-//! The real etcd, kube-apiserver, kube-controller-manager and kube-scheduler start with exactly the flags and Secrets that
-//! the parts write (only addresses differ: there is no kubelet and no cluster DNS here).
+//! The real etcd, kube-apiserver, kube-controller-manager and kube-scheduler start with exactly the flags and
+//! Secrets that the parts write (only addresses differ: there is no kubelet and no cluster DNS here).
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -104,8 +104,8 @@ async fn the_processes_of_a_shoot_run_with_what_is_written() -> Result<()> {
     ends_without_etcd(&world, api_port).await
 }
 
-/// Watches of clients go on in a kube-apiserver whose etcd is behind a gate that is shut. The kubelet ends this process, and with the
-/// process all its connections, since the liveness probe asks etcd.
+/// Watches of clients go on in a kube-apiserver whose etcd is behind a gate that is shut. The kubelet ends
+/// this process, and with the process all its connections, since the liveness probe asks etcd.
 async fn ends_without_etcd(world: &World, port: u16) -> Result<()> {
     let api: Api<Deployment> = Api::namespaced(world.client(), NAMESPACE);
     let deployment = serde_json::to_value(api.get("kube-apiserver").await?)?;
@@ -126,7 +126,8 @@ async fn ends_without_etcd(world: &World, port: u16) -> Result<()> {
     Ok(())
 }
 
-/// What is seen is that they work, not how soon they give up their locks on a machine that is busy with other tests.
+/// What is seen is that they work, not how soon they give up their locks on a machine that is busy with other
+/// tests.
 fn beside_others(port: u16) -> [String; 3] {
     [
         format!("--secure-port={port}"),
@@ -243,7 +244,8 @@ fn start_etcd(folder: &Path, port: u16, peer: u16) -> Result<Server> {
     Server::start("shoot-etcd", "etcd", folder, args, &[])
 }
 
-/// Starts the process of a Deployment with the Deployment's own flags; `change` replaces addresses or drops a flag.
+/// Starts the process of a Deployment with the Deployment's own flags; `change` replaces addresses or drops a
+/// flag.
 async fn start(
     world: &World,
     folder: &Path,
@@ -345,7 +347,8 @@ async fn deleting_kube_apiserver_leaves_no_pod_and_no_autoscaler() -> Result<()>
     Writers::gone(&facts).await.map_err(Into::into)
 }
 
-/// No process is left, also none that is ending, and what was written is as it was; one that was never there is made stopped.
+/// No process is left, also none that is ending, and what was written is as it was; one that was never there
+/// is made stopped.
 async fn they_sleep_and_wake(world: &World, facts: &Facts) -> Result<()> {
     let deployments: Api<Deployment> = Api::namespaced(world.client(), NAMESPACE);
     let before = deployments

@@ -1,5 +1,6 @@
-//! A ShootState of any size, on a real API server: what is collected comes back byte for byte, a crash between any two writes
-//! leaves one that can be read, and what was altered is noticed before anything is applied (R7-26..R7-28, I7).
+//! A ShootState of any size, on a real API server: what is collected comes back byte for byte, a crash
+//! between any two writes leaves one that can be read, and what was altered is noticed before anything is
+//! applied (R7-26..R7-28, I7).
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -297,7 +298,8 @@ async fn what_is_altered_is_noticed(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// What is gone for good is not carried for ever, and what fits into the ShootState stands there again. A move loses nothing.
+/// What is gone for good is not carried for ever, and what fits into the ShootState stands there again. A
+/// move loses nothing.
 async fn what_is_gone_is_forgotten(world: &World, facts: &Facts) -> Result<()> {
     let all: Api<extensions::Extension> = Api::namespaced(world.client(), NAMESPACE);
     all.delete_collection(&DeleteParams::default(), &ListParams::default())
@@ -335,7 +337,8 @@ async fn what_is_gone_is_forgotten(world: &World, facts: &Facts) -> Result<()> {
     Ok(())
 }
 
-/// After each write the process dies, with the answer on its way. Whatever was there before or is there now can be read.
+/// After each write the process dies, with the answer on its way. Whatever was there before or is there now
+/// can be read.
 async fn a_crash_between_any_two_writes_is_harmless(world: &World, facts: &Facts) -> Result<()> {
     for (number, size) in [(0, LARGE / 8), (1, LARGE), (2, LARGE / 8)] {
         grow(world, number, size, 0).await?;

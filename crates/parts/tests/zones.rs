@@ -1,5 +1,5 @@
-//! A zone that is cut off, on a real API server: the Worker leaves it, its network is closed and opened, and what was there before goes
-//! with the shoot (RZ-10..12, RZ-30).
+//! A zone that is cut off, on a real API server: the Worker leaves it, its network is closed and opened, and
+//! what was there before goes with the shoot (RZ-10..12, RZ-30).
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -77,8 +77,8 @@ async fn a_zone_is_closed_opened_and_carried() -> Result<()> {
     Box::pin(restored(&world)).await
 }
 
-/// A user spends the budget while the flow runs: both objects are given the new deadline. A Worker to which no flow has come is told to
-/// leave the zone at the deadline (RZ-32).
+/// A user spends the budget while the flow runs: both objects are given the new deadline. A Worker to which
+/// no flow has come is told to leave the zone at the deadline (RZ-32).
 async fn has_a_deadline(world: &World, facts: &mut Facts) -> Result<()> {
     let deadline = |annotations: &std::collections::BTreeMap<String, String>| {
         annotations

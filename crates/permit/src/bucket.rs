@@ -1,8 +1,9 @@
-//! Requests of the S3 protocol that the crate `object_store` does not have: listings that return every key, and
-//! removals of keys and of versions.
+//! Requests of the S3 protocol that the crate `object_store` does not have: listings that return every key,
+//! and removals of keys and of versions.
 //!
-//! The library fails a whole listing on a key with an empty segment, a dot segment or a control character, and
-//! cannot remove such an object. A user who writes one key of this kind would stop every backup and restore.
+//! The library fails a whole listing on a key with an empty segment, a dot segment or a control character,
+//! and cannot remove such an object. A user who writes one key of this kind would stop every backup and
+//! restore.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -144,8 +145,8 @@ impl Bucket {
         Ok(refused)
     }
 
-    /// Removes an object, or the version that the object names, by the request that every store has. Returns the
-    /// refusal of the store, such as that of an object whose retention has not ended.
+    /// Removes an object, or the version that the object names, by the request that every store has. Returns
+    /// the refusal of the store, such as that of an object whose retention has not ended.
     ///
     /// # Errors
     /// Fails if the store does not answer, or does not accept the account.
@@ -293,7 +294,8 @@ fn base64_of(bytes: &[u8]) -> String {
     base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes)
 }
 
-/// Percent-encodes a text as signatures of S3 want: every byte but the unreserved ones. The path keeps slashes.
+/// Percent-encodes a text as signatures of S3 want: every byte but the unreserved ones. The path keeps
+/// slashes.
 fn encoded(text: &str, is_path: bool) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

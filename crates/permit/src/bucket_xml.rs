@@ -1,4 +1,5 @@
-//! The XML of [`Bucket`](crate::Bucket): pages of listings, removals of many objects, and the objects in both.
+//! The XML of [`Bucket`](crate::Bucket): pages of listings, removals of many objects, and the objects in
+//! both.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +27,8 @@ pub struct RefusedRemoval {
     pub code: String,
 }
 
-/// A page of a listing. An element of a version may stand between delete markers, so that the order of elements
-/// means nothing.
+/// A page of a listing. An element of a version may stand between delete markers, so that the order of
+/// elements means nothing.
 #[derive(Default, Deserialize)]
 pub(crate) struct Listing {
     #[serde(rename = "$value", default)]

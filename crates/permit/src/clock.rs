@@ -1,11 +1,12 @@
 //! Monotonic time that counts suspension.
 //!
-//! Timers run on the kernel's `CLOCK_MONOTONIC`, which counts the time of a stopped process but not that of a suspended
-//! machine; others count all of it. So time here is that of the timers (which tests can pause) and the time that the machine
-//! has been suspended (`CLOCK_BOOTTIME` less `CLOCK_MONOTONIC`) on top. A timer that rings late because of a suspension does
-//! no harm: this clock is looked at before every step.
+//! Timers run on the kernel's `CLOCK_MONOTONIC`, which counts the time of a stopped process but not that of a
+//! suspended machine; others count all of it. So time here is that of the timers (which tests can pause) and
+//! the time that the machine has been suspended (`CLOCK_BOOTTIME` less `CLOCK_MONOTONIC`) on top. A timer
+//! that rings late because of a suspension does no harm: this clock is looked at before every step.
 //!
-//! A pause of the guest by its hypervisor stops both clocks. The clock of the host shows such a pause, see `host_clock`.
+//! A pause of the guest by its hypervisor stops both clocks. The clock of the host shows such a pause, see
+//! `host_clock`.
 
 use std::fmt;
 use std::ops::Add;
@@ -18,8 +19,8 @@ use tokio::time::Instant;
 
 use crate::host_clock::{HostClock, HostClockKind, Mark, Shared};
 
-/// Suspensions shorter than this are not noticed. Longer than the inexactness of two clocks that are read one after the other,
-/// much shorter than the distance between any validity and what others wait.
+/// Suspensions shorter than this are not noticed. Longer than the inexactness of two clocks that are read one
+/// after the other, much shorter than the distance between any validity and what others wait.
 const NOTICED: Duration = Duration::from_millis(50);
 
 /// How far apart the two readings of one comparison may be. Shorter than [`NOTICED`].
@@ -35,8 +36,8 @@ pub struct Clock {
 
 /// A moment by a [`Clock`], to be compared with others of the same clock only. It is no time for a timer.
 ///
-/// A later moment that is computed from this moment keeps the state of the host clock at this moment: a permit that is valid until
-/// `asked + validity` is judged by what the host clock did since `asked`.
+/// A later moment that is computed from this moment keeps the state of the host clock at this moment: a
+/// permit that is valid until `asked + validity` is judged by what the host clock did since `asked`.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     at: Instant,
@@ -104,8 +105,8 @@ impl Clock {
     /// The present: a moment between the call and its return.
     #[must_use]
     pub fn now(&self) -> Moment {
-        // The host clock first: a pause before the two readings below must count. In this order: what passes between the two
-        // readings must not be counted twice.
+        // The host clock first: a pause before the two readings below must count. In this order: what passes
+        // between the two readings must not be counted twice.
         let host = self.host.as_ref().map(|host| host.mark());
         let timers = Instant::now();
         Moment {
@@ -144,8 +145,8 @@ impl Add<Duration> for Moment {
     }
 }
 
-/// For how long this machine has been suspended, as far as it was noticed. It grows in steps, so that two moments between
-/// which there was no suspension differ by exactly the time of the timers.
+/// For how long this machine has been suspended, as far as it was noticed. It grows in steps, so that two
+/// moments between which there was no suspension differ by exactly the time of the timers.
 fn suspended() -> Duration {
     static KNOWN: AtomicU64 = AtomicU64::new(0);
     let known = Duration::from_nanos(KNOWN.load(Ordering::SeqCst));

@@ -7,16 +7,17 @@ use object_store::{
 };
 use tokio::time::sleep;
 
-/// Repeats after a conflict while the object is absent. With the pauses, more than 6 s: longer than a store needs
-/// to settle two requests for one key.
+/// Repeats after a conflict while the object is absent. With the pauses, more than 6 s: longer than a store
+/// needs to settle two requests for one key.
 const REPEATS: u32 = 6;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Writes an object only if the key has none (`If-None-Match: *`). `AlreadyExists` means that the object exists.
+/// Writes an object only if the key has none (`If-None-Match: *`). `AlreadyExists` means that the object
+/// exists.
 ///
 /// S3 answers 409 if a different request for the key is under way, and then has written nothing. The library
-/// reports this answer as `AlreadyExists` too. The object is therefore read before anything is concluded, and the
-/// request is repeated while the object is absent.
+/// reports this answer as `AlreadyExists` too. The object is therefore read before anything is concluded, and
+/// the request is repeated while the object is absent.
 ///
 /// # Errors
 /// The errors of the store, and a conflict that does not end.

@@ -11,11 +11,13 @@ use crate::permit::Permit;
 use crate::under_way::One;
 
 impl Permit {
-    /// Runs what changes something outside, while it is permitted. From its first step on it is counted: a clean end of the
-    /// permit waits until it is done, also where its caller was dropped in the middle (for at most [`crate::FINISH_WITHIN`]).
-    /// What takes its effect by a request that reads (a final snapshot) belongs here too. What only reads does not: it
-    /// changes nothing and is dropped; that includes watches, which would never end.
-    // Boxed here: the compiler does not see through all of it that a caller's future may be sent to another thread.
+    /// Runs what changes something outside, while it is permitted. From its first step on it is counted: a
+    /// clean end of the permit waits until it is done, also where its caller was dropped in the middle (for
+    /// at most [`crate::FINISH_WITHIN`]). What takes its effect by a request that reads (a final snapshot)
+    /// belongs here too. What only reads does not: it changes nothing and is dropped; that includes watches,
+    /// which would never end.
+    // Boxed here: the compiler does not see through all of it that a caller's future may be sent to another
+    // thread.
     pub fn effect<F>(&self, work: F) -> BoxFuture<'static, Result<F::Output, NotPermitted>>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -25,8 +27,9 @@ impl Permit {
     }
 }
 
-/// An effect as its caller sees it: to be polled under a guard. When the caller drops it after it was begun, it is kept for as
-/// long as the right is there. Of several rights that were and-ed, the issuer of the first one keeps it.
+/// An effect as its caller sees it: to be polled under a guard. When the caller drops it after it was begun,
+/// it is kept for as long as the right is there. Of several rights that were and-ed, the issuer of the first
+/// one keeps it.
 struct Counted<F: Future<Output: Send> + Send + 'static> {
     permit: Permit,
     work: Option<Pin<Box<F>>>,
@@ -51,7 +54,8 @@ impl<F: Future<Output: Send> + Send + 'static> Future for Counted<F> {
         if self.begun.is_none() {
             let grants = self.permit.grants().iter();
             let counted = grants.map(|grant| One::new(&grant.under_way)).collect();
-            // Looked at after it was counted: either it is not begun, or the end waits for it. The guard around it tells.
+            // Looked at after it was counted: either it is not begun, or the end waits for it. The guard
+            // around it tells.
             if !self.permit.is_valid() {
                 return Poll::Pending;
             }
@@ -83,8 +87,8 @@ impl<F: Future<Output: Send> + Send + 'static> Drop for Counted<F> {
         }
         first.under_way.keep(Box::pin(async move {
             let _begun = begun;
-            // The clock before each step here too: of the other rights the first one's issuer knows nothing. What may not go
-            // on is not done either.
+            // The clock before each step here too: of the other rights the first one's issuer knows nothing.
+            // What may not go on is not done either.
             let finished = poll_fn(|context| {
                 if permit.in_time() {
                     work.as_mut().poll(context).map(drop)

@@ -219,8 +219,8 @@ impl HostClock {
     /// A measured advance is wrong by less than this.
     pub const RESOLUTION: Duration = RESOLUTION;
 
-    /// Whether a permit ends because the guest was paused since the permit was asked for. A lead is the time, in nanoseconds, by which
-    /// the host clock is ahead of the guest's clock.
+    /// Whether a permit ends because the guest was paused since the permit was asked for. A lead is the time,
+    /// in nanoseconds, by which the host clock is ahead of the guest's clock.
     #[must_use]
     pub fn shows_pause(lead_when_asked: i64, lead: i64) -> bool {
         let tolerated = i64::try_from(TOLERATED.as_nanos()).unwrap_or(i64::MAX);

@@ -24,10 +24,12 @@ pub struct Issuer {
 }
 
 impl Issuer {
-    /// A right that is good until `until` at first. `by` is what it comes from, such as `the lock garden/gardenlet`.
+    /// A right that is good until `until` at first. `by` is what it comes from, such as
+    /// `the lock garden/gardenlet`.
     ///
-    /// Where the validity follows from the answer to a question, it must count from a moment before the question was sent: an
-    /// answer may be held back, and others count from when they saw the question's effect.
+    /// Where the validity follows from the answer to a question, it must count from a moment before the
+    /// question was sent: an answer may be held back, and others count from when they saw the question's
+    /// effect.
     #[must_use]
     pub fn new(by: impl Into<String>, clock: Clock, until: Moment) -> Self {
         let grant = Arc::new(Grant::new(by.into(), clock.clone(), until));
@@ -79,7 +81,8 @@ impl Issuer {
         self.grant.end(why);
     }
 
-    /// Does what lost its caller, and waits for it. Make one as soon as permits are used, and poll it beside them.
+    /// Does what lost its caller, and waits for it. Make one as soon as permits are used, and poll it beside
+    /// them.
     #[must_use]
     pub fn settling(&self) -> Settling {
         Settling {
@@ -111,7 +114,8 @@ impl Settling {
         .await
     }
 
-    /// Waits until every effect is done; false if one is not, within [`FINISH_WITHIN`] or as long as the right is there.
+    /// Waits until every effect is done; false if one is not, within [`FINISH_WITHIN`] or as long as the
+    /// right is there.
     pub async fn settle(&mut self) -> bool {
         let mut all = true;
         let finished = poll_fn(|context| {

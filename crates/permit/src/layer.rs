@@ -10,9 +10,9 @@ use tower::{BoxError, Layer, Service};
 use crate::permit::Permit;
 
 impl Permit {
-    /// A layer for a client: a request leaves only while it is permitted. A request that was waiting (in a queue, or for a retry)
-    /// when the process was stopped is refused with [`crate::NotPermitted`]. A request that may change something counts as an
-    /// [`Permit::effect`] until its answer begins.
+    /// A layer for a client: a request leaves only while it is permitted. A request that was waiting (in a
+    /// queue, or for a retry) when the process was stopped is refused with [`crate::NotPermitted`]. A request
+    /// that may change something counts as an [`Permit::effect`] until its answer begins.
     #[must_use]
     pub fn layer(&self) -> Fence {
         Fence { permit: self.clone() }
@@ -36,8 +36,9 @@ impl<S> Layer<S> for Fence {
     }
 }
 
-/// A service behind a [`Fence`]. It refuses with [`crate::NotPermitted`], and drops what is under way when the right is lost. What
-/// may change something and is under way when its caller is dropped is finished before the right is passed on.
+/// A service behind a [`Fence`]. It refuses with [`crate::NotPermitted`], and drops what is under way when
+/// the right is lost. What may change something and is under way when its caller is dropped is finished
+/// before the right is passed on.
 #[derive(Clone, Debug)]
 pub struct Fenced<S> {
     permit: Permit,
@@ -69,8 +70,8 @@ where
         let of_request = outer.map_or_else(|| permit.clone(), |outer| outer.and(&permit));
         request.extensions_mut().insert(of_request);
         let is_read = request.method().is_safe();
-        // A service may do its sending in the future that it returns, and may wait in it (kube retries there): so each
-        // step of that future is guarded too.
+        // A service may do its sending in the future that it returns, and may wait in it (kube retries
+        // there): so each step of that future is guarded too.
         let answer = self.inner.call(request);
         if is_read {
             return Box::pin(async move { permit.guard(answer).await?.map_err(Into::into) });

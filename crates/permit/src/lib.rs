@@ -9,20 +9,24 @@
 //! ```
 //!
 //! What this crate promises
-//! - A permit ends once and does not come back. Who gets the right again is given a new one, and reads again what he acts on.
-//! - The clock is looked at *before* each step of guarded work and before each request leaves: a process that was stopped
-//!   (SIGSTOP, a frozen cgroup, a suspended machine) finds its timers and its work ready at one moment when it goes on, and
-//!   takes no step then ([`Permit::guard`], [`Fence`], [`Clock`]).
-//! - A clean end has two steps. First the permit is *closed*: nothing begins any more, while what has left is answered
-//!   ([`Issuer::close`], [`Settling`]). Then it is *ended*. A loss ends it at once ([`Issuer::end`]).
+//! - A permit ends once and does not come back. Who gets the right again is given a new one, and reads again
+//!   what he acts on.
+//! - The clock is looked at *before* each step of guarded work and before each request leaves: a process that
+//!   was stopped (SIGSTOP, a frozen cgroup, a suspended machine) finds its timers and its work ready at one
+//!   moment when it goes on, and takes no step then ([`Permit::guard`], [`Fence`], [`Clock`]).
+//! - A clean end has two steps. First the permit is *closed*: nothing begins any more, while what has left is
+//!   answered ([`Issuer::close`], [`Settling`]). Then it is *ended*. A loss ends it at once
+//!   ([`Issuer::end`]).
 //! - [`Permit::and`] of several is good while all of them are: the earliest deadline, and the first end.
 //!
-//! - A request that may change something is not delivered after its permit: connections of [`PermittedConnector`] throw away
-//!   what the kernel has not sent, and give up what is not acknowledged after [`UNACKNOWLEDGED_FOR`].
+//! - A request that may change something is not delivered after its permit: connections of
+//!   [`PermittedConnector`] throw away what the kernel has not sent, and give up what is not acknowledged
+//!   after [`UNACKNOWLEDGED_FOR`].
 //!
-//! What no permit of this kind can do: take back bytes that have reached the other side or a proxy, or notice a stop between the
-//! look at the clock and the very next instruction. Whoever issues permits leaves time for the first (what a successor waits
-//! beyond the validity); for the second a write must be refused by its target.
+//! What no permit of this kind can do: take back bytes that have reached the other side or a proxy, or notice
+//! a stop between the look at the clock and the very next instruction. Whoever issues permits leaves time for
+//! the first (what a successor waits beyond the validity); for the second a write must be refused by its
+//! target.
 //!
 //! | file | what |
 //! |---|---|

@@ -29,8 +29,9 @@ impl Permit {
         }
     }
 
-    /// The right of a process that nobody competes with, and of what has to run without any other right: the election
-    /// itself, a sidecar, a tool that a person calls. It never ends. Every use outside of tests is in the list of `xtask`.
+    /// The right of a process that nobody competes with, and of what has to run without any other right: the
+    /// election itself, a sidecar, a tool that a person calls. It never ends. Every use outside of tests is
+    /// in the list of `xtask`.
     #[must_use]
     pub fn sole(reason: &'static str) -> Self {
         let _ = reason; // for the reader
@@ -64,8 +65,9 @@ impl Permit {
         }
     }
 
-    /// Until when it is good if it is not extended, for a timer. (What counts is [`Permit::check`]: a machine that is suspended
-    /// loses time which its timers do not count.) A day ahead where it does not end by time.
+    /// Until when it is good if it is not extended, for a timer. (What counts is [`Permit::check`]: a machine
+    /// that is suspended loses time which its timers do not count.) A day ahead where it does not end by
+    /// time.
     #[must_use]
     pub fn valid_until(&self) -> Instant {
         let left = self.grants.iter().map(|grant| grant.left()).min();
@@ -73,8 +75,9 @@ impl Permit {
         Instant::now() + left.unwrap_or(FAR).min(FAR)
     }
 
-    /// Runs `work` while it is permitted. The clock is looked at before every step of the work; afterwards the work is not
-    /// polled again and ends with this future. Work must not start detached tasks: they would go on (invariant 4).
+    /// Runs `work` while it is permitted. The clock is looked at before every step of the work; afterwards
+    /// the work is not polled again and ends with this future. Work must not start detached tasks: they would
+    /// go on (invariant 4).
     pub async fn guard<F: Future>(&self, work: F) -> Result<F::Output, NotPermitted> {
         let mut work = pin!(work);
         let mut ended = pin!(self.ended().fuse());

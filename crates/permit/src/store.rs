@@ -51,8 +51,8 @@ pub struct StoreConnector {
 
 impl StoreConnector {
     /// Bounds the time for opening a connection and for one request with its answer. Trusts the authorities
-    /// that are built in, and those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name. Connects through the proxies
-    /// that the environment names.
+    /// that are built in, and those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name. Connects through the
+    /// proxies that the environment names.
     #[must_use]
     pub fn new(permit: &Permit, connect_within: Duration, answer_within: Duration) -> Self {
         Self {

@@ -1,11 +1,13 @@
 //! What has left and is not answered: the effects of one right.
 //!
-//! Dropping a request takes nothing back: its target may carry it out a moment later. So a right that is passed on right after
-//! its work was dropped could be another's when the request arrives. Hence every effect is counted until it is done, and one
-//! that has begun is not dropped with its caller: it is kept here, and whoever issued the right polls it.
+//! Dropping a request takes nothing back: its target may carry it out a moment later. So a right that is
+//! passed on right after its work was dropped could be another's when the request arrives. Hence every effect
+//! is counted until it is done, and one that has begun is not dropped with its caller: it is kept here, and
+//! whoever issued the right polls it.
 //!
-//! Work is one future, but what it is made of may run elsewhere (kube's controllers abort tasks when they are dropped, which
-//! then end a moment later): so effects may also lose their callers after the work was dropped. They are counted by then.
+//! Work is one future, but what it is made of may run elsewhere (kube's controllers abort tasks when they are
+//! dropped, which then end a moment later): so effects may also lose their callers after the work was
+//! dropped. They are counted by then.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +18,8 @@ use futures::future::BoxFuture;
 use futures::task::AtomicWaker;
 use tokio::time::Instant;
 
-/// How long an effect is kept after its caller was dropped. A process has 10 s to end, of which giving back takes its part.
+/// How long an effect is kept after its caller was dropped. A process has 10 s to end, of which giving back
+/// takes its part.
 pub const FINISH_WITHIN: Duration = Duration::from_secs(3);
 
 /// An effect without its caller, and how long it may last.

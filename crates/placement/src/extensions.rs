@@ -1,9 +1,11 @@
-//! Which further extensions a shoot has (objects of kind `Extension`), and when in a flow each is handled (api.md 4.3).
+//! Which further extensions a shoot has (objects of kind `Extension`), and when in a flow each is handled
+//! (api.md 4.3).
 //!
-//! From the Shoot and the ControllerRegistrations of the garden alone, so that whoever asks gets the same answer: the seed that
-//! deploys them, and whoever finds out what a seed must have installed. What the Shoot names comes with its configuration. What
-//! a registration enables for all shoots comes by itself, unless the Shoot switches it off. A type that no registration knows is
-//! served all the same: whoever looks after it may have been installed by hand.
+//! From the Shoot and the ControllerRegistrations of the garden alone, so that whoever asks gets the same
+//! answer: the seed that deploys them, and whoever finds out what a seed must have installed. What the Shoot
+//! names comes with its configuration. What a registration enables for all shoots comes by itself, unless the
+//! Shoot switches it off. A type that no registration knows is served all the same: whoever looks after it
+//! may have been installed by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,8 +101,8 @@ impl Extensions {
         before_or_after(lifecycle.and_then(|lifecycle| lifecycle.delete))
     }
 
-    /// Whether an object of this type is there for no reason. One that the Shoot asks for in vain is none: nothing is taken away
-    /// before somebody has answered that.
+    /// Whether an object of this type is there for no reason. One that the Shoot asks for in vain is none:
+    /// nothing is taken away before somebody has answered that.
     #[must_use]
     pub fn is_stale(&self, type_: &str) -> bool {
         !self.wanted.contains_key(type_) && !self.refused.contains_key(type_)
@@ -148,7 +150,8 @@ impl Extensions {
     }
 }
 
-/// What is registered, by type. Of two that register one type the primary one counts, and of two of those the first by name.
+/// What is registered, by type. Of two that register one type the primary one counts, and of two of those the
+/// first by name.
 fn registered<'a>(
     registrations: impl IntoIterator<Item = &'a ControllerRegistration>,
 ) -> BTreeMap<&'a str, &'a ControllerResource> {

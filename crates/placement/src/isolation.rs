@@ -1,4 +1,5 @@
-//! Which zone of a shoot is cut off (GEP-21): what its user asks for, what is recorded, and what one operation makes of both.
+//! Which zone of a shoot is cut off (GEP-21): what its user asks for, what is recorded, and what one
+//! operation makes of both.
 
 use api::{
     constants::{SHOOT_ISOLATED_ZONE, SHOOT_ISOLATED_ZONE_DRY_RUN},
@@ -22,8 +23,8 @@ pub enum Isolation {
     Nothing,
     /// This one is cut off, by its provider's ID of it.
     CutOff(String),
-    /// This one was cut off, or on its way there or back, where the shoot comes from. It is restored as it was, whatever is wanted by now:
-    /// the next reconciliation does what is wanted.
+    /// This one was cut off, or on its way there or back, where the shoot comes from. It is restored as it
+    /// was, whatever is wanted by now: the next reconciliation does what is wanted.
     Carried {
         /// The provider's ID of it.
         zone: String,
@@ -83,8 +84,8 @@ pub fn recorded(shoot: &Shoot) -> Option<&ZoneIsolation> {
     (!recorded.is_over()).then_some(recorded)
 }
 
-/// Whether a reconciliation is wanted for it: what is recorded is not what is asked for. One that has failed waits for somebody to ask
-/// again (RZ-03).
+/// Whether a reconciliation is wanted for it: what is recorded is not what is asked for. One that has failed
+/// waits for somebody to ask again (RZ-03).
 #[must_use]
 pub fn is_due(shoot: &Shoot) -> bool {
     match (asked_zone(shoot), recorded(shoot)) {
@@ -117,7 +118,8 @@ fn carried(recorded: &ZoneIsolation) -> Isolation {
     }
 }
 
-/// Whether the failover of this zone was found well once: it is not refused any more, whatever is missing by now.
+/// Whether the failover of this zone was found well once: it is not refused any more, whatever is missing by
+/// now.
 #[must_use]
 pub fn is_begun(shoot: &Shoot, zone: &str) -> bool {
     recorded(shoot).is_some_and(|recorded| {
@@ -126,7 +128,8 @@ pub fn is_begun(shoot: &Shoot, zone: &str) -> bool {
     })
 }
 
-/// Whether anything may have been done for it: not where it waits, nor where it was refused before the provider knew of it.
+/// Whether anything may have been done for it: not where it waits, nor where it was refused before the
+/// provider knew of it.
 fn has_begun(recorded: &ZoneIsolation) -> bool {
     match recorded.status {
         Status::Pending => false,
@@ -200,7 +203,8 @@ pub fn planned_zone(shoot: &Shoot) -> Option<&str> {
     )
 }
 
-/// Pools that have no other zone than this one, by the account's name of it: while it is cut off they have no machines.
+/// Pools that have no other zone than this one, by the account's name of it: while it is cut off they have no
+/// machines.
 pub fn only_in<'a>(shoot: &'a Shoot, name: &'a str) -> impl Iterator<Item = &'a str> {
     let pools = shoot.spec.provider.workers.iter();
     let confined =

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{Isolation, asked_zone, is_due, needs_provider, only_in, planned_zone};
 use crate::Operation;
 
-/// With two zones, the annotation and what is recorded of zone `z`: its phase and status, `+` behind it if its name is known.
+/// With two zones, the annotation and what is recorded of zone `z`: its phase and status, `+` behind it if
+/// its name is known.
 fn shoot(asked: Option<&str>, recorded: Option<(&str, &str)>) -> Shoot {
     let mut shoot = json!({
         "metadata": {"name": "demo", "annotations": {}},

@@ -1,7 +1,7 @@
 //! Where a Shoot is between two seeds, as its status says, and the approval of its move.
 //!
-//! `status.seedName` is the only point of no return. Before it is written the source can always bring the shoot back to life;
-//! after it only the seed that it names can.
+//! `status.seedName` is the only point of no return. Before it is written the source can always bring the
+//! shoot back to life; after it only the seed that it names can.
 
 use api::{
     gardencore::{Shoot, shoot::MigrationApproval},
@@ -37,15 +37,15 @@ pub fn journey(shoot: &Shoot) -> Journey {
     }
 }
 
-/// Whether the Shoot is to move away from the seed that its status names (R7-45). A Shoot whose status names no seed was
-/// never created and cannot move (R7-43).
+/// Whether the Shoot is to move away from the seed that its status names (R7-45). A Shoot whose status names
+/// no seed was never created and cannot move (R7-43).
 #[must_use]
 pub fn is_move_wanted(shoot: &Shoot) -> bool {
     matches!((wanted_seed(shoot), hosting_seed(shoot)), (Some(to), Some(from)) if to != from)
 }
 
-/// The approval of exactly the move that is wanted now: from this source to this destination. One that was judged for another
-/// destination counts for nothing.
+/// The approval of exactly the move that is wanted now: from this source to this destination. One that was
+/// judged for another destination counts for nothing.
 #[must_use]
 pub fn approval(shoot: &Shoot) -> Option<&MigrationApproval> {
     let approval = status(shoot)?.migration.as_ref()?;

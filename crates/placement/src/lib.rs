@@ -1,10 +1,10 @@
 //! Who acts on a shoot, as what, and under which names. Pure: no client, no clock.
 //!
 //! Promises
-//! - Of one Shoot at most one seed is [`Role::Owner`], whatever its specification and status say (I1). Nobody derives that a
-//!   second time.
-//! - What is wanted of the owner follows from the object alone ([`wanted`]), so that a process that was killed goes on where it
-//!   was.
+//! - Of one Shoot at most one seed is [`Role::Owner`], whatever its specification and status say (I1). Nobody
+//!   derives that a second time.
+//! - What is wanted of the owner follows from the object alone ([`wanted`]), so that a process that was
+//!   killed goes on where it was.
 //! - Every name of a shoot that must be the same on every seed is made in [`names`].
 //!
 //! | file | what |

@@ -1,4 +1,5 @@
-//! Names that follow from a Shoot: namespace, domains, addresses, backup entry. All are the same on every seed.
+//! Names that follow from a Shoot: namespace, domains, addresses, backup entry. All are the same on every
+//! seed.
 
 use std::net::IpAddr;
 
@@ -90,8 +91,8 @@ impl Names {
 )]
 pub struct NoNetwork(String);
 
-/// Namespace of the shoot in a seed. Once in the status it never changes. `project`: name of the Project that the Shoot's
-/// namespace in the garden belongs to.
+/// Namespace of the shoot in a seed. Once in the status it never changes. `project`: name of the Project that
+/// the Shoot's namespace in the garden belongs to.
 #[must_use]
 pub fn technical_id(shoot: &Shoot, project: &str) -> String {
     recorded_technical_id(shoot).map_or_else(
@@ -139,7 +140,8 @@ pub fn internal_domain(shoot: &str, project: &str, domain: &str) -> String {
     }
 }
 
-/// The domain below which the shoot's names for users are: its own, or one below the seed's first default domain.
+/// The domain below which the shoot's names for users are: its own, or one below the seed's first default
+/// domain.
 #[must_use]
 pub fn external_domain(shoot: &Shoot, project: &str, seed: &Seed) -> Option<String> {
     shoot

@@ -48,7 +48,8 @@ impl Operation {
         matches!(self, Self::Delete | Self::ForceDelete)
     }
 
-    /// Whether anything outside of the seed may be changed on the way: what is handed over is left as it is (I9).
+    /// Whether anything outside of the seed may be changed on the way: what is handed over is left as it is
+    /// (I9).
     #[must_use]
     pub fn acts_outside(self) -> bool {
         self != Self::Migrate
@@ -66,7 +67,8 @@ impl Operation {
 pub enum Wanted {
     /// This.
     Operation(Operation),
-    /// Nothing until somebody else has written: garden-controller-manager passes the Shoot on to another seed.
+    /// Nothing until somebody else has written: garden-controller-manager passes the Shoot on to another
+    /// seed.
     PassedOn,
     /// Nothing until its user has confirmed the deletion: policies that ask for it can be uninstalled.
     Confirmation,
@@ -74,9 +76,10 @@ pub enum Wanted {
 
 /// What is wanted of the owner now.
 ///
-/// A Shoot that is deleted on its way is first brought to where it can be deleted: extension objects that were told to let go
-/// take nothing away outside, so that a deletion in the middle of a move would leave everything there. What has begun is ended
-/// while nobody has confirmed a deletion, so that the shoot serves meanwhile.
+/// A Shoot that is deleted on its way is first brought to where it can be deleted: extension objects that
+/// were told to let go take nothing away outside, so that a deletion in the middle of a move would leave
+/// everything there. What has begun is ended while nobody has confirmed a deletion, so that the shoot serves
+/// meanwhile.
 #[must_use]
 pub fn wanted(shoot: &Shoot) -> Wanted {
     let asked = shoot.metadata.deletion_timestamp.is_some();
@@ -102,8 +105,9 @@ pub fn wanted(shoot: &Shoot) -> Wanted {
     })
 }
 
-/// Whether its seed may take it down, by what is recorded of its ownership: a claimant finishes first, and who has begun to leave
-/// comes back. Decided in the crate `ownership`. Where nobody records phases, `status.lastOperation` has told it all.
+/// Whether its seed may take it down, by what is recorded of its ownership: a claimant finishes first, and
+/// who has begun to leave comes back. Decided in the crate `ownership`. Where nobody records phases,
+/// `status.lastOperation` has told it all.
 fn may_be_deleted(shoot: &Shoot) -> bool {
     record::ownership(shoot).map_or(true, |recorded| recorded.may_be_deleted_by(&recorded.now.seed))
 }
@@ -127,8 +131,8 @@ fn is_true(shoot: &Shoot, annotation: &str) -> bool {
         .is_some_and(|value| value == "true")
 }
 
-/// Whether its seed was given it in a new epoch and has not opened its data yet: it does so before anything else, wherever the Shoot
-/// is wanted by then, and hands over nothing before.
+/// Whether its seed was given it in a new epoch and has not opened its data yet: it does so before anything
+/// else, wherever the Shoot is wanted by then, and hands over nothing before.
 #[must_use]
 pub fn is_claimed(shoot: &Shoot) -> bool {
     let recorded = status(shoot).and_then(|status| status.ownership.as_ref());

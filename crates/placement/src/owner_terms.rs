@@ -1,5 +1,5 @@
-//! With which owner terms the processes of a shoot are to run: a hash, recorded in `status.ownerChecks` of the Shoot when a flow has ended,
-//! and compared with the present Seed before a takeover.
+//! With which owner terms the processes of a shoot are to run: a hash, recorded in `status.ownerChecks` of
+//! the Shoot when a flow has ended, and compared with the present Seed before a takeover.
 
 use std::fmt::Write;
 
@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 /// Bytes of the hash that are kept: enough to tell terms apart.
 const HASH_BYTES: usize = 16;
 
-/// The hash of epoch, identity, domain, zone, servers and settings. `None` where the Seed does not check owners.
+/// The hash of epoch, identity, domain, zone, servers and settings. `None` where the Seed does not check
+/// owners.
 #[must_use]
 pub fn hash(seed: &Seed, epoch: i64) -> Option<String> {
     let checks = seed.spec.owner_checks().filter(|checks| checks.enabled)?;

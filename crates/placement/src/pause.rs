@@ -1,8 +1,9 @@
-//! Whether new reconciliations of a Shoot are held back: by the user of the Shoot, or by the operator of the seed.
+//! Whether new reconciliations of a Shoot are held back: by the user of the Shoot, or by the operator of the
+//! seed.
 //!
-//! A pause holds back only work that has not begun. An interrupted flow leaves a control plane half changed, so work under
-//! way goes on to its end, and so do moves that began, takeovers, deletions and clean-up. As in Gardener, a deletion also
-//! begins during a pause.
+//! A pause holds back only work that has not begun. An interrupted flow leaves a control plane half changed,
+//! so work under way goes on to its end, and so do moves that began, takeovers, deletions and clean-up. As in
+//! Gardener, a deletion also begins during a pause.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +63,8 @@ impl Pause {
     }
 }
 
-/// The pause of a Shoot on a seed that is stopped, or is not. The annotation of the Shoot comes first: its user can remove it.
+/// The pause of a Shoot on a seed that is stopped, or is not. The annotation of the Shoot comes first: its
+/// user can remove it.
 #[must_use]
 pub fn pause(shoot: &Shoot, seed_is_stopped: bool) -> Option<Pause> {
     if is_on(shoot.annotations(), SHOOT_IGNORE) {
@@ -78,7 +80,8 @@ pub fn is_stopped(seed: &BTreeMap<String, String>) -> bool {
     is_on(seed, EMERGENCY_STOP)
 }
 
-/// Whether this operation would begin new work, which a pause holds back, and does not finish work that has begun.
+/// Whether this operation would begin new work, which a pause holds back, and does not finish work that has
+/// begun.
 #[must_use]
 pub fn begins_anew(shoot: &Shoot, operation: Operation) -> bool {
     match operation {

@@ -1,5 +1,5 @@
-//! Whether the present specification of a Shoot was reconciled. A move takes the shoot along as the specification says, so an edit that
-//! the source never reconciled would first be applied during the restore.
+//! Whether the present specification of a Shoot was reconciled. A move takes the shoot along as the
+//! specification says, so an edit that the source never reconciled would first be applied during the restore.
 
 use std::fmt::Write;
 
@@ -14,7 +14,8 @@ use crate::status;
 /// Bytes of the hash that are kept: enough to tell specifications apart.
 const HASH_BYTES: usize = 16;
 
-/// The hash that a gardenlet records in `status.reconciledSpecHash`. An edit of `seedName` alone does not change the hash.
+/// The hash that a gardenlet records in `status.reconciledSpecHash`. An edit of `seedName` alone does not
+/// change the hash.
 #[must_use]
 pub fn spec_hash(spec: &ShootSpec) -> String {
     let rest = ShootSpec {
@@ -30,8 +31,8 @@ pub fn spec_hash(spec: &ShootSpec) -> String {
     hash
 }
 
-/// Whether a seed has reconciled the present specification with success. Also true where a later attempt failed: a seed that became
-/// sick does not hold a shoot that has no pending edit.
+/// Whether a seed has reconciled the present specification with success. Also true where a later attempt
+/// failed: a seed that became sick does not hold a shoot that has no pending edit.
 #[must_use]
 pub fn is_reconciled(shoot: &Shoot) -> bool {
     let Some(status) = status(shoot) else {

@@ -1,4 +1,5 @@
-//! What the Shoot records of its ownership, in the words of the protocol (`ownership`), and back. Nobody else converts.
+//! What the Shoot records of its ownership, in the words of the protocol (`ownership`), and back. Nobody else
+//! converts.
 
 use api::gardencore::{
     Shoot,
@@ -14,8 +15,8 @@ pub enum NotRecorded {
     /// No seed has it.
     #[error("no seed has the shoot yet")]
     Nowhere,
-    /// A move is under way whose phases nobody records. Whose bucket has the data cannot be told then, and a guess could lose all of
-    /// them.
+    /// A move is under way whose phases nobody records. Whose bucket has the data cannot be told then, and a
+    /// guess could lose all of them.
     #[error(
         "a move is not over, and its phases are not recorded (status.ownership.phase), so that nobody knows in which seed's bucket \
          the shoot's data are"
@@ -56,7 +57,8 @@ pub fn ownership(shoot: &Shoot) -> Result<Ownership<String>, NotRecorded> {
     })
 }
 
-/// `status.ownership` without an approval, and without what was restored. `status.seedName` is the seed of its `now`.
+/// `status.ownership` without an approval, and without what was restored. `status.seedName` is the seed of
+/// its `now`.
 #[must_use]
 pub fn recorded(ownership: &Ownership<String>) -> Recorded {
     Recorded {

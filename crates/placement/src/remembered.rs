@@ -1,5 +1,5 @@
-//! What is remembered of a Shoot by whoever watches all Shoots of all tenants. A specification is as large as its writer likes, within
-//! bounds; a decision about it is made on a Shoot that was read for that.
+//! What is remembered of a Shoot by whoever watches all Shoots of all tenants. A specification is as large as
+//! its writer likes, within bounds; a decision about it is made on a Shoot that was read for that.
 
 use api::{
     gardencore::{Shoot, ShootSpec},

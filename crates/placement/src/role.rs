@@ -9,7 +9,8 @@ use crate::{hosting_seed, status, wanted_seed};
 pub enum Role {
     /// It hosts the shoot, or is to create it: it alone acts outside of itself and writes the Shoot.
     Owner,
-    /// It is named by the specification and not by the status. It may prepare in itself, and writes nothing else.
+    /// It is named by the specification and not by the status. It may prepare in itself, and writes nothing
+    /// else.
     Incoming,
     /// It hosted the shoot in this epoch and cleans up what is its own; nothing outside of itself.
     Former {

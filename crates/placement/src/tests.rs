@@ -112,13 +112,15 @@ fn no_two_seeds_own_a_shoot() {
 #[case::deleted(deleted(json!({})), Wanted::Operation(Operation::Delete))]
 #[case::deleted_before_anybody_began(deleted(json!({"status": {"seedName": null}})), Wanted::Operation(Operation::Delete))]
 #[case::deleted_before_the_move(deleted(approved(moving(("Reconcile", "Succeeded")), 2)), Wanted::Operation(Operation::Delete))]
-// Deleted in the middle: first to where it can be deleted. Extension objects that let go take nothing away outside.
+// Deleted in the middle: first to where it can be deleted. Extension objects that let go take nothing away
+// outside.
 #[case::deleted_while_leaving(deleted(approved(moving(("Migrate", "Processing")), 2)), Wanted::Operation(Operation::Restore))]
 #[case::deleted_when_handed_over(deleted(json!({"status": {"lastOperation": operation(("Migrate", "Succeeded"))}})), Wanted::Operation(Operation::Restore))]
 #[case::deleted_while_passed_on(deleted(moving(("Migrate", "Succeeded"))), Wanted::Operation(Operation::Restore))]
 #[case::deleted_while_restored(deleted(json!({"status": {"lastOperation": operation(("Restore", "Error"))}})), Wanted::Operation(Operation::Restore))]
 #[case::deletion_goes_on(deleted(json!({"status": {"lastOperation": operation(("Delete", "Error"))}})), Wanted::Operation(Operation::Delete))]
-// Policies can be uninstalled: a slip of the hand does not cost a cluster, and what has begun is ended meanwhile.
+// Policies can be uninstalled: a slip of the hand does not cost a cluster, and what has begun is ended
+// meanwhile.
 #[case::unconfirmed(unconfirmed(json!({"status": {"lastOperation": operation(("Reconcile", "Succeeded"))}})), Wanted::Confirmation)]
 #[case::no_longer_confirmed(unconfirmed(json!({"status": {"lastOperation": operation(("Delete", "Error"))}})), Wanted::Confirmation)]
 #[case::unconfirmed_and_new(unconfirmed(json!({"status": {"lastOperation": operation(("Create", "Processing"))}})), Wanted::Operation(Operation::Create))]
@@ -128,7 +130,8 @@ fn what_is_wanted_follows_from_the_object(#[case] over: Value, #[case] expected:
     assert_eq!(wanted(&shoot(&over)), expected);
 }
 
-/// A move was called off after its epoch had ended, the seed was given the next one, and then the move is wanted after all.
+/// A move was called off after its epoch had ended, the seed was given the next one, and then the move is
+/// wanted after all.
 #[rstest]
 #[case("Leaving", Operation::Migrate)]
 #[case("Sealing", Operation::Migrate)]
@@ -140,8 +143,8 @@ fn a_seed_that_was_given_a_shoot_anew_opens_its_data_first(#[case] phase: &str, 
     assert_eq!(wanted(&shoot(&over)), Wanted::Operation(expected));
 }
 
-/// What the model of `ownership` proves of deletions, it proves of what is wanted here: whatever the last operation says, an epoch that
-/// is not held is first brought to where it is.
+/// What the model of `ownership` proves of deletions, it proves of what is wanted here: whatever the last
+/// operation says, an epoch that is not held is first brought to where it is.
 #[rstest]
 #[case("Held", Operation::Delete)]
 #[case("Leaving", Operation::Restore)]

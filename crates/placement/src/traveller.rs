@@ -4,9 +4,10 @@ use api::gardencore::{Shoot, ShootSpec, shoot::MigrationApproval};
 
 use crate::{hosting_seed, journey::approval, operation::Operation, status};
 
-/// The Shoot with which an operation works. A move keeps to the specification that was approved, from its begin to the end of
-/// the restoration, so that an edit in the middle does not become an upgrade. Which seed is wanted and which credentials are
-/// used is what the Shoot says now. The generation is that of the specification.
+/// The Shoot with which an operation works. A move keeps to the specification that was approved, from its
+/// begin to the end of the restoration, so that an edit in the middle does not become an upgrade. Which seed
+/// is wanted and which credentials are used is what the Shoot says now. The generation is that of the
+/// specification.
 ///
 /// # Errors
 /// The approved specification is none.
@@ -28,7 +29,8 @@ pub fn traveller(shoot: &Shoot, operation: Operation) -> Result<Shoot, Unreadabl
     Ok(traveller)
 }
 
-/// What was approved for the move that the operation is a part of. A move that was called off is none any more.
+/// What was approved for the move that the operation is a part of. A move that was called off is none any
+/// more.
 fn recorded(shoot: &Shoot, operation: Operation) -> Option<&MigrationApproval> {
     match operation {
         Operation::Migrate => approval(shoot),

@@ -24,7 +24,8 @@ use crate::{
     worker::AwsMachines,
 };
 
-/// This process, for leader migration: the controllers that it runs. Another provider's of the same names are others, of other objects.
+/// This process, for leader migration: the controllers that it runs. Another provider's of the same names are
+/// others, of other objects.
 pub const PROVIDER_AWS: Manager = Manager {
     component: "provider-aws",
     controllers: &["infrastructure", "controlplane", "worker", "subnetisolation"],

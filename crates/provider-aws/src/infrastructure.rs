@@ -1,5 +1,5 @@
-//! Infrastructure: a VPC of its own, and in each zone of the shoot a subnet for machines and one for its NAT gateway, with a route table,
-//! so that no zone needs another one for its way out.
+//! Infrastructure: a VPC of its own, and in each zone of the shoot a subnet for machines and one for its NAT
+//! gateway, with a route table, so that no zone needs another one for its way out.
 //!
 //! Everything carries the cluster's tag and a name from the call on that makes it, and is looked for by them
 //! first: nothing is made twice, and a seed that knows nothing finds all of it. State (RX-30) is the ids,

@@ -27,8 +27,8 @@ struct Flags {
     /// and their kubelets start without `--cloud-provider=external`.
     #[arg(long)]
     cloud_controller_manager_image: Option<String>,
-    /// A variable of the environment of each machine-controller-manager, `NAME=VALUE`, such as `HTTPS_PROXY` where EC2 is
-    /// behind a proxy.
+    /// A variable of the environment of each machine-controller-manager, `NAME=VALUE`, such as `HTTPS_PROXY`
+    /// where EC2 is behind a proxy.
     #[arg(long = "machine-controller-manager-env", value_name = "NAME=VALUE")]
     machine_controller_manager_env: Vec<Variable>,
     /// At most so many objects of each kind at the same time.

@@ -1,12 +1,15 @@
-//! SubnetIsolation: how a zone's subnets are closed and opened. When, and what is remembered, is [`extension::subnet_isolation`]'s.
+//! SubnetIsolation: how a zone's subnets are closed and opened. When, and what is remembered, is
+//! [`extension::subnet_isolation`]'s.
 //!
-//! In front of each subnet is one network ACL. Ours denies IPv4 and IPv6, both ways, established flows too (an ACL keeps no state).
-//! Which ACL each subnet had stands in `status.state` and in the tags of ours before anything is swapped: a dead seed takes nothing with
-//! it. So does the id of ours, as EC2 may not list an ACL that was just made. The ACL is remembered and not its association with the subnet, whose id is another after each swap; it is looked up right
-//! before.
+//! In front of each subnet is one network ACL. Ours denies IPv4 and IPv6, both ways, established flows too
+//! (an ACL keeps no state). Which ACL each subnet had stands in `status.state` and in the tags of ours before
+//! anything is swapped: a dead seed takes nothing with it. So does the id of ours, as EC2 may not list an ACL
+//! that was just made. The ACL is remembered and not its association with the subnet, whose id is another
+//! after each swap; it is looked up right before.
 //!
-//! What ours does not stop: packets between machines of the same subnet, and what never passes a subnet's border (the instance metadata
-//! service, the resolver of the VPC, NTP). The machines of the zone are gone or silent by then.
+//! What ours does not stop: packets between machines of the same subnet, and what never passes a subnet's
+//! border (the instance metadata service, the resolver of the VPC, NTP). The machines of the zone are gone or
+//! silent by then.
 
 use api::extensions::SubnetIsolation;
 use async_trait::async_trait;

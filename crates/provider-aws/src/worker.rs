@@ -1,5 +1,5 @@
-//! Worker: what a machine of a pool is in EC2, and which program makes machines there. What is done with machine objects is
-//! [`extension::worker`]'s.
+//! Worker: what a machine of a pool is in EC2, and which program makes machines there. What is done with
+//! machine objects is [`extension::worker`]'s.
 
 mod images;
 mod size;

@@ -1,4 +1,5 @@
-//! Which zone has an ID: what the account calls it. It stands in the infrastructure's status, so that nobody has to be asked.
+//! Which zone has an ID: what the account calls it. It stands in the infrastructure's status, so that nobody
+//! has to be asked.
 
 use api::meta::RawExtension;
 use cloud_aws::{infrastructure::InfrastructureStatus, zones::Zone};

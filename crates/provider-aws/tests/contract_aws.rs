@@ -106,8 +106,8 @@ async fn subnet_isolation(moto: &Moto, seeds: &[Client]) -> Result<()> {
     proven("SubnetIsolation", contract.prove().await)
 }
 
-/// By the generic actuator, with machines as this provider says what they are. Their manager is played: the real one is in
-/// `tests/drill/aws`.
+/// By the generic actuator, with machines as this provider says what they are. Their manager is played: the
+/// real one is in `tests/drill/aws`.
 async fn worker(seeds: &[Client]) -> Result<()> {
     for seed in seeds {
         equip(seed, "eu-west-1", b"k".to_vec()).await?;

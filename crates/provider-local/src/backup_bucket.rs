@@ -1,4 +1,5 @@
-//! BackupBucket: a bucket in an S3 object store, named like the object. It belongs to no shoot and does not move.
+//! BackupBucket: a bucket in an S3 object store, named like the object. It belongs to no shoot and does not
+//! move.
 
 use api::extensions::BackupBucket;
 use async_trait::async_trait;

@@ -1,17 +1,19 @@
-//! BackupEntry: the place of one shoot's backups in a bucket, and the Secret with which the shoot's etcd reaches it.
+//! BackupEntry: the place of one shoot's backups in a bucket, and the Secret with which the shoot's etcd
+//! reaches it.
 //!
-//! Names carry the meaning (R17-22, R17-23): `<technical id>--<uid>` is the shoot's own place, and its Secret is
-//! `etcd-backup`. `source-<technical id>--<uid>` is the same place seen from the seed to which the shoot moves, and its Secret
-//! is `source-etcd-backup`: it exists to copy from, and its deletion removes objects only if it is annotated that they were
-//! copied and are in use elsewhere (I9).
+//! Names carry the meaning (R17-22, R17-23): `<technical id>--<uid>` is the shoot's own place, and its Secret
+//! is `etcd-backup`. `source-<technical id>--<uid>` is the same place seen from the seed to which the shoot
+//! moves, and its Secret is `source-etcd-backup`: it exists to copy from, and its deletion removes objects
+//! only if it is annotated that they were copied and are in use elsewhere (I9).
 //!
-//! The shoot's own place gets an `ownership.json` before it gets the Secret, without which no etcd starts: the backup process
-//! reads there whose the place is, and never writes the first one itself. Where the shoot is taken over without its source, the
-//! place that has its data is claimed before the Secret comes that says so, by its annotation with the epoch (docs/ownership.md): the
-//! source's, or the seed's own, if the shoot was there last.
+//! The shoot's own place gets an `ownership.json` before it gets the Secret, without which no etcd starts:
+//! the backup process reads there whose the place is, and never writes the first one itself. Where the shoot
+//! is taken over without its source, the place that has its data is claimed before the Secret comes that says
+//! so, by its annotation with the epoch (docs/ownership.md): the source's, or the seed's own, if the shoot
+//! was there last.
 //!
-//! Nobody asks whose the shoot is before an entry is deleted (docs/decisions/0029): the place itself says it. Objects are removed
-//! only where `ownership.json` shows no later epoch and no other shoot.
+//! Nobody asks whose the shoot is before an entry is deleted (docs/decisions/0029): the place itself says it.
+//! Objects are removed only where `ownership.json` shows no later epoch and no other shoot.
 
 use std::collections::BTreeMap;
 
@@ -107,7 +109,8 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
         remove_secret(context, &place).await
     }
 
-    /// The Secret goes also where the object store refuses. Nothing is removed that `delete` would not remove (I9).
+    /// The Secret goes also where the object store refuses. Nothing is removed that `delete` would not remove
+    /// (I9).
     async fn force_delete(&self, context: &Context<BackupEntry>) -> Result<Released> {
         let Ok(place) = Place::of(&context.name()) else {
             // It never had a place, so there is nothing that would have to be removed.
@@ -122,8 +125,8 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
     }
 }
 
-/// Removes the shoot's backups, but those that are there to be copied only when they were (I9), and none of a place that a later
-/// epoch has.
+/// Removes the shoot's backups, but those that are there to be copied only when they were (I9), and none of a
+/// place that a later epoch has.
 async fn remove_objects(context: &Context<BackupEntry>, place: &Place) -> Result<()> {
     if place.source && !is_copied(&context.object) {
         return Ok(());

@@ -1,9 +1,10 @@
-//! ControlPlane: what this provider puts beside a shoot's control plane. That is the configuration for programs that talk to the
-//! cloud, and the cloud-controller-manager. How it comes and goes is [`extension::control_plane`]'s.
+//! ControlPlane: what this provider puts beside a shoot's control plane. That is the configuration for
+//! programs that talk to the cloud, and the cloud-controller-manager. How it comes and goes is
+//! [`extension::control_plane`]'s.
 //!
-//! A ControlPlane that is ready promises that the cloud-controller-manager runs as its spec says, and that what runs as a former
-//! spec said was told to stop (its main lock keeps the two apart meanwhile): whoever hands a controller over between managers
-//! (KEP-2436) goes by that.
+//! A ControlPlane that is ready promises that the cloud-controller-manager runs as its spec says, and that
+//! what runs as a former spec said was told to stop (its main lock keeps the two apart meanwhile): whoever
+//! hands a controller over between managers (KEP-2436) goes by that.
 
 pub mod cloud_controller_manager;
 

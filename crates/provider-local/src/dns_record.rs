@@ -1,13 +1,15 @@
 //! DNSRecord: a name in a DNS server that takes updates signed by TSIG (RFC 2136, RFC 8945).
 //!
-//! A record is replaced by one message, so that there is never a moment without it. It is deleted only while its values are
-//! still those that this object wrote: a late deletion from one seed must not take away what another seed has written since
-//! (I9). Migrate leaves it.
+//! A record is replaced by one message, so that there is never a moment without it. It is deleted only while
+//! its values are still those that this object wrote: a late deletion from one seed must not take away what
+//! another seed has written since (I9). Migrate leaves it.
 //!
-//! Where owners are checked, what is in the zone of the owner record changes only in the shoot's present epoch, see `epoch`. What is
-//! elsewhere changes only while the name has the values that were read, see `elsewhere`.
+//! Where owners are checked, what is in the zone of the owner record changes only in the shoot's present
+//! epoch, see `epoch`. What is elsewhere changes only while the name has the values that were read, see
+//! `elsewhere`.
 //!
-//! The owner record of a shoot (an annotation says so) is another thing: it changes only towards a later epoch, see `owner`.
+//! The owner record of a shoot (an annotation says so) is another thing: it changes only towards a later
+//! epoch, see `owner`.
 
 mod claim;
 mod elsewhere;
@@ -112,8 +114,8 @@ impl Actuator<DNSRecord> for DNSRecordActuator {
     }
 }
 
-/// What the object claims. One that was an owner record stays one: without its annotation it would be written whatever stands
-/// there.
+/// What the object claims. One that was an owner record stays one: without its annotation it would be written
+/// whatever stands there.
 fn claim(context: &Context<DNSRecord>) -> Result<Option<Claim>> {
     let claim = Claim::of(&context.object)?;
     if claim.is_none()

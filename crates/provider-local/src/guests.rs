@@ -1,8 +1,8 @@
-//! Controllers of the gardenlet that a leader migration can hand over to this provider, and what they must be told before that
-//! (docs/leader-migration.md).
+//! Controllers of the gardenlet that a leader migration can hand over to this provider, and what they must be
+//! told before that (docs/leader-migration.md).
 //!
-//! Promises: a process to which a guest is handed over has all that the guest needs, or it ends before it asks for a lock; a
-//! process to which none is handed over never talks to the garden.
+//! Promises: a process to which a guest is handed over has all that the guest needs, or it ends before it
+//! asks for a lock; a process to which none is handed over never talks to the garden.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -31,8 +31,8 @@ pub struct Flags {
     #[arg(long)]
     pub seed_name: Option<String>,
 
-    /// How long the backups of a deleted shoot are kept. There is no default: it must be the gardenlet's, or backups would go
-    /// early because a controller moved.
+    /// How long the backups of a deleted shoot are kept. There is no default: it must be the gardenlet's, or
+    /// backups would go early because a controller moved.
     #[arg(long)]
     pub backup_entry_deletion_grace_period_hours: Option<u32>,
 }

@@ -1,7 +1,8 @@
 //! Infrastructure: a shoot's node network in the cloud, and the list of the instances in it.
 //!
-//! State (RX-30) is the network's id and range. A restore finds exactly this network again and never makes another one:
-//! machines live in it (I4, I9). Migrate has nothing to clean in the seed and touches nothing in the cloud.
+//! State (RX-30) is the network's id and range. A restore finds exactly this network again and never makes
+//! another one: machines live in it (I4, I9). Migrate has nothing to clean in the seed and touches nothing in
+//! the cloud.
 
 mod config;
 
@@ -116,7 +117,8 @@ async fn open(context: &Context<Infrastructure>) -> Result<Networks> {
     Ok(Networks::new(account::open(context).await?))
 }
 
-/// What is asked for: by the provider's configuration, then by the shoot, then by what an earlier reconciliation chose.
+/// What is asked for: by the provider's configuration, then by the shoot, then by what an earlier
+/// reconciliation chose.
 fn request(context: &Context<Infrastructure>) -> Result<Request> {
     let config: InfrastructureConfig = context.provider_config()?;
     let shoot = |field: &str| -> Result<Option<Ipv4Net>> {

@@ -1,5 +1,5 @@
-//! Looks after extension objects of type `local`: one file an extension kind, one actuator each. The order of annotations,
-//! finalizers and status is the [`extension`] crate's.
+//! Looks after extension objects of type `local`: one file an extension kind, one actuator each. The order of
+//! annotations, finalizers and status is the [`extension`] crate's.
 //!
 //! | kind | what it is outside of the seed | state |
 //! |---|---|---|

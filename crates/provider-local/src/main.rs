@@ -18,8 +18,8 @@ struct Flags {
     /// Image of the cloud-controller-manager that runs in the control planes of shoots.
     #[arg(long, default_value = "repot/cloud-controller-manager-local:dev")]
     cloud_controller_manager_image: String,
-    /// Where shoots take the addresses of load balancers from: a range that leads to the local cloud. All seeds of an account
-    /// should have the same.
+    /// Where shoots take the addresses of load balancers from: a range that leads to the local cloud. All
+    /// seeds of an account should have the same.
     #[arg(long)]
     load_balancer_range: Option<Ipv4Net>,
     /// Image of the machine-controller-manager that runs in the control planes of shoots with workers.

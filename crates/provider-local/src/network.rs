@@ -1,8 +1,10 @@
-//! Network: the agent `network-local` on each machine of the shoot, which the resource-manager keeps there. There is nothing outside
-//! and no state, so restore is a plain reconcile (RX-32).
+//! Network: the agent `network-local` on each machine of the shoot, which the resource-manager keeps there.
+//! There is nothing outside and no state, so restore is a plain reconcile (RX-32).
 //!
-//! A Network that is ready promises that the agent's objects are applied in the shoot, not that it runs: there may be no machine
-//! yet, and machines wait for it. Of a shoot that sleeps it promises only that they are wanted: its API does not answer. What has migrated is gone from the seed, and runs on in the shoot (RX-02, RX-23).
+//! A Network that is ready promises that the agent's objects are applied in the shoot, not that it runs:
+//! there may be no machine yet, and machines wait for it. Of a shoot that sleeps it promises only that they
+//! are wanted: its API does not answer. What has migrated is gone from the seed, and runs on in the shoot
+//! (RX-02, RX-23).
 
 mod objects;
 
@@ -24,8 +26,8 @@ use objects::{Api, objects};
 
 /// Name of the ManagedResource.
 pub const MANAGED_RESOURCE: &str = "extension-network-local";
-/// How long one operation waits for the resource-manager. Much shorter than a gardenlet waits for a Network, as whoever waits keeps
-/// others from working. After it, the object says what is awaited.
+/// How long one operation waits for the resource-manager. Much shorter than a gardenlet waits for a Network,
+/// as whoever waits keeps others from working. After it, the object says what is awaited.
 const DONE_WITHIN: Duration = Duration::from_secs(17);
 
 /// Looks after Networks.
@@ -63,7 +65,8 @@ impl Actuator<Network> for NetworkActuator {
         remove(context, false).await
     }
 
-    /// A shoot that does not answer any more is about to go with all that is in it: then its objects are left.
+    /// A shoot that does not answer any more is about to go with all that is in it: then its objects are
+    /// left.
     async fn force_delete(&self, context: &Context<Network>) -> Result<Released> {
         let what = format!(
             "ManagedResource {MANAGED_RESOURCE} in namespace {}",

@@ -1,7 +1,8 @@
 //! An S3 object store: buckets, and removal of objects. Snapshots are written and read by other processes.
 //!
-//! The client is that of the crate `object_store`. A bucket itself has no method there, so that the request is signed and sent
-//! here. Listings and removals are those of [`permit::Bucket`], which see every key and every version.
+//! The client is that of the crate `object_store`. A bucket itself has no method there, so that the request
+//! is signed and sent here. Listings and removals are those of [`permit::Bucket`], which see every key and
+//! every version.
 
 mod place;
 mod refusal;
@@ -26,7 +27,8 @@ use refusal::{Refusal, Telling};
 /// How long a signed request may be on its way. Short: it is signed when it is sent.
 const SIGNED_FOR: Duration = Duration::from_secs(60);
 
-/// A client for the objects of a bucket, as the library has it. `region` counts where the credentials name none.
+/// A client for the objects of a bucket, as the library has it. `region` counts where the credentials name
+/// none.
 pub fn objects(credentials: &Credentials, name: &str, region: &str, permit: &Permit) -> Result<AmazonS3> {
     Place::of(credentials, name, region)?.client(credentials, place::connector(permit))
 }
@@ -89,13 +91,14 @@ impl Store {
         }
     }
 
-    /// Removes all objects whose names begin with the folder `prefix`, with every version of them. That the bucket is gone
-    /// already is success.
+    /// Removes all objects whose names begin with the folder `prefix`, with every version of them. That the
+    /// bucket is gone already is success.
     pub async fn delete_below(&self, prefix: &str) -> Result<()> {
         self.delete_below_but(prefix, |_| false).await
     }
 
-    /// As [`Self::delete_below`], but for those that are kept. A refused removal does not end the removal of the others.
+    /// As [`Self::delete_below`], but for those that are kept. A refused removal does not end the removal of
+    /// the others.
     pub async fn delete_below_but(&self, prefix: &str, is_kept: fn(&str) -> bool) -> Result<()> {
         let prefix = Path::from(prefix);
         let prefix = Some(format!("{prefix}/")).filter(|_| !prefix.is_root());
@@ -106,7 +109,8 @@ impl Store {
         let mut first_before = None;
         loop {
             let is_left = |key: &str| is_kept(key) || refused.iter().any(|refused| refused.key == key);
-            // Always the first page: the page before is gone. A continuation token would skip objects in some stores.
+            // Always the first page: the page before is gone. A continuation token would skip objects in some
+            // stores.
             let Some(page) = self.first_page(listed, &prefix, is_left).await? else {
                 listed = Listed::Objects;
                 continue;
@@ -125,9 +129,9 @@ impl Store {
         }
     }
 
-    /// Removes versions. Where the store refuses the only version, `null`, removes the object without a version: in a
-    /// bucket without versions the account may have the right to remove objects alone. Does so once for each key, since
-    /// each removal adds a delete marker in a bucket with versions.
+    /// Removes versions. Where the store refuses the only version, `null`, removes the object without a
+    /// version: in a bucket without versions the account may have the right to remove objects alone. Does so
+    /// once for each key, since each removal adds a delete marker in a bucket with versions.
     async fn remove(
         &self,
         page: &[ListedObject],
@@ -173,7 +177,8 @@ impl Store {
         Err(Error::transient(message))
     }
 
-    /// The first objects that are to be removed; `None` where the store does not list versions, or not to this account.
+    /// The first objects that are to be removed; `None` where the store does not list versions, or not to
+    /// this account.
     async fn first_page(
         &self,
         listed: Listed,

@@ -1,7 +1,9 @@
-//! OperatingSystemConfig: files and units of machines as a shell script, which the local cloud runs when an instance starts.
+//! OperatingSystemConfig: files and units of machines as a shell script, which the local cloud runs when an
+//! instance starts.
 //!
-//! The script is the user data of new machines, in a Secret beside the object. There is nothing outside, so restore is a plain
-//! reconcile (RX-32), and it makes the same script: nothing in it comes from the seed. Migrate takes the Secret away (RX-20).
+//! The script is the user data of new machines, in a Secret beside the object. There is nothing outside, so
+//! restore is a plain reconcile (RX-32), and it makes the same script: nothing in it comes from the seed.
+//! Migrate takes the Secret away (RX-20).
 
 mod script;
 

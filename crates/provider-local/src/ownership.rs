@@ -1,14 +1,15 @@
 //! `ownership.json`: whose the backups of a shoot are, beside the folder of its snapshots.
 //!
-//! `{"uid", "epoch", "seed", "state", "written", "origin", "formerOrigins"}`. It changes by writes only that name what was read before
-//! (`If-Match`), or that nothing was there (`If-None-Match`), so that of two seeds that take the place one succeeds. `written`
-//! makes each content another one, since a store's tags may be hashes of it. A store that takes such a write whatever it holds is
-//! refused: it would let both succeed.
+//! `{"uid", "epoch", "seed", "state", "written", "origin", "formerOrigins"}`. It changes by writes only that
+//! name what was read before (`If-Match`), or that nothing was there (`If-None-Match`), so that of two seeds
+//! that take the place one succeeds. `written` makes each content another one, since a store's tags may be
+//! hashes of it. A store that takes such a write whatever it holds is refused: it would let both succeed.
 //!
-//! A seed takes its own place (`Owned`), and announces itself in the place of the seed from which it takes the shoot without that
-//! one's help (`Claimed`): no process of an earlier epoch is told there any more that it owns the shoot. `origin` is the epoch
-//! with whose end the new one begins, where its snapshots are in this place: in one that is claimed, and in one that has its owner
-//! who had it in that epoch too. What may follow what is decided in the crate `ownership`.
+//! A seed takes its own place (`Owned`), and announces itself in the place of the seed from which it takes
+//! the shoot without that one's help (`Claimed`): no process of an earlier epoch is told there any more that
+//! it owns the shoot. `origin` is the epoch with whose end the new one begins, where its snapshots are in
+//! this place: in one that is claimed, and in one that has its owner who had it in that epoch too. What may
+//! follow what is decided in the crate `ownership`.
 
 use ::ownership::{Mark, Object};
 use api::{
@@ -38,8 +39,8 @@ pub struct Claim {
     pub seed: String,
     /// `Owned` in the seed's own place, `Claimed` in that of the seed from which it takes the shoot.
     pub state: State,
-    /// The epoch with whose end this one begins, if its snapshots are here. Of a place that is only claimed it is guessed where it is
-    /// not known.
+    /// The epoch with whose end this one begins, if its snapshots are here. Of a place that is only claimed
+    /// it is guessed where it is not known.
     pub origin: Option<i64>,
 }
 
@@ -63,8 +64,8 @@ struct Ownership {
     written: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<i64>,
-    /// The epochs of this place with which `origin` goes on, the newest first. An epoch may end before its etcd
-    /// has begun: then the data lie in one of these epochs.
+    /// The epochs of this place with which `origin` goes on, the newest first. An epoch may end before its
+    /// etcd has begun: then the data lie in one of these epochs.
     #[serde(rename = "formerOrigins", default, skip_serializing_if = "Vec::is_empty")]
     former_origins: Vec<i64>,
 }
@@ -159,8 +160,9 @@ pub fn path(claim: &Claim) -> Path {
     Path::from(format!("{}/ownership.json", claim.folder))
 }
 
-/// Whether what lies beside this content may be removed by who has made the claim. A place of which nothing is said was never taken, or
-/// its removal has begun. It is looked at once: a store removes objects without conditions.
+/// Whether what lies beside this content may be removed by who has made the claim. A place of which nothing
+/// is said was never taken, or its removal has begun. It is looked at once: a store removes objects without
+/// conditions.
 pub fn may_be_removed(content: Option<&[u8]>, claim: &Claim) -> Result<()> {
     let Some(content) = content else {
         return Ok(());
@@ -254,7 +256,8 @@ async fn probe(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
     }
 }
 
-/// A bucket that was removed, or never made. An empty one in place of the source's would not help: its backups are needed.
+/// A bucket that was removed, or never made. An empty one in place of the source's would not help: its
+/// backups are needed.
 fn bucket_is_gone(claim: &Claim) -> Error {
     let Claim { bucket, folder, .. } = claim;
     let what = match (claim.state, claim.origin) {

@@ -75,7 +75,8 @@ async fn a_place_goes_to_later_epochs_only_and_its_content_never_repeats() {
     assert_eq!(left.objects.len(), 1);
 }
 
-/// Its etcd may begin with what lies here only where somebody says so: a place that was left, and is come back to, has old data.
+/// Its etcd may begin with what lies here only where somebody says so: a place that was left, and is come
+/// back to, has old data.
 #[tokio::test]
 async fn a_place_goes_on_with_its_own_data_only_where_that_is_said() {
     let store = InMemory::new();
@@ -273,7 +274,8 @@ async fn a_claim_ends_the_former_owner_and_says_whose_snapshots_are_there() {
     claim(&store, &announced(1, "a")).await.unwrap_err();
     claim(&store, &claim_of(1, "a")).await.unwrap_err();
     assert_eq!(content(&store).await, claimed);
-    // A third seed, as the second has opened nothing: the snapshots are still of the first epoch. The second one is refused.
+    // A third seed, as the second has opened nothing: the snapshots are still of the first epoch. The second
+    // one is refused.
     claim(&store, &announced(3, "c")).await.unwrap();
     let third = content(&store).await;
     assert_eq!((&third["epoch"], &third["origin"]), (&3.into(), &1.into()));

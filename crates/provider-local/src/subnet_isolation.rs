@@ -1,8 +1,9 @@
-//! SubnetIsolation: how a zone of the local cloud is closed. When, and what is remembered, is [`extension::subnet_isolation`]'s.
+//! SubnetIsolation: how a zone of the local cloud is closed. When, and what is remembered, is
+//! [`extension::subnet_isolation`]'s.
 //!
-//! The cloud has one object a cluster that says which zone of it is closed ([`cloud_local::isolation`]), and agents of its hosts drop the
-//! packets and confirm it. Nothing else closes zones there, so that what was there before is always an open one; an object that
-//! names another zone is not ours, and is left alone.
+//! The cloud has one object a cluster that says which zone of it is closed ([`cloud_local::isolation`]), and
+//! agents of its hosts drop the packets and confirm it. Nothing else closes zones there, so that what was
+//! there before is always an open one; an object that names another zone is not ours, and is left alone.
 
 use api::{extensions::SubnetIsolation, meta::ErrorCode};
 use async_trait::async_trait;

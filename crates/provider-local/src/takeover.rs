@@ -1,4 +1,5 @@
-//! Whose data a shoot begins with that is taken over without the help of its source (docs/ownership.md, "Without the source").
+//! Whose data a shoot begins with that is taken over without the help of its source (docs/ownership.md,
+//! "Without the source").
 
 use api::extensions::Cluster as ClusterObject;
 use runtime::{Cluster, Result, Seed};
@@ -13,8 +14,8 @@ pub struct Takeover {
     pub returns: bool,
 }
 
-/// The takeover in the epoch of an entry, if there is one. Read as it is at this moment: whoever waits for the claim goes by the
-/// annotation of the Secret, and asks again where it is not there.
+/// The takeover in the epoch of an entry, if there is one. Read as it is at this moment: whoever waits for
+/// the claim goes by the annotation of the Secret, and asks again where it is not there.
 pub async fn of(seed: &Seed, cluster: &str, epoch: i64) -> Result<Option<Takeover>> {
     let found = seed.cluster_wide::<ClusterObject>().get_opt(cluster).await?;
     Ok(found.and_then(|found| said(&found.spec.shoot.0, epoch)))

@@ -4,7 +4,8 @@ use api::meta::{ErrorCode, PackedExtension};
 use runtime::{Error, Result};
 use serde_json::Value;
 
-/// Refuses what would be ignored silently. A configuration that says no more than its own kind asks for nothing.
+/// Refuses what would be ignored silently. A configuration that says no more than its own kind asks for
+/// nothing.
 pub fn refuse(field: &str, config: Option<&PackedExtension>) -> Result<()> {
     let asked = match config.map(PackedExtension::decode) {
         None | Some(Ok(Value::Null)) => return Ok(()),

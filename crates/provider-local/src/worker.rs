@@ -1,8 +1,9 @@
-//! Worker: what a machine of a pool is in the local cloud, and which program makes machines. What is done with machine objects is
-//! [`extension::worker`]'s.
+//! Worker: what a machine of a pool is in the local cloud, and which program makes machines. What is done
+//! with machine objects is [`extension::worker`]'s.
 //!
-//! Machines there have the disk and the processors of their host. Whoever asks for other ones is told so by the garden's policy
-//! `fields-without-effect`; an encrypted disk is refused, as is a pool's `providerConfig`.
+//! Machines there have the disk and the processors of their host. Whoever asks for other ones is told so by
+//! the garden's policy `fields-without-effect`; an encrypted disk is refused, as is a pool's
+//! `providerConfig`.
 
 use std::collections::BTreeSet;
 

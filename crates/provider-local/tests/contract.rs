@@ -1,6 +1,6 @@
-//! Every actuator of this provider through the contract, over two seeds with real API servers: what it keeps as its state is
-//! enough to be restored from on the other seed (R7-04). Each has a migrate and a restore, those that are not generic their own
-//! (RX-43).
+//! Every actuator of this provider through the contract, over two seeds with real API servers: what it keeps
+//! as its state is enough to be restored from on the other seed (R7-04). Each has a migrate and a restore,
+//! those that are not generic their own (RX-43).
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 mod world;
@@ -22,7 +22,8 @@ use world::{WRONG_TSIG_SECRET, ZONE, object, proven, text};
 
 const UID: &str = "0841c87f-8db9-4d04-a603-35570da6341f";
 
-/// R7-04, R7-30..32: those with a state find all of it again on the other seed, and those without make nothing twice either.
+/// R7-04, R7-30..32: those with a state find all of it again on the other seed, and those without make
+/// nothing twice either.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_actuator_keeps_the_contract_over_two_seeds() -> Result<()> {
     let [source, destination] = testkit::ControlPlane::start_all(["seed-a", "seed-b"]).await?;
@@ -126,7 +127,8 @@ async fn infrastructure(
     proven("Infrastructure", contract.prove().await)
 }
 
-/// By the generic actuator, with the parts of this provider (RX-43); R7-32: it has no state, and a restore is a reconciliation.
+/// By the generic actuator, with the parts of this provider (RX-43); R7-32: it has no state, and a restore is
+/// a reconciliation.
 async fn control_plane(a: &Client, b: &Client) -> Result<()> {
     let namespace = "shoot--dev--cp";
     for seed in [a, b] {
@@ -192,8 +194,8 @@ async fn operating_system_config(a: &Client, b: &Client) -> Result<()> {
     proven("OperatingSystemConfig", contract.prove().await)
 }
 
-/// By the generic actuator, with machines as this provider says what they are (RX-43). Their manager is played; the real one has
-/// tests of its own.
+/// By the generic actuator, with machines as this provider says what they are (RX-43). Their manager is
+/// played; the real one has tests of its own.
 async fn worker(a: &Client, b: &Client) -> Result<()> {
     let namespace = "shoot--dev--worker";
     for seed in [a, b] {
@@ -229,7 +231,8 @@ async fn worker(a: &Client, b: &Client) -> Result<()> {
     proven("Worker", contract.prove().await)
 }
 
-/// By the generic actuator, with zones of the local cloud (RZ-31..33). Its hosts are played by what their agents do it with.
+/// By the generic actuator, with zones of the local cloud (RZ-31..33). Its hosts are played by what their
+/// agents do it with.
 async fn subnet_isolation(
     a: &Client,
     b: &Client,
@@ -297,7 +300,8 @@ async fn dns_record(a: &Client, b: &Client, dns: &NameServer) -> Result<()> {
     proven("DNSRecord", contract.prove().await)
 }
 
-/// Both names of the owner record, as the two seeds write them in their epochs; in the end the shoot goes for good.
+/// Both names of the owner record, as the two seeds write them in their epochs; in the end the shoot goes for
+/// good.
 async fn owner_record(a: &Client, b: &Client, dns: &NameServer) -> Result<()> {
     let namespace = "shoot--dev--owner";
     for seed in [a, b] {

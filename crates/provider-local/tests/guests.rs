@@ -1,4 +1,5 @@
-//! The process as the host of the gardenlet's backup controllers: the binary, with no more rights than its chart and the garden give.
+//! The process as the host of the gardenlet's backup controllers: the binary, with no more rights than its
+//! chart and the garden give.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 mod chart;
@@ -160,8 +161,8 @@ async fn backups_come_and_go(garden: &Client, seed: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Given to another seed without the help of this one, which was cut off and is back. It stays until the control plane is gone: its etcd
-/// may not have saved all. What is refused at first goes later.
+/// Given to another seed without the help of this one, which was cut off and is back. It stays until the
+/// control plane is gone: its etcd may not have saved all. What is refused at first goes later.
 async fn a_seed_without_its_entry_keeps_nothing_of_it(
     garden: &Client,
     entries: &Api<BackupEntry>,

@@ -169,8 +169,8 @@ async fn failures_are_tried_again_with_growing_pauses(seed: &kube::Client, log: 
         Ok(())
     })
     .await?;
-    // Pauses of at least 1, 2, 4 … seconds, also where this test gets its turn late: the n-th attempt comes 2^(n-1) - 1 seconds
-    // after the first one at the earliest.
+    // Pauses of at least 1, 2, 4 … seconds, also where this test gets its turn late: the n-th attempt comes
+    // 2^(n-1) - 1 seconds after the first one at the earliest.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let attempts = failures();
     let least = 2_u64.saturating_pow(u32::try_from(attempts)? - 1) - 1;

@@ -1,4 +1,5 @@
-//! The kinds that a cluster serves: asked for when they are needed, remembered, and asked for again when one is missed.
+//! The kinds that a cluster serves: asked for when they are needed, remembered, and asked for again when one
+//! is missed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 

@@ -1,4 +1,5 @@
-//! What this process knows of each ManagedResource: whether it has to be applied again, and whose health counts.
+//! What this process knows of each ManagedResource: whether it has to be applied again, and whose health
+//! counts.
 
 use std::{
     collections::HashMap,
@@ -14,8 +15,8 @@ use crate::{
     watches::{KindWatch, Scope},
 };
 
-/// Between two applications of the same specification. Long enough that two writers of one field do not keep the API server
-/// busy, shorter than a person waits.
+/// Between two applications of the same specification. Long enough that two writers of one field do not keep
+/// the API server busy, shorter than a person waits.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// An object that is kept.
@@ -83,8 +84,8 @@ impl Ledger {
         self.notes().entry(owner.clone()).or_default();
     }
 
-    /// What is to be done with this one now. [`Todo::Apply`] takes note that an application begins: what changes from here on
-    /// makes another one necessary.
+    /// What is to be done with this one now. [`Todo::Apply`] takes note that an application begins: what
+    /// changes from here on makes another one necessary.
     pub fn begin(
         &self,
         owner: &Owner,

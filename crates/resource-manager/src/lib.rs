@@ -1,9 +1,11 @@
-//! resource-manager: keeps the objects of ManagedResources in a seed and in its shoots, one process for all of them.
+//! resource-manager: keeps the objects of ManagedResources in a seed and in its shoots, one process for all
+//! of them.
 //!
-//! A ManagedResource names Secrets; what their data says is applied (server-side apply) to the seed (`spec.class: seed`) or to
-//! the shoot whose control plane is in the namespace (no class). What somebody changes or deletes comes back, what is not
-//! wanted any more is deleted, and with `spec.keepObjects` nothing is (RX-02, RX-23). Conditions tell how it is. What goes into a
-//! shoot goes under the right of its owner (R17-60).
+//! A ManagedResource names Secrets; what their data says is applied (server-side apply) to the seed
+//! (`spec.class: seed`) or to the shoot whose control plane is in the namespace (no class). What somebody
+//! changes or deletes comes back, what is not wanted any more is deleted, and with `spec.keepObjects` nothing
+//! is (RX-02, RX-23). Conditions tell how it is. What goes into a shoot goes under the right of its owner
+//! (R17-60).
 //!
 //! | module | what it is for |
 //! |---|---|
@@ -49,12 +51,12 @@ use self::{
     watches::Watcher,
 };
 
-/// The runner bounds nothing: who waits for a shoot must not keep the others of the seed from being worked on. The controller
-/// itself gives each cluster its share.
+/// The runner bounds nothing: who waits for a shoot must not keep the others of the seed from being worked
+/// on. The controller itself gives each cluster its share.
 const UNBOUNDED: u16 = 0;
 
-/// Runs the controller until shutdown, by the right with which the seed is talked to. Dropping the future stops it, with all
-/// its watches.
+/// Runs the controller until shutdown, by the right with which the seed is talked to. Dropping the future
+/// stops it, with all its watches.
 pub async fn run(seed: Seed, flags: Flags, metrics: Metrics, shutdown: CancellationToken) {
     let events = Events::new(seed.client().clone(), NAME);
     let (teller, told) = unbounded_channel();

@@ -24,8 +24,8 @@ pub const SEED_CLASS: &str = "seed";
 pub const MANAGED_BY_LABEL: &str = "resources.gardener.cloud/managed-by";
 /// Its value.
 pub const MANAGED_BY: &str = "gardener";
-/// Before the origin of an object that a ManagedResource of class `seed` has put into its seed. A seed can itself be a shoot:
-/// what comes from the seed of that one has an origin without this.
+/// Before the origin of an object that a ManagedResource of class `seed` has put into its seed. A seed can
+/// itself be a shoot: what comes from the seed of that one has an origin without this.
 pub const SEED_ORIGIN: &str = "seed:";
 
 /// Annotation: the object is not counted when health is judged (`true`).
@@ -54,5 +54,6 @@ pub const MEANT_FOR_US: [&str; 9] = [
 
 /// One request. Longer than a busy API server takes; short enough that one which hangs is told soon.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// When what is awaited is looked at again where no watch tells: a kind that is not served yet, an object with finalizers.
+/// When what is awaited is looked at again where no watch tells: a kind that is not served yet, an object
+/// with finalizers.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(10);

@@ -1,4 +1,5 @@
-//! Decisions without a client: what is not wanted any more, and what is sent for an object that is there or not.
+//! Decisions without a client: what is not wanted any more, and what is sent for an object that is there or
+//! not.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -11,8 +12,9 @@ use crate::{
     object::{Handling, Key},
 };
 
-/// Of what was applied before: what is to be deleted. Not what is still wanted, also where it is wanted in another version or
-/// under an equivalent group and kind, and not what was given free by its manifest (`mode=Ignore`).
+/// Of what was applied before: what is to be deleted. Not what is still wanted, also where it is wanted in
+/// another version or under an equivalent group and kind, and not what was given free by its manifest
+/// (`mode=Ignore`).
 #[must_use]
 pub fn unwanted(
     before: &[Key],
@@ -190,8 +192,8 @@ pub struct Overwrite {
     pub annotations: bool,
 }
 
-/// A merge patch that takes away what others have added to `written` where that is not borne. What Kubernetes itself notes in
-/// annotations stays: it would put it back at once.
+/// A merge patch that takes away what others have added to `written` where that is not borne. What Kubernetes
+/// itself notes in annotations stays: it would put it back at once.
 #[must_use]
 pub fn overwrite(overwrite: Overwrite, sent: &Value, written: &Value) -> Option<Value> {
     let mut lists = Map::new();

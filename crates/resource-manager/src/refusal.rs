@@ -1,13 +1,13 @@
-//! What an API server answers, in words that hold nothing of what was sent: manifests come out of Secrets, and conditions,
-//! events and logs are read by many.
+//! What an API server answers, in words that hold nothing of what was sent: manifests come out of Secrets,
+//! and conditions, events and logs are read by many.
 
 use kube::core::Status;
 
 /// Of a sentence of the server. A condition names several objects.
 const LONGEST: usize = 300;
 
-/// Why the server did not take an object. Of a Secret only fields are told; of others what the server says, without what it
-/// quotes.
+/// Why the server did not take an object. Of a Secret only fields are told; of others what the server says,
+/// without what it quotes.
 #[must_use]
 pub fn words(status: &Status, is_secret: bool) -> String {
     let causes = status

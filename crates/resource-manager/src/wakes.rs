@@ -1,4 +1,5 @@
-//! What wakes the controller besides ManagedResources themselves: their Secrets, and the watches of what was applied.
+//! What wakes the controller besides ManagedResources themselves: their Secrets, and the watches of what was
+//! applied.
 
 use std::sync::Arc;
 
@@ -48,8 +49,8 @@ fn whom(event: Event, ledger: &Ledger, targets: &Targets) -> Vec<Owner> {
     }
 }
 
-/// Who is woken by Secrets of the seed. Only their metadata come here, and nothing of them is kept: content is read by those
-/// who are woken (there are some thirty Secrets for each shoot).
+/// Who is woken by Secrets of the seed. Only their metadata come here, and nothing of them is kept: content
+/// is read by those who are woken (there are some thirty Secrets for each shoot).
 pub fn by_secrets(
     seed: &Seed,
     ledger: Arc<Ledger>,

@@ -1,11 +1,14 @@
-//! A resource-manager that has nothing to do is small, also with many shoots: one process a seed (decision 14).
+//! A resource-manager that has nothing to do is small, also with many shoots: one process a seed (decision
+//! 14).
 //!
-//! There is one API server for all. Before it, in this test's process, a front ([`testkit::Front`]) makes each namespace a
-//! cluster of its own: the process that is measured has a connection for each shoot as in a seed, below a path of its own,
-//! and a list or a watch of all namespaces of a shoot tells of that shoot's objects and of no others.
+//! There is one API server for all. Before it, in this test's process, a front ([`testkit::Front`]) makes
+//! each namespace a cluster of its own: the process that is measured has a connection for each shoot as in a
+//! seed, below a path of its own, and a list or a watch of all namespaces of a shoot tells of that shoot's
+//! objects and of no others.
 //!
-//! `cargo test -p resource-manager --test idle -- --ignored --nocapture` gives the figures of docs/bench.md (with
-//! `REPOT_IDLE_SHOOTS` and `REPOT_IDLE_KINDS` those of other numbers). It takes some minutes, hence not with every test.
+//! `cargo test -p resource-manager --test idle -- --ignored --nocapture` gives the figures of docs/bench.md
+//! (with `REPOT_IDLE_SHOOTS` and `REPOT_IDLE_KINDS` those of other numbers). It takes some minutes, hence not
+//! with every test.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -58,7 +61,8 @@ async fn a_resource_manager_idles_in_little_memory() -> Result<()> {
     let arguments = [
         "--health-address=127.0.0.1:0",
         "--leader-elect-resource-namespace=garden",
-        // What it needs is measured, not how soon it gives up its lock on a machine that is busy with other tests.
+        // What it needs is measured, not how soon it gives up its lock on a machine that is busy with other
+        // tests.
         "--leader-elect-lease-duration=90s",
         "--leader-elect-renew-deadline=60s",
     ];
@@ -97,7 +101,8 @@ async fn a_resource_manager_idles_in_little_memory() -> Result<()> {
     Ok(())
 }
 
-/// A shoot whose API server is its namespace of the seed's, with a ManagedResource of four kinds, as of kube-proxy.
+/// A shoot whose API server is its namespace of the seed's, with a ManagedResource of four kinds, as of
+/// kube-proxy.
 async fn shoot(client: &Client, number: usize, kinds: usize, front: &Front) -> Result<()> {
     let name = format!("shoot--dev--s{number}");
     let way = serde_json::to_string(&front.kubeconfig(&name)?)?;

@@ -27,8 +27,8 @@ impl<K> Object for K where
 pub struct FieldManager(pub &'static str);
 
 impl FieldManager {
-    /// Applies an object: creates it, or makes the fields it names what it says, and takes back fields that an earlier
-    /// call of the same manager named and this one does not.
+    /// Applies an object: creates it, or makes the fields it names what it says, and takes back fields that
+    /// an earlier call of the same manager named and this one does not.
     pub async fn apply<K: Object>(self, api: &Api<K>, object: &K) -> Result<K> {
         let name = object.name_any();
         api.patch(
@@ -40,7 +40,8 @@ impl FieldManager {
         .context(format_args!("could not write {} {name}", K::kind(&())))
     }
 
-    /// Applies a Secret whose content is this manager's alone: data keys of other writers are removed, and named in the log.
+    /// Applies a Secret whose content is this manager's alone: data keys of other writers are removed, and
+    /// named in the log.
     pub async fn apply_secret(self, api: &Api<Secret>, secret: &Secret) -> Result<Secret> {
         let own = secret.data.clone().unwrap_or_default();
         let is_own = |key: &str| own.contains_key(key);
@@ -58,8 +59,8 @@ impl FieldManager {
         Ok(written)
     }
 
-    /// Removes the data keys of a Secret that are not its owner's. An immutable Secret is left as it is: no writer can have added a
-    /// key since the owner created it.
+    /// Removes the data keys of a Secret that are not its owner's. An immutable Secret is left as it is: no
+    /// writer can have added a key since the owner created it.
     pub async fn remove_foreign_keys(
         self,
         api: &Api<Secret>,
@@ -77,7 +78,8 @@ impl FieldManager {
         self.merge(api, &name, &json!({"data": removal})).await.map(drop)
     }
 
-    /// Applies part of an object's status, under a manager of its own so that spec and status never take each other back.
+    /// Applies part of an object's status, under a manager of its own so that spec and status never take each
+    /// other back.
     pub async fn apply_status<K: Object>(self, api: &Api<K>, name: &str, status: &Value) -> Result<K> {
         let body = json!({
             "apiVersion": K::api_version(&()), "kind": K::kind(&()), "metadata": {"name": name}, "status": status,
@@ -101,8 +103,8 @@ impl FieldManager {
             ))
     }
 
-    /// The same, but only if nobody has changed the object since it was read: what was decided on it still holds. `None`:
-    /// somebody has.
+    /// The same, but only if nobody has changed the object since it was read: what was decided on it still
+    /// holds. `None`: somebody has.
     pub async fn try_merge_status_of<K: Object>(
         self,
         api: &Api<K>,
@@ -172,8 +174,8 @@ pub async fn delete<K: Object>(api: &Api<K>, name: &str) -> Result<()> {
         .context(format_args!("could not delete {} {name}", K::kind(&())))
 }
 
-/// Deletes exactly this object, not a later one of the same name; its dependents go first. That it is gone already, also
-/// where another object has taken its name since, is success.
+/// Deletes exactly this object, not a later one of the same name; its dependents go first. That it is gone
+/// already, also where another object has taken its name since, is success.
 pub async fn delete_exactly<K: Object>(api: &Api<K>, object: &K) -> Result<()> {
     let params = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Foreground),
@@ -185,7 +187,8 @@ pub async fn delete_exactly<K: Object>(api: &Api<K>, object: &K) -> Result<()> {
     };
     let name = object.name_any();
     match api.delete(&name, &params).await {
-        // A conflict is a precondition that does not hold, or two writers at the same moment: the object itself tells.
+        // A conflict is a precondition that does not hold, or two writers at the same moment: the object
+        // itself tells.
         Err(kube::Error::Api(status)) if status.is_conflict() => match api.get_opt(&name).await {
             Ok(found) if found.as_ref().is_none_or(|found| found.uid() != object.uid()) => Ok(()),
             Ok(_) => Err(kube::Error::Api(status)),

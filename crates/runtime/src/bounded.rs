@@ -1,6 +1,6 @@
-//! Answers as they are read: each [`skimmed`], and of a cluster whose users write into it what they like none that is larger than it may
-//! be. A list whose answer would be is asked for again with fewer objects, down to one: its page is smaller, and whoever reads it page by
-//! page notices nothing.
+//! Answers as they are read: each [`skimmed`], and of a cluster whose users write into it what they like none
+//! that is larger than it may be. A list whose answer would be is asked for again with fewer objects, down to
+//! one: its page is smaller, and whoever reads it page by page notices nothing.
 
 use std::future::Future;
 

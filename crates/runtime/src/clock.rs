@@ -1,7 +1,7 @@
 //! The one place that reads the wall clock, so that a test or a reader can find every use of it.
 //!
-//! Wall-clock time is for people and for fields of the API. What must be measured (back-off, expiry, a bound) uses the
-//! monotonic [`tokio::time::Instant`], which a test can pause.
+//! Wall-clock time is for people and for fields of the API. What must be measured (back-off, expiry, a bound)
+//! uses the monotonic [`tokio::time::Instant`], which a test can pause.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

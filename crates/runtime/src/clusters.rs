@@ -1,5 +1,5 @@
-//! Three clusters, three types: writing to the wrong cluster does not compile. Each is made with a permit, and what is sent to
-//! it leaves only while that is good.
+//! Three clusters, three types: writing to the wrong cluster does not compile. Each is made with a permit,
+//! and what is sent to it leaves only while that is good.
 
 use std::fmt::Debug;
 
@@ -14,7 +14,8 @@ pub trait Cluster: Clone + Send + Sync + 'static {
     /// The client of this cluster.
     fn client(&self) -> &Client;
 
-    /// The right by which this cluster is talked to. What else leaves the process for the same purpose needs it too.
+    /// The right by which this cluster is talked to. What else leaves the process for the same purpose needs
+    /// it too.
     fn permit(&self) -> &Permit;
 
     /// The objects of a kind in one namespace.

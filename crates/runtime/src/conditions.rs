@@ -1,5 +1,6 @@
-//! Conditions and constraints have several writers: each changes its own entries of one list. A list is one field to the
-//! API server, so every change is a read, a change and a write that fails when somebody else wrote in between.
+//! Conditions and constraints have several writers: each changes its own entries of one list. A list is one
+//! field to the API server, so every change is a read, a change and a write that fails when somebody else
+//! wrote in between.
 
 use api::meta::Condition;
 use kube::{
@@ -13,12 +14,12 @@ use crate::{
     error::{Explain, Result},
 };
 
-/// Collisions in a row that are borne. More than the writers there are: the gardenlet's flow and its care, and the
-/// garden-controller-manager.
+/// Collisions in a row that are borne. More than the writers there are: the gardenlet's flow and its care,
+/// and the garden-controller-manager.
 const ATTEMPTS: usize = 5;
 
-/// Changes `status.<field>` (`conditions` or `constraints`) of an object and writes it if anything changed. An object
-/// that is gone needs no conditions. Returns whether something was written.
+/// Changes `status.<field>` (`conditions` or `constraints`) of an object and writes it if anything changed.
+/// An object that is gone needs no conditions. Returns whether something was written.
 pub async fn change<K: Object>(
     manager: FieldManager,
     api: &Api<K>,

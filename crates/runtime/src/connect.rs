@@ -1,5 +1,5 @@
-//! Ways to API servers: the one place of the suite that makes clients. A client is made for a permit, and its requests leave
-//! only while that is good.
+//! Ways to API servers: the one place of the suite that makes clients. A client is made for a permit, and its
+//! requests leave only while that is good.
 
 use std::{path::Path, time::Duration};
 
@@ -18,7 +18,8 @@ use crate::{
     survey,
 };
 
-/// For opening a connection. A packet that is lost is sent again after 1, 3 and 7 s: what is reached again late is tried anew first.
+/// For opening a connection. A packet that is lost is sent again after 1, 3 and 7 s: what is reached again
+/// late is tried anew first.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 /// Of a cluster whose users write into it what they like.
@@ -32,8 +33,8 @@ const OF_OURS: Answers = Answers {
     ..Answers::WHOLE
 };
 
-/// A way to an API server. By itself it sends nothing: whoever may act gets a client of it. Of an answer nothing is read that is nested
-/// too deep to be decoded: one such object would end the watch of all others.
+/// A way to an API server. By itself it sends nothing: whoever may act gets a client of it. Of an answer
+/// nothing is read that is nested too deep to be decoded: one such object would end the watch of all others.
 #[derive(Clone)]
 pub struct Connection(Way, Answers);
 
@@ -44,7 +45,8 @@ enum Way {
 }
 
 impl Connection {
-    /// For what is asked once. Opens nothing yet. Bound what is asked: a server that is there and does not answer holds a request up.
+    /// For what is asked once. Opens nothing yet. Bound what is asked: a server that is there and does not
+    /// answer holds a request up.
     ///
     /// # Errors
     /// An address, a certificate or a key that is of no use.
@@ -52,8 +54,9 @@ impl Connection {
         Self::usual(config, Answers::WHOLE)
     }
 
-    /// The same to a cluster whose users write into it what they like: an answer of more than 4 MiB is an error, but for a watch, which
-    /// has no end, and for a list that is read page by page: its pages get smaller. See [`survey`](crate::survey).
+    /// The same to a cluster whose users write into it what they like: an answer of more than 4 MiB is an
+    /// error, but for a watch, which has no end, and for a list that is read page by page: its pages get
+    /// smaller. See [`survey`](crate::survey).
     ///
     /// # Errors
     /// As [`Connection::new`].
@@ -61,8 +64,9 @@ impl Connection {
         Self::usual(config, OF_USERS)
     }
 
-    /// The same with one connection for everything that is under way, for who watches many things: see `multiplexed`. The
-    /// server must speak HTTP/2, as a kube-apiserver does; one without TLS gets connections as usual.
+    /// The same with one connection for everything that is under way, for who watches many things: see
+    /// `multiplexed`. The server must speak HTTP/2, as a kube-apiserver does; one without TLS gets
+    /// connections as usual.
     ///
     /// # Errors
     /// As [`Connection::new`].
@@ -78,8 +82,8 @@ impl Connection {
         Self::multiplexed_within(config, OF_USERS)
     }
 
-    /// A connection for each request that is under way. Behind a proxy the connections are those that kube opens, and what the kernel
-    /// holds of a request may outlive the permit.
+    /// A connection for each request that is under way. Behind a proxy the connections are those that kube
+    /// opens, and what the kernel holds of a request may outlive the permit.
     fn usual(config: Config, answers: Answers) -> kube::Result<Self> {
         if config.proxy_url.is_some() {
             return Client::try_from(config).map(|client| Self(Way::Usual(client), answers));
@@ -146,9 +150,9 @@ impl Connection {
         }
     }
 
-    /// A client whose requests leave only while it is permitted: what waited in it (in a queue, or for a retry) when the right
-    /// was lost is refused with [`permit::NotPermitted`], and a write that has left is counted, so that a clean end waits for
-    /// its answer.
+    /// A client whose requests leave only while it is permitted: what waited in it (in a queue, or for a
+    /// retry) when the right was lost is refused with [`permit::NotPermitted`], and a write that has left is
+    /// counted, so that a clean end waits for its answer.
     #[must_use]
     pub fn client(&self, permit: &Permit) -> Client {
         let answers = self.1;
@@ -174,7 +178,8 @@ impl Connection {
     }
 }
 
-/// The configuration of a kubeconfig in a process that may have a proxy for buckets and clouds in its environment.
+/// The configuration of a kubeconfig in a process that may have a proxy for buckets and clouds in its
+/// environment.
 ///
 /// # Errors
 /// A kubeconfig without a usable context.
@@ -194,8 +199,8 @@ fn has_proxy(kubeconfig: &Kubeconfig) -> bool {
         .any(|cluster| cluster.proxy_url.is_some())
 }
 
-/// kube takes `HTTPS_PROXY` for each kubeconfig, whatever `NO_PROXY` says of the API server, and then opens no connection.
-/// The variable is meant for buckets and clouds, which only a proxy may reach.
+/// kube takes `HTTPS_PROXY` for each kubeconfig, whatever `NO_PROXY` says of the API server, and then opens
+/// no connection. The variable is meant for buckets and clouds, which only a proxy may reach.
 fn ignore_proxy_of_environment(config: &mut Config, has_proxy: bool) {
     if !has_proxy {
         config.proxy_url = None;

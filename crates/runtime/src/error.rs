@@ -1,5 +1,5 @@
-//! Error classes. An error says who has to act: nobody yet (`Transient`, `NotReady`), the user (`Config`), the other seed
-//! (`NotOwner`), or us (`Bug`).
+//! Error classes. An error says who has to act: nobody yet (`Transient`, `NotReady`), the user (`Config`),
+//! the other seed (`NotOwner`), or us (`Bug`).
 
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ pub enum Error {
         why: String,
     },
 
-    /// The configuration or the infrastructure is in the way. Someone has to change something; the flow goes on by
-    /// itself afterwards.
+    /// The configuration or the infrastructure is in the way. Someone has to change something; the flow goes
+    /// on by itself afterwards.
     #[error("{message}")]
     Config {
         /// Codes for `lastErrors[].codes`.

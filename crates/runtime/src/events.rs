@@ -33,7 +33,8 @@ fn with_identity(note: &str) -> String {
     note.chars().take(room).chain(identity.chars()).collect()
 }
 
-/// Publishes Events in one cluster under the process's name. Losing an Event never fails the work it tells of.
+/// Publishes Events in one cluster under the process's name. Losing an Event never fails the work it tells
+/// of.
 #[derive(Clone)]
 pub struct Events {
     recorder: Recorder,
@@ -66,8 +67,9 @@ impl Events {
             .await;
     }
 
-    /// As [`Self::warning`], in answer to a request. Events of one reason and action are counted in the first Event, which keeps its note:
-    /// the action tells notes apart, so that the note of a later answer is published, too.
+    /// As [`Self::warning`], in answer to a request. Events of one reason and action are counted in the first
+    /// Event, which keeps its note: the action tells notes apart, so that the note of a later answer is
+    /// published, too.
     pub async fn answer_with_warning<K: Resource<DynamicType = ()>>(
         &self,
         object: &K,

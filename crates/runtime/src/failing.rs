@@ -13,8 +13,8 @@ use crate::{Error, Result, process::Health};
 pub struct Failing(Arc<Mutex<Option<Instant>>>);
 
 impl Failing {
-    /// Nothing has failed yet. `/healthz` says `what` and for how long, once it has failed for longer than `ill_after`: the process is
-    /// to be started anew then.
+    /// Nothing has failed yet. `/healthz` says `what` and for how long, once it has failed for longer than
+    /// `ill_after`: the process is to be started anew then.
     #[must_use]
     pub fn watched(health: &Health, ill_after: Duration, what: &'static str) -> Self {
         let since = Arc::<Mutex<Option<Instant>>>::default();

@@ -11,7 +11,8 @@ use crate::{
     error::{Explain, Result},
 };
 
-/// Makes sure that the object carries the finalizer. Gives the object as it was written; `None` where there was nothing to write.
+/// Makes sure that the object carries the finalizer. Gives the object as it was written; `None` where there
+/// was nothing to write.
 pub async fn ensure<K: Object>(api: &Api<K>, object: &K, finalizer: &str) -> Result<Option<K>> {
     if object.finalizers().iter().any(|f| f == finalizer) {
         return Ok(None);

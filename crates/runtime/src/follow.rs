@@ -1,7 +1,7 @@
 //! Follows all objects of one kind, for agents that make something so as it follows from them.
 //!
-//! A list counts when it has been read to its end. One that breaks off, or that cannot be read at all, is not an empty one: what
-//! was known before stays (I4).
+//! A list counts when it has been read to its end. One that breaks off, or that cannot be read at all, is not
+//! an empty one: what was known before stays (I4).
 
 use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
 
@@ -34,8 +34,8 @@ impl<V> Default for Kept<V> {
     }
 }
 
-/// Follows what `read` makes of the objects, for ever. An object of which it makes nothing is not there. Where they cannot be listed or
-/// watched, nothing is told: what is known stays.
+/// Follows what `read` makes of the objects, for ever. An object of which it makes nothing is not there.
+/// Where they cannot be listed or watched, nothing is told: what is known stays.
 pub async fn follow<K, V>(
     objects: Api<K>,
     config: watcher::Config,
@@ -47,7 +47,8 @@ pub async fn follow<K, V>(
 {
     let mut kept = Kept::default();
     let mut away = false;
-    // The list is read with quorum (the default): an API server that is behind must not make an object disappear.
+    // The list is read with quorum (the default): an API server that is behind must not make an object
+    // disappear.
     let events = watcher(objects, config).default_backoff();
     pin_mut!(events);
     while let Some(event) = events.next().await {

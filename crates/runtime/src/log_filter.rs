@@ -1,11 +1,12 @@
-//! The filter of the log. No value of `RUST_LOG` lets bodies of requests and answers into the log, since these may be Secrets.
+//! The filter of the log. No value of `RUST_LOG` lets bodies of requests and answers into the log, since
+//! these may be Secrets.
 
 use tracing_subscriber::{EnvFilter, filter::Directive};
 
 /// What is logged where `RUST_LOG` is not set or cannot be parsed.
 const DEFAULT: &str = "info,kube=warn";
-/// Directives that hold beside each filter. A client of kube logs the whole of an answer that it cannot decode as a warning; h2 logs
-/// the headers of requests, which hold credentials, as traces.
+/// Directives that hold beside each filter. A client of kube logs the whole of an answer that it cannot
+/// decode as a warning; h2 logs the headers of requests, which hold credentials, as traces.
 const GUARD: [&str; 2] = ["kube_client::client=error", "h2=info"];
 
 /// The filter that `given`, a value of `RUST_LOG`, asks for, without bodies of requests and answers.
@@ -15,7 +16,8 @@ pub(crate) fn log_filter(given: Option<&str>) -> EnvFilter {
     let guard = GUARD
         .iter()
         .filter_map(|directive| directive.parse::<Directive>().ok());
-    // The most specific directive counts, and a later directive replaces an earlier directive of the same target.
+    // The most specific directive counts, and a later directive replaces an earlier directive of the same
+    // target.
     guard.fold(asked, EnvFilter::add_directive)
 }
 

@@ -1,6 +1,8 @@
-//! Objects that the resource-manager keeps in a shoot, or in the seed: a ManagedResource and its Secret in a namespace of the seed.
+//! Objects that the resource-manager keeps in a shoot, or in the seed: a ManagedResource and its Secret in a
+//! namespace of the seed.
 //!
-//! Whoever writes them knows when exactly these objects are applied: the ManagedResource's status tells which content was.
+//! Whoever writes them knows when exactly these objects are applied: the ManagedResource's status tells which
+//! content was.
 
 use std::time::Duration;
 
@@ -102,7 +104,8 @@ impl Manifests {
             .map(drop)
     }
 
-    /// Waits until exactly these objects are applied. Whether they work is another question: a shoot may have no node yet.
+    /// Waits until exactly these objects are applied. Whether they work is another question: a shoot may have
+    /// no node yet.
     ///
     /// # Errors
     /// What is still awaited then.
@@ -114,7 +117,8 @@ impl Manifests {
             .map(drop)
     }
 
-    /// As the resource-manager works it out: `status.secretsDataChecksum` once it has acted on exactly these objects.
+    /// As the resource-manager works it out: `status.secretsDataChecksum` once it has acted on exactly these
+    /// objects.
     #[must_use]
     pub fn checksum(&self) -> String {
         checksum([(
@@ -136,8 +140,8 @@ impl Manifests {
     }
 }
 
-/// Takes a ManagedResource and its Secret away, and waits until both are gone. With `keep` its objects stay in the shoot (RX-23);
-/// that is said before anything is taken away.
+/// Takes a ManagedResource and its Secret away, and waits until both are gone. With `keep` its objects stay
+/// in the shoot (RX-23); that is said before anything is taken away.
 ///
 /// # Errors
 /// What is still awaited after `within`.

@@ -38,7 +38,8 @@ pub struct Metrics {
     unsynced: Arc<Mutex<BTreeMap<&'static str, usize>>>,
 }
 
-/// A controller that has not listed its objects yet. Until the value is dropped, `/readyz` of the process names the controller.
+/// A controller that has not listed its objects yet. Until the value is dropped, `/readyz` of the process
+/// names the controller.
 pub struct Unsynced {
     metrics: Metrics,
     controller: &'static str,

@@ -1,7 +1,7 @@
 //! Start and stop of a process: logging, signals, the tasks it consists of, `/healthz` and `/metrics`.
 //!
-//! Every task lives in one set. When one ends early or a signal comes, all are told to stop, are given a bounded time, and
-//! are dropped.
+//! Every task lives in one set. When one ends early or a signal comes, all are told to stop, are given a
+//! bounded time, and are dropped.
 
 use std::{
     collections::HashMap,
@@ -27,11 +27,12 @@ use crate::{log_filter::log_filter, metrics::Metrics};
 /// Time for tasks to end after a signal. Shorter than the 30 s after which the kubelet kills.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// Stack of a thread. Where nothing is optimised, a watch of a kind with a large specification takes most of the usual 2 MiB, and
-/// a stack that overflows ends the process. Only what is used takes memory.
+/// Stack of a thread. Where nothing is optimised, a watch of a kind with a large specification takes most of
+/// the usual 2 MiB, and a stack that overflows ends the process. Only what is used takes memory.
 const STACK: usize = 8 * 1024 * 1024;
 
-/// Runs a process to its end, on a thread for each core, and tells why it failed: the end of `main` of every manager.
+/// Runs a process to its end, on a thread for each core, and tells why it failed: the end of `main` of every
+/// manager.
 pub fn run(process: impl Future<Output = Result<(), String>>) -> ExitCode {
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     let ended = match threads.enable_all().thread_stack_size(STACK).build() {
@@ -55,8 +56,8 @@ type Outcome = Result<(), String>;
 /// A look at a part of the process: what is wrong with it, if anything is.
 type Check = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// What `/healthz` looks at; one and the same in all clones. It is asked by a task of its own, so that it can tell of another
-/// one that is stuck.
+/// What `/healthz` looks at; one and the same in all clones. It is asked by a task of its own, so that it can
+/// tell of another one that is stuck.
 #[derive(Clone, Default)]
 pub struct Health(Arc<Mutex<Vec<Check>>>);
 
@@ -100,8 +101,8 @@ pub struct Process {
     pub metrics: Metrics,
     /// What `/healthz` looks at.
     pub health: Health,
-    /// What `/readyz` looks at: whether the process can do its work just now. It includes that each controller has listed its
-    /// objects. A replica that waits for a lock can do its work, which is to wait.
+    /// What `/readyz` looks at: whether the process can do its work just now. It includes that each
+    /// controller has listed its objects. A replica that waits for a lock can do its work, which is to wait.
     pub readiness: Health,
 }
 

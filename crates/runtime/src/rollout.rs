@@ -1,5 +1,5 @@
-//! Deployments as whoever writes them sees them: whether one is rolled out or gone, why it is not, and what its pods were made
-//! of.
+//! Deployments as whoever writes them sees them: whether one is rolled out or gone, why it is not, and what
+//! its pods were made of.
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
@@ -20,7 +20,8 @@ use crate::{
 const CHECKSUM_BYTES: usize = 16;
 /// When to look again for a Secret that a gardenlet is about to write.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// Characters of what a process wrote before it ended. Room for a long sentence, not for a page in `lastErrors`.
+/// Characters of what a process wrote before it ended. Room for a long sentence, not for a page in
+/// `lastErrors`.
 const LAST_WORDS: usize = 500;
 
 /// A Deployment and its pods. Nothing is read before it is asked for, and the Deployment need not exist.
@@ -43,8 +44,8 @@ impl<'n> Rollout<'n> {
         }
     }
 
-    /// Waits until exactly the wanted pods run and are available. The error says what is missing, and what the pods say.
-    /// `written`: as in [`look`].
+    /// Waits until exactly the wanted pods run and are available. The error says what is missing, and what
+    /// the pods say. `written`: as in [`look`].
     pub async fn wait_until_done(&self, written: Option<i64>, within: Duration) -> Result<()> {
         let looked = wait::until(&self.deployments, self.name, within, |found| look(found, written));
         let Err(error) = looked.await else {
@@ -56,7 +57,8 @@ impl<'n> Rollout<'n> {
         })
     }
 
-    /// Deletes the Deployment that is there now, and none that somebody makes meanwhile; it stays until its pods are gone.
+    /// Deletes the Deployment that is there now, and none that somebody makes meanwhile; it stays until its
+    /// pods are gone.
     pub async fn delete(&self) -> Result<()> {
         let found = self.deployments.get_opt(self.name).await;
         let found = found.context(format_args!("could not read Deployment {}", self.name))?;
@@ -66,15 +68,16 @@ impl<'n> Rollout<'n> {
         }
     }
 
-    /// Waits until a Deployment that wants no pod has none: also none that was told to stop and still runs. `within`: for each
-    /// object.
+    /// Waits until a Deployment that wants no pod has none: also none that was told to stop and still runs.
+    /// `within`: for each object.
     pub async fn wait_until_stopped(&self, within: Duration) -> Result<()> {
         wait::until(&self.deployments, self.name, within, |found| look(found, None)).await?;
         self.wait_until_no_pod(within).await
     }
 
-    /// Waits until the Deployment and then every pod of it are gone: one that was deleted in another way than by
-    /// [`Self::delete`] leaves pods behind, and what has no object any more may still have a process. `within`: for each object.
+    /// Waits until the Deployment and then every pod of it are gone: one that was deleted in another way than
+    /// by [`Self::delete`] leaves pods behind, and what has no object any more may still have a process.
+    /// `within`: for each object.
     pub async fn wait_until_gone(&self, within: Duration) -> Result<()> {
         wait::until_gone(&self.deployments, self.name, within).await?;
         self.wait_until_no_pod(within).await
@@ -95,8 +98,8 @@ impl<'n> Rollout<'n> {
     }
 }
 
-/// Whether only the wanted pods run, and are available. `written`: the generation that a write has returned, since a watch may
-/// begin with what was there before it. A pod that was told to stop may still be there.
+/// Whether only the wanted pods run, and are available. `written`: the generation that a write has returned,
+/// since a watch may begin with what was there before it. A pod that was told to stop may still be there.
 #[must_use]
 pub fn look(deployment: Option<&Deployment>, written: Option<i64>) -> Look {
     let wait = |why: &str| Look::Wait(why.into());
@@ -129,8 +132,8 @@ pub fn look(deployment: Option<&Deployment>, written: Option<i64>) -> Look {
     Look::Done
 }
 
-/// Why pods do not run, in the kubelet's or the scheduler's words; `None` if nothing is said of it. It is only for a sentence:
-/// that pods cannot be listed is no error.
+/// Why pods do not run, in the kubelet's or the scheduler's words; `None` if nothing is said of it. It is
+/// only for a sentence: that pods cannot be listed is no error.
 pub async fn what_pods_say(pods: &Api<Pod>, selected: &ListParams) -> Option<String> {
     let found = pods.list(selected).await.ok()?;
     let said: Vec<_> = found.iter().filter_map(what_pod_says).collect();
@@ -151,13 +154,14 @@ fn what_pod_says(pod: &Pod) -> Option<String> {
     of_containers.chain(unscheduled).find(|said| !said.is_empty())
 }
 
-/// Of a process that ends again and again what it wrote last counts, not for how long the kubelet leaves it alone; also while
-/// it runs once more and is not ready.
+/// Of a process that ends again and again what it wrote last counts, not for how long the kubelet leaves it
+/// alone; also while it runs once more and is not ready.
 ///
-/// These words get into `lastErrors` and conditions, which more people read than logs. The logs of control planes' processes
-/// hold no secrets: keys and tokens are given to them as files, never as flags or environment, and they write the path of a file
-/// that they cannot use, not its content; they run without `-v`, so that Kubernetes' own write neither requests nor headers. A
-/// container of somebody else is quoted only where its maker asked for that by `terminationMessagePolicy`, or wrote the message.
+/// These words get into `lastErrors` and conditions, which more people read than logs. The logs of control
+/// planes' processes hold no secrets: keys and tokens are given to them as files, never as flags or
+/// environment, and they write the path of a file that they cannot use, not its content; they run without
+/// `-v`, so that Kubernetes' own write neither requests nor headers. A container of somebody else is quoted
+/// only where its maker asked for that by `terminationMessagePolicy`, or wrote the message.
 fn what_container_says(container: &ContainerStatus) -> Option<String> {
     let last_words = |state: Option<&ContainerState>| -> Option<String> {
         let words = end_of(state?.terminated.as_ref()?.message.as_deref()?);
@@ -192,7 +196,8 @@ fn end_of(output: &str) -> String {
     }
 }
 
-/// The checksums of Secrets that a process mounts, by their names. One that does not exist is awaited: a gardenlet writes them.
+/// The checksums of Secrets that a process mounts, by their names. One that does not exist is awaited: a
+/// gardenlet writes them.
 ///
 /// # Errors
 /// [`Error::NotReady`] while one is missing; the cluster does not answer.
@@ -219,8 +224,8 @@ pub async fn checksums_of_secrets(
     Ok(checksums)
 }
 
-/// Changes with the content, and tells nothing about it: an annotation of pods that are to be made anew when what they mount
-/// changes.
+/// Changes with the content, and tells nothing about it: an annotation of pods that are to be made anew when
+/// what they mount changes.
 #[must_use]
 pub fn checksum<K: AsRef<[u8]>, V: AsRef<[u8]>>(data: impl IntoIterator<Item = (K, V)>) -> String {
     let mut hash = Sha256::new();

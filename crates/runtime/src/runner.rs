@@ -1,8 +1,9 @@
 //! The controller runner: middleware around what a controller author writes.
 //!
-//! For each object it asks whether it may act, opens a span, keeps the finalizer, calls `apply` or `cleanup`, counts, tells failures by an Event,
-//! and decides when to call again: at the author's wish, at once on a watched change, or after a back-off that grows with
-//! each failure of *this* object and is forgotten on success.
+//! For each object it asks whether it may act, opens a span, keeps the finalizer, calls `apply` or `cleanup`,
+//! counts, tells failures by an Event, and decides when to call again: at the author's wish, at once on a
+//! watched change, or after a back-off that grows with each failure of *this* object and is forgotten on
+//! success.
 
 use std::{
     collections::HashMap,
@@ -32,8 +33,8 @@ use crate::{Cluster, Error, Events, Result, apply::Object, finalizer, metrics::M
 
 /// First pause after a failure. Shorter than anything that a person waits for.
 const BACKOFF_FIRST: Duration = Duration::from_secs(1);
-/// Longest pause after failures. Shorter than the time after which an operator gives up watching (R7-46: a flow goes on
-/// by itself once the cause is gone).
+/// Longest pause after failures. Shorter than the time after which an operator gives up watching (R7-46: a
+/// flow goes on by itself once the cause is gone).
 const BACKOFF_LONGEST: Duration = Duration::from_secs(60);
 
 /// When a reconciler wants to be called again.
@@ -45,13 +46,15 @@ pub enum Next {
     After(Duration),
 }
 
-/// What a controller author writes. Every call may be repeated, and may be dropped at any await when the process stops.
+/// What a controller author writes. Every call may be repeated, and may be dropped at any await when the
+/// process stops.
 pub trait Reconciler<K: Object>: Send + Sync + 'static {
     /// Name of the controller in metrics, spans and logs.
     const NAME: &'static str;
 
-    /// Finalizer that the runner sets before the first `apply` and removes after `cleanup` returned `Next::Change`.
-    /// `None`: the author decides about finalizers; `cleanup` is then called for objects that are being deleted.
+    /// Finalizer that the runner sets before the first `apply` and removes after `cleanup` returned
+    /// `Next::Change`. `None`: the author decides about finalizers; `cleanup` is then called for objects that
+    /// are being deleted.
     const FINALIZER: Option<&'static str> = None;
 
     /// Whether this process acts on the object at all. Others are neither finalized nor counted.
@@ -67,15 +70,17 @@ pub trait Reconciler<K: Object>: Send + Sync + 'static {
     fn cleanup(&self, object: Arc<K>) -> impl Future<Output = Result<Next>> + Send;
 }
 
-/// A watch of objects that are as large as their writers like. All that is in an answer is in memory at once, decoded, before any of it
-/// is made smaller, and a process that starts has several answers at once: few are listed at a time.
+/// A watch of objects that are as large as their writers like. All that is in an answer is in memory at once,
+/// decoded, before any of it is made smaller, and a process that starts has several answers at once: few are
+/// listed at a time.
 #[must_use]
 pub fn few_at_a_time() -> watcher::Config {
     watcher::Config::default().page_size(10)
 }
 
-/// A controller that is woken only when what `fingerprint` hashes has changed, so that a controller's own status writes
-/// do not wake it (and would not undo its back-off). `None` wakes always. Field ownership data is dropped from the cache.
+/// A controller that is woken only when what `fingerprint` hashes has changed, so that a controller's own
+/// status writes do not wake it (and would not undo its back-off). `None` wakes always. Field ownership data
+/// is dropped from the cache.
 pub fn controller<K: Object + Sync>(
     api: Api<K>,
     config: watcher::Config,
@@ -208,7 +213,8 @@ impl<K: Object + Sync, R: Reconciler<K>> Running<K, R> {
             name = object.name_any()
         );
         let started = Instant::now();
-        // Here, in the task that kube spawns for each object: a guard around the controller as a whole would not reach it.
+        // Here, in the task that kube spawns for each object: a guard around the controller as a whole would
+        // not reach it.
         let call = self.call(Arc::clone(&object)).instrument(span.clone());
         let outcome = self.settings.permit.guard(call).await;
         let outcome = outcome.unwrap_or_else(|refused| Err(refused.into()));
@@ -256,7 +262,8 @@ impl<K: Object + Sync, R: Reconciler<K>> Running<K, R> {
         Ok(next)
     }
 
-    /// What the clean-up itself has written of the object, its status, is no reason for another one; what a user changes is.
+    /// What the clean-up itself has written of the object, its status, is no reason for another one; what a
+    /// user changes is.
     async fn let_go(api: &Api<K>, object: &K, name: &str) -> Result<()> {
         if finalizer::try_remove(api, object, name).await? {
             return Ok(());

@@ -183,8 +183,8 @@ fn serving(version: &'static str, generation: i64, written: &Arc<Mutex<Vec<serde
     Client::new(service_fn(answer), "ns")
 }
 
-/// A clean-up writes the status of its object, which makes a newer version: it is not done again for that. A user's change is
-/// looked at.
+/// A clean-up writes the status of its object, which makes a newer version: it is not done again for that. A
+/// user's change is looked at.
 #[tokio::test]
 async fn what_a_clean_up_writes_does_not_make_it_begin_again() {
     for (generation, expected) in [(7, vec![serde_json::json!(["x/y"])]), (8, vec![])] {

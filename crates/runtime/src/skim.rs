@@ -1,13 +1,15 @@
-//! Answers without what nobody could read, or nobody reads. A decoder follows only so many levels: one object that is nested deeper
-//! would spoil the list it is in, for whoever reads that, and it may be anybody's: what is below [`DEEPEST`] levels is `null` instead.
-//! And who wrote which field (`metadata.managedFields`) is often the larger part of an object, as long and as nested as its writers like.
+//! Answers without what nobody could read, or nobody reads. A decoder follows only so many levels: one object
+//! that is nested deeper would spoil the list it is in, for whoever reads that, and it may be anybody's: what
+//! is below [`DEEPEST`] levels is `null` instead. And who wrote which field (`metadata.managedFields`) is
+//! often the larger part of an object, as long and as nested as its writers like.
 
 use http::{HeaderMap, header::CONTENT_TYPE};
 use http_body_util::{BodyExt, combinators::MapFrame};
 use hyper::body::{Body, Bytes, Frame};
 use memchr::memchr2;
 
-/// Levels that are kept. `serde_json` follows 127, and what is read here is put into other objects, which are read elsewhere.
+/// Levels that are kept. `serde_json` follows 127, and what is read here is put into other objects, which are
+/// read elsewhere.
 const DEEPEST: usize = 100;
 /// Below so many levels `metadata` is that of no object: the answer, `items` of a list, one of these.
 const OBJECTS: usize = 3;

@@ -1,8 +1,9 @@
-//! Looks at objects of a cluster whose users make as many of them, and as large ones, as its API server takes. A process that looks after
-//! many such clusters must not need more memory for one of them than for any other: an answer has a bound in bytes
-//! ([`Connection::to_users_cluster`](crate::Connection::to_users_cluster)), and of each object only what counts is read. The types of
-//! Kubernetes are no measure for that: an empty schema within a CustomResourceDefinition is two bytes in an answer and a kilobyte in
-//! memory.
+//! Looks at objects of a cluster whose users make as many of them, and as large ones, as its API server
+//! takes. A process that looks after many such clusters must not need more memory for one of them than for
+//! any other: an answer has a bound in bytes
+//! ([`Connection::to_users_cluster`](crate::Connection::to_users_cluster)), and of each object only what
+//! counts is read. The types of Kubernetes are no measure for that: an empty schema within a
+//! CustomResourceDefinition is two bytes in an answer and a kilobyte in memory.
 
 use std::ops::ControlFlow;
 
@@ -25,10 +26,11 @@ struct Page<S> {
     items: Option<Vec<S>>,
 }
 
-/// Shows each object that `params` means to `see`, which ends the survey by [`ControlFlow::Break`]. It has no bound in time: give it one.
+/// Shows each object that `params` means to `see`, which ends the survey by [`ControlFlow::Break`]. It has no
+/// bound in time: give it one.
 ///
-/// `S`: what is read of an object, with a bound for each of its lists ([`Few`](crate::Few)) where users fill them. Its type of
-/// Kubernetes only where the suite itself makes the objects.
+/// `S`: what is read of an object, with a bound for each of its lists ([`Few`](crate::Few)) where users fill
+/// them. Its type of Kubernetes only where the suite itself makes the objects.
 ///
 /// # Errors
 /// As [`Api::list`].

@@ -25,11 +25,12 @@ pub enum Look {
 pub trait Watched: Resource + Clone + Debug + DeserializeOwned + Send + 'static {}
 impl<K: Resource + Clone + Debug + DeserializeOwned + Send + 'static> Watched for K {}
 
-/// Watches one object until `look` says `Done` or `Fail`, for `timeout` at most. `look` gets `None` while the object does
-/// not exist. Returns the object as it was when the condition held.
+/// Watches one object until `look` says `Done` or `Fail`, for `timeout` at most. `look` gets `None` while the
+/// object does not exist. Returns the object as it was when the condition held.
 ///
 /// # Errors
-/// What `look` failed with; [`Error::NotReady`] with its last reason when time ran out; the server does not let it be watched.
+/// What `look` failed with; [`Error::NotReady`] with its last reason when time ran out; the server does not
+/// let it be watched.
 pub async fn until<K: Watched>(
     api: &Api<K>,
     name: &str,

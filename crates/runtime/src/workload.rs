@@ -1,9 +1,10 @@
-//! A process of a control plane as a Deployment: one container without any privilege, with its files from Secrets and
-//! ConfigMaps.
+//! A process of a control plane as a Deployment: one container without any privilege, with its files from
+//! Secrets and ConfigMaps.
 //!
-//! Promises: no pod may do more than read its files, write to `/tmp` and use the network; it has no account in the seed unless it is
-//! given one. A pod is made anew whenever something that it mounts changes, as a checksum of each is an annotation of the pod. Why a
-//! process does not start can be read in its pod ([`crate::rollout`]).
+//! Promises: no pod may do more than read its files, write to `/tmp` and use the network; it has no account
+//! in the seed unless it is given one. A pod is made anew whenever something that it mounts changes, as a
+//! checksum of each is an annotation of the pod. Why a process does not start can be read in its pod
+//! ([`crate::rollout`]).
 
 use std::collections::BTreeMap;
 
@@ -41,7 +42,8 @@ pub struct Workload {
     pub scratch: bool,
     /// Seconds between the request to stop and the kill.
     pub grace_seconds: i64,
-    /// Whether the new process starts before the old one stops. Not for one that leads alone: a second would only wait.
+    /// Whether the new process starts before the old one stops. Not for one that leads alone: a second would
+    /// only wait.
     pub overlaps: bool,
     /// Least memory and share of a core.
     pub requests: [&'static str; 2],
@@ -155,7 +157,8 @@ impl Files {
 }
 
 impl Workload {
-    /// The Deployment, without its namespace. `annotations`: of the pod, a checksum of each thing that it mounts.
+    /// The Deployment, without its namespace. `annotations`: of the pod, a checksum of each thing that it
+    /// mounts.
     ///
     /// # Errors
     /// None with what can be written here.
@@ -181,7 +184,8 @@ impl Workload {
         .map_err(|error| Error::bug(format!("the Deployment {} cannot be made: {error}", self.name)))
     }
 
-    /// The same for a process that acts in the seed: its pod has the token of this ServiceAccount of its namespace.
+    /// The same for a process that acts in the seed: its pod has the token of this ServiceAccount of its
+    /// namespace.
     ///
     /// # Errors
     /// As for [`Self::deployment`].

@@ -1,4 +1,5 @@
-//! Objects that users made too large for a process to hold, on a played API server. Alone in its process, as memory is measured.
+//! Objects that users made too large for a process to hold, on a played API server. Alone in its process, as
+//! memory is measured.
 #![allow(clippy::unwrap_used)]
 
 use std::{

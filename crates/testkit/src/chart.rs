@@ -7,8 +7,8 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::{Api, Client, api::PostParams};
 use serde_json::json;
 
-/// Gives the user what the ClusterRole of a chart allows, and nothing else. Only for charts whose role is templated in its labels:
-/// lines with braces are left out.
+/// Gives the user what the ClusterRole of a chart allows, and nothing else. Only for charts whose role is
+/// templated in its labels: lines with braces are left out.
 ///
 /// # Errors
 /// There is no such chart, its role is none, or it was given already.

@@ -18,18 +18,19 @@ use crate::ports;
 use crate::process::Server;
 use crate::wait::eventually;
 
-/// Far longer than a start takes: about five seconds on an idle machine with two cores, and tests start up to eight at once.
-/// A process that ends is noticed at once, so that this bounds only one that hangs.
+/// Far longer than a start takes: about five seconds on an idle machine with two cores, and tests start up to
+/// eight at once. A process that ends is noticed at once, so that this bounds only one that hangs.
 const READY_WITHIN: Duration = Duration::from_secs(240);
 
-/// An API server of a test lives for a minute or two and is rid of its garbage then. Collecting it later is a sixth less work
-/// for the processor, and the limit bounds what that costs in memory.
+/// An API server of a test lives for a minute or two and is rid of its garbage then. Collecting it later is a
+/// sixth less work for the processor, and the limit bounds what that costs in memory.
 const FEWER_COLLECTIONS: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "700MiB")];
 
 /// The group whose members may do everything.
 const ADMINISTRATORS: &str = "system:masters";
 
-/// A cluster without nodes: its API and its controllers (namespaces, garbage collection, workloads, tokens, signing).
+/// A cluster without nodes: its API and its controllers (namespaces, garbage collection, workloads, tokens,
+/// signing).
 pub struct ControlPlane {
     name: String,
     url: String,
@@ -141,7 +142,8 @@ impl ControlPlane {
         self.folder.path().join("admin.kubeconfig")
     }
 
-    /// Stops the controllers, once they have made what is needed of them: nobody calls a Node ill whose kubelet is played.
+    /// Stops the controllers, once they have made what is needed of them: nobody calls a Node ill whose
+    /// kubelet is played.
     pub fn stop_controllers(&mut self) {
         self.controllers = None;
     }
@@ -309,7 +311,8 @@ fn start_controllers(name: &str, folder: &Path) -> Result<Server> {
         // Kubelets are played, and do not say again and again that they are well.
         "--node-monitor-grace-period=1h",
         "--node-startup-grace-period=1h",
-        // Pods are played and have addresses that no Endpoints may have: these controllers would try again and again.
+        // Pods are played and have addresses that no Endpoints may have: these controllers would try again
+        // and again.
         "--controllers=*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller",
     ];
     Server::start(

@@ -1,5 +1,5 @@
-//! One API server that stands for many: what is measured with hundreds of clusters needs hundreds of API servers, and no
-//! machine has room for these.
+//! One API server that stands for many: what is measured with hundreds of clusters needs hundreds of API
+//! servers, and no machine has room for these.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,12 +31,12 @@ const CLUSTERS: &str = "/clusters/";
 const STREAMS: u32 = 100;
 const WINDOW: u32 = 256 << 10;
 
-/// Stands before an API server and makes each of its namespaces a cluster of its own: what is listed or watched in all
-/// namespaces of such a cluster is what this one namespace has. Everything else is passed on as it is, so that objects
-/// must be written into that namespace.
+/// Stands before an API server and makes each of its namespaces a cluster of its own: what is listed or
+/// watched in all namespaces of such a cluster is what this one namespace has. Everything else is passed on
+/// as it is, so that objects must be written into that namespace.
 ///
-/// It speaks TLS and HTTP/2 as a kube-apiserver does, asks for a client's certificate, and opens a connection of its own
-/// to the API server for each that it takes. Answers are streamed.
+/// It speaks TLS and HTTP/2 as a kube-apiserver does, asks for a client's certificate, and opens a connection
+/// of its own to the API server for each that it takes. Answers are streamed.
 pub struct Front {
     address: SocketAddr,
     authority: String,
@@ -53,8 +53,9 @@ struct Shared {
 }
 
 impl Front {
-    /// Starts one before this control plane. Whoever comes with a kubeconfig of this front is `user` in these groups
-    /// there. `kinds`: the plural names of the kinds whose objects are in namespaces, as they are in paths.
+    /// Starts one before this control plane. Whoever comes with a kubeconfig of this front is `user` in these
+    /// groups there. `kinds`: the plural names of the kinds whose objects are in namespaces, as they are in
+    /// paths.
     ///
     /// # Errors
     /// It cannot listen.

@@ -30,8 +30,8 @@
 //! - Nothing listens on anything but loopback; ports are chosen free; data lives in a temporary folder. Set
 //!   `REPOT_TEST_LOGS` to a folder to keep the logs of all processes.
 //! - A part that is missing is an error that says how to get it; no test is skipped.
-//! - Clients belong to the async runtime of the test that made them. Do not share a [`ControlPlane`]'s clients between
-//!   tests; make new ones with [`ControlPlane::client`].
+//! - Clients belong to the async runtime of the test that made them. Do not share a [`ControlPlane`]'s
+//!   clients between tests; make new ones with [`ControlPlane::client`].
 
 mod chart;
 mod control_plane;

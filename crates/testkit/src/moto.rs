@@ -1,5 +1,5 @@
-//! EC2 and S3, simulated by moto. The state is in memory, separate for each region. Unlike the S3 server on files,
-//! moto stores any key, versions and object locks.
+//! EC2 and S3, simulated by moto. The state is in memory, separate for each region. Unlike the S3 server on
+//! files, moto stores any key, versions and object locks.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -88,7 +88,8 @@ impl Moto {
         Ok(())
     }
 
-    /// Sends a request of S3 with more headers, a line each, as these bytes: clients rewrite paths. Returns the answer.
+    /// Sends a request of S3 with more headers, a line each, as these bytes: clients rewrite paths. Returns
+    /// the answer.
     ///
     /// # Errors
     /// Fails if the request does not succeed.

@@ -16,11 +16,12 @@ use crate::ports;
 use crate::process::Server;
 use crate::wait::eventually;
 
-/// Longer than the server needs to load its zones on a busy machine, and than some questions may wait for an answer.
+/// Longer than the server needs to load its zones on a busy machine, and than some questions may wait for an
+/// answer.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// Longer than an answer over loopback takes, also where server and test get no turn for some seconds. A server that is
-/// stopped refuses at once.
+/// Longer than an answer over loopback takes, also where server and test get no turn for some seconds. A
+/// server that is stopped refuses at once.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// How often the same is asked meanwhile: a datagram may be lost.
@@ -119,8 +120,8 @@ impl NameServer {
         Ok(())
     }
 
-    /// Asks the server. Returns the records' data as text, sorted; none if the name does not exist. TXT data of
-    /// several strings is joined.
+    /// Asks the server. Returns the records' data as text, sorted; none if the name does not exist. TXT data
+    /// of several strings is joined.
     pub async fn records(&self, name: &str, kind: RecordType) -> Result<Vec<String>> {
         ask(&self.address, name, kind).await
     }
@@ -130,7 +131,8 @@ impl NameServer {
         self.records(name, RecordType::A).await
     }
 
-    /// Makes each of these names have exactly these texts, all of them in one update. A long text is one record of several strings.
+    /// Makes each of these names have exactly these texts, all of them in one update. A long text is one
+    /// record of several strings.
     pub async fn write_texts(&self, zone: &str, names: &[(&str, &[&str])]) -> Result<()> {
         let mut update = Message::query();
         update.metadata.op_code = OpCode::Update;

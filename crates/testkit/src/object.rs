@@ -26,7 +26,8 @@ pub async fn apply(client: &Client, object: Value) -> Result<DynamicObject> {
         .await?)
 }
 
-/// A lock that nobody has. A candidate that finds none at all waits for as long as somebody might still hold it.
+/// A lock that nobody has. A candidate that finds none at all waits for as long as somebody might still hold
+/// it.
 ///
 /// # Errors
 /// The server refuses it.

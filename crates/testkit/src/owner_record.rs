@@ -18,7 +18,8 @@ pub struct OwnerRecord {
 }
 
 impl OwnerRecord {
-    /// Longer than a process may act on an answer by its default settings: what it does after that it does without a right.
+    /// Longer than a process may act on an answer by its default settings: what it does after that it does
+    /// without a right.
     pub const OUTLASTS_AN_ANSWER: Duration = Duration::from_secs(14);
 
     /// Starts its server.

@@ -126,8 +126,8 @@ impl Identity {
     }
 }
 
-/// The API server reads groups from O. One attribute type appears once in a name as rcgen builds it, but the same type
-/// spelt as an object identifier is one more.
+/// The API server reads groups from O. One attribute type appears once in a name as rcgen builds it, but the
+/// same type spelt as an object identifier is one more.
 fn subject(user: &str, groups: &[&str]) -> Result<DistinguishedName> {
     let kinds = [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])];
     if groups.len() > kinds.len() {

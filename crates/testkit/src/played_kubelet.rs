@@ -1,8 +1,9 @@
 //! Plays the kubelet's part of a pod's status in a cluster without nodes.
 //!
-//! The controllers of Deployments, StatefulSets and Jobs are the real ones and make real Pod objects; only what a
-//! kubelet would report of these pods is written here, without running them. So a Deployment gets ready through its own
-//! controller. Pods stay unassigned, hence the API server deletes them at once when asked to.
+//! The controllers of Deployments, StatefulSets and Jobs are the real ones and make real Pod objects; only
+//! what a kubelet would report of these pods is written here, without running them. So a Deployment gets
+//! ready through its own controller. Pods stay unassigned, hence the API server deletes them at once when
+//! asked to.
 //!
 //! What runs in pods is not shown by such a test; that is for the clusters of `make e2e`.
 
@@ -83,7 +84,8 @@ async fn report(client: Client, decide: Decide) {
         async move {
             match pod {
                 Ok(pod) => write(client, &pod, &decide(&pod)).await,
-                // An API server that is stopped or busy ends the watch. It begins anew by itself, with all pods.
+                // An API server that is stopped or busy ends the watch. It begins anew by itself, with all
+                // pods.
                 Err(error) => tracing::debug!(%error, "the watch of pods was interrupted"),
             }
         }

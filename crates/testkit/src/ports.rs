@@ -7,11 +7,11 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
 
-/// Below the range from which outgoing connections take their ports, so that none takes a port between the look and
-/// the server's own bind.
+/// Below the range from which outgoing connections take their ports, so that none takes a port between the
+/// look and the server's own bind.
 const FIRST: u16 = 15_000;
-/// Ports that a test process takes for itself at a time. Between the look and the bind, and while a server is down, nothing but
-/// this keeps another process from a port.
+/// Ports that a test process takes for itself at a time. Between the look and the bind, and while a server is
+/// down, nothing but this keeps another process from a port.
 const BLOCK: u16 = 500;
 const BLOCKS: u16 = 30;
 

@@ -1,8 +1,8 @@
 //! A server process that cannot outlive its test.
 //!
-//! It is killed when its value is dropped. For a test process that is killed itself, the kernel does it: `setpriv
-//! --pdeathsig` asks for that. The kernel means the parent *thread*, and test threads are short-lived; hence all
-//! processes are started by one thread that lives as long as the test process.
+//! It is killed when its value is dropped. For a test process that is killed itself, the kernel does it:
+//! `setpriv --pdeathsig` asks for that. The kernel means the parent *thread*, and test threads are
+//! short-lived; hence all processes are started by one thread that lives as long as the test process.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -50,8 +50,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `program` (see [`crate::find_program`]) with its output in `<folder>/<name>.log`, or in a file of that
-    /// name in `$REPOT_TEST_LOGS`.
+    /// Starts `program` (see [`crate::find_program`]) with its output in `<folder>/<name>.log`, or in a file
+    /// of that name in `$REPOT_TEST_LOGS`.
     pub fn start<A: AsRef<OsStr>>(
         name: &str,
         program: &str,

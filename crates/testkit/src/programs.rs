@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-/// Finds a program: in `$KUBEBUILDER_ASSETS`, in `$REPOT_BIN`, in the cache folder that `hack/env.sh` names, in `PATH`
-/// and in the folders of system daemons. A missing one is an error that says how to get it.
+/// Finds a program: in `$KUBEBUILDER_ASSETS`, in `$REPOT_BIN`, in the cache folder that `hack/env.sh` names,
+/// in `PATH` and in the folders of system daemons. A missing one is an error that says how to get it.
 pub fn find(name: &str) -> Result<PathBuf> {
     let cache = env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)

@@ -4,8 +4,9 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-/// Starts a manager with these flags and a file of leader migration that is not there. It must end at once with exit code 1, and
-/// tell why in one sentence on stderr, for a person; what is on stdout must be records of the log and nothing else.
+/// Starts a manager with these flags and a file of leader migration that is not there. It must end at once
+/// with exit code 1, and tell why in one sentence on stderr, for a person; what is on stdout must be records
+/// of the log and nothing else.
 ///
 /// # Errors
 /// It ends otherwise.

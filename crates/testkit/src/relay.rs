@@ -40,7 +40,8 @@ impl Asked {
         !self.method.is_safe()
     }
 
-    /// Whether it is of the kinds that an election uses, which no permit covers: Leases, and Events that tell of them.
+    /// Whether it is of the kinds that an election uses, which no permit covers: Leases, and Events that tell
+    /// of them.
     #[must_use]
     pub fn is_of_election(&self) -> bool {
         self.path.starts_with("/apis/coordination.k8s.io/") || self.path.starts_with("/apis/events.k8s.io/")
@@ -51,8 +52,9 @@ impl Asked {
     }
 }
 
-/// Stands before an API server, in plain HTTP: passes requests on in the name of one client, and answers back. A request
-/// is written down before it is passed on, so that what a process has sent is known whatever becomes of it.
+/// Stands before an API server, in plain HTTP: passes requests on in the name of one client, and answers
+/// back. A request is written down before it is passed on, so that what a process has sent is known whatever
+/// becomes of it.
 pub struct Relay {
     url: String,
     shared: Arc<Shared>,
@@ -122,8 +124,8 @@ impl Relay {
         .await
     }
 
-    /// The next `answered` requests are answered still. Later ones are carried out and not answered, but for those of
-    /// elections and for watches.
+    /// The next `answered` requests are answered still. Later ones are carried out and not answered, but for
+    /// those of elections and for watches.
     pub fn hold_after(&self, answered: usize) {
         let asked = self.shared.asked().len();
         self.shared.holding.send_replace(asked + answered);

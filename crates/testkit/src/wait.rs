@@ -9,8 +9,8 @@ use anyhow::{Result, bail};
 /// Pause between two looks. Shorter than what a person notices in a test, longer than a request takes.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Looks until `look` succeeds, and fails with its last error after `limit`. Where an object can be watched, await its
-/// condition instead.
+/// Looks until `look` succeeds, and fails with its last error after `limit`. Where an object can be watched,
+/// await its condition instead.
 pub async fn eventually<T, E, F, Fut>(what: &str, limit: Duration, mut look: F) -> Result<T>
 where
     E: Display,

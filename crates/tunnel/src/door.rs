@@ -51,7 +51,8 @@ impl Door {
                         drop(seat);
                         match admitted.unwrap_or_else(|_| Err("it took too long to say who it is".into())) {
                             Ok(stream) => handle(stream, from).await,
-                            // Anybody can come to the front and say anything: no reason for a warning each time.
+                            // Anybody can come to the front and say anything: no reason for a warning each
+                            // time.
                             Err(why) => debug!(%from, why, "sent away"),
                         }
                     });

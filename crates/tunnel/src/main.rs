@@ -1,4 +1,5 @@
-//! The process: a server in the seed, or an agent in the shoot, or what pods of the shoot reach the API through.
+//! The process: a server in the seed, or an agent in the shoot, or what pods of the shoot reach the API
+//! through.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -88,7 +89,8 @@ struct ApiProxyFlags {
     /// Port of the front for proxies.
     #[arg(long, default_value_t = 8443)]
     front_port: u16,
-    /// Where /healthz, /readyz and /metrics are served. The machine's network is that of the process: nobody else is to ask.
+    /// Where /healthz, /readyz and /metrics are served. The machine's network is that of the process: nobody
+    /// else is to ask.
     #[arg(long, default_value = "127.0.0.1:10291")]
     health_address: SocketAddr,
 }
@@ -133,7 +135,8 @@ fn assist(mut process: Process, flags: AgentFlags) -> Result<Process, String> {
     let numbers = agent::Numbers::default();
     process.metrics.register(|registry| numbers.register(registry));
     let connected = numbers.connected.clone();
-    // Who asks why nodes are not reached cannot read this process's log then. That it is not ready can be read.
+    // Who asks why nodes are not reached cannot read this process's log then. That it is not ready can be
+    // read.
     process.readiness.add(move || {
         let away = connected.get() == 0;
         away.then(|| "it is not connected to the tunnel's server in the seed".to_owned())

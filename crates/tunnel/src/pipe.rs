@@ -14,8 +14,8 @@ use tokio::{
 
 use crate::bounds::BUFFER;
 
-/// Moves bytes between two ends. The end of one direction is passed on, and the other goes on: a client may have said all and
-/// still listen.
+/// Moves bytes between two ends. The end of one direction is passed on, and the other goes on: a client may
+/// have said all and still listen.
 ///
 /// # Errors
 /// An end broke off, or nothing moved for `idle` (to twice that).
@@ -27,10 +27,12 @@ pub async fn join(
     join_bounded(left, right, idle, idle).await
 }
 
-/// The same, with another bound for a connection of which one end has said all: the other one may never say anything again.
+/// The same, with another bound for a connection of which one end has said all: the other one may never say
+/// anything again.
 ///
 /// # Errors
-/// An end broke off, or nothing moved for `idle`, or for `half_open` after one end has said all (to twice that).
+/// An end broke off, or nothing moved for `idle`, or for `half_open` after one end has said all (to twice
+/// that).
 pub async fn join_bounded(
     left: impl AsyncRead + AsyncWrite,
     right: impl AsyncRead + AsyncWrite,

@@ -1,5 +1,5 @@
-//! Who is who: both sides show a certificate of the shoot's own authority for tunnels. It signs nothing else, so no other key of
-//! the shoot opens a door here, and none of these opens another.
+//! Who is who: both sides show a certificate of the shoot's own authority for tunnels. It signs nothing else,
+//! so no other key of the shoot opens a door here, and none of these opens another.
 
 use std::{
     path::{Path, PathBuf},
@@ -68,7 +68,8 @@ impl Files {
 }
 
 impl Identity {
-    /// For those who come. Who has no certificate of the authority is sent away. `protocol`: what a peer has to offer, if anything.
+    /// For those who come. Who has no certificate of the authority is sent away. `protocol`: what a peer has
+    /// to offer, if anything.
     ///
     /// # Errors
     /// Key and certificate do not go together.
@@ -84,8 +85,9 @@ impl Identity {
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
-    /// For going to a server. It must have a certificate with this name, whatever it is called on the way there: the front finds
-    /// it by the name of the API, and no certificate of a tunnel may be good for that name.
+    /// For going to a server. It must have a certificate with this name, whatever it is called on the way
+    /// there: the front finds it by the name of the API, and no certificate of a tunnel may be good for that
+    /// name.
     ///
     /// # Errors
     /// The name is none, or key and certificate do not go together.

@@ -1,5 +1,5 @@
-//! Pods reach the API of their shoot by an address, through a proxy and real fronts of seeds, also when the name leads to another
-//! seed.
+//! Pods reach the API of their shoot by an address, through a proxy and real fronts of seeds, also when the
+//! name leads to another seed.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod world;
@@ -77,7 +77,8 @@ impl Shoot {
         Ok((port, serving))
     }
 
-    /// A pod's connection to the address of the Service; it verifies the API's certificate. Gives what the API says first, too.
+    /// A pod's connection to the address of the Service; it verifies the API's certificate. Gives what the
+    /// API says first, too.
     async fn connect(&self, proxy: u16) -> Result<(TlsStream<TcpStream>, u8)> {
         let stream = TcpStream::connect(("127.0.0.1", proxy)).await?;
         let connector = self.authority.connector()?;
@@ -174,7 +175,8 @@ async fn a_pod_that_says_no_name_reaches_the_api_of_its_shoot_and_no_other() -> 
     let mut silent = TcpStream::connect(("127.0.0.1", proxy.port)).await?;
     let mut headless = TcpStream::connect(("127.0.0.1", front.proxies)).await?;
     assert!(is_closed(&mut silent).await? && is_closed(&mut headless).await?);
-    // The bound of before a connection is not that of one: this one was silent all the time, and is for longer than those were.
+    // The bound of before a connection is not that of one: this one was silent all the time, and is for
+    // longer than those were.
     sleep(Duration::from_secs(6)).await;
     says_back(&mut stream, b"after a silence").await?;
 

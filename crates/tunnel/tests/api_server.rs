@@ -1,4 +1,5 @@
-//! A real kube-apiserver whose EgressSelector leads through the tunnel, and a played kubelet: logs are the proof of the way.
+//! A real kube-apiserver whose EgressSelector leads through the tunnel, and a played kubelet: logs are the
+//! proof of the way.
 
 mod world;
 

@@ -1,4 +1,5 @@
-//! A seed's edge, a real HAProxy with the chart's configuration, ends the connections of a shoot whose kube-apiserver has lost etcd.
+//! A seed's edge, a real HAProxy with the chart's configuration, ends the connections of a shoot whose
+//! kube-apiserver has lost etcd.
 
 mod world;
 
@@ -38,7 +39,8 @@ const FAILURES: u32 = 4;
 /// A name that the certificate of kube-apiserver has.
 const API_NAME: &str = "kubernetes.default.svc";
 
-/// On a seed without these checks the watch goes on: kube-apiserver answers from caches until the kubelet ends the process.
+/// On a seed without these checks the watch goes on: kube-apiserver answers from caches until the kubelet
+/// ends the process.
 #[tokio::test]
 async fn a_watch_ends_when_kube_apiserver_has_lost_etcd() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -223,7 +225,8 @@ async fn goes_on(mut user: TlsStream<TcpStream>) -> Result<()> {
     Ok(())
 }
 
-/// Shoots of the seed for which docs/bench.md has figures: `cargo test -p tunnel --test fenced -- --nocapture cost`.
+/// Shoots of the seed for which docs/bench.md has figures:
+/// `cargo test -p tunnel --test fenced -- --nocapture cost`.
 const SHOOTS: u8 = 250;
 const MEASURED_FOR: Duration = Duration::from_secs(20);
 
@@ -313,8 +316,8 @@ impl Shoot {
     }
 }
 
-/// The answers of the fake kube-apiserver to checks: healthy, etcd lost, an answer later than the timeout of the edge, or a connection
-/// that closes without an answer.
+/// The answers of the fake kube-apiserver to checks: healthy, etcd lost, an answer later than the timeout of
+/// the edge, or a connection that closes without an answer.
 const HEALTHY: u8 = 0;
 const WITHOUT_ETCD: u8 = 1;
 const LATE: u8 = 2;

@@ -1,5 +1,5 @@
-//! The seed's own front, a real HAProxy with the chart's configuration, leads an agent to the tunnel and a user to the API by one
-//! name.
+//! The seed's own front, a real HAProxy with the chart's configuration, leads an agent to the tunnel and a
+//! user to the API by one name.
 
 mod world;
 

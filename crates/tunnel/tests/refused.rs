@@ -12,15 +12,17 @@ use testkit::{Namespace, Server, eventually, find_program};
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/seed/files/haproxy.cfg");
 const LONG: Duration = Duration::from_secs(60);
-/// How long the front is looked at, and how much of it it may be busy. It is all of it if it turns in circles.
+/// How long the front is looked at, and how much of it it may be busy. It is all of it if it turns in
+/// circles.
 const LOOKED_AT: Duration = Duration::from_secs(3);
 const BUSY: Duration = Duration::from_millis(600);
 /// As kube-proxy does for a Service without endpoints, of the first attempt alone.
 const REFUSE: &str = "-I INPUT -p tcp --dport 9000 --syn -m statistic --mode nth --every 1000000 --packet 0 \
                       -j REJECT --reject-with icmp-port-unreachable";
 
-/// The node's answer to the first attempt comes while HAProxy still connects. The kernel keeps it and tries again after a second; if that
-/// is taken, on the same socket, the answer lies there as long as the connection lives.
+/// The node's answer to the first attempt comes while HAProxy still connects. The kernel keeps it and tries
+/// again after a second; if that is taken, on the same socket, the answer lies there as long as the
+/// connection lives.
 #[tokio::test]
 async fn a_client_who_was_refused_first_and_served_then_costs_the_front_nothing() -> Result<()> {
     let host = Namespace::new("front")?;
@@ -90,7 +92,8 @@ async fn users_who_always_try_where_a_service_has_no_endpoint_cost_the_front_lit
     Ok(())
 }
 
-/// Connections that ended, and per cent of a processor, while the node refuses all that the front connects to.
+/// Connections that ended, and per cent of a processor, while the node refuses all that the front connects
+/// to.
 async fn cost(name: &str, config: &str) -> Result<(usize, f64)> {
     let host = Namespace::new(name)?;
     let folder = tempfile::tempdir()?;

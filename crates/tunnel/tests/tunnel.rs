@@ -1,4 +1,5 @@
-//! Real servers and agents on loopback: what goes through them, who is let in, and what happens when one is lost.
+//! Real servers and agents on loopback: what goes through them, who is let in, and what happens when one is
+//! lost.
 
 mod world;
 
@@ -19,7 +20,8 @@ use world::{LONG, SERVER, World, ask, come, echo, get};
 
 const MIB: usize = 1024 * 1024;
 
-/// Each connection has its own bytes, one that nobody reads holds up none of the others, and memory stays bounded.
+/// Each connection has its own bytes, one that nobody reads holds up none of the others, and memory stays
+/// bounded.
 #[tokio::test]
 async fn a_hundred_connections_at_once() -> Result<()> {
     let world = World::start().await?;
@@ -114,8 +116,8 @@ async fn rate(stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite) -> Resu
     Ok(64.0 / begun.elapsed().as_secs_f64())
 }
 
-/// An agent on the target's node is asked first; one that goes takes its connections with it, and the next one is asked; without
-/// any there is a sentence within the bound; they come back by themselves.
+/// An agent on the target's node is asked first; one that goes takes its connections with it, and the next
+/// one is asked; without any there is a sentence within the bound; they come back by themselves.
 #[tokio::test]
 async fn agents_and_servers_come_and_go() -> Result<()> {
     let mut world = World::start().await?;

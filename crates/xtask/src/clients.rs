@@ -1,8 +1,8 @@
-//! No client of an API server, an object store, an etcd or a name server is made without a permit, and every permit that
-//! stands for itself is in a list.
+//! No client of an API server, an object store, an etcd or a name server is made without a permit, and every
+//! permit that stands for itself is in a list.
 //!
-//! `clippy.toml` refuses some constructors of API clients by their names; the others, `TryFrom` among them, are looked for
-//! here. Tests make what clients they like.
+//! `clippy.toml` refuses some constructors of API clients by their names; the others, `TryFrom` among them,
+//! are looked for here. Tests make what clients they like.
 
 /// Ways to make a client of something outside the process, where that is done, and what everybody else takes.
 struct Way {
@@ -45,10 +45,12 @@ const WAYS: &[Way] = &[
             "crates/etcd-backup-restore/src/owner/gate.rs",
             // The gate behind Kubernetes' cloud-controller-manager, with the same check before each write.
             "crates/cloud-controller-manager-aws/src/gate.rs",
-            // The tunnel's agent: it is in the shoot, and what it connects to is what the API server asks for.
+            // The tunnel's agent: it is in the shoot, and what it connects to is what the API server asks
+            // for.
             "crates/tunnel/src/agent/reach.rs",
             "crates/tunnel/src/agent/way.rs",
-            // What pods of a shoot have in place of a road to its API: it passes their connections on and says nothing of its own.
+            // What pods of a shoot have in place of a road to its API: it passes their connections on and
+            // says nothing of its own.
             "crates/tunnel/src/api_proxy/front.rs",
             // Asks its own kernel whether an address is this machine's; nothing is sent.
             "crates/tunnel/src/api_proxy/address.rs",

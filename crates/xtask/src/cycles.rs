@@ -1,5 +1,5 @@
-//! No two files of a crate import each other, also not by way of others: whoever reads or changes one of them would have to
-//! know the other.
+//! No two files of a crate import each other, also not by way of others: whoever reads or changes one of them
+//! would have to know the other.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,7 +1,7 @@
 //! Draws the shoot flows as the code has them, for `docs/flows.md`.
 //!
-//! A flow is built for a shoot that is never talked to: a graph only borrows its facts. The conditions are those
-//! under which the most tasks run; tasks that are left out even then have a dashed frame.
+//! A flow is built for a shoot that is never talked to: a graph only borrows its facts. The conditions are
+//! those under which the most tasks run; tasks that are left out even then have a dashed frame.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -142,9 +142,11 @@ fn restoration() -> reconcile_flow::Given {
     }
 }
 
-/// A shoot with nodes, and with an extension of each time, whose clusters do not exist. Making a client opens no connection.
+/// A shoot with nodes, and with an extension of each time, whose clusters do not exist. Making a client opens
+/// no connection.
 fn facts() -> Result<Facts> {
-    // Which provider a client takes by itself depends on what else is compiled into this program. It may be chosen already.
+    // Which provider a client takes by itself depends on what else is compiled into this program. It may be
+    // chosen already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let nowhere = Connection::new(Config::new("http://localhost:1".parse()?))?;
     let permit = Permit::sole("it draws and sends nothing");

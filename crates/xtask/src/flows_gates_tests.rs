@@ -42,8 +42,8 @@ fn nothing_outside_is_touched_before_the_shoot_is_held() -> Result<()> {
     Ok(())
 }
 
-/// R17-21: where a zone refuses the owner record, its task fails, and what waits for it is not begun. All that does not wait is in this
-/// seed, and nobody else is held up by it.
+/// R17-21: where a zone refuses the owner record, its task fails, and what waits for it is not begun. All
+/// that does not wait is in this seed, and nobody else is held up by it.
 #[test]
 fn only_what_is_in_the_seed_itself_is_begun_without_the_owner_record() -> Result<()> {
     let page = page()?;
@@ -74,7 +74,8 @@ fn only_what_is_in_the_seed_itself_is_begun_without_the_owner_record() -> Result
     Ok(())
 }
 
-/// The owner of a reserved name creates its Secret first, and no extension restores without the Secrets that it carried.
+/// The owner of a reserved name creates its Secret first, and no extension restores without the Secrets that
+/// it carried.
 #[test]
 fn secrets_of_extensions_come_between_reserved_secrets_and_extensions() -> Result<()> {
     let page = page()?;
@@ -94,7 +95,8 @@ fn secrets_of_extensions_come_between_reserved_secrets_and_extensions() -> Resul
     Ok(())
 }
 
-/// Decision 36: kube-apiserver is led to the gate for Events, or away from there, after etcd-main runs with or without the gate.
+/// Decision 36: kube-apiserver is led to the gate for Events, or away from there, after etcd-main runs with
+/// or without the gate.
 #[test]
 fn kube_apiserver_is_written_after_etcd_is_ready() -> Result<()> {
     let page = page()?;
@@ -108,8 +110,8 @@ fn kube_apiserver_is_written_after_etcd_is_ready() -> Result<()> {
     Ok(())
 }
 
-/// R17-51: the source hands the shoot over when its flow has ended, whose last task waits for the final snapshot; what takes the
-/// namespace away begins after that.
+/// R17-51: the source hands the shoot over when its flow has ended, whose last task waits for the final
+/// snapshot; what takes the namespace away begins after that.
 #[test]
 fn the_namespace_of_the_source_goes_after_its_final_snapshot() -> Result<()> {
     let source = Drawn::read(&page()?, SOURCE)?;
@@ -122,7 +124,8 @@ fn the_namespace_of_the_source_goes_after_its_final_snapshot() -> Result<()> {
     Ok(())
 }
 
-/// A move whose source has handed the shoot over by itself waits for no fence, and one whose phases nobody records does as before.
+/// A move whose source has handed the shoot over by itself waits for no fence, and one whose phases nobody
+/// records does as before.
 #[test]
 fn only_a_shoot_that_is_taken_is_fenced() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;

@@ -58,7 +58,8 @@ fn without_owner_checks_no_owner_record_is_touched() -> Result<()> {
     Ok(())
 }
 
-/// An etcd that asks while both names go may hear of its epoch without an owner: lost for ever, by a setting (R17-50).
+/// An etcd that asks while both names go may hear of its epoch without an owner: lost for ever, by a setting
+/// (R17-50).
 #[test]
 fn an_owner_record_that_nobody_wants_goes_after_the_check_of_etcd() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;

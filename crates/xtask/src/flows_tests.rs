@@ -83,7 +83,8 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Copying etcd backups to new seed's backup bucket",
         ],
     ),
-    // R17-29, R17-31, I3: the cloud is touched when the backups are here and what copied them is gone, and machines when the API is.
+    // R17-29, R17-31, I3: the cloud is touched when the backups are here and what copied them is gone, and
+    // machines when the API is.
     (
         DESTINATION,
         [
@@ -114,7 +115,8 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Creating ETCD Snapshot",
         ],
     ),
-    // R17-21: everybody is told who has the shoot before anything is touched that a former owner might touch, too.
+    // R17-21: everybody is told who has the shoot before anything is touched that a former owner might touch,
+    // too.
     (
         DESTINATION,
         [
@@ -323,7 +325,8 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Persisting late state in ShootState",
         ],
     ),
-    // R17-20, R17-21: the fence begins when both witnesses show the new owner, and the copy looks for the last time when it is behind.
+    // R17-20, R17-21: the fence begins when both witnesses show the new owner, and the copy looks for the
+    // last time when it is behind.
     (
         DESTINATION,
         [

@@ -8,7 +8,8 @@ use super::super::{ASLEEP, DELETION, DESTINATION, Drawn, facts, page};
 
 const RECONCILIATION: &str = "Creation and reconciliation";
 
-/// RZ-11, RZ-12, RZ-14, RZ-35: a zone is closed when its machines are gone, and opened before anything is made in it.
+/// RZ-11, RZ-12, RZ-14, RZ-35: a zone is closed when its machines are gone, and opened before anything is
+/// made in it.
 #[test]
 fn a_zone_is_closed_after_its_machines_and_opened_before_them() -> Result<()> {
     let page = page()?;

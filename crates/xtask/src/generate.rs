@@ -1,7 +1,8 @@
-//! Generated files: what follows from `api` (everything below `crds/`, and fields without effect), and `docs/flows.md`,
-//! from the flows, and `values.schema.json` of each chart, from its values.
+//! Generated files: what follows from `api` (everything below `crds/`, and fields without effect), and
+//! `docs/flows.md`, from the flows, and `values.schema.json` of each chart, from its values.
 //!
-//! The folders below `crds/` are owned by this task: a file that is not generated any more is removed (or, with `--check`, reported).
+//! The folders below `crds/` are owned by this task: a file that is not generated any more is removed (or,
+//! with `--check`, reported).
 
 use std::{
     collections::BTreeMap,

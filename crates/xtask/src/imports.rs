@@ -1,8 +1,8 @@
 //! Which file of a crate imports which: read from the sources, as far as names tell it.
 //!
-//! A path counts for the file that defines what it names, however many `pub use` lie between. What does not count: `mod`, a
-//! `pub use` by which a file passes on what its children define, a module that is imported as a name only, and what is
-//! compiled for tests alone. Paths in macros count as elsewhere.
+//! A path counts for the file that defines what it names, however many `pub use` lie between. What does not
+//! count: `mod`, a `pub use` by which a file passes on what its children define, a module that is imported as
+//! a name only, and what is compiled for tests alone. Paths in macros count as elsewhere.
 
 mod tree;
 

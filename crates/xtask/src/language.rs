@@ -1,8 +1,8 @@
-//! `xtask language`: the language of comments, names, field descriptions, pages and commits, held by numbers that may
-//! only fall.
+//! `xtask language`: the language of comments, names, field descriptions, pages and commits, held by numbers
+//! that may only fall.
 //!
-//! `crates/xtask/language.yaml` records how many breaches each crate, CRD and page may still have. The check fails where
-//! a crate, a CRD or a page has more, and where a change of the record raised a number.
+//! `crates/xtask/language.yaml` records how many breaches each crate, CRD and page may still have. The check
+//! fails where a crate, a CRD or a page has more, and where a change of the record raised a number.
 
 mod commits;
 mod descriptions;
@@ -20,7 +20,8 @@ use anyhow::{Context, Result, bail};
 use self::record::{RECORD, Record};
 use crate::sources;
 
-/// Counts the breaches of this checkout and compares them with the record. `lower` writes the record where numbers fell.
+/// Counts the breaches of this checkout and compares them with the record. `lower` writes the record where
+/// numbers fell.
 pub fn run(lower: bool) -> Result<()> {
     let root = Path::new(".");
     let counted = count(root)?;
@@ -91,7 +92,8 @@ fn package_of(path: &Path) -> String {
     }
 }
 
-/// Paths relative to `root` and texts of all files below `folder` with this extension, in the order of their paths.
+/// Paths relative to `root` and texts of all files below `folder` with this extension, in the order of their
+/// paths.
 fn texts_below(root: &Path, folder: &str, extension: &str) -> Result<Vec<(String, String)>> {
     let mut texts = Vec::new();
     let mut folders: Vec<PathBuf> = vec![root.join(folder)];

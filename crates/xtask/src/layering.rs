@@ -1,7 +1,7 @@
 //! `xtask layering`: the arrows between crates and the habits that a compiler does not check.
 //!
-//! The table in `allowed` is the whole truth about which crate may use which. A new arrow is a decision: it is added there
-//! and in `docs/architecture.md` in one change.
+//! The table in `allowed` is the whole truth about which crate may use which. A new arrow is a decision: it
+//! is added there and in `docs/architecture.md` in one change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -232,7 +232,8 @@ mod tests {
 
     use super::*;
 
-    /// Breaches of a workspace of `crates`: name, normal dependencies, test dependencies. Other crates are `foreign`.
+    /// Breaches of a workspace of `crates`: name, normal dependencies, test dependencies. Other crates are
+    /// `foreign`.
     fn breaches(crates: &[(&str, &[&str], &[&str])], foreign: &[(&str, &[&str])]) -> Vec<String> {
         let package = |name: &str, normal: &[&str], tests: &[&str]| {
             let normal = normal.iter().map(|n| json!({"name": n, "kind": null}));

@@ -1,5 +1,5 @@
-//! Development only: writes what is generated from code, and checks that it was; checks what holds for the repository
-//! as a whole. `make check` runs both.
+//! Development only: writes what is generated from code, and checks that it was; checks what holds for the
+//! repository as a whole. `make check` runs both.
 
 mod clients;
 mod cycles;

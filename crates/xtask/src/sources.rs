@@ -1,4 +1,5 @@
-//! Habits that a look at the sources shows: length of files, names of modules, no detached tasks, no client in `api`.
+//! Habits that a look at the sources shows: length of files, names of modules, no detached tasks, no client
+//! in `api`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,8 +20,8 @@ const VAGUE: &[&str] = &["utils", "util", "common", "helpers", "helper", "misc"]
 /// Only tests compile it: what has left goes its way there, whatever becomes of its sender.
 const SIMULATED_NETWORK: &str = "crates/lease/src/simulation/network.rs";
 
-/// A task that nobody holds outlives the guard under which it was started (invariant 4). Programs of tests run under no
-/// guard; there the lint asks for a reason.
+/// A task that nobody holds outlives the guard under which it was started (invariant 4). Programs of tests
+/// run under no guard; there the lint asks for a reason.
 const DETACHED: &[&str] = &[
     "tokio::spawn(",
     "tokio::task::spawn(",

@@ -1,5 +1,6 @@
-//! How long it takes until a zone of many machines is empty and closed, and what that asks of the cloud. The controllers are those of the
-//! processes, with their usual times; Nodes are played, and pods end as soon as they are told to.
+//! How long it takes until a zone of many machines is empty and closed, and what that asks of the cloud. The
+//! controllers are those of the processes, with their usual times; Nodes are played, and pods end as soon as
+//! they are told to.
 
 use std::{
     collections::BTreeSet,

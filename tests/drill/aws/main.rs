@@ -1,5 +1,6 @@
-//! A shoot on AWS from its first machine to its last: EC2 is moto's, seeds and shoot are real API servers, the controllers of machines
-//! are the real ones; Nodes are played. What happens to single calls is for the tests of `cloud-aws`.
+//! A shoot on AWS from its first machine to its last: EC2 is moto's, seeds and shoot are real API servers,
+//! the controllers of machines are the real ones; Nodes are played. What happens to single calls is for the
+//! tests of `cloud-aws`.
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
 mod bench;
@@ -99,8 +100,9 @@ where
     }
 }
 
-/// A zone is cut off; the shoot is moved meanwhile, which the cloud does not notice; the zone is taken back on the other seed, and no
-/// machine elsewhere has noticed either; the shoot goes, and nothing is left (RZ-10..14, RZ-20..22, RZ-30..34, R7-03).
+/// A zone is cut off; the shoot is moved meanwhile, which the cloud does not notice; the zone is taken back
+/// on the other seed, and no machine elsewhere has noticed either; the shoot goes, and nothing is left
+/// (RZ-10..14, RZ-20..22, RZ-30..34, R7-03).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_zone_is_cut_off_moved_and_taken_back() -> Result<()> {
     let moto = Moto::start().await?;

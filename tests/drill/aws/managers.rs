@@ -1,4 +1,5 @@
-//! The machine-controller-manager of each seed, as its Deployment says whether it runs; and Nodes of machines that have an instance.
+//! The machine-controller-manager of each seed, as its Deployment says whether it runs; and Nodes of machines
+//! that have an instance.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -94,7 +95,8 @@ fn context(seed: &Client, shoot: &Client, endpoint: &str, timing: Timing) -> Con
     }
 }
 
-/// A Node that is ready for each machine with an instance, until the value is dropped. Their manager takes it away.
+/// A Node that is ready for each machine with an instance, until the value is dropped. Their manager takes it
+/// away.
 pub fn play_nodes(seed: &Client, shoot: &Client) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(play(seed.clone(), Api::all(shoot.clone())));

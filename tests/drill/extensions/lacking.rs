@@ -1,5 +1,6 @@
-//! A move to a seed that does not have the shoot's extensions: the preflight says which, and nothing else changes (R7-46, I8).
-//! garden-controller-manager judges, and the gardenlet of the source looks at what it says.
+//! A move to a seed that does not have the shoot's extensions: the preflight says which, and nothing else
+//! changes (R7-46, I8). garden-controller-manager judges, and the gardenlet of the source looks at what it
+//! says.
 
 use anyhow::{Context as _, Result, ensure};
 use api::{

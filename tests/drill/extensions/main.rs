@@ -1,5 +1,6 @@
-//! A seed gets the extensions that its shoots need, and loses them when nothing needs them: garden-controller-manager, gardenlet
-//! and resource-manager with the rights of their charts, helm, and one real API server that plays garden and seed.
+//! A seed gets the extensions that its shoots need, and loses them when nothing needs them:
+//! garden-controller-manager, gardenlet and resource-manager with the rights of their charts, helm, and one
+//! real API server that plays garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -197,8 +197,8 @@ impl<'w> Journey<'w> {
         Ok(())
     }
 
-    /// The Shoot when it is as asked for. A connection that the server closes just when it is used, for having been idle, says nothing
-    /// of it.
+    /// The Shoot when it is as asked for. A connection that the server closes just when it is used, for
+    /// having been idle, says nothing of it.
     async fn watched(&self, holds: impl Fn(Option<&Shoot>) -> bool) -> Option<Shoot> {
         loop {
             match Box::pin(await_condition(self.shoots(), &self.name, &holds)).await {

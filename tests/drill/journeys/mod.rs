@@ -1,6 +1,7 @@
-//! Shoots on their way through dispatch, controllers and recorded status: two whole gardenlets and garden-controller-manager,
-//! each with its own rights under the policies of a garden, act on each Shoot in all their roles. Users edit, call off and
-//! delete in the middle, and all three are killed at random moments all the while (A6, B7, B11, B12).
+//! Shoots on their way through dispatch, controllers and recorded status: two whole gardenlets and
+//! garden-controller-manager, each with its own rights under the policies of a garden, act on each Shoot in
+//! all their roles. Users edit, call off and delete in the middle, and all three are killed at random moments
+//! all the while (A6, B7, B11, B12).
 //!
 //! | file | what |
 //! |---|---|
@@ -13,7 +14,8 @@
 //! | `outcome` | what must hold in the end |
 //! | `together` | how long moves take that begin at once |
 //!
-//! `REPOT_SEED` repeats the random moments of a former run; `REPOT_PLOTS=Renewed,Misled` plays only these plots.
+//! `REPOT_SEED` repeats the random moments of a former run; `REPOT_PLOTS=Renewed,Misled` plays only these
+//! plots.
 
 pub mod journey;
 pub mod mortals;

@@ -20,8 +20,8 @@ use crate::world::World;
 const LIVES: std::ops::Range<u64> = 1_000..6_000;
 /// Longest pause before a successor starts, in milliseconds.
 const AWAY: u64 = 700;
-/// After so many deaths lives are twice as long, thrice after twice as many, and so on: on a machine that is slow just now
-/// everything comes to its end at last.
+/// After so many deaths lives are twice as long, thrice after twice as many, and so on: on a machine that is
+/// slow just now everything comes to its end at last.
 const LONGER_AFTER: u32 = 9;
 
 /// What runs one process of a kind.

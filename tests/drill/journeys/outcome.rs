@@ -53,7 +53,8 @@ impl Journey<'_> {
         )
     }
 
-    /// It is gone, and nothing of it is anywhere. What the witness saw when it was told is not looked at again here.
+    /// It is gone, and nothing of it is anywhere. What the witness saw when it was told is not looked at
+    /// again here.
     pub async fn is_nowhere(&self) -> anyhow::Result<()> {
         self.ends().await?;
         let nothing = eventually("nothing of it is left", FOLLOWS_WITHIN, || self.nothing_is_left());

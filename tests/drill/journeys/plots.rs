@@ -36,8 +36,8 @@ pub enum Plot {
     CalledOffTooLate,
     /// It is deleted at this moment of a move.
     Deleted(Moment),
-    /// Its owner record was forged, so that its seed does nothing for it any more; the record is repaired, and a person asks for a new epoch.
-    /// After that a new epoch is asked for while all is well.
+    /// Its owner record was forged, so that its seed does nothing for it any more; the record is repaired,
+    /// and a person asks for a new epoch. After that a new epoch is asked for while all is well.
     Renewed,
     /// It is sent to a seed that cannot take it, before a move and at this moment of one.
     Misled(Moment),
@@ -165,7 +165,8 @@ impl Journey<'_> {
         }
     }
 
-    /// Who has left cannot take it back while it holds the data that the other one needs: the user is told, and names that one.
+    /// Who has left cannot take it back while it holds the data that the other one needs: the user is told,
+    /// and names that one.
     async fn goes_on_after_all(&self, evidence: &Evidence) -> Result<()> {
         let told = |shoot: &Shoot| obstacle(shoot) == Some("DestinationSeedNotCleanedUp");
         let wanted = self.shoots().get(&self.name).await?.spec.seed_name;
@@ -181,7 +182,8 @@ impl Journey<'_> {
         self.begin().await?;
         self.send_to(NAME_OF_B).await?;
         if matches!(moment, Moment::HandedOver) {
-            // Dead, the destination has begun nothing. And what belongs to the Shoot goes at once, as some tools delete.
+            // Dead, the destination has begun nothing. And what belongs to the Shoot goes at once, as some
+            // tools delete.
             self.reaches(Moment::Migrate(60), 1).await?;
             let dead = self.stage.mortals.kill_gardenlet(B).await;
             self.reaches(moment, 1).await?;

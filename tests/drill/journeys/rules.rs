@@ -31,7 +31,8 @@ pub fn succeeded(old: Option<&Shoot>, new: &Shoot) -> Option<Type> {
     (old.and_then(success) != Some(now) || old.map(epoch) != Some(epoch(new))).then_some(now)
 }
 
-/// Whether a seed that had sealed its epoch, or for which a person has asked, keeps the Shoot in the next epoch.
+/// Whether a seed that had sealed its epoch, or for which a person has asked, keeps the Shoot in the next
+/// epoch.
 fn is_renewed(old: &Shoot, new: &Shoot) -> bool {
     let record = |shoot: &Shoot| shoot.status.as_ref()?.ownership.clone();
     let phase = |shoot: &Shoot| record(shoot)?.phase;

@@ -1,8 +1,8 @@
-//! How long a move takes alone, and how long each of many takes that are wanted at once; counted from its own start, since a
-//! setting bounds how many are on their way to a seed (`--concurrent-migrations`).
+//! How long a move takes alone, and how long each of many takes that are wanted at once; counted from its own
+//! start, since a setting bounds how many are on their way to a seed (`--concurrent-migrations`).
 //!
-//! `make bench` runs it. Kubelets are played, so no pod is started: what is measured is the suite, the API servers, the object
-//! store and the name server, all on one machine.
+//! `make bench` runs it. Kubelets are played, so no pod is started: what is measured is the suite, the API
+//! servers, the object store and the name server, all on one machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +23,8 @@ use crate::world::World;
 const A: &str = "seed-a";
 const B: &str = "seed-b";
 
-/// One alone, `count` at once, of which `at_a_time` are on their way together, and one alone again: both that are alone say how much else the
-/// machine had to do.
+/// One alone, `count` at once, of which `at_a_time` are on their way together, and one alone again: both that
+/// are alone say how much else the machine had to do.
 pub async fn measure(world: &Arc<World>, count: usize, at_a_time: usize) -> Result<()> {
     let bound = [format!("--concurrent-migrations={at_a_time}")];
     let stage = Stage {

@@ -1,8 +1,9 @@
-//! Sees every version of every Shoot, looks at both seeds when something is told, and writes down what must never be.
+//! Sees every version of every Shoot, looks at both seeds when something is told, and writes down what must
+//! never be.
 //!
-//! Two seeds are looked at one after the other, so a look says something only about what cannot come back in between: what a
-//! source has given away before its successor is told; what is there in both seeds, if that in the first is still there after
-//! that in the second was seen.
+//! Two seeds are looked at one after the other, so a look says something only about what cannot come back in
+//! between: what a source has given away before its successor is told; what is there in both seeds, if that
+//! in the first is still there after that in the second was seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -206,7 +207,8 @@ async fn look(world: &Arc<World>, shoot: &Shoot, told: Type, is_gone: bool) -> R
             }
         }
     }
-    // It may have gone on since, and what was looked at with it: then nothing is said. What is gone for good stays so.
+    // It may have gone on since, and what was looked at with it: then nothing is said. What is gone for good
+    // stays so.
     let now = subject.shoots().get_opt(&subject.name).await?;
     let is_same = now.is_none_or(|now| {
         let same_operation = last(&now).map(|(type_, ..)| type_) == Some(told);

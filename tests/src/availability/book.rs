@@ -76,7 +76,8 @@ pub struct Book {
     pub nodes: BTreeMap<String, NodeRecord>,
     /// Services by name.
     pub services: BTreeMap<String, ServiceRecord>,
-    /// Holders of the migration lock, each with the version of the Lease in which it was first seen. Empty: nobody.
+    /// Holders of the migration lock, each with the version of the Lease in which it was first seen. Empty:
+    /// nobody.
     holders: BTreeMap<u64, String>,
     /// Why attempts to register something failed; they were repeated.
     pub refusals: Vec<String>,
@@ -119,7 +120,8 @@ impl Book {
         self.services.entry(name.to_owned()).or_insert(record);
     }
 
-    /// Takes down a Node. `change`: this is the version that a write made, and the version before it was seen too.
+    /// Takes down a Node. `change`: this is the version that a write made, and the version before it was seen
+    /// too.
     pub fn see_node(&mut self, node: &v1::Node, change: bool, now: Instant) {
         let name = node.name_any();
         let Some(record) = self.nodes.get_mut(&name) else {
@@ -288,7 +290,8 @@ impl Book {
         found
     }
 
-    /// Ranges that a manager gave while the other one held the lock. Exact: all versions count the same writes.
+    /// Ranges that a manager gave while the other one held the lock. Exact: all versions count the same
+    /// writes.
     fn usurped(&self) -> Vec<String> {
         let wrong = |name: &String, node: &NodeRecord| {
             let range = node.range.as_ref()?;

@@ -1,5 +1,6 @@
-//! Whether a shoot's controllers serve while they move from one manager to another: a probe registers Nodes as kubelets do and
-//! makes Services of type LoadBalancer, without pause, and takes down how long each waits and who gave it what it got.
+//! Whether a shoot's controllers serve while they move from one manager to another: a probe registers Nodes
+//! as kubelets do and makes Services of type LoadBalancer, without pause, and takes down how long each waits
+//! and who gave it what it got.
 
 mod book;
 #[cfg(test)]
@@ -37,9 +38,11 @@ const ACCOUNT: &str = "cloud";
 const LEDGER: &str = "load-balancers";
 /// What the probe makes has this label.
 const MADE: &str = "repot.test/made=probe";
-/// A Node or a Service may wait so long: two locks that run out one after the other, on a slow machine. Longer is a hang.
+/// A Node or a Service may wait so long: two locks that run out one after the other, on a slow machine.
+/// Longer is a hang.
 const SERVED_WITHIN: Duration = Duration::from_secs(150);
-/// Bounds the release of all load balancers. There are the more of them the slower the machine is: one for each second.
+/// Bounds the release of all load balancers. There are the more of them the slower the machine is: one for
+/// each second.
 const REMOVED_WITHIN: Duration = Duration::from_secs(300);
 
 /// What a probe works on.
@@ -102,8 +105,9 @@ impl Probe {
         })
     }
 
-    /// Registers many Nodes at once, so that two managers that both give ranges would be seen to, and waits until they and all that
-    /// was registered before have everything. Returns who gave the ranges of what came after now.
+    /// Registers many Nodes at once, so that two managers that both give ranges would be seen to, and waits
+    /// until they and all that was registered before have everything. Returns who gave the ranges of what
+    /// came after now.
     pub async fn served(&self, when: &str) -> Result<BTreeSet<Option<Manager>>> {
         let now = Instant::now();
         let burst = self.bursts.fetch_add(1, Ordering::Relaxed);

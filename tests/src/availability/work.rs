@@ -27,8 +27,8 @@ use super::{Book, MADE, Place, book::UNINITIALIZED};
 
 /// One Node and one Service each.
 const EVERY: Duration = Duration::from_secs(1);
-/// So many machines have started and are not registered yet: a kubelet takes longer to start than the cloud's list of machines is
-/// kept by those who read it.
+/// So many machines have started and are not registered yet: a kubelet takes longer to start than the cloud's
+/// list of machines is kept by those who read it.
 const STARTING: u32 = 3;
 /// Nodes of a burst: two managers that both gave ranges would hardly agree about all of them.
 const AT_ONCE: u32 = 12;

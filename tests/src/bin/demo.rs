@@ -1,6 +1,6 @@
-//! `make demo`: a Shoot with two nodes and a web page on them is made, filled, moved to another seed while a writer keeps writing
-//! and the page is asked for, and looked at again. With `BAD_CASE=1` its seed is cut off, another one takes the shoot over, and the
-//! seed comes back.
+//! `make demo`: a Shoot with two nodes and a web page on them is made, filled, moved to another seed while a
+//! writer keeps writing and the page is asked for, and looked at again. With `BAD_CASE=1` its seed is cut
+//! off, another one takes the shoot over, and the seed comes back.
 
 use std::{
     process::Stdio,

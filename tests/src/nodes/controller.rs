@@ -1,8 +1,9 @@
-//! A controller as a user installs one in a shoot: a pod with nothing but what every pod is given, the address of the Service
-//! `kubernetes` and an account, that lists and watches.
+//! A controller as a user installs one in a shoot: a pod with nothing but what every pod is given, the
+//! address of the Service `kubernetes` and an account, that lists and watches.
 //!
-//! It is a CoreDNS of its own, a client of Go like most controllers, which tells what it knows: a Service that is made is a name
-//! that it answers for. HAProxy asks it for these names and writes a line for each that it gets to know.
+//! It is a CoreDNS of its own, a client of Go like most controllers, which tells what it knows: a Service
+//! that is made is a name that it answers for. HAProxy asks it for these names and writes a line for each
+//! that it gets to know.
 
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ use crate::{proof, watched};
 const NAME: &str = "controller";
 /// Who asks it.
 const ASKER: &str = "asker";
-/// Longer than a client takes that has lost its watch: the proxy's three looks at the API's name (15 s) and the name's lifetime, and
-/// the pauses of the client between two tries.
+/// Longer than a client takes that has lost its watch: the proxy's three looks at the API's name (15 s) and
+/// the name's lifetime, and the pauses of the client between two tries.
 const KNOWS_WITHIN: Duration = Duration::from_secs(90);
 /// Where the shoot has a CoreDNS already.
 const SYSTEM: &str = "kube-system";
@@ -88,8 +89,9 @@ impl Controller {
         Ok(Self)
     }
 
-    /// It hears of a Service that is made now: `before` or `after`, which the asker asks for. What it had open when the shoot moved
-    /// does not hang, and it was not started anew to that end (that is for [`super::Fleet`] to see).
+    /// It hears of a Service that is made now: `before` or `after`, which the asker asks for. What it had
+    /// open when the shoot moved does not hang, and it was not started anew to that end (that is for
+    /// [`super::Fleet`] to see).
     pub async fn hears_of(&self, shoot: &Client, service: &str) -> Result<()> {
         apply::<Service>(
             shoot,

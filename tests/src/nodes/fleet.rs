@@ -32,7 +32,8 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Reads it. Only pods that run are kept: what is starting may go on starting, and what was on a node that has gone is collected.
+    /// Reads it. Only pods that run are kept: what is starting may go on starting, and what was on a node
+    /// that has gone is collected.
     pub async fn read(seed: &Client, technical_id: &str, shoot: &Client) -> Result<Self> {
         let machines: Api<Machine> = Api::namespaced(seed.clone(), technical_id);
         let machines = machines.list(&ListParams::default()).await?.items.into_iter();
@@ -69,7 +70,8 @@ impl Fleet {
         zones
     }
 
-    /// What of this is not the same in `after`, a sentence each. What came new is no difference, but for machines and nodes.
+    /// What of this is not the same in `after`, a sentence each. What came new is no difference, but for
+    /// machines and nodes.
     #[must_use]
     pub fn differences(&self, after: &Self) -> Vec<String> {
         let mut found = Vec::new();

@@ -45,9 +45,9 @@ impl Herd {
         })
     }
 
-    /// In the seed that has the shoot now there are the same Machines, and in the shoot the same Nodes with the same ids of the provider
-    /// and the same pods; the cloud has run no other instance meanwhile; no request inside the shoot was lost; and the nodes are looked
-    /// after from there.
+    /// In the seed that has the shoot now there are the same Machines, and in the shoot the same Nodes with
+    /// the same ids of the provider and the same pods; the cloud has run no other instance meanwhile; no
+    /// request inside the shoot was lost; and the nodes are looked after from there.
     ///
     /// # Errors
     /// What is not so.

@@ -1,4 +1,5 @@
-//! Which instances the cloud has ever run for a cluster: one that is made twice shows here, also when it is gone again.
+//! Which instances the cloud has ever run for a cluster: one that is made twice shows here, also when it is
+//! gone again.
 
 use std::{
     collections::BTreeSet,
@@ -78,8 +79,8 @@ pub(super) fn selector(technical_id: &str) -> String {
 /// The finalizer by which an instance does not end.
 const HOLD: &str = "e2e.repot.dev/hold";
 
-/// Holds the instances of a cluster in a zone, or releases them: an instance that is held does not end, as an instance of EC2 that stays
-/// `shutting-down`.
+/// Holds the instances of a cluster in a zone, or releases them: an instance that is held does not end, as an
+/// instance of EC2 that stays `shutting-down`.
 ///
 /// # Errors
 /// No instance is in the zone, or the cloud's cluster does not answer.
@@ -103,7 +104,8 @@ pub async fn hold(landscape: &Landscape, technical_id: &str, zone: &str, is_held
     Ok(())
 }
 
-/// Stops the kubelets of a cluster's machines in a zone: their Nodes fall silent, and what runs on them runs on.
+/// Stops the kubelets of a cluster's machines in a zone: their Nodes fall silent, and what runs on them runs
+/// on.
 ///
 /// # Errors
 /// There is none, or one cannot be stopped.

@@ -1,8 +1,8 @@
-//! Probes in the cloud: pods that the cloud takes for machines of a cluster in a zone, as they carry the same marks. They say what
-//! the network of the zone lets pass.
+//! Probes in the cloud: pods that the cloud takes for machines of a cluster in a zone, as they carry the same
+//! marks. They say what the network of the zone lets pass.
 //!
-//! The controllers of a shoot's machines would collect one that has the shoot's name, but only when they have seen it twice, a
-//! quarter of an hour apart.
+//! The controllers of a shoot's machines would collect one that has the shoot's name, but only when they have
+//! seen it twice, a quarter of an hour apart.
 
 use std::time::Duration;
 
@@ -72,7 +72,8 @@ impl Probe {
         })
     }
 
-    /// Whether it has an answer from the other one. What it is told comes by the kubelet, which needs none of the pod's network.
+    /// Whether it has an answer from the other one. What it is told comes by the kubelet, which needs none of
+    /// the pod's network.
     ///
     /// # Errors
     /// It cannot be asked.
@@ -111,7 +112,8 @@ impl Probe {
         }
     }
 
-    /// Each reaches the other. An answer that is late on a busy machine is asked for again; what is closed stays closed.
+    /// Each reaches the other. An answer that is late on a busy machine is asked for again; what is closed
+    /// stays closed.
     ///
     /// # Errors
     /// One never does.

@@ -21,7 +21,8 @@ pub struct Taints {
 }
 
 impl Taints {
-    /// Begins. It watches by the shoot's name, and again when the API is back, so that it sees what is there then.
+    /// Begins. It watches by the shoot's name, and again when the API is back, so that it sees what is there
+    /// then.
     #[must_use]
     pub fn watch(shoot: &Client) -> Self {
         let seen = Arc::new(Mutex::new(BTreeSet::new()));

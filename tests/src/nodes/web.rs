@@ -1,9 +1,9 @@
 //! A web page on the workers, and who asks for it all the time from inside the shoot.
 //!
-//! Both are HAProxy: one answers with a page and writes a line for each request, the other asks for it by its Service's name five
-//! times a second and writes a line when the answer is another than before: one that is refused, that has no connection after a second,
-//! or no end after ten. So what is counted is counted inside, also while the
-//! shoot's API is away, and read from the logs when it is back.
+//! Both are HAProxy: one answers with a page and writes a line for each request, the other asks for it by its
+//! Service's name five times a second and writes a line when the answer is another than before: one that is
+//! refused, that has no connection after a second, or no end after ten. So what is counted is counted inside,
+//! also while the shoot's API is away, and read from the logs when it is back.
 
 use std::{path::Path, time::Duration};
 

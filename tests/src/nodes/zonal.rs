@@ -20,7 +20,8 @@ const ASKED_STILL: i64 = 20;
 pub struct Zonal;
 
 impl Zonal {
-    /// Deploys a server in each of the zones, and a probe in `home`, and waits until they are ready and the page answers.
+    /// Deploys a server in each of the zones, and a probe in `home`, and waits until they are ready and the
+    /// page answers.
     pub async fn deploy(shoot: &Client, zones: i32, home: &str) -> Result<Self> {
         for (name, config, replicas) in [("web", SERVER, zones), ("probe", PROBE, 1)] {
             let config_map = json!({"metadata": {"name": name}, "data": {"haproxy.cfg": config}});
@@ -29,7 +30,8 @@ impl Zonal {
             let spec = &mut wanted["spec"]["template"]["spec"];
             if name == "web" {
                 spec["topologySpreadConstraints"][0]["topologyKey"] = json!(ZONE);
-                // A service that takes care answers on while others still ask: it is not this that the zone's end is to show.
+                // A service that takes care answers on while others still ask: it is not this that the zone's
+                // end is to show.
                 spec["containers"][0]["lifecycle"] = json!({"preStop": {"sleep": {"seconds": ASKED_STILL}}});
                 spec["terminationGracePeriodSeconds"] = json!(ASKED_STILL + 5);
             } else {

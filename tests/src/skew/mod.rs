@@ -1,5 +1,6 @@
-//! Three nodes of a shoot's control plane, each with one process of both managers, as pods that the test makes from the
-//! Deployments that are there. So two releases of them can work side by side, which one Deployment cannot show.
+//! Three nodes of a shoot's control plane, each with one process of both managers, as pods that the test
+//! makes from the Deployments that are there. So two releases of them can work side by side, which one
+//! Deployment cannot show.
 //!
 //! | release | kube-controller-manager | cloud-controller-manager |
 //! |---|---|---|
@@ -41,7 +42,8 @@ const LABEL: &str = "repot.test/made=version-skew";
 const SYSTEM: &str = "kube-system";
 /// Bounds the start of a process, and its end.
 const STARTED_WITHIN: Duration = Duration::from_secs(120);
-/// Bounds a lock's change of hands: it may have to run out at the timing of before, fifteen seconds, on a slow machine.
+/// Bounds a lock's change of hands: it may have to run out at the timing of before, fifteen seconds, on a
+/// slow machine.
 const HELD_WITHIN: Duration = Duration::from_secs(90);
 
 /// What the managers of one node are told.
@@ -65,7 +67,8 @@ pub struct ControlPlaneNodes {
     started: usize,
 }
 
-/// Takes the place of the two Deployments, which must give node IPAM to the cloud-controller-manager. Nothing runs yet.
+/// Takes the place of the two Deployments, which must give node IPAM to the cloud-controller-manager. Nothing
+/// runs yet.
 pub async fn take_over(seed: &Client, namespace: &str, shoot: &Client) -> Result<ControlPlaneNodes> {
     let deployments: Api<Deployment> = Api::namespaced(seed.clone(), namespace);
     let (kubernetes, cloud) = Template::both(
@@ -114,7 +117,8 @@ async fn share_lock(shoot: &Client) -> Result<()> {
     create(&Api::<RoleBinding>::namespaced(shoot.clone(), SYSTEM), binding).await
 }
 
-/// Takes away all that the test made and starts the Deployments again. Safe to repeat, and where nothing was begun.
+/// Takes away all that the test made and starts the Deployments again. Safe to repeat, and where nothing was
+/// begun.
 pub async fn give_back(seed: &Client, namespace: &str, shoot: &Client) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(seed.clone(), namespace);
     pods.delete_collection(&DeleteParams::default(), &ListParams::default().labels(LABEL))
@@ -146,7 +150,8 @@ pub async fn give_back(seed: &Client, namespace: &str, shoot: &Client) -> Result
 }
 
 impl ControlPlaneNodes {
-    /// Starts the managers of a release on all nodes at once. Returns when all run; of each kind one leads, or will.
+    /// Starts the managers of a release on all nodes at once. Returns when all run; of each kind one leads,
+    /// or will.
     pub async fn start(&mut self, release: Release) -> Result<()> {
         for node in 0..NODES {
             self.create(node, release).await?;
@@ -155,7 +160,8 @@ impl ControlPlaneNodes {
         Ok(())
     }
 
-    /// Stops the managers of a node and starts those of a release there. Returns when both run; they need not lead.
+    /// Stops the managers of a node and starts those of a release there. Returns when both run; they need not
+    /// lead.
     pub async fn roll(&mut self, node: usize, release: Release) -> Result<()> {
         try_join_all(self.running[node].iter().map(|name| self.stop(name))).await?;
         self.create(node, release).await?;
@@ -187,8 +193,9 @@ impl ControlPlaneNodes {
 
     /// All nodes; last the one whose manager of this kind leads now.
     ///
-    /// A manager asks for the migration lock only while it holds its main lock. Whoever runs node IPAM now must be the last to
-    /// go: else the main locks could come to those two processes of which neither may run it.
+    /// A manager asks for the migration lock only while it holds its main lock. Whoever runs node IPAM now
+    /// must be the last to go: else the main locks could come to those two processes of which neither may run
+    /// it.
     pub async fn leader_last(&self, manager: Manager) -> Result<Vec<usize>> {
         let of = match manager {
             Manager::Kubernetes => &self.kubernetes,

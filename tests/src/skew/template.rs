@@ -9,8 +9,9 @@ use crate::managers::{self, WITHOUT_NODE_IPAM};
 
 /// Where pods find the files.
 const FILES: &str = "/srv/version-skew";
-/// Locks that run out sooner than usual, so that the test need not wait long. Not much sooner: a manager whose API does not answer
-/// until the deadline rightly ends, and the locks then come to other nodes than those by which the test goes.
+/// Locks that run out sooner than usual, so that the test need not wait long. Not much sooner: a manager
+/// whose API does not answer until the deadline rightly ends, and the locks then come to other nodes than
+/// those by which the test goes.
 const TIMING: [&str; 3] = [
     "--leader-elect-lease-duration=10s",
     "--leader-elect-renew-deadline=8s",
@@ -117,7 +118,8 @@ fn push(list: &mut Value, entry: Value) {
     }
 }
 
-/// The files: one of the home and one of each node's guest. Kubernetes knows the new name of the controller only.
+/// The files: one of the home and one of each node's guest. Kubernetes knows the new name of the controller
+/// only.
 pub(super) fn files() -> Value {
     let file = |version: &str, more: &str, name: &str, component: &str| {
         format!(

@@ -117,7 +117,8 @@ pub struct StoreSpec {
     pub secret_ref: Option<SecretReference>,
 }
 
-/// Who must own the shoot for its etcd to be served and backed up (docs/ownership.md). What is not given is as there.
+/// Who must own the shoot for its etcd to be served and backed up (docs/ownership.md). What is not given is
+/// as there.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -151,7 +152,8 @@ pub struct OwnerCheckSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(max = 64), regex(pattern = ADDRESS_AND_PORT)))]
     pub authorities: Vec<String>,
-    /// The shoot's uid, which `ownership.json` in the store must have: it is asked where the servers say nothing.
+    /// The shoot's uid, which `ownership.json` in the store must have: it is asked where the servers say
+    /// nothing.
     #[serde(rename = "shootUID")]
     #[schemars(length(min = 1, max = 253))]
     pub shoot_uid: String,
@@ -186,8 +188,8 @@ pub struct OwnerCheckSpec {
     /// What happens when neither the servers nor the store say anything.
     pub silence: Option<OwnerCheckSilence>,
     /// Forwards clients of the etcd with the Events while this seed owns the shoot, so that a fenced seed
-    /// acknowledges no Events. Without this field these clients connect to that etcd directly, and the owner is
-    /// not checked for them.
+    /// acknowledges no Events. Without this field these clients connect to that etcd directly, and the owner
+    /// is not checked for them.
     pub events_gate: Option<EventsGateSpec>,
 }
 
@@ -212,8 +214,8 @@ impl OwnerCheckSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventsGateSpec {
-    /// Port of the Service `<name>-client` at which clients of the etcd with the Events connect. Must differ from
-    /// the ports of etcd and of the program that makes backups.
+    /// Port of the Service `<name>-client` at which clients of the etcd with the Events connect. Must differ
+    /// from the ports of etcd and of the program that makes backups.
     #[schemars(range(min = 1, max = 65535))]
     pub port: i32,
     /// Host and port of the etcd with the Events, as `etcd-events-client:2379`. The name is resolved for each

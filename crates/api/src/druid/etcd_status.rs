@@ -46,19 +46,21 @@ pub struct EtcdStatus {
     pub bootstrap_with_existing_cluster: Option<JoinedCluster>,
     /// What was copied, where `spec.backup.sourceStore` asks for a copy.
     pub copied: Option<CopiedChain>,
-    /// The bytes that the copy has brought so far, where `spec.backup.sourceStore` asks for a copy. etcd-druid asks the copying process
-    /// every 5 s, and keeps the last answer. Absent until the process has answered once.
+    /// The bytes that the copy has brought so far, where `spec.backup.sourceStore` asks for a copy.
+    /// etcd-druid asks the copying process every 5 s, and keeps the last answer. Absent until the process has
+    /// answered once.
     pub copying: Option<CopyProgress>,
-    /// How the process beside etcd checks the owner, as this process reports it. The last report stays while the process does not
-    /// answer. Absent where `spec.backup.ownerCheck` is not set, and until the process has answered once.
+    /// How the process beside etcd checks the owner, as this process reports it. The last report stays while
+    /// the process does not answer. Absent where `spec.backup.ownerCheck` is not set, and until the process
+    /// has answered once.
     pub owner_check: Option<ReportedOwnerCheck>,
-    /// The data with which etcd began the ownership epoch: the data of an earlier epoch, from the volume or restored from the
-    /// backups. Init container `initialize` reports these data in the termination message. Absent until the first start of etcd in
-    /// that epoch has been observed.
+    /// The data with which etcd began the ownership epoch: the data of an earlier epoch, from the volume or
+    /// restored from the backups. Init container `initialize` reports these data in the termination message.
+    /// Absent until the first start of etcd in that epoch has been observed.
     pub begun: Option<BegunEpoch>,
-    /// The restore of a lost or unusable volume within an ownership epoch: changes that are in no backup are lost. Init container
-    /// `initialize` reports the restore in the termination message. Absent where no volume was lost, and removed 7 days after the
-    /// restore, or when a later ownership epoch begins.
+    /// The restore of a lost or unusable volume within an ownership epoch: changes that are in no backup are
+    /// lost. Init container `initialize` reports the restore in the termination message. Absent where no
+    /// volume was lost, and removed 7 days after the restore, or when a later ownership epoch begins.
     pub volume_loss: Option<VolumeLoss>,
 }
 
@@ -69,13 +71,14 @@ pub struct EtcdStatus {
 pub struct VolumeLoss {
     /// The ownership epoch in which the volume was lost.
     pub epoch: i64,
-    /// Last revision of etcd in the backups. Every change after this revision is lost; the number of lost changes is unknown.
+    /// Last revision of etcd in the backups. Every change after this revision is lost; the number of lost
+    /// changes is unknown.
     pub last_revision: i64,
-    /// Revision with which etcd went on. It is above every revision that the former etcd has assigned, so that no revision stands for
-    /// two changes, and clients list again.
+    /// Revision with which etcd went on. It is above every revision that the former etcd has assigned, so
+    /// that no revision stands for two changes, and clients list again.
     pub revision: i64,
-    /// When the newest restored snapshot was taken: changes that etcd acknowledged before are not lost. Absent where the name of the
-    /// snapshot has no valid time.
+    /// When the newest restored snapshot was taken: changes that etcd acknowledged before are not lost.
+    /// Absent where the name of the snapshot has no valid time.
     pub saved: Option<Time>,
     /// When etcd was restored: etcd acknowledged no lost change after this time.
     pub restored: Time,
@@ -92,11 +95,11 @@ pub struct BegunEpoch {
     pub result: String,
     /// Last revision of the earlier epoch in these data.
     pub last_revision: i64,
-    /// When the newest snapshot was taken from which etcd was restored, by the clock of the earlier owner. Absent where nothing was
-    /// restored, or the name of the snapshot has no valid time.
+    /// When the newest snapshot was taken from which etcd was restored, by the clock of the earlier owner.
+    /// Absent where nothing was restored, or the name of the snapshot has no valid time.
     pub saved: Option<Time>,
-    /// Whether the data hold every change that etcd acknowledged in the earlier epoch: the volume was kept, or the restored chain
-    /// reaches the revision at which the earlier epoch was sealed.
+    /// Whether the data hold every change that etcd acknowledged in the earlier epoch: the volume was kept,
+    /// or the restored chain reaches the revision at which the earlier epoch was sealed.
     #[serde(default)]
     pub complete: bool,
 }
@@ -109,12 +112,13 @@ pub struct ReportedOwnerCheck {
     /// The DNS servers that the process asks for the owner records, as `address:port`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<String>,
-    /// Whether these servers are named in the settings (`true`), or found by the NS records of the zone (`false`).
+    /// Whether these servers are named in the settings (`true`), or found by the NS records of the zone
+    /// (`false`).
     pub servers_named: bool,
     /// The shortest time in seconds, rounded up, for which a destination has to wait for this process.
     pub least_fence_seconds: Option<i64>,
-    /// The clock of the host that ends permits after a pause of the guest: `Rtc`, `Ptp` or `None`. Absent where the process does not
-    /// report it.
+    /// The clock of the host that ends permits after a pause of the guest: `Rtc`, `Ptp` or `None`. Absent
+    /// where the process does not report it.
     pub host_clock: Option<String>,
 }
 
@@ -126,8 +130,8 @@ impl ReportedOwnerCheck {
     }
 }
 
-/// The progress of a copy of backups. A copy that is run again counts the objects that are in the target already after it has verified
-/// these objects.
+/// The progress of a copy of backups. A copy that is run again counts the objects that are in the target
+/// already after it has verified these objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CopyProgress {
@@ -150,18 +154,20 @@ pub struct CopiedChain {
     pub last_revision: i64,
     /// When its newest snapshot was taken, by the clock of the source.
     pub saved: Option<Time>,
-    /// Whether the chain holds every change that the source has acknowledged. The copying process has read and hashed each object of
-    /// the chain, and the chain reaches `sealedRevision`, or is the final snapshot where that revision is not known.
+    /// Whether the chain holds every change that the source has acknowledged. The copying process has read
+    /// and hashed each object of the chain, and the chain reaches `sealedRevision`, or is the final snapshot
+    /// where that revision is not known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub complete: bool,
-    /// Revision of etcd at which the source ended its epoch: `spec.backup.requiredRevision`, else the revision that the source has
-    /// noted in its bucket. Absent where neither is known.
+    /// Revision of etcd at which the source ended its epoch: `spec.backup.requiredRevision`, else the
+    /// revision that the source has noted in its bucket. Absent where neither is known.
     pub sealed_revision: Option<i64>,
-    /// Changes between `lastRevision` and `sealedRevision` that are in no snapshot, and whose loss `spec.backup.acceptedLoss` allows.
-    /// Absent where nothing is known to be lost.
+    /// Changes between `lastRevision` and `sealedRevision` that are in no snapshot, and whose loss
+    /// `spec.backup.acceptedLoss` allows. Absent where nothing is known to be lost.
     pub lost_revisions: Option<i64>,
-    /// Names of objects in the source's bucket that look like snapshots, and were left aside because the name cannot be read or the
-    /// content cannot be trusted: the first five, each cut to 128 characters. These objects may hold changes that the copied chain lacks.
+    /// Names of objects in the source's bucket that look like snapshots, and were left aside because the name
+    /// cannot be read or the content cannot be trusted: the first five, each cut to 128 characters. These
+    /// objects may hold changes that the copied chain lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5), extend("x-kubernetes-list-type" = "atomic"))]
     pub left_aside: Vec<String>,

@@ -49,8 +49,8 @@ pub struct ControlPlaneSpec {
     pub cloud_controller_manager: Option<CloudControllerManager>,
 }
 
-/// Controllers that a shoot's cloud-controller-manager runs for another manager. The one of whose Shoot this is decides it,
-/// as both managers must agree (RK-03); the provider turns it into flags.
+/// Controllers that a shoot's cloud-controller-manager runs for another manager. The one of whose Shoot this
+/// is decides it, as both managers must agree (RK-03); the provider turns it into flags.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -58,8 +58,8 @@ pub struct CloudControllerManager {
     /// It gives Nodes their ranges of pod addresses, out of these; absent: it does not.
     #[serde(rename = "nodeIPAM")]
     pub node_ipam: Option<NodeIPAM>,
-    /// It shares its lock for these controllers with another manager; absent: it runs what it runs under its own lock, and
-    /// the flags of leader migration are gone.
+    /// It shares its lock for these controllers with another manager; absent: it runs what it runs under its
+    /// own lock, and the flags of leader migration are gone.
     pub leader_migration: Option<LeaderMigration>,
 }
 

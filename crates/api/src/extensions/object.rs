@@ -53,7 +53,8 @@ pub struct DefaultStatus {
     pub last_operation: Option<LastOperation>,
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,
-    /// What the provider must be given back on another seed, there to find the same external objects again (RX-11).
+    /// What the provider must be given back on another seed, there to find the same external objects again
+    /// (RX-11).
     pub state: Option<RawExtension>,
     /// Objects in the same namespace that must be carried with the state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -78,14 +79,15 @@ pub trait ExtensionObject:
         None
     }
 
-    /// What tells apart several objects of the kind with the same name in a `ShootState`, where the kind has it.
+    /// What tells apart several objects of the kind with the same name in a `ShootState`, where the kind has
+    /// it.
     fn purpose(&self) -> Option<&str> {
         None
     }
 }
 
-/// Implements [`ExtensionObject`] for a kind whose specification flattens `DefaultSpec` as `default`. `flat_status`:
-/// the status does so too; `default_status`: the status is a `DefaultStatus`.
+/// Implements [`ExtensionObject`] for a kind whose specification flattens `DefaultSpec` as `default`.
+/// `flat_status`: the status does so too; `default_status`: the status is a `DefaultStatus`.
 macro_rules! extension_object {
     ($kind:ty, flat_status $(, $($rest:tt)*)?) => {
         impl $crate::extensions::ExtensionObject for $kind {

@@ -6,8 +6,8 @@ use crate::{
     meta::SecretReference,
 };
 
-/// Which zone is to be closed, so that no packet goes into it or comes out of it. When the object goes, what was there before is put
-/// back.
+/// Which zone is to be closed, so that no packet goes into it or comes out of it. When the object goes, what
+/// was there before is put back.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -70,7 +70,8 @@ pub struct SubnetIsolationSpec {
     pub region: String,
     /// Credentials of the account.
     pub secret_ref: SecretReference,
-    /// The zone, by the provider's physical ID of it: names may differ from account to account. Another zone is another object.
+    /// The zone, by the provider's physical ID of it: names may differ from account to account. Another zone
+    /// is another object.
     #[serde(rename = "isolatedZoneID")]
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]

@@ -1,4 +1,5 @@
-//! `BackupEntry` of the garden: where one shoot's backups are. Survives the seed; its `seedName` says which gardenlet acts (R17-22, R17-23).
+//! `BackupEntry` of the garden: where one shoot's backups are. Survives the seed; its `seedName` says which
+//! gardenlet acts (R17-22, R17-23).
 
 use crate::{
     derive::{CustomResource, Deserialize, JsonSchema, KubeSchema, Serialize, Time, skip_serializing_none},

@@ -1,4 +1,5 @@
-//! `InternalSecret`: data that only machinery of the garden may read. Like a Secret, and in no role of a project.
+//! `InternalSecret`: data that only machinery of the garden may read. Like a Secret, and in no role of a
+//! project.
 
 use k8s_openapi::ByteString;
 
@@ -33,7 +34,8 @@ pub struct InternalSecretFields {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "BTreeMap<String, String>")]
     pub data: BTreeMap<String, ByteString>,
-    /// Data by key, as text. Moved into `data` by Gardener's own API server; here it is kept as it is, and nobody reads it.
+    /// Data by key, as text. Moved into `data` by Gardener's own API server; here it is kept as it is, and
+    /// nobody reads it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub string_data: BTreeMap<String, String>,
     /// What the data is for.

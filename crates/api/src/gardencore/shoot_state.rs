@@ -27,8 +27,8 @@ use crate::{
     "epoch never falls, and a missing one is 1"
 ))]
 pub struct ShootStateSpec {
-    /// The ownership epoch in which it was written last (`status.ownership.epoch` of the Shoot). A missing one is 1. It never falls:
-    /// a seed of an earlier epoch writes nothing.
+    /// The ownership epoch in which it was written last (`status.ownership.epoch` of the Shoot). A missing
+    /// one is 1. It never falls: a seed of an earlier epoch writes nothing.
     #[schemars(range(min = 1))]
     pub epoch: Option<i64>,
     /// Data of the gardenlet.
@@ -42,7 +42,8 @@ pub struct ShootStateSpec {
     pub resources: Vec<ResourceData>,
     /// Where the content is that is too large to stand here (R7-27); the three lists above are empty then.
     pub in_chunks: Option<StateInChunks>,
-    /// The last attempt to write chunks. Each has a number of its own, so that no two ever write the same object.
+    /// The last attempt to write chunks. Each has a number of its own, so that no two ever write the same
+    /// object.
     pub chunk_attempt: Option<ChunkAttempt>,
 }
 
@@ -54,7 +55,8 @@ impl ShootStateSpec {
     }
 }
 
-/// Content that lies in InternalSecrets beside the ShootState: zstd frames, one an object, of one text after another.
+/// Content that lies in InternalSecrets beside the ShootState: zstd frames, one an object, of one text after
+/// another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StateInChunks {

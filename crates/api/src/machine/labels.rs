@@ -2,8 +2,8 @@
 
 /// Name of the MachineDeployment, on its sets and machines, and in its selector.
 pub const NAME: &str = "name";
-/// Which template a set and its machines are of: also in the set's selector, so that no two sets of a deployment want the
-/// same machine.
+/// Which template a set and its machines are of: also in the set's selector, so that no two sets of a
+/// deployment want the same machine.
 pub const TEMPLATE_HASH: &str = "machine-template-hash";
 /// Name of a machine's Node.
 pub const NODE: &str = "node";
@@ -17,11 +17,12 @@ pub const REGION: &str = "topology.kubernetes.io/region";
 pub const FORCE_DELETION: &str = "force-deletion";
 /// What marks a Secret that a MachineClass refers to.
 pub const PURPOSE: (&str, &str) = ("gardener.cloud/purpose", "machineclass");
-/// Finalizer of the program that acts on machine objects: on each machine, and on classes and Secrets that a machine needs.
+/// Finalizer of the program that acts on machine objects: on each machine, and on classes and Secrets that a
+/// machine needs.
 pub const FINALIZER: &str = "machine.sapcloud.io/machine-controller-manager";
-/// Key of the taint that the Worker puts into the template of the machines of an isolated zone. A set whose template
-/// has the taint makes no Machine, and a Machine with the taint gets no instance.
+/// Key of the taint that the Worker puts into the template of the machines of an isolated zone. A set whose
+/// template has the taint makes no Machine, and a Machine with the taint gets no instance.
 pub const ISOLATED_ZONE_TAINT: &str = "worker.gardener.cloud/isolated-zone";
-/// Annotation of the Worker while a zone is isolated or is filled again: how many machines each pool had in each zone
-/// before, as JSON. Part of the carried machine state.
+/// Annotation of the Worker while a zone is isolated or is filled again: how many machines each pool had in
+/// each zone before, as JSON. Part of the carried machine state.
 pub const SIZES_BEFORE_ISOLATION: &str = "worker.gardener.cloud/sizes-before-isolation";

@@ -1,13 +1,14 @@
 //! What of a shoot's machines is carried from seed to seed (R7-12), and the bytes in which it is carried.
 //!
-//! Promises: equal machines are equal bytes, whatever order they were read in and whoever wrote them last; each machine is
-//! there once (gardener#12579, #12821); nothing names an object of the former seed (uid, resourceVersion, owner); no
-//! content, however it was made, is unpacked beyond [`MOST_BYTES`].
+//! Promises: equal machines are equal bytes, whatever order they were read in and whoever wrote them last;
+//! each machine is there once (gardener#12579, #12821); nothing names an object of the former seed (uid,
+//! resourceVersion, owner); no content, however it was made, is unpacked beyond [`MOST_BYTES`].
 //!
-//! The shape is Gardener's: `{machineDeployments: {name: {replicas, machineSets, machines}}}`, as gzip in `{state: …}`. Two
-//! things are added, which others overlook: the classes that sets and machines still need, without which no old machine of
-//! an unfinished rolling update could be deleted, and the `deletionTimestamp` of machines that were going. While a zone is
-//! isolated, the sizes of the pools before the isolation are a third addition.
+//! The shape is Gardener's: `{machineDeployments: {name: {replicas, machineSets, machines}}}`, as gzip in
+//! `{state: …}`. Two things are added, which others overlook: the classes that sets and machines still need,
+//! without which no old machine of an unfinished rolling update could be deleted, and the `deletionTimestamp`
+//! of machines that were going. While a zone is isolated, the sizes of the pools before the isolation are a
+//! third addition.
 
 use std::io::{Read as _, Write as _};
 
@@ -36,8 +37,8 @@ pub struct MachineState {
     /// The classes that their sets and machines need.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_classes: Vec<MachineClass>,
-    /// Value of the Worker's annotation [`labels::SIZES_BEFORE_ISOLATION`], so that failback after a move gives the zone
-    /// its former size.
+    /// Value of the Worker's annotation [`labels::SIZES_BEFORE_ISOLATION`], so that failback after a move
+    /// gives the zone its former size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes_before_isolation: Option<String>,
 }
@@ -182,8 +183,8 @@ fn decode_within(carried: &RawExtension, most: u64) -> Result<MachineState, Stat
     Ok(serde_json::from_slice(&bytes)?)
 }
 
-/// The deployment that an object belongs to: its owner, or its set's, or that of its label. What belongs to none is carried
-/// nevertheless, as a machine that is not carried is lost.
+/// The deployment that an object belongs to: its owner, or its set's, or that of its label. What belongs to
+/// none is carried nevertheless, as a machine that is not carried is lost.
 fn deployment_of<K: ResourceExt>(object: &K, sets: &[MachineSet]) -> String {
     let of_set = || {
         let set = owner(object, "MachineSet")?;
@@ -227,7 +228,8 @@ fn bare_set(set: &MachineSet) -> MachineSet {
     }
 }
 
-/// Of the status only what nobody can find out again; no times, which would make it another state every minute.
+/// Of the status only what nobody can find out again; no times, which would make it another state every
+/// minute.
 fn bare_machine(machine: &Machine) -> Machine {
     let status = machine.status.as_ref().map(|status| MachineStatus {
         addresses: status.addresses.clone(),

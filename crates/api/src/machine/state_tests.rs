@@ -214,7 +214,8 @@ fn garbage_and_bombs_are_refused() {
     assert!(decode(&cut).is_err());
 }
 
-/// gardener#12579: the state of a large shoot was more than an API server takes of an object, which is 1.5 MiB.
+/// gardener#12579: the state of a large shoot was more than an API server takes of an object, which is 1.5
+/// MiB.
 #[test]
 fn a_thousand_machines_fit_into_a_status() {
     let sets: Vec<_> = (0..20)

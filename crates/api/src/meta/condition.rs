@@ -1,4 +1,5 @@
-//! Conditions of Gardener's kinds: like those of Kubernetes, with an update time, a fourth status and error codes.
+//! Conditions of Gardener's kinds: like those of Kubernetes, with an update time, a fourth status and error
+//! codes.
 
 use super::ErrorCode;
 use crate::derive::{Deserialize, JsonSchema, Serialize, Time};
@@ -52,8 +53,9 @@ impl Condition {
         }
     }
 
-    /// Puts `self` in its place among `conditions`: keeps the transition time while the status stays the same, and
-    /// keeps the whole old condition when nothing but times differs, so that a repeated observation writes nothing.
+    /// Puts `self` in its place among `conditions`: keeps the transition time while the status stays the
+    /// same, and keeps the whole old condition when nothing but times differs, so that a repeated observation
+    /// writes nothing.
     pub fn merge_into(mut self, conditions: &mut Vec<Condition>) {
         let Some(old) = conditions.iter_mut().find(|c| c.type_ == self.type_) else {
             conditions.push(self);

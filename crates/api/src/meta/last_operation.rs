@@ -101,7 +101,8 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// True if trying again is pointless until a user changes something: the operation's state becomes `Failed`.
+    /// True if trying again is pointless until a user changes something: the operation's state becomes
+    /// `Failed`.
     #[must_use]
     pub fn is_non_retryable(self) -> bool {
         matches!(

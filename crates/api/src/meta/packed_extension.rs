@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::RawExtension;
 
-/// An object whose fields only its reader knows, as its text. Decoded into a [`Value`] a small object takes a hundred times as much, and
-/// users write as many as they like. Unknown fields survive.
+/// An object whose fields only its reader knows, as its text. Decoded into a [`Value`] a small object takes a
+/// hundred times as much, and users write as many as they like. Unknown fields survive.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PackedExtension(Box<str>);
 

@@ -1,4 +1,5 @@
-//! `CredentialsBinding`: which credentials shoots of a project may use, and for which provider. Has no `spec`.
+//! `CredentialsBinding`: which credentials shoots of a project may use, and for which provider. Has no
+//! `spec`.
 
 use crate::{
     derive::{CustomResource, Deserialize, JsonSchema, KubeSchema, Serialize},

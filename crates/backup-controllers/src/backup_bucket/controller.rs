@@ -23,8 +23,8 @@ use crate::{
 
 /// How often credentials are read again: their Secret is in the garden, where a seed may not watch Secrets.
 const SYNC_PERIOD: Duration = Duration::from_secs(300);
-/// How often a bucket in trouble, or one that is being deleted, is looked at. Shorter than a person's patience after
-/// mending credentials, longer than a provider's answer to wrong ones.
+/// How often a bucket in trouble, or one that is being deleted, is looked at. Shorter than a person's
+/// patience after mending credentials, longer than a provider's answer to wrong ones.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 struct BackupBucketController {

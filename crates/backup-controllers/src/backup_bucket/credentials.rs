@@ -70,8 +70,8 @@ impl Credentials {
         Ok(true)
     }
 
-    /// Takes the copy away. A finalizer of a provider that is gone must not keep credentials in the seed for ever, but the
-    /// provider removes its own: this only asks.
+    /// Takes the copy away. A finalizer of a provider that is gone must not keep credentials in the seed for
+    /// ever, but the provider removes its own: this only asks.
     pub(crate) async fn remove(&self) -> Result<()> {
         apply::delete(&self.copies(), &self.name).await
     }

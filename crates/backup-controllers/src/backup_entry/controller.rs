@@ -44,8 +44,8 @@ pub(super) struct BackupEntryController {
     here: Store<TheirMeta>,
 }
 
-/// Runs the controller until shutdown. All entries are watched: a CRD can select by one field at a time, and an entry that
-/// moves away is still this seed's although `spec.seedName` names another.
+/// Runs the controller until shutdown. All entries are watched: a CRD can select by one field at a time, and
+/// an entry that moves away is still this seed's although `spec.seedName` names another.
 pub async fn run(context: Arc<Context>) {
     let garden = context.garden.clone();
     let entries: Api<BackupEntry> = garden.all();
@@ -78,7 +78,8 @@ impl Reconciler<BackupEntry> for BackupEntryController {
     }
 
     async fn apply(&self, entry: Arc<BackupEntry>) -> Result<Next> {
-        // The cache may lag behind this process's own last write; deciding on an old status could run an operation twice.
+        // The cache may lag behind this process's own last write; deciding on an old status could run an
+        // operation twice.
         let latest = self
             .entries(&entry)
             .get_opt(&entry.name_any())
@@ -88,8 +89,9 @@ impl Reconciler<BackupEntry> for BackupEntryController {
             return Ok(Next::Change);
         };
         if !self.is_mine(&entry) {
-            // Given away without this seed's help, which was cut off or dead and is back. An etcd that is left there may have to save
-            // what nobody else has, and a pod of it that is made anew begins with the credentials: they go after its namespace.
+            // Given away without this seed's help, which was cut off or dead and is back. An etcd that is
+            // left there may have to save what nobody else has, and a pod of it that is made anew begins with
+            // the credentials: they go after its namespace.
             if self.has_control_plane(&entry).await? {
                 return Ok(Next::After(LOOK_AGAIN));
             }

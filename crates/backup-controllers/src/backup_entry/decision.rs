@@ -35,15 +35,17 @@ pub fn responsible_seed(entry: &BackupEntry) -> Option<&str> {
     Some(has.unwrap_or(wanted))
 }
 
-/// Whether another seed acts, and no hand-over is under way: what this one still has of the entry is a leftover. Of one that is being
-/// deleted nothing is touched: only who is responsible may say that its deletion is over.
+/// Whether another seed acts, and no hand-over is under way: what this one still has of the entry is a
+/// leftover. Of one that is being deleted nothing is touched: only who is responsible may say that its
+/// deletion is over.
 #[must_use]
 pub fn is_taken_from(entry: &BackupEntry, seed: &str) -> bool {
     let is_deleted = entry.metadata.deletion_timestamp.is_some();
     !is_deleted && responsible_seed(entry).is_some_and(|other| other != seed)
 }
 
-/// The namespace of the shoot's control plane, whose etcd needs what an entry gives it. None of one that is only copied from.
+/// The namespace of the shoot's control plane, whose etcd needs what an entry gives it. None of one that is
+/// only copied from.
 #[must_use]
 pub fn namespace_of(entry: &BackupEntry) -> Option<String> {
     let name = Some(entry.name_any()).filter(|_| !names_source(entry))?;
@@ -78,7 +80,8 @@ pub fn operation(entry: &BackupEntry) -> Operation {
     }
 }
 
-/// Whether a new run has to be recorded before the provider is asked: somebody asks, or the entry or its part changed.
+/// Whether a new run has to be recorded before the provider is asked: somebody asks, or the entry or its part
+/// changed.
 pub(super) fn must_begin(entry: &BackupEntry, type_: LastOperationType) -> bool {
     let status = entry.status.clone().unwrap_or_default();
     let Some(last) = status.last_operation else {
@@ -94,7 +97,8 @@ pub(super) fn must_begin(entry: &BackupEntry, type_: LastOperationType) -> bool 
         || !running && status.observed_generation != entry.metadata.generation
 }
 
-/// Whether the provider has to be asked in the run that began at `began`; `None` if it was and nothing changed since.
+/// Whether the provider has to be asked in the run that began at `began`; `None` if it was and nothing
+/// changed since.
 pub(super) fn why_deploy(
     began: Option<&LastOperation>,
     found: Option<&extensions::BackupEntry>,
@@ -135,8 +139,8 @@ pub(super) fn begun(type_: LastOperationType, now: Time) -> Value {
     json!({ "lastOperation": operation })
 }
 
-/// What the provider's answer makes of the status, or `None` if it says so already. The time moves only with success: it
-/// is by the time of a run's beginning that its ask is told from an older one.
+/// What the provider's answer makes of the status, or `None` if it says so already. The time moves only with
+/// success: it is by the time of a run's beginning that its ask is told from an older one.
 pub(super) fn answer(
     entry: &BackupEntry,
     found: &extensions::BackupEntry,

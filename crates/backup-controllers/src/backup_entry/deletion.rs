@@ -24,8 +24,8 @@ pub(super) enum Deletion {
     Delete,
 }
 
-/// Decides. `original`: the entry that a source entry is the source of. `namespace_exists`: the shoot's control plane is
-/// still (partly) in this seed and may write backups.
+/// Decides. `original`: the entry that a source entry is the source of. `namespace_exists`: the shoot's
+/// control plane is still (partly) in this seed and may write backups.
 pub(super) fn decide(
     entry: &BackupEntry,
     original: Option<&BackupEntry>,
@@ -45,7 +45,8 @@ pub(super) fn decide(
         if lives || (original.is_some() && !elsewhere) {
             return Deletion::Forget;
         }
-        // The shoot went before its backups were copied: those in the former bucket go as those in its own do.
+        // The shoot went before its backups were copied: those in the former bucket go as those in its own
+        // do.
         return after_grace(entry, grace, now);
     }
     if let Some(shoot) = shoot {
@@ -207,7 +208,8 @@ mod tests {
         assert_eq!(decided(&of("old", "false"), Some(&original)), Deletion::Forget);
         assert_eq!(decided(&of("new", "true"), Some(&original)), Deletion::Forget);
         assert_eq!(decided(&of("old", "true"), None), Deletion::Forget);
-        // Once the shoot goes, nobody needs what was never copied: it goes after the same time as the shoot's own backups.
+        // Once the shoot goes, nobody needs what was never copied: it goes after the same time as the shoot's
+        // own backups.
         let later = Deletion::Later(Duration::from_secs(3600));
         let mut going = shoot();
         going.metadata.deletion_timestamp = Some(Time(at(0)));

@@ -24,8 +24,8 @@ pub(super) fn wanted(bucket: &BackupBucket, secret: SecretReference) -> extensio
     }
 }
 
-/// The object with the ask to act on it, and with the ownership epoch that the garden's entry names. A BackupEntry has no
-/// state that would have to be put in first (R7-12), so a restore is asked for at once.
+/// The object with the ask to act on it, and with the ownership epoch that the garden's entry names. A
+/// BackupEntry has no state that would have to be put in first (R7-12), so a restore is asked for at once.
 pub(super) fn ask(
     name: &str,
     spec: extensions::BackupEntrySpec,

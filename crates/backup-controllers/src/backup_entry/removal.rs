@@ -47,7 +47,8 @@ impl BackupEntryController {
         };
         let name = found.name_any();
         if is_migrated(&found) {
-            // The object goes last: it is what tells a seed that was taken over that there is something to take away.
+            // The object goes last: it is what tells a seed that was taken over that there is something to
+            // take away.
             self.credentials(entry).remove().await?;
             MANAGER
                 .annotate(&theirs, &name, CONFIRMATION_DELETION, Some("true"))
@@ -71,15 +72,16 @@ impl BackupEntryController {
             return Ok(Next::Change);
         };
         if found.metadata.deletion_timestamp.is_none() {
-            // The provider needs good credentials to delete. Without them (the bucket's object may be gone) it tries with
-            // those that are there.
+            // The provider needs good credentials to delete. Without them (the bucket's object may be gone)
+            // it tries with those that are there.
             if let Ok(bucket) = self.bucket(entry).await {
                 self.credentials(entry)
                     .carry(bucket.spec.credentials_ref.as_ref())
                     .await?;
             }
             let theirs = self.theirs();
-            // The provider deletes what a source entry names only if it is told that nobody needs it there any more.
+            // The provider deletes what a source entry names only if it is told that nobody needs it there
+            // any more.
             let said = entry
                 .annotations()
                 .get(BACKUP_ENTRY_BACKUPS_COPIED)

@@ -1,5 +1,5 @@
-//! This provider's own part of an Infrastructure. The names are those of Gardener's provider for AWS; a setting that this one does not
-//! know is refused, because whoever trusts in it would be deceived.
+//! This provider's own part of an Infrastructure. The names are those of Gardener's provider for AWS; a
+//! setting that this one does not know is refused, because whoever trusts in it would be deceived.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Takes everything away that has the shoot's tag, in the order of what needs what. What is gone already is success.
+//! Takes everything away that has the shoot's tag, in the order of what needs what. What is gone already is
+//! success.
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ const LISTED_AGAIN: Duration = Duration::from_secs(2);
 /// Takes all of it away.
 ///
 /// # Errors
-/// EC2 refuses, as while something else is in the VPC, or does not answer; NAT gateways are going: [`Error::NotReady`].
+/// EC2 refuses, as while something else is in the VPC, or does not answer; NAT gateways are going:
+/// [`Error::NotReady`].
 pub async fn remove(ec2: &Ec2, names: &Names) -> Result<()> {
     let found = Found::look(ec2, names).await?;
     for nat in &found.nats {

@@ -30,8 +30,9 @@ pub struct ZoneAcl {
 }
 
 impl ZoneAcl {
-    /// That of the shoot with this technical id, in its VPC. `closing`: what differs from one time that a zone is closed to the next, so
-    /// that an ACL of before, which is gone, is not taken for the one that is made.
+    /// That of the shoot with this technical id, in its VPC. `closing`: what differs from one time that a
+    /// zone is closed to the next, so that an ACL of before, which is gone, is not taken for the one that is
+    /// made.
     #[must_use]
     pub fn new(ec2: Ec2, technical_id: &str, vpc: &str, closing: &str) -> Self {
         let names = Names::of(technical_id);
@@ -125,8 +126,8 @@ impl ZoneAcl {
     /// isolation when EC2 shows that. Returns what was changed by hand meanwhile.
     ///
     /// # Errors
-    /// A former ACL is gone: [`Error::Config`], after all others were given back. `deleting`: the VPC's default takes its place.
-    /// EC2 does not show yet that the subnets are open: [`Error::NotReady`].
+    /// A former ACL is gone: [`Error::Config`], after all others were given back. `deleting`: the VPC's
+    /// default takes its place. EC2 does not show yet that the subnets are open: [`Error::NotReady`].
     pub async fn open(&self, before: Option<&Before>, deleting: bool) -> Result<Vec<ChangedByHand>> {
         let acls = self.acls(before).await?;
         let opening = opening(before, &acls, |acl| self.is_ours(acl), deleting);
@@ -211,7 +212,8 @@ impl ZoneAcl {
         (ours.next(), ours.collect())
     }
 
-    /// What ours has no rule for it refuses anyway, so others' rules go first. Returns whether something was changed.
+    /// What ours has no rule for it refuses anyway, so others' rules go first. Returns whether something was
+    /// changed.
     async fn deny_all(&self, ours: &NetworkAcl) -> Result<bool> {
         let wanted = Entry::that_deny_all();
         let extra = ours.rules().filter(|entry| !wanted.contains(entry));

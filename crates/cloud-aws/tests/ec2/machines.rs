@@ -49,7 +49,8 @@ pub async fn bring(machines: &Machines, name: &str, spec: &ProviderSpec) -> runt
     }
 }
 
-/// Two machines come, are found by name and by id, and go; whatever happens to each call, neither is there twice.
+/// Two machines come, are found by name and by id, and go; whatever happens to each call, neither is there
+/// twice.
 pub async fn come_and_go(region: &Region, made: &Made, fault: Fault) -> Result<()> {
     let machines = Machines::of(region.ec2(&Permit::sole("a test"))?, SHOOT);
     let spec = spec(region, &made.status);
@@ -97,8 +98,9 @@ pub async fn come_and_go(region: &Region, made: &Made, fault: Fault) -> Result<(
     Ok(())
 }
 
-/// Of two that somebody has made of one machine all see the same, and both go; machines of another cluster are nobody's business; an image
-/// that is not there, and an id that EC2 never gave, are told as what they are.
+/// Of two that somebody has made of one machine all see the same, and both go; machines of another cluster
+/// are nobody's business; an image that is not there, and an id that EC2 never gave, are told as what they
+/// are.
 pub async fn are_told_apart(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "ca-central-1").await?;
     let (status, _) = region.made().await?;
@@ -115,7 +117,8 @@ pub async fn are_told_apart(moto: &Moto) -> Result<()> {
         "a machine of another shoot is found"
     );
 
-    // moto knows no client tokens: there the second call makes a second one, as if somebody had made it by hand.
+    // moto knows no client tokens: there the second call makes a second one, as if somebody had made it by
+    // hand.
     let one = machines.launch("pool-a-x1", &spec, USER_DATA).await?;
     let two = machines.launch("pool-a-x1", &spec, USER_DATA).await?;
     ensure!(
@@ -180,7 +183,8 @@ pub async fn are_told_apart(moto: &Moto) -> Result<()> {
     Ok(())
 }
 
-/// The right ends after each single call: nothing more leaves, and whoever has the next right finds what was made.
+/// The right ends after each single call: nothing more leaves, and whoever has the next right finds what was
+/// made.
 pub async fn are_made_once_although_a_right_ends(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "sa-east-1").await?;
     let (status, _) = region.made().await?;

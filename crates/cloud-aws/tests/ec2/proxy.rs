@@ -1,5 +1,5 @@
-//! Stands before EC2: counts calls by what they ask for, throttles, loses answers of calls that were carried out, refuses, and ends a
-//! right after some call.
+//! Stands before EC2: counts calls by what they ask for, throttles, loses answers of calls that were carried
+//! out, refuses, and ends a right after some call.
 #![allow(dead_code)] // each test program uses its own part of it
 
 #[path = "answers.rs"]

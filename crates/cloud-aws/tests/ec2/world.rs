@@ -111,7 +111,8 @@ impl Region {
             .collect())
     }
 
-    /// Of two machines, one in each zone, that in the first zone has gone to the other one, and nobody else has noticed.
+    /// Of two machines, one in each zone, that in the first zone has gone to the other one, and nobody else
+    /// has noticed.
     pub fn first_zone_is_left(&self, before: &Instances, left: &Instances) -> Result<()> {
         let [sick, other] = self.zones();
         ensure!(
@@ -278,7 +279,8 @@ pub fn refused<T>(answer: cloud_aws::Answer<T>) -> runtime::Result<T> {
     answer.map_err(Error::from)
 }
 
-/// Tries until it succeeds, as the reconciler does: only what passes by itself is tried again. Returns how often it failed.
+/// Tries until it succeeds, as the reconciler does: only what passes by itself is tried again. Returns how
+/// often it failed.
 pub async fn until_done<T, F, Fut>(mut attempt: F) -> Result<(T, usize)>
 where
     F: FnMut() -> Fut,

@@ -13,8 +13,9 @@ use testkit::Moto;
 
 use super::world::{Region, SHOOT, close, refused, right, until_done};
 
-/// A subnet that somebody has given another ACL is left so, and told. A former ACL that is gone is told with what to do, and the rest is
-/// given back; when somebody has done it the rest goes. In a deletion the VPC's default takes its place.
+/// A subnet that somebody has given another ACL is left so, and told. A former ACL that is gone is told with
+/// what to do, and the rest is given back; when somebody has done it the rest goes. In a deletion the VPC's
+/// default takes its place.
 pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "ap-southeast-2").await?;
     let (status, _) = region.made().await?;
@@ -94,7 +95,8 @@ pub async fn a_seed_that_knows_nothing_opens_what_another_closed(moto: &Moto) ->
     Ok(())
 }
 
-/// The right ends after each single call: nothing more leaves, and whoever has the next right brings it to its end.
+/// The right ends after each single call: nothing more leaves, and whoever has the next right brings it to
+/// its end.
 pub async fn a_right_that_ends_midway_stops_it(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "us-east-2").await?;
     let (status, _) = region.made().await?;

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::nodes;
 
-/// The kubelet sets it on a Node that the cloud has yet to describe. No pod that does not tolerate it is scheduled there.
+/// The kubelet sets it on a Node that the cloud has yet to describe. No pod that does not tolerate it is
+/// scheduled there.
 pub const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 /// The address that the kubelet was told to use.
 pub const PROVIDED_IP: &str = "alpha.kubernetes.io/provided-node-ip";
@@ -19,8 +20,8 @@ const TYPE: &str = "node.kubernetes.io/instance-type";
 /// What is to be written. Both may be missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// All addresses of the Node, if they are not what they should be. To be written first: once the taint is gone, others
-    /// rely on them.
+    /// All addresses of the Node, if they are not what they should be. To be written first: once the taint is
+    /// gone, others rely on them.
     pub addresses: Option<Vec<NodeAddress>>,
     /// The change that ends the initialisation: id, labels, and the taint away.
     pub initialise: Option<Value>,
@@ -71,8 +72,8 @@ fn instance_of<'a>(node: &Node, inventory: &'a Inventory) -> Option<&'a Instance
     }
 }
 
-/// The addresses of the instance, the one that the kubelet uses first of its type. The kubelet's own host name stays where
-/// the cloud knows none.
+/// The addresses of the instance, the one that the kubelet uses first of its type. The kubelet's own host
+/// name stays where the cloud knows none.
 fn addresses(node: &Node, instance: &Instance) -> Result<Vec<NodeAddress>, Obstacle> {
     let mut wanted = instance.node_addresses();
     if wanted.is_empty() {

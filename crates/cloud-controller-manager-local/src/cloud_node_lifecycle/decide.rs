@@ -15,8 +15,8 @@ pub const EXCLUDED: &str = "node.kubernetes.io/exclude-from-lifecycle-management
 /// What a Node says by itself, before the cloud is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Nothing to do with this controller: excluded, of another cloud, or not yet described. A Node that was not described
-    /// has never been seen in the cloud, so its instance is not *gone*.
+    /// Nothing to do with this controller: excluded, of another cloud, or not yet described. A Node that was
+    /// not described has never been seen in the cloud, so its instance is not *gone*.
     NotOurs,
     /// The kubelet reports: whatever the cloud says, the machine runs.
     Ready,
@@ -72,8 +72,8 @@ pub fn decide_not_ready(node: &Node, id: &ProviderId, inventory: &Inventory) -> 
     }
 }
 
-/// The change that puts the taint on or takes it off. Names the version that it was decided on: taints are one list with
-/// several writers.
+/// The change that puts the taint on or takes it off. Names the version that it was decided on: taints are
+/// one list with several writers.
 #[must_use]
 pub fn taints(node: &Node, on: bool) -> Value {
     let others = nodes::taints(node).iter().filter(|taint| taint.key != SHUTDOWN);

@@ -1,8 +1,9 @@
 //! Which range of pod addresses belongs to which Node. Pure; fed by the watch of Nodes.
 //!
-//! The API server lets `spec.podCIDRs` be set once and never changed, so a Node cannot get two ranges whoever writes. That no
-//! two Nodes get the same range is for this book to see to. It gives nothing out before it has seen all Nodes once, and what
-//! it gives out is reserved for that Node until the watch shows what became of it.
+//! The API server lets `spec.podCIDRs` be set once and never changed, so a Node cannot get two ranges whoever
+//! writes. That no two Nodes get the same range is for this book to see to. It gives nothing out before it
+//! has seen all Nodes once, and what it gives out is reserved for that Node until the watch shows what became
+//! of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,8 +26,8 @@ pub struct Book {
     size: u8,
     /// Number of owners of each range that has any, by its position in the cluster's range.
     used: BTreeMap<u32, u32>,
-    /// Where the search for a free range begins: behind the last one that was given out, so that a range that was given back
-    /// rests before it is used again.
+    /// Where the search for a free range begins: behind the last one that was given out, so that a range that
+    /// was given back rests before it is used again.
     next: u32,
     owners: BTreeMap<String, Owner>,
     /// Nodes of the listing that is under way.
@@ -54,7 +55,8 @@ pub enum Answer {
 }
 
 impl Book {
-    /// A book of ranges of `size` bits in `range`. What overlaps `blocked` (the range of Services) is never given out.
+    /// A book of ranges of `size` bits in `range`. What overlaps `blocked` (the range of Services) is never
+    /// given out.
     pub fn new(range: Ipv4Net, size: u8, blocked: &[Ipv4Net]) -> Result<Self, String> {
         if !(range.prefix_len()..=32).contains(&size) {
             return Err(format!(
@@ -81,7 +83,8 @@ impl Book {
         Ok(book)
     }
 
-    /// Takes what the watch says. Must see every event, in order, before anybody asks with the object of that event.
+    /// Takes what the watch says. Must see every event, in order, before anybody asks with the object of that
+    /// event.
     pub fn take(&mut self, event: &Event<Node>) {
         match event {
             Event::Init => self.listing = Some(BTreeSet::new()),
@@ -110,7 +113,8 @@ impl Book {
         }
     }
 
-    /// The range of a Node that has none. The same one at each call, until it is given back or the Node shows another.
+    /// The range of a Node that has none. The same one at each call, until it is given back or the Node shows
+    /// another.
     pub fn reserve(&mut self, node: &Node) -> Answer {
         if !self.ready {
             return Answer::NotReady;
@@ -144,7 +148,8 @@ impl Book {
         }
     }
 
-    /// Other Nodes that have addresses of this Node's range. Cannot come from this book; somebody else wrote both.
+    /// Other Nodes that have addresses of this Node's range. Cannot come from this book; somebody else wrote
+    /// both.
     #[must_use]
     pub fn sharers(&self, node: &Node) -> Vec<&str> {
         let name = node.name_any();

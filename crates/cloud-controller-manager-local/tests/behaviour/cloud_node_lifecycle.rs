@@ -22,7 +22,8 @@ async fn names(world: &World) -> Result<Vec<String>> {
     Ok(nodes.iter().map(ResourceExt::name_any).collect())
 }
 
-/// For each way in which a cloud can be of no use: Nodes whose instances are not in any list, and several attempts.
+/// For each way in which a cloud can be of no use: Nodes whose instances are not in any list, and several
+/// attempts.
 pub async fn an_unusable_cloud_removes_no_node(world: &World) -> Result<()> {
     const NODES: [&str; 3] = ["a", "b", "c"];
     for name in NODES {

@@ -1,5 +1,5 @@
-//! A shoot and a cloud: two namespaces' worth of one real API server, and an account that may do in the cloud what the
-//! controllers need and nothing else.
+//! A shoot and a cloud: two namespaces' worth of one real API server, and an account that may do in the cloud
+//! what the controllers need and nothing else.
 #![allow(dead_code)] // each test file uses its own part of it
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
@@ -32,8 +32,8 @@ pub const ACCOUNT: &str = "account";
 pub const CLUSTER: &str = "shoot--dev--one";
 /// Who has the account.
 pub const USER: &str = "cloud-user";
-/// Longer than any of these steps takes on a busy machine; the longest is a hand-over between two processes of Kubernetes' own
-/// manager, where two locks run out one after the other: over half a minute.
+/// Longer than any of these steps takes on a busy machine; the longest is a hand-over between two processes
+/// of Kubernetes' own manager, where two locks run out one after the other: over half a minute.
 pub const SOON: Duration = Duration::from_secs(180);
 /// The taint of a Node that a kubelet has just registered.
 pub const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";

@@ -7,8 +7,9 @@
 //! }
 //! ```
 //!
-//! The one is before connections are tracked, so a flow that is established is no exception. By the other goes also what
-//! kube-proxy leads to a machine, and what the host sends itself. Where nothing is shut there is no table.
+//! The one is before connections are tracked, so a flow that is established is no exception. By the other
+//! goes also what kube-proxy leads to a machine, and what the host sends itself. Where nothing is shut there
+//! is no table.
 
 use std::{collections::BTreeSet, io};
 
@@ -33,8 +34,8 @@ const NF_TABLES: u16 = 10;
 /// `NF_DROP`.
 const DROP: u32 = 0;
 
-/// Chains: name, place, priority, and by which link a packet is judged. The priorities are `raw`, before connections are
-/// tracked, and the last one at which anybody acts.
+/// Chains: name, place, priority, and by which link a packet is judged. The priorities are `raw`, before
+/// connections are tracked, and the last one at which anybody acts.
 const CHAINS: [(&str, InetHookNumber, i32, MetaKey); 2] = [
     ("from-machines", InetHookNumber::PreRouting, -300, MetaKey::Iif),
     ("to-machines", InetHookNumber::PostRouting, 300, MetaKey::Oif),
@@ -72,8 +73,8 @@ impl Filter {
             self.sent = message.header.sequence_number;
         }
         self.socket.send(&bytes).await?;
-        // One message asks for an answer, the last one of the transaction: it comes when everything is in force. The first one that
-        // is refused is told before, asked or not.
+        // One message asks for an answer, the last one of the transaction: it comes when everything is in
+        // force. The first one that is refused is told before, asked or not.
         loop {
             let (answer, _) = self.socket.recv_from_full().await?;
             if judge(&answer, first)? {
@@ -83,7 +84,8 @@ impl Filter {
     }
 }
 
-/// Whether an answer confirms the transaction that begins with this number. Late answers to earlier ones say nothing.
+/// Whether an answer confirms the transaction that begins with this number. Late answers to earlier ones say
+/// nothing.
 fn judge(mut answer: &[u8], first: u32) -> io::Result<bool> {
     let mut confirmed = false;
     while !answer.is_empty() {

@@ -1,4 +1,5 @@
-//! Which link leads to which machine: each pod of the host is behind a link of its own, to which a route for its address alone leads.
+//! Which link leads to which machine: each pod of the host is behind a link of its own, to which a route for
+//! its address alone leads.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

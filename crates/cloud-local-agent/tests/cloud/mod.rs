@@ -1,5 +1,5 @@
-//! A host of the cloud as a network namespace: machines behind links of their own, as the plugin `ptp` makes them, and somebody
-//! outside. Beside it an account in a real API server.
+//! A host of the cloud as a network namespace: machines behind links of their own, as the plugin `ptp` makes
+//! them, and somebody outside. Beside it an account in a real API server.
 
 use std::{
     io::{Read, Write},
@@ -113,7 +113,8 @@ impl Place {
     }
 }
 
-/// Whether packets get from one to the other. Those of the receiver to itself always do, and tell when to stop listening.
+/// Whether packets get from one to the other. Those of the receiver to itself always do, and tell when to
+/// stop listening.
 pub fn passes(from: (&Namespace, IpAddr), to: (&Namespace, IpAddr)) -> Result<bool> {
     let socket = |(namespace, address): (&Namespace, IpAddr)| -> Result<UdpSocket> {
         Ok(namespace.within(|| UdpSocket::bind(SocketAddr::new(address, 0)))??)

@@ -1,4 +1,5 @@
-//! A conversation with a DNS server: one TCP connection a message, signed and checked with TSIG, bounded in time.
+//! A conversation with a DNS server: one TCP connection a message, signed and checked with TSIG, bounded in
+//! time.
 
 use std::time::Duration;
 
@@ -21,8 +22,8 @@ use super::{
     update::{RecordSet, Records, absolute},
 };
 
-/// Time for one message and its answer. Much shorter than the 2 minutes that a gardenlet waits for a DNSRecord, so that
-/// several attempts fit.
+/// Time for one message and its answer. Much shorter than the 2 minutes that a gardenlet waits for a
+/// DNSRecord, so that several attempts fit.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// By how many seconds our clock and the server's may differ (RFC 8945 recommends this).
 const CLOCKS_DIFFER_BY: u16 = 300;
@@ -76,7 +77,8 @@ impl Server {
         })
     }
 
-    /// Sends an update and returns the server's verdict. An accepted update is one that the server has signed for.
+    /// Sends an update and returns the server's verdict. An accepted update is one that the server has signed
+    /// for.
     pub async fn update(&self, mut message: Message) -> Result<ResponseCode> {
         let now = u64::try_from(clock::now().as_second()).unwrap_or_default();
         let verifier = message

@@ -1,4 +1,5 @@
-//! The one text of a name: what a server says of it, and changes that happen only while it is what was read. Pure.
+//! The one text of a name: what a server says of it, and changes that happen only while it is what was read.
+//! Pure.
 //!
 //! Several names change in one message: all of them, or none (RFC 2136, 3.7).
 
@@ -64,8 +65,8 @@ fn one(text: &TXT) -> Held {
     }
 }
 
-/// Makes all the changes, if every name has exactly the text that it has to have. Else the server answers `NXRRSet`, `YXRRSet` or
-/// `NXDomain`, and changes nothing.
+/// Makes all the changes, if every name has exactly the text that it has to have. Else the server answers
+/// `NXRRSet`, `YXRRSet` or `NXDomain`, and changes nothing.
 pub fn change(zone: &Name, changes: &[Change], ttl: u32) -> Result<Message> {
     let Some(first) = changes.first() else {
         return Err(Error::bug("an update of no name"));
@@ -97,7 +98,8 @@ pub fn change(zone: &Name, changes: &[Change], ttl: u32) -> Result<Message> {
     Ok(message)
 }
 
-/// The same update, which is made only while a name has exactly this text. Else the server answers `NXRRSet` and changes nothing.
+/// The same update, which is made only while a name has exactly this text. Else the server answers `NXRRSet`
+/// and changes nothing.
 pub fn only_while(mut update: Message, name: &Name, text: &str) -> Result<Message> {
     update.add_pre_requisite(record(name, text, 0)?);
     Ok(update)

@@ -109,8 +109,8 @@ impl Records {
     }
 }
 
-/// The same as [`replace`], made only while the server has what was read. Else the server answers `NXRRSet`, `YXRRSet` or `NXDomain`
-/// and changes nothing. None where the name has these values already.
+/// The same as [`replace`], made only while the server has what was read. Else the server answers `NXRRSet`,
+/// `YXRRSet` or `NXDomain` and changes nothing. None where the name has these values already.
 pub fn replace_while(zone: &Name, records: &Records, read: &[RecordSet]) -> Result<Option<Message>> {
     if records.is_served(read) {
         return Ok(None);
@@ -126,7 +126,8 @@ pub fn replace_while(zone: &Name, records: &Records, read: &[RecordSet]) -> Resu
     Ok(Some(message))
 }
 
-/// Removes the name's values, if they are exactly these. Else the server answers `NXRRSet` or `NXDomain` and changes nothing.
+/// Removes the name's values, if they are exactly these. Else the server answers `NXRRSet` or `NXDomain` and
+/// changes nothing.
 pub fn remove(zone: &Name, records: &Records) -> Result<Message> {
     let mut message = message(zone, &records.name)?;
     message.add_pre_requisites(records.records(0));

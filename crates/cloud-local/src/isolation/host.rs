@@ -1,7 +1,7 @@
 //! The other side of a closed zone: the hosts of the cloud.
 //!
-//! A host is in the list of hosts, ConfigMap `hosts`, from the first start of its agent on: a key with its name. Nobody takes it out
-//! because it is silent: a host that is silent may still let packets pass.
+//! A host is in the list of hosts, ConfigMap `hosts`, from the first start of its agent on: a key with its
+//! name. Nobody takes it out because it is silent: a host that is silent may still let packets pass.
 
 use std::collections::BTreeSet;
 
@@ -106,7 +106,8 @@ impl Host {
         self.say(order, Value::Null).await
     }
 
-    /// Of the object that was read. Another one of its name is another wish, and one that is gone needs no answer.
+    /// Of the object that was read. Another one of its name is another wish, and one that is gone needs no
+    /// answer.
     async fn say(&self, order: &Order, what: Value) -> Result<()> {
         let body = json!({
             "metadata": {"uid": order.uid},

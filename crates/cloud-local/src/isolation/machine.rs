@@ -24,8 +24,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Of an instance's pod. None of a pod that is no instance, and of one whose containers have all ended: its addresses may be
-    /// somebody else's by now.
+    /// Of an instance's pod. None of a pod that is no instance, and of one whose containers have all ended:
+    /// its addresses may be somebody else's by now.
     #[must_use]
     pub fn of(pod: &Pod) -> Option<Self> {
         let status = pod.status.as_ref();

@@ -36,8 +36,8 @@ impl SourceEnd {
     }
 }
 
-/// What a bucket states about the end of an epoch. The mark `.final` in a name states nothing: a final snapshot
-/// can be asked for while clients write.
+/// What a bucket states about the end of an epoch. The mark `.final` in a name states nothing: a final
+/// snapshot can be asked for while clients write.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StatedEnd {
     /// The revision at which the epoch was sealed.

@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::HashSet;
 
-/// Names in a summary: with [`LONGEST_NAME`] less than the 4096 bytes that a kubelet takes, also in characters of four bytes.
+/// Names in a summary: with [`LONGEST_NAME`] less than the 4096 bytes that a kubelet takes, also in
+/// characters of four bytes.
 const MOST_NAMES: usize = 5;
 /// Characters of a name in a summary. A snapshot's own name is shorter.
 const LONGEST_NAME: usize = 128;
@@ -35,8 +36,8 @@ pub struct Report {
     pub sealed_revision: Option<i64>,
     /// Changes up to that revision that are in no snapshot, where their loss was accepted.
     pub lost_revisions: Option<i64>,
-    /// Objects of the source that look like snapshots, and are not copied because the name cannot be read or the content cannot be
-    /// trusted. These objects may hold changes that the chain lacks.
+    /// Objects of the source that look like snapshots, and are not copied because the name cannot be read or
+    /// the content cannot be trusted. These objects may hold changes that the chain lacks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_aside: Vec<String>,
 }

@@ -1,8 +1,9 @@
 //! Delta snapshots: the events of etcd between two revisions.
 //!
-//! Content: a JSON array of `{"etcdEvent": {"type", "kv": {"key", "create_revision", "mod_revision", "version",
-//! "value", "lease"}}, "time": ...}`, bytes in base64, followed by the 32 bytes of its sha256. That is the layout of
-//! Gardener's deltas, down to left-out zero values.
+//! Content: a JSON array of
+//! `{"etcdEvent": {"type", "kv": {"key", "create_revision", "mod_revision", "version", "value", "lease"}}, "time": ...}`,
+//! bytes in base64, followed by the 32 bytes of its sha256. That is the layout of Gardener's deltas, down to
+//! left-out zero values.
 
 mod reader;
 mod writer;

@@ -1,6 +1,7 @@
 //! The messages of etcd's gRPC interface that are used here, as far as they are used.
 //!
-//! Written down instead of generated: a dozen calls need neither `protoc` nor a client that hides the fragments of a watch.
+//! Written down instead of generated: a dozen calls need neither `protoc` nor a client that hides the
+//! fragments of a watch.
 
 use bytes::Bytes;
 use prost::Message;

@@ -1,6 +1,7 @@
 //! A client for the few calls to etcd that backups need, over TLS with the mounted certificates.
 //!
-//! Message sizes are not bounded here: etcd bounds what it stores, and a value that it accepted must be readable.
+//! Message sizes are not bounded here: etcd bounds what it stores, and a value that it accepted must be
+//! readable.
 
 #[allow(missing_docs)] // names and numbers are etcd's, and documented there
 pub mod messages;
@@ -44,8 +45,8 @@ pub struct EtcdConfig {
 pub struct Space {
     /// Size of the database file, free pages included. etcd compares this size with the quota.
     pub used: u64,
-    /// Bytes of the file without free pages: what a defragmentation leaves. Former values count until they are
-    /// compacted.
+    /// Bytes of the file without free pages: what a defragmentation leaves. Former values count until they
+    /// are compacted.
     pub in_use: u64,
     /// Quota; 0 where an etcd before 3.6 does not report the quota.
     pub quota: u64,
@@ -258,8 +259,8 @@ impl Etcd {
         Ok(answer.header.unwrap_or_default().revision)
     }
 
-    /// Drops what was overwritten or deleted up to a revision; returns when that is done on the disk. Returns whether
-    /// history was left to compact.
+    /// Drops what was overwritten or deleted up to a revision; returns when that is done on the disk. Returns
+    /// whether history was left to compact.
     pub async fn compact(&self, revision: i64) -> Result<bool> {
         let request = m::CompactionRequest {
             revision,
@@ -341,7 +342,8 @@ impl Etcd {
         .await
     }
 
-    /// All changes from a revision on. Large answers come in fragments, so that memory holds one fragment at a time.
+    /// All changes from a revision on. Large answers come in fragments, so that memory holds one fragment at
+    /// a time.
     pub async fn watch(&self, start_revision: i64) -> Result<Streaming<m::WatchResponse>> {
         let create = m::WatchCreateRequest {
             key: ALL.into(),

@@ -1,5 +1,5 @@
-//! The etcd with the Events, in a separate pod. Clients pass a gate beside etcd-main, so that a fenced seed acknowledges no Events
-//! (docs/decisions/0036-events-need-the-gate.md).
+//! The etcd with the Events, in a separate pod. Clients pass a gate beside etcd-main, so that a fenced seed
+//! acknowledges no Events (docs/decisions/0036-events-need-the-gate.md).
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -12,11 +12,12 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// Bound for the lookup of the name and the connection together: a Service in the same cluster answers in milliseconds.
+/// Bound for the lookup of the name and the connection together: a Service in the same cluster answers in
+/// milliseconds.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Lookups at a time. The resolver of the C library cannot be cancelled and blocks a thread for up to a minute where DNS is silent;
-/// these threads are shared with the writer of the seal.
+/// Lookups at a time. The resolver of the C library cannot be cancelled and blocks a thread for up to a
+/// minute where DNS is silent; these threads are shared with the writer of the seal.
 const LOOKUPS: usize = 4;
 
 /// Host and port of the etcd with the Events.
@@ -48,7 +49,8 @@ impl FromStr for EventsTarget {
 }
 
 impl EventsTarget {
-    /// Bounds a connection to the addresses of [`Self::resolve`], and logs where connections begin or cease to fail.
+    /// Bounds a connection to the addresses of [`Self::resolve`], and logs where connections begin or cease
+    /// to fail.
     pub(super) async fn within_bound(
         &self,
         connecting: impl Future<Output = io::Result<TcpStream>>,

@@ -12,10 +12,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the process opens besides clients' connections: a flood of those must not stand in the way of the owner check.
+/// What the process opens besides clients' connections: a flood of those must not stand in the way of the
+/// owner check.
 const OWN_FILES: usize = 256;
 
-/// Connections for Events at a time: kube-apiserver opens a handful. A separate share, so that a flood at a gate does not fill both gates.
+/// Connections for Events at a time: kube-apiserver opens a handful. A separate share, so that a flood at a
+/// gate does not fill both gates.
 const EVENTS_CONNECTIONS: usize = 100;
 
 /// `--owner-check-silence`.

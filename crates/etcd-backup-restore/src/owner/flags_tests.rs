@@ -204,7 +204,8 @@ fn of_druid(command: &str) -> Vec<&'static str> {
     args
 }
 
-/// R17-13, R17-40: the two agree on names and places of flags, or the etcd of each shoot whose owner is checked stays down.
+/// R17-13, R17-40: the two agree on names and places of flags, or the etcd of each shoot whose owner is
+/// checked stays down.
 #[test]
 fn what_etcd_druid_gives_is_taken() {
     let server = of_druid("server");

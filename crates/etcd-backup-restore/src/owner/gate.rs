@@ -1,8 +1,9 @@
-//! The gate: etcd listens on loopback, and clients come here. What comes passes while the seed owns the shoot. Clients of the etcd
-//! with the Events pass a second gate under the same permit.
+//! The gate: etcd listens on loopback, and clients come here. What comes passes while the seed owns the
+//! shoot. Clients of the etcd with the Events pass a second gate under the same permit.
 //!
-//! TLS goes through untouched. Each connection is guarded by the permit by itself, and each write looks at the clock; when the
-//! permit ends, the listener and all connections are gone, and a client is refused by the kernel.
+//! TLS goes through untouched. Each connection is guarded by the permit by itself, and each write looks at
+//! the clock; when the permit ends, the listener and all connections are gone, and a client is refused by the
+//! kernel.
 
 use super::events::EventsTarget;
 use super::pipe::{Abrupt, join};
@@ -21,7 +22,8 @@ use tokio::time::{sleep, timeout};
 /// etcd is on loopback: it answers at once or not at all.
 const CONNECT: Duration = Duration::from_secs(2);
 
-/// Pause where the kernel gives no more connections (file descriptors): without it this would run in a circle.
+/// Pause where the kernel gives no more connections (file descriptors): without it this would run in a
+/// circle.
 const NO_MORE: Duration = Duration::from_millis(100);
 
 /// A client that went without a word holds its place this long: much longer than a network hiccup.

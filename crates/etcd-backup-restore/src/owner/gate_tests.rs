@@ -158,8 +158,8 @@ async fn written_and_unread(gate: SocketAddr, client: SocketAddr) -> usize {
     }
 }
 
-/// etcd has replied while the seed owned the shoot, and the client is slow: the gate still holds a part of the reply when the permit
-/// ends. The timers do not know of the end, as the machine was suspended.
+/// etcd has replied while the seed owned the shoot, and the client is slow: the gate still holds a part of
+/// the reply when the permit ends. The timers do not know of the end, as the machine was suspended.
 #[tokio::test]
 async fn a_reply_that_etcd_gave_in_time_is_not_released_after_the_permit() {
     let world = World::begin(16).await;
@@ -237,7 +237,8 @@ async fn a_client_is_cut_where_etcd_does_not_listen() {
     is_cut(&mut client).await;
 }
 
-/// A process that is killed closes nothing by itself: the kernel must know before that what waits in it is not to be delivered.
+/// A process that is killed closes nothing by itself: the kernel must know before that what waits in it is
+/// not to be delivered.
 #[tokio::test]
 async fn what_waits_in_the_kernel_is_discarded_also_when_the_process_is_killed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -79,7 +79,8 @@ fn gates(check: &OwnerCheck, metrics: &Metrics) -> Vec<Gate> {
 }
 
 impl Guardian {
-    /// Nothing is asked yet, and the gate is shut. `store` is the process's own, which needs no permit of ownership.
+    /// Nothing is asked yet, and the gate is shut. `store` is the process's own, which needs no permit of
+    /// ownership.
     #[must_use]
     pub fn new(check: OwnerCheck, store: Store, sole: Permit, settings: SettingsUnder) -> Self {
         let metrics = Arc::<Metrics>::default();
@@ -126,8 +127,8 @@ impl Guardian {
         self.seal(&why, stop).await
     }
 
-    /// Whether the epoch was sealed before this process began: on the volume, or in the bucket, where that answers (a volume may
-    /// be a new one).
+    /// Whether the epoch was sealed before this process began: on the volume, or in the bucket, where that
+    /// answers (a volume may be a new one).
     async fn sealed_before(&self) -> Result<Option<String>> {
         if Mutation::SealNotRead.is_active() {
             return Ok(None);

@@ -1,4 +1,5 @@
-//! The seal on the volume: beside the data directory, so that it goes where the data go, and stays when they are replaced.
+//! The seal on the volume: beside the data directory, so that it goes where the data go, and stays when they
+//! are replaced.
 
 use crate::error::{Class, Error, Result};
 use serde::{Deserialize, Serialize};

@@ -1,14 +1,16 @@
-//! Who owns the shoot, asked while etcd serves (R17-13, R17-14, R17-40..49; docs/ownership.md is the protocol).
+//! Who owns the shoot, asked while etcd serves (R17-13, R17-14, R17-40..49; docs/ownership.md is the
+//! protocol).
 //!
 //! Off unless its flags are given. etcd then listens on loopback and clients pass the gate in this process.
 //!
 //! What this promises
-//! - No byte passes the gate, in either direction, without a valid permit of ownership at that moment: also in a process that
-//!   was stopped and woken.
-//! - What was lost stays shut: the seal is on the disk before the final snapshot begins, and no restart opens the gate again in
-//!   that epoch.
-//! - Shutting the gate and 503 wait for neither bucket nor disk (R17-44). SIGTERM to etcd does not where nobody is confirmed; after a
-//!   loss it waits for the final snapshot, and for a bucket that does not answer no longer than the fence.
+//! - No byte passes the gate, in either direction, without a valid permit of ownership at that moment: also
+//!   in a process that was stopped and woken.
+//! - What was lost stays shut: the seal is on the disk before the final snapshot begins, and no restart opens
+//!   the gate again in that epoch.
+//! - Shutting the gate and 503 wait for neither bucket nor disk (R17-44). SIGTERM to etcd does not where
+//!   nobody is confirmed; after a loss it waits for the final snapshot, and for a bucket that does not answer
+//!   no longer than the fence.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,5 +1,6 @@
-//! Bytes of one connection through the gate, in both directions. (`tunnel` has a pipe of its own, for any two streams and with
-//! a bound on silence; here each write needs the right to it, and a watch may be silent for as long as it likes.)
+//! Bytes of one connection through the gate, in both directions. (`tunnel` has a pipe of its own, for any two
+//! streams and with a bound on silence; here each write needs the right to it, and a watch may be silent for
+//! as long as it likes.)
 
 use mutation::Mutation;
 use permit::{Permit, deliver_unsent, discard_unsent};
@@ -11,8 +12,9 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 /// Held only while bytes are under way: an idle connection costs none.
 const CHUNK: usize = 32 * 1024;
 
-/// A stream whose unsent bytes the kernel discards when the stream is closed, unless both sides have finished. The kernel is told so when
-/// the stream is opened: a process that is killed drops nothing, and its acknowledgements would be retransmitted after the fence.
+/// A stream whose unsent bytes the kernel discards when the stream is closed, unless both sides have
+/// finished. The kernel is told so when the stream is opened: a process that is killed drops nothing, and its
+/// acknowledgements would be retransmitted after the fence.
 pub(super) struct Abrupt {
     stream: TcpStream,
     done: bool,
@@ -47,7 +49,8 @@ impl Drop for Abrupt {
     }
 }
 
-/// Moves bytes until both sides have said all, or one breaks off. The end of one direction is passed on, and the other goes on.
+/// Moves bytes until both sides have said all, or one breaks off. The end of one direction is passed on, and
+/// the other goes on.
 pub(super) async fn join(left: &mut Abrupt, right: &mut Abrupt, permit: &Permit) -> io::Result<()> {
     {
         let (mut left_reader, mut left_writer) = left.stream.split();

@@ -1,5 +1,5 @@
-//! What follows a loss: the seal on the volume, the seal in the bucket, the final snapshot, SIGTERM to etcd. Each is tried until it is
-//! done.
+//! What follows a loss: the seal on the volume, the seal in the bucket, the final snapshot, SIGTERM to etcd.
+//! Each is tried until it is done.
 
 use super::guardian::Guardian;
 use crate::error::{Class, Result};
@@ -17,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 /// Pause after a seal that could not be written: the first, doubled up to the last.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// How long etcd is left alone for its final snapshot when the bucket answers. A large one takes minutes, and SIGTERM would begin it anew.
+/// How long etcd is left alone for its final snapshot when the bucket answers. A large one takes minutes, and
+/// SIGTERM would begin it anew.
 const FINAL_WITHIN: Duration = Duration::from_secs(600);
 
 /// Waits longer each time.
@@ -35,8 +36,9 @@ impl Patience {
 }
 
 impl Guardian {
-    /// The gate is shut. Nothing here is hurried, and nothing is left out: the final snapshot begins when the seal is on the
-    /// disk, since a restart in between could open the gate again if the record were still read as before.
+    /// The gate is shut. Nothing here is hurried, and nothing is left out: the final snapshot begins when the
+    /// seal is on the disk, since a restart in between could open the gate again if the record were still
+    /// read as before.
     pub(super) async fn seal(&self, why: &str, stop: CancellationToken) -> Result<()> {
         log::report_leaving();
         let settings = (self.settings)(&self.sole)?;
@@ -89,7 +91,8 @@ impl Guardian {
         }
     }
 
-    /// Until it is on the disk. What stands in its way is told as what stands in the way of the final snapshot.
+    /// Until it is on the disk. What stands in its way is told as what stands in the way of the final
+    /// snapshot.
     async fn mark(&self, why: &str, progress: &State) {
         let mut patience = Patience::new();
         loop {
@@ -114,7 +117,8 @@ impl Guardian {
         }
     }
 
-    /// Until the bucket has said what becomes of it. What can never be sealed does not hold up the final snapshot.
+    /// Until the bucket has said what becomes of it. What can never be sealed does not hold up the final
+    /// snapshot.
     async fn seal_bucket(&self, progress: &State) {
         let (mut patience, mut told) = (Patience::new(), None);
         loop {

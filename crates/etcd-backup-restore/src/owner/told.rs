@@ -117,12 +117,14 @@ impl Told {
         })
     }
 
-    /// For those who ask this process as their second witness: what is said, and for how long it is still good. That counts
-    /// from when they asked. For etcd-druid besides: what silence does to this process, and how long a destination has to wait for it
-    /// at least. What an Etcd asks for may be what this process was not started with.
+    /// For those who ask this process as their second witness: what is said, and for how long it is still
+    /// good. That counts from when they asked. For etcd-druid besides: what silence does to this process, and
+    /// how long a destination has to wait for it at least. What an Etcd asks for may be what this process was
+    /// not started with.
     ///
-    /// A pause of this machine that nobody notices makes the rest of the permit too long, and so does a pause of the machine of the process
-    /// that asks. The fence counts one such pause, so this process leaves out its own.
+    /// A pause of this machine that nobody notices makes the rest of the permit too long, and so does a pause
+    /// of the machine of the process that asks. The fence counts one such pause, so this process leaves out
+    /// its own.
     #[must_use]
     pub fn ownership(&self) -> Value {
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);

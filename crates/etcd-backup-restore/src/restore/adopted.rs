@@ -1,5 +1,6 @@
-//! An epoch that goes on where an earlier one of the same seed has ended: a move was called off after its source had sealed its epoch,
-//! or the shoot came back before another seed had opened its data. Nothing is copied, and nothing is lost.
+//! An epoch that goes on where an earlier one of the same seed has ended: a move was called off after its
+//! source had sealed its epoch, or the shoot came back before another seed had opened its data. Nothing is
+//! copied, and nothing is lost.
 
 use super::Initialize;
 use super::data_dir::{Condition, WorkDir, inspect};
@@ -11,8 +12,9 @@ use crate::store::Recorded;
 use ownership::keeps_data;
 
 impl Initialize {
-    /// The snapshots of the epoch, after the chain was chosen with which the epoch begins. With a hole no chain is
-    /// chosen: then the listing has the snapshots of `origin` too, for sound data that may reach their end.
+    /// The snapshots of the epoch, after the chain was chosen with which the epoch begins. With a hole no
+    /// chain is chosen: then the listing has the snapshots of `origin` too, for sound data that may reach
+    /// their end.
     pub(super) async fn listing(&self, origin: Option<i64>) -> Result<(Vec<Snapshot>, Option<Error>)> {
         let mut hole = None;
         if let Some(origin) = origin {
@@ -33,8 +35,8 @@ impl Initialize {
         Ok((listing, hole))
     }
 
-    /// Refuses to restore a chain that ends before the revision at which `origin` was sealed in this place: the
-    /// volume of that epoch has the rest.
+    /// Refuses to restore a chain that ends before the revision at which `origin` was sealed in this place:
+    /// the volume of that epoch has the rest.
     pub(super) async fn check_sealed(
         &self,
         origin: i64,
@@ -67,7 +69,8 @@ impl Initialize {
         ))
     }
 
-    /// Chooses the chain that the epoch begins with, once, from what lies in its own place. A place without any snapshot has none.
+    /// Chooses the chain that the epoch begins with, once, from what lies in its own place. A place without
+    /// any snapshot has none.
     async fn record_what_it_goes_on_with(&self, origin: i64) -> Result<()> {
         let epoch = self.store.epoch();
         if self.store.recorded(epoch).await?.is_some() {
@@ -91,9 +94,9 @@ impl Initialize {
         Ok(())
     }
 
-    /// The condition of data of the epoch that this epoch goes on with. A volume that an operator has put back may
-    /// be older than the seal: data that end before the sealed revision are unusable, since etcd would assign
-    /// acknowledged revisions again.
+    /// The condition of data of the epoch that this epoch goes on with. A volume that an operator has put
+    /// back may be older than the seal: data that end before the sealed revision are unusable, since etcd
+    /// would assign acknowledged revisions again.
     pub(super) async fn adopted(
         &self,
         condition: Condition,
@@ -118,8 +121,8 @@ impl Initialize {
         Ok(found)
     }
 
-    /// The condition of sound data of `origin`. `revision`: of the database file. The write-ahead log may hold
-    /// more, and is read only where the database file ends before the sealed revision.
+    /// The condition of sound data of `origin`. `revision`: of the database file. The write-ahead log may
+    /// hold more, and is read only where the database file ends before the sealed revision.
     async fn compare_with_seal(&self, origin: i64, revision: i64, work: &WorkDir) -> Result<Condition> {
         let stated = StatedEnd::read(&self.store, origin).await?;
         let is_behind = |revision, sealed: &i64| missing_changes(revision, *sealed, origin) > 0;

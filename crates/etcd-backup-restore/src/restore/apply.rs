@@ -1,9 +1,10 @@
 //! Deltas on top of a full snapshot: their changes are written into the database as etcd had written them.
 //!
-//! A delta holds each change with its revision, creation revision and version, and etcd's database is the list of all
-//! changes. So nothing has to be done again: revisions and versions are those that were, and every resourceVersion that a
-//! client of the Kubernetes API remembers stays valid. An etcd that is given the changes one transaction after the other
-//! comes to the same database, and takes a multiple of the time and memory (docs/decisions/0011).
+//! A delta holds each change with its revision, creation revision and version, and etcd's database is the
+//! list of all changes. So nothing has to be done again: revisions and versions are those that were, and
+//! every resourceVersion that a client of the Kubernetes API remembers stays valid. An etcd that is given the
+//! changes one transaction after the other comes to the same database, and takes a multiple of the time and
+//! memory (docs/decisions/0011).
 
 use super::history::{Change, History};
 use crate::delta::{Entry, read_entries};
@@ -38,8 +39,9 @@ impl Applied {
     }
 }
 
-/// Adds deltas to a database made from a full snapshot. The revision that it comes to is never below what the names promise.
-/// It runs on a thread of its own, and ends with this. Memory holds one event and the end of the database.
+/// Adds deltas to a database made from a full snapshot. The revision that it comes to is never below what the
+/// names promise. It runs on a thread of its own, and ends with this. Memory holds one event and the end of
+/// the database.
 pub(super) async fn apply(
     database: &Path,
     full: &Snapshot,
@@ -107,7 +109,8 @@ fn apply_all(
     })
 }
 
-/// Leaves out the revisions that the owners of so many epochs may have given to others; gives the one that etcd begins with.
+/// Leaves out the revisions that the owners of so many epochs may have given to others; gives the one that
+/// etcd begins with.
 pub(super) async fn leave_out(database: &Path, epochs: i64) -> Result<i64> {
     let revisions = LEFT_OUT.saturating_mul(epochs.max(1));
     change(database, move |history| history.leave_out(revisions)).await

@@ -23,8 +23,8 @@ pub(super) enum Condition {
     OfEpoch(i64),
 }
 
-/// The file in a data directory that says to which ownership epoch it belongs; one without it belongs to the first. etcd
-/// leaves it alone.
+/// The file in a data directory that says to which ownership epoch it belongs; one without it belongs to the
+/// first. etcd leaves it alone.
 const MARK: &str = "ownership-epoch";
 /// The same while it is written.
 const MARK_BEGUN: &str = "ownership-epoch.new";
@@ -39,8 +39,9 @@ pub(super) fn database(data_dir: &Path) -> PathBuf {
     data_dir.join("member/snap/db")
 }
 
-/// Judges a data directory: it needs a write-ahead log that begins with a record, and a database that is as long as its
-/// head says and whose pages `etcdutl` finds consistent. etcd itself checks the rest of the log when it reads it.
+/// Judges a data directory: it needs a write-ahead log that begins with a record, and a database that is as
+/// long as its head says and whose pages `etcdutl` finds consistent. etcd itself checks the rest of the log
+/// when it reads it.
 pub(super) async fn inspect(data_dir: &Path, tools: &Tools, epoch: i64) -> Result<Condition> {
     if is_missing(data_dir)? {
         return Ok(Condition::Missing);
@@ -106,8 +107,8 @@ pub(super) fn later_epoch(data_dir: &Path, own: i64, epoch: i64) -> Error {
     )
 }
 
-/// Writes durably to which epoch a data directory belongs, making the directory if need be. For the first epoch that is
-/// what no mark says.
+/// Writes durably to which epoch a data directory belongs, making the directory if need be. For the first
+/// epoch that is what no mark says.
 pub(super) fn mark(data_dir: &Path, epoch: i64) -> Result<()> {
     if epoch == FIRST {
         return Ok(());
@@ -155,7 +156,8 @@ pub(super) fn read_mark(data_dir: &Path) -> Result<i64> {
     }
 }
 
-/// A record begins with its length in eight bytes, of which the upper ones hold padding: never all zero at the start.
+/// A record begins with its length in eight bytes, of which the upper ones hold padding: never all zero at
+/// the start.
 fn begins_with_a_record(file: &Path) -> bool {
     use std::io::Read;
     let mut start = [0; 8];
@@ -187,8 +189,8 @@ pub(super) fn replaced(data_dir: &Path) -> PathBuf {
     beside(data_dir, ".replaced")
 }
 
-/// The folder beside the data directory in which a restore is built. It is on the same volume, so that the result can
-/// be renamed, and it is gone when this is dropped.
+/// The folder beside the data directory in which a restore is built. It is on the same volume, so that the
+/// result can be renamed, and it is gone when this is dropped.
 pub(super) struct WorkDir {
     folder: PathBuf,
     result: PathBuf,
@@ -271,8 +273,8 @@ pub(super) fn sync(path: &Path) -> Result<()> {
         .map_err(|e| Error::file("sync", path, &e))
 }
 
-/// Puts a finished data directory in the place of the old one, which is kept. Of several that were replaced before etcd
-/// served, the first is kept: the later ones came from the store.
+/// Puts a finished data directory in the place of the old one, which is kept. Of several that were replaced
+/// before etcd served, the first is kept: the later ones came from the store.
 pub(super) fn swap(work: &WorkDir, data_dir: &Path) -> Result<()> {
     let (result, kept) = (work.result(), work.replaced.exists());
     let replaced = if kept {

@@ -1,4 +1,5 @@
-//! What etcd keeps in its database, as far as changes are added to it: each change under its revision, and the leases.
+//! What etcd keeps in its database, as far as changes are added to it: each change under its revision, and
+//! the leases.
 //!
 //! A change is stored as it was, with its revision, creation revision and version: nothing is counted again.
 
@@ -17,8 +18,8 @@ const LEASES: &str = "lease";
 const ALARMS: &str = "alarm";
 /// Bucket of what etcd remembers beside them.
 const MEMORY: &str = "meta";
-/// Entries of it: up to where history was dropped, and up to where it is about to be. Where the newest change was dropped,
-/// a deletion, they are what is left of its revision.
+/// Entries of it: up to where history was dropped, and up to where it is about to be. Where the newest change
+/// was dropped, a deletion, they are what is left of its revision.
 const DROPPED: [&[u8]; 2] = [b"finishedCompactRev", TO_BE_DROPPED];
 const TO_BE_DROPPED: &[u8] = b"scheduledCompactRev";
 /// Stands between the revision and the number of the change in it.
@@ -118,8 +119,8 @@ impl History {
         Ok(())
     }
 
-    /// Goes on behind so many revisions that hold nothing, and has etcd drop the history before them when it starts: who watches from
-    /// one of them is told to list anew. Nothing may have been added.
+    /// Goes on behind so many revisions that hold nothing, and has etcd drop the history before them when it
+    /// starts: who watches from one of them is told to list anew. Nothing may have been added.
     pub(super) fn leave_out(mut self, revisions: i64) -> Result<i64> {
         let revision = self
             .revision

@@ -1,21 +1,25 @@
 //! `initialize`: makes sure that etcd starts with the data it must have, or does not start.
 //!
-//! - The data directory is sound: nothing is changed. (If the store cannot be asked just then, so be it: a restart of
-//!   etcd must not depend on the bucket.)
-//! - It is missing, broken, of an earlier ownership epoch, or behind the store: the newest chain of the epoch is restored
-//!   beside it and takes its place by renames; what it replaces is kept until etcd serves.
-//!   Where the chain is not the end of the epoch that it comes from, revisions are left out: nobody's may come again.
-//!   So they are where etcd may have served in the epoch before: then the volume was lost, and later changes with it.
+//! - The data directory is sound: nothing is changed. (If the store cannot be asked just then, so be it: a
+//!   restart of etcd must not depend on the bucket.)
+//! - It is missing, broken, of an earlier ownership epoch, or behind the store: the newest chain of the epoch
+//!   is restored beside it and takes its place by renames; what it replaces is kept until etcd serves. Where
+//!   the chain is not the end of the epoch that it comes from, revisions are left out: nobody's may come
+//!   again. So they are where etcd may have served in the epoch before: then the volume was lost, and later
+//!   changes with it.
 //! - It, or the store, is of a later epoch: nothing is done, the shoot went on elsewhere.
-//! - It is of the epoch that this one goes on with, in the same place: it is kept, and is of this epoch from then on.
+//! - It is of the epoch that this one goes on with, in the same place: it is kept, and is of this epoch from
+//!   then on.
 //! - The epoch was sealed: sound data are kept behind a gate, for the final snapshot; nothing is restored.
-//!   Every object is fetched and checked before etcd's tools see the first; an object that cannot be trusted, or a
-//!   hole, is an error, the volume stays as it was, and the next run tries again.
-//! - The chain of an epoch that goes on in this place ends before the revision at which the earlier epoch was sealed,
-//!   and the volume is unusable or ends before that revision too: an error, since only the newest volume may have the rest.
-//! - What is restored ends before the revision with which the epoch is recorded to begin: an error, and the volume stays as it was.
-//! - The store holds nothing and there is no data: etcd starts empty, unless `--require-snapshot` says that this
-//!   etcd must have a past.
+//!   Every object is fetched and checked before etcd's tools see the first; an object that cannot be trusted,
+//!   or a hole, is an error, the volume stays as it was, and the next run tries again.
+//! - The chain of an epoch that goes on in this place ends before the revision at which the earlier epoch was
+//!   sealed, and the volume is unusable or ends before that revision too: an error, since only the newest
+//!   volume may have the rest.
+//! - What is restored ends before the revision with which the epoch is recorded to begin: an error, and the
+//!   volume stays as it was.
+//! - The store holds nothing and there is no data: etcd starts empty, unless `--require-snapshot` says that
+//!   this etcd must have a past.
 
 mod adopted;
 mod apply;
@@ -95,7 +99,8 @@ impl Initialize {
             (Err(e), Condition::Sound(revision)) if was_own || is_of_one_object(&e) => {
                 tracing::warn!(error = %e, "the data directory is sound, so etcd may start without the store");
                 data_dir::mark(&self.data_dir, epoch)?;
-                // The data were not compared with the store: without a report of a begin the loss stays unknown.
+                // The data were not compared with the store: without a report of a begin the loss stays
+                // unknown.
                 return Ok(Initialized::kept(*revision));
             }
             (Err(e), _) => return Err(e),
@@ -168,8 +173,8 @@ impl Initialize {
         })
     }
 
-    /// Notes that etcd begins the epoch with the volume of an earlier one. A bucket that refuses does not keep etcd
-    /// from sound data.
+    /// Notes that etcd begins the epoch with the volume of an earlier one. A bucket that refuses does not
+    /// keep etcd from sound data.
     async fn note_begin(&self) {
         let note = RestoredNote {
             epoch: self.store.epoch(),
@@ -219,7 +224,8 @@ impl Initialize {
         }
     }
 
-    /// An etcd never starts empty beside data of another epoch: what it should begin with has not been recorded.
+    /// An etcd never starts empty beside data of another epoch: what it should begin with has not been
+    /// recorded.
     async fn no_other_epoch(&self, condition: &Condition) -> Result<()> {
         let epoch = self.store.epoch();
         let mut found: BTreeSet<_> = self.store.everything().await?.iter().map(|s| s.epoch).collect();
@@ -239,8 +245,8 @@ impl Initialize {
         ))
     }
 
-    /// Whether sound data reach the end of the store. The database file may lag behind the write-ahead log, so where it
-    /// seems to be behind, a local etcd on a copy is asked.
+    /// Whether sound data reach the end of the store. The database file may lag behind the write-ahead log,
+    /// so where it seems to be behind, a local etcd on a copy is asked.
     async fn holds_all_of(
         &self,
         listing: &[Snapshot],
@@ -275,8 +281,8 @@ impl Initialize {
         Ok(held)
     }
 
-    /// Builds the restored data directory in the work directory; gives its revision, and whether etcd may have served in the epoch
-    /// before.
+    /// Builds the restored data directory in the work directory; gives its revision, and whether etcd may
+    /// have served in the epoch before.
     async fn restore(&self, chain: &Chain, work: &data_dir::WorkDir) -> Result<(i64, bool)> {
         let folder = work.begin()?;
         room::check(&folder, room::needed_at_least(chain))?;

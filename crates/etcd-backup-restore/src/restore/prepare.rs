@@ -96,7 +96,8 @@ impl Prepare {
         match advanced {
             Err(error) if self.disposable => {
                 tracing::warn!(%error, "the data of the earlier epoch cannot go on, and are removed");
-                // A new write-ahead log needs room, too: the copy and the data make room. The epoch mark stays.
+                // A new write-ahead log needs room, too: the copy and the data make room. The epoch mark
+                // stays.
                 drop(work);
                 data_dir::remove(&data_dir::member(&self.data_dir))?;
                 self.begin(&WorkDir::new(&self.data_dir)?).await

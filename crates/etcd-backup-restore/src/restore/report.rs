@@ -1,4 +1,5 @@
-//! The report of `initialize`: for standard output, and short enough for the termination message of the container.
+//! The report of `initialize`: for standard output, and short enough for the termination message of the
+//! container.
 
 use crate::chain::Chain;
 use crate::clock;
@@ -35,7 +36,8 @@ pub enum Initialized {
     Fresh,
 }
 
-/// The data of an earlier ownership epoch with which a new epoch begins. A later start of etcd in that epoch reports none.
+/// The data of an earlier ownership epoch with which a new epoch begins. A later start of etcd in that epoch
+/// reports none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Begin {
@@ -50,8 +52,8 @@ pub struct Begin {
     pub complete: bool,
 }
 
-/// The restore of a lost or unusable volume within an ownership epoch. The former etcd may have acknowledged changes
-/// that no snapshot has: after the last revision, and between the two times.
+/// The restore of a lost or unusable volume within an ownership epoch. The former etcd may have acknowledged
+/// changes that no snapshot has: after the last revision, and between the two times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumeLoss {
@@ -68,7 +70,8 @@ pub struct VolumeLoss {
     pub restored: Timestamp,
 }
 
-/// The report in the termination message of the container, which etcd-druid reads. A kubelet takes 4096 bytes.
+/// The report in the termination message of the container, which etcd-druid reads. A kubelet takes 4096
+/// bytes.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     result: &'static str,
@@ -126,7 +129,8 @@ impl VolumeLoss {
 }
 
 impl Begin {
-    /// The volume of the earlier epoch has all changes that etcd ever acknowledged, also changes that no snapshot has.
+    /// The volume of the earlier epoch has all changes that etcd ever acknowledged, also changes that no
+    /// snapshot has.
     pub(super) fn with_volume(epoch: i64, last_revision: i64) -> Self {
         Self {
             epoch,

@@ -1,13 +1,14 @@
-//! Is there room on the volume for a restore? Asked before it begins and when the size of the database is known, since a full
-//! volume in the middle would cost the minutes until then.
+//! Is there room on the volume for a restore? Asked before it begins and when the size of the database is
+//! known, since a full volume in the middle would cost the minutes until then.
 
 use crate::chain::Chain;
 use crate::error::{Class, Error, Result};
 use nix::sys::statvfs::statvfs;
 use std::path::Path;
 
-/// Bytes that a restore needs at the same time: the database as it was fetched and the one that is made of it, and of each
-/// delta its file and what it adds to the database, twice where that is made smaller at the end.
+/// Bytes that a restore needs at the same time: the database as it was fetched and the one that is made of
+/// it, and of each delta its file and what it adds to the database, twice where that is made smaller at the
+/// end.
 pub(super) fn needed(full: u64, deltas: u64) -> u64 {
     full.saturating_mul(2).saturating_add(deltas.saturating_mul(3))
 }

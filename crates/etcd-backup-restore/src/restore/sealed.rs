@@ -15,7 +15,8 @@ impl Initialize {
         Ok(sealed.is_some())
     }
 
-    /// What was sealed starts for its final snapshot at most, and only as it is: what the bucket holds is there already.
+    /// What was sealed starts for its final snapshot at most, and only as it is: what the bucket holds is
+    /// there already.
     pub(super) fn keep_sealed(&self, condition: &Condition) -> Result<Initialized> {
         match condition {
             Condition::Sound(revision) if self.behind_gate => {

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 /// Part of the quota, in percent, from which on that is done. The rest is for what etcd writes next.
 const FULL: u64 = 80;
-/// Leases are renewed this often. It must be shorter than half of etcd's shortest lease of 2 s: one that expired here
-/// would delete its keys and count a revision that never was.
+/// Leases are renewed this often. It must be shorter than half of etcd's shortest lease of 2 s: one that
+/// expired here would delete its keys and count a revision that never was.
 const RENEW: Duration = Duration::from_millis(500);
 
 /// Whether a database leaves too little room for what etcd writes next.
@@ -40,8 +40,8 @@ impl Unsettled {
     }
 }
 
-/// Leaves a database behind with which etcd can be written to. The local etcd runs on the directory that is to be, as the
-/// member that is to be, so that nothing has to be copied afterwards; the revision stays.
+/// Leaves a database behind with which etcd can be written to. The local etcd runs on the directory that is
+/// to be, as the member that is to be, so that nothing has to be copied afterwards; the revision stays.
 pub(super) async fn settle(
     tools: &Tools,
     (data_dir, member, fsync): (&Path, &Member, Fsync),

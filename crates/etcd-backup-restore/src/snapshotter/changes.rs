@@ -124,7 +124,8 @@ impl Changes {
         !self.inside && self.delta.reached() >= revision
     }
 
-    /// Seals what was collected and begins the next delta, unless one waits to be stored, or a revision would be cut.
+    /// Seals what was collected and begins the next delta, unless one waits to be stored, or a revision would
+    /// be cut.
     pub(super) fn seal(&mut self, compression: Compression) -> Result<()> {
         if self.sealed.is_some() || self.inside || self.delta.is_empty() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Garbage collection, on a period of its own: neither a schedule that fires often nor one that never does, nor a failing
-//! etcd, keeps it from its turn.
+//! Garbage collection, on a period of its own: neither a schedule that fires often nor one that never does,
+//! nor a failing etcd, keeps it from its turn.
 
 use super::state::State;
 use super::worker::Settings;
@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// The first one comes this early, so that a process which is restarted more often than the period collects too.
+/// The first one comes this early, so that a process which is restarted more often than the period collects
+/// too.
 const FIRST: Duration = Duration::from_secs(10 * 60);
 
 pub(super) struct Collector {
@@ -79,7 +80,8 @@ impl Collector {
         Ok(())
     }
 
-    /// Reports refused deletions once: a retention refuses the same deletions in every collection until it ends.
+    /// Reports refused deletions once: a retention refuses the same deletions in every collection until it
+    /// ends.
     fn report_refused(&mut self, refused: BTreeMap<String, String>) {
         let mut new = refused
             .iter()

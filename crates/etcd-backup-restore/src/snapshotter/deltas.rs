@@ -8,9 +8,11 @@ use crate::snapshot_name::{Kind, Snapshot};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// Bound of catching up with etcd for a requested delta. It must be shorter than a caller's own timeout of a minute.
+/// Bound of catching up with etcd for a requested delta. It must be shorter than a caller's own timeout of a
+/// minute.
 pub(super) const CATCH_UP: Duration = Duration::from_secs(45);
-/// The same for the last delta, when the process was told to stop: etcd is told at the same time and may be gone.
+/// The same for the last delta, when the process was told to stop: etcd is told at the same time and may be
+/// gone.
 const LAST_CATCH_UP: Duration = Duration::from_secs(5);
 
 impl Worker {
@@ -58,7 +60,8 @@ impl Worker {
         }
     }
 
-    /// Stores everything up to a revision, as more than one delta where it is more than memory is to hold; gives the last.
+    /// Stores everything up to a revision, as more than one delta where it is more than memory is to hold;
+    /// gives the last.
     pub(super) async fn store_up_to(&self, changes: &mut Changes, revision: i64) -> Result<Option<Snapshot>> {
         let mut stored = None;
         while !changes.has(revision) {
@@ -70,7 +73,8 @@ impl Worker {
         Ok(self.flush(changes).await?.or(stored))
     }
 
-    /// Stores what was collected; gives the last delta. May be dropped or fail: the delta is stored by the next try.
+    /// Stores what was collected; gives the last delta. May be dropped or fail: the delta is stored by the
+    /// next try.
     pub(super) async fn flush(&self, changes: &mut Changes) -> Result<Option<Snapshot>> {
         let mut last = None;
         loop {

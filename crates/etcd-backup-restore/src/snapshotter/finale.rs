@@ -1,7 +1,8 @@
 //! The end of a stay: the final snapshot, proven, and the way back from it.
 //!
-//! A final snapshot counts when it was read back from the store and is what was sent, and etcd's revision is the
-//! snapshot's own after that (I2). What does not pass loses its mark, so that nobody trusts it, and the process goes on.
+//! A final snapshot counts when it was read back from the store and is what was sent, and etcd's revision is
+//! the snapshot's own after that (I2). What does not pass loses its mark, so that nobody trusts it, and the
+//! process goes on.
 
 use super::plan::not_behind;
 use super::proof::{Proof, fingerprint};
@@ -69,8 +70,8 @@ impl Worker {
         Ok(proof)
     }
 
-    /// An earlier final snapshot with the hash of what is stored, if its content is what its own hash promises. A broken
-    /// one is no obstacle: another is taken beside it.
+    /// An earlier final snapshot with the hash of what is stored, if its content is what its own hash
+    /// promises. A broken one is no obstacle: another is taken beside it.
     async fn intact(&self, found: Option<&Snapshot>) -> Result<Option<(Snapshot, String)>> {
         let Some(found) = found else { return Ok(None) };
         let store = &self.settings.store;

@@ -1,11 +1,12 @@
 //! Takes the snapshots, one at a time.
 //!
-//! One task owns everything, so that a scheduled, a requested and the final snapshot can never overlap. Requests come
-//! through two channels: those of one wait for their turn, those of the other (final snapshot, resume) go before
-//! everything else, which is dropped for them and begins anew. That is safe because what the store holds is read from
-//! the store at each (re)start of a session, never remembered; an object appears as a whole or not at all. An error ends
-//! the session too, the next one begins after a pause. After a final snapshot nothing is written any more until somebody
-//! resumes. After a seal there is the final snapshot alone (`sealed`).
+//! One task owns everything, so that a scheduled, a requested and the final snapshot can never overlap.
+//! Requests come through two channels: those of one wait for their turn, those of the other (final snapshot,
+//! resume) go before everything else, which is dropped for them and begins anew. That is safe because what
+//! the store holds is read from the store at each (re)start of a session, never remembered; an object appears
+//! as a whole or not at all. An error ends the session too, the next one begins after a pause. After a final
+//! snapshot nothing is written any more until somebody resumes. After a seal there is the final snapshot
+//! alone (`sealed`).
 
 mod changes;
 mod collector;
@@ -43,8 +44,8 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use worker::Worker;
 
-/// Pause after a failed session: the first, doubled up to the last. The last must be shorter than the time a caller
-/// of the final snapshot waits, so that a repaired bucket is noticed while it still asks.
+/// Pause after a failed session: the first, doubled up to the last. The last must be shorter than the time a
+/// caller of the final snapshot waits, so that a repaired bucket is noticed while it still asks.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
 
 /// The task.

@@ -21,13 +21,14 @@ pub enum Plan {
 
 /// Decides how to begin.
 ///
-/// Directly after a final snapshot the first change is stored at once: until then the store looks as if the shoot had
-/// left this seed, and a copy from it would trust that.
+/// Directly after a final snapshot the first change is stored at once: until then the store looks as if the
+/// shoot had left this seed, and a copy from it would trust that.
 ///
-/// A chain that breaks off before `epoch`, this one, is not gone on with: the restore has left revisions out, which no delta fills.
+/// A chain that breaks off before `epoch`, this one, is not gone on with: the restore has left revisions out,
+/// which no delta fills.
 ///
-/// `rested`: time since this process itself ended a full snapshot. One that takes longer than the window is old when it
-/// ends, and must not be followed by the next one at once: nothing else would ever be done.
+/// `rested`: time since this process itself ended a full snapshot. One that takes longer than the window is
+/// old when it ends, and must not be followed by the next one at once: nothing else would ever be done.
 pub fn plan(
     listing: &[Snapshot],
     (revision, epoch, origin): (i64, i64, Option<i64>),
@@ -60,8 +61,8 @@ pub fn plan(
     Ok(Plan::Continue { reached, urgent })
 }
 
-/// Refuses where the store holds more than etcd: what would be written now would never be restored, the older snapshots
-/// with the higher revisions would.
+/// Refuses where the store holds more than etcd: what would be written now would never be restored, the older
+/// snapshots with the higher revisions would.
 pub fn not_behind(listing: &[Snapshot], revision: i64) -> Result<()> {
     let Some(newest) = listing
         .iter()

@@ -1,8 +1,8 @@
 //! What proves a final snapshot, and the record of it in the store.
 //!
-//! `<prefix>/finished.json`, beside the folder of the snapshots, says that this store's etcd is at its end. Unlike the
-//! `.final` in a name it is never copied, so a process that starts on a copy does not take itself for finished; and it
-//! counts for its epoch only.
+//! `<prefix>/finished.json`, beside the folder of the snapshots, says that this store's etcd is at its end.
+//! Unlike the `.final` in a name it is never copied, so a process that starts on a copy does not take itself
+//! for finished; and it counts for its epoch only.
 
 use crate::chain;
 use crate::error::{Class, Error, Result};
@@ -29,13 +29,15 @@ pub struct Proof {
     pub etcd_revision: i64,
     /// Hash of the object as it is stored, in hex.
     pub sha256: String,
-    /// It was taken after the epoch was sealed: nobody could write to etcd any more, and there is no other one.
+    /// It was taken after the epoch was sealed: nobody could write to etcd any more, and there is no other
+    /// one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sealed: bool,
 }
 
 impl Proof {
-    /// Whether a listing still ends with the snapshot, in the epoch of this process, and etcd was not written to since.
+    /// Whether a listing still ends with the snapshot, in the epoch of this process, and etcd was not written
+    /// to since.
     pub(super) fn holds(&self, listing: &[Snapshot], revision: i64, epoch: i64) -> bool {
         let is_end = chain::final_snapshot(listing).is_some_and(|end| end.to_string() == self.snapshot);
         is_end && self.epoch == epoch && self.last_revision == revision

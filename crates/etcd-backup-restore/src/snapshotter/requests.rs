@@ -21,7 +21,8 @@ pub(super) enum Request {
     Full(Answer<Snapshot>),
     /// A delta up to now; `None` where nothing changed.
     Delta(Answer<Option<Snapshot>>),
-    /// Room below etcd's quota, of the process itself. In turn with snapshots, since a defragmentation blocks etcd.
+    /// Room below etcd's quota, of the process itself. In turn with snapshots, since a defragmentation blocks
+    /// etcd.
     MakeRoom(Answer<Relief>),
 }
 

@@ -1,15 +1,15 @@
 //! Room for an etcd that refuses writes: former values are compacted, and free pages are given back.
 //!
-//! kube-apiserver compacts etcd every five minutes, and its compaction begins with a write. While alarm NOSPACE is
-//! raised etcd refuses this write, so that history stays although no client needs the history. A defragmentation
-//! blocks etcd, and fits only here, where etcd refuses writes anyway.
+//! kube-apiserver compacts etcd every five minutes, and its compaction begins with a write. While alarm
+//! NOSPACE is raised etcd refuses this write, so that history stays although no client needs the history. A
+//! defragmentation blocks etcd, and fits only here, where etcd refuses writes anyway.
 //!
-//! - Never beyond the last revision in the store: the next delta begins after it, and a lost volume is restored
-//!   from there.
-//! - The newest [`WINDOW`] revisions stay if the room suffices, so that watches and paged lists of clients go on.
-//!   A client whose revision is compacted lists again.
-//! - Never after the final snapshot or the seal, and never beside a snapshot: the task of the snapshots does this
-//!   work in turn. Each request needs the permit, as any other request to etcd does.
+//! - Never beyond the last revision in the store: the next delta begins after it, and a lost volume is
+//!   restored from there.
+//! - The newest [`WINDOW`] revisions stay if the room suffices, so that watches and paged lists of clients go
+//!   on. A client whose revision is compacted lists again.
+//! - Never after the final snapshot or the seal, and never beside a snapshot: the task of the snapshots does
+//!   this work in turn. Each request needs the permit, as any other request to etcd does.
 
 use super::changes::Changes;
 use super::relief::Relief;
@@ -50,7 +50,8 @@ impl Worker {
         };
         let etcd = patient.connect().await?;
         let (mut space, compacted) = self.compact_saved(&etcd).await?;
-        // etcd counts pages that the last commit has freed as in use, so that only a defragmentation is exact.
+        // etcd counts pages that the last commit has freed as in use, so that only a defragmentation is
+        // exact.
         if space.can_be_freed() || compacted || !self.defragmented {
             tracing::warn!(
                 size = space.used,

@@ -27,7 +27,8 @@ use tokio_util::sync::CancellationToken;
 pub const BEAT: Duration = Duration::from_secs(5);
 
 impl Snapshotter {
-    /// Tries until the final snapshot is proven, then answers; ends when told to stop, but not in the middle of a try.
+    /// Tries until the final snapshot is proven, then answers; ends when told to stop, but not in the middle
+    /// of a try.
     pub async fn run_sealed(mut self, stop: CancellationToken) {
         let (mut due, mut pause, mut told) = (Instant::now(), PAUSES.0, None);
         loop {
@@ -87,8 +88,8 @@ fn sealed() -> Error {
 }
 
 impl Worker {
-    /// Gives the one that was taken since the seal, also by an earlier process and whatever etcd did since (its leases run
-    /// out); takes it where there is none.
+    /// Gives the one that was taken since the seal, also by an earlier process and whatever etcd did since
+    /// (its leases run out); takes it where there is none.
     async fn finish_sealed(&mut self) -> Result<Proof> {
         if let Some(proof) = self.state.proof() {
             return Ok(proof);

@@ -120,7 +120,8 @@ impl Worker {
         }
     }
 
-    /// A full snapshot at start, but never one right after the other: that would fill the store and serve nobody.
+    /// A full snapshot at start, but never one right after the other: that would fill the store and serve
+    /// nobody.
     async fn begin_full(&mut self, etcd: &Etcd, reason: &str) -> Result<Begun> {
         let rested = self.rested();
         if rested > Instant::now() {

@@ -20,7 +20,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 const SPACE_POLL_INTERVAL: Duration = Duration::from_secs(15);
 /// Shortest time between two attempts to make room: a defragmentation blocks etcd.
 const RELIEF_INTERVAL: Duration = Duration::from_secs(3600);
-/// The same after an attempt that failed before etcd was defragmented, for example because etcd did not answer.
+/// The same after an attempt that failed before etcd was defragmented, for example because etcd did not
+/// answer.
 const RELIEF_RETRY_INTERVAL: Duration = Duration::from_secs(60);
 
 pub(super) struct SpaceWatch {
@@ -98,7 +99,8 @@ impl SpaceWatch {
         has_quota && !self.state.is_finished() && next.is_none_or(|next| next <= now)
     }
 
-    /// A dropped attempt, for the final snapshot for example, counts as an attempt: etcd may be defragmenting.
+    /// A dropped attempt, for the final snapshot for example, counts as an attempt: etcd may be
+    /// defragmenting.
     async fn make_room(&self) {
         self.rest_until(Instant::now() + RELIEF_INTERVAL);
         match make_room(&self.requests).await {

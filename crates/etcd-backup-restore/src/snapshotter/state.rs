@@ -53,7 +53,8 @@ struct Inner {
     sealed_revision: Option<i64>,
     /// Room of etcd at the last check.
     space: Option<Space>,
-    /// The last attempt to make room for etcd, while alarm NOSPACE is raised or since the attempt disarmed the alarm.
+    /// The last attempt to make room for etcd, while alarm NOSPACE is raised or since the attempt disarmed
+    /// the alarm.
     relief: Option<Relief>,
 }
 

@@ -49,7 +49,7 @@ pub(super) struct Worker {
     pub(super) last_full: Option<(Instant, Duration)>,
     /// Whether this process has read the final snapshot back itself.
     pub(super) proven: bool,
-    /// Whether this process has defragmented etcd, so that etcd reports the bytes in use exactly unless history was
-    /// compacted since.
+    /// Whether this process has defragmented etcd, so that etcd reports the bytes in use exactly unless
+    /// history was compacted since.
     pub(super) defragmented: bool,
 }

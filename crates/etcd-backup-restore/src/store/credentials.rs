@@ -15,11 +15,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One request to the store, a part of 5 MiB included. It must be longer than such a part takes on a slow link.
+/// One request to the store, a part of 5 MiB included. It must be longer than such a part takes on a slow
+/// link.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 /// Opening a connection to the store.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Repeats of a failing request. It must be shorter than the time in which the callers of a final snapshot give up.
+/// Repeats of a failing request. It must be shorter than the time in which the callers of a final snapshot
+/// give up.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Kind of object store.
@@ -167,7 +169,8 @@ impl StoreConfig {
         Ok(credentials)
     }
 
-    /// The image has no certificates of its own, so the authorities are those built in, or those of the Secret's `ca.crt` alone.
+    /// The image has no certificates of its own, so the authorities are those built in, or those of the
+    /// Secret's `ca.crt` alone.
     fn connector(&self, credentials: &Credentials) -> Result<StoreConnector> {
         let connector = StoreConnector::new(&self.permit, CONNECT_TIMEOUT, REQUEST_TIMEOUT);
         match &credentials.ca {

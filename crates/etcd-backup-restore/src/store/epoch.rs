@@ -1,12 +1,13 @@
 //! To which history of a shoot an object belongs.
 //!
-//! Each hand-over of a shoot begins a history of its own, numbered by the ownership epoch; etcd's revisions go on, so names
-//! alone cannot tell two histories apart. Beside the folder of the snapshots lie:
+//! Each hand-over of a shoot begins a history of its own, numbered by the ownership epoch; etcd's revisions
+//! go on, so names alone cannot tell two histories apart. Beside the folder of the snapshots lie:
 //!
-//! - `epochs/<epoch>/<name of a snapshot>`: the snapshot was taken in this epoch. Written before the snapshot can be seen. A
-//!   snapshot without one belongs to the first epoch, so that a shoot that never moved has none.
-//! - `chains/<epoch>.json`: the chain that this epoch begins with, chosen once ([`Recorded`]). Its snapshots keep the epoch
-//!   in which they were taken.
+//! - `epochs/<epoch>/<name of a snapshot>`: the snapshot was taken in this epoch. Written before the snapshot
+//!   can be seen. A snapshot without one belongs to the first epoch, so that a shoot that never moved has
+//!   none.
+//! - `chains/<epoch>.json`: the chain that this epoch begins with, chosen once ([`Recorded`]). Its snapshots
+//!   keep the epoch in which they were taken.
 //! - `ownership.json`: whose the store is, written by the BackupEntry's actuator, never made here.
 
 use crate::chain::Chain;
@@ -85,7 +86,8 @@ mod tests {
         }
     }
 
-    /// A to B to A with A cut off: its bucket holds what it wrote in epoch 1, also after B took over, and what was copied.
+    /// A to B to A with A cut off: its bucket holds what it wrote in epoch 1, also after B took over, and
+    /// what was copied.
     #[test]
     fn leftovers_of_another_history_are_not_seen() {
         let listing = vec![

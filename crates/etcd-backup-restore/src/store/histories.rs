@@ -19,8 +19,8 @@ const CHAINS: &str = "chains";
 pub struct OwnEpoch {
     /// Its etcd never serves again.
     pub is_sealed: bool,
-    /// The epoch of this very place that it goes on with, where whoever took the place says so: the shoot came back before another
-    /// seed had opened its data.
+    /// The epoch of this very place that it goes on with, where whoever took the place says so: the shoot
+    /// came back before another seed had opened its data.
     pub origin: Option<i64>,
 }
 
@@ -43,7 +43,8 @@ impl Store {
         Ok(history(listing, epoch, recorded.as_ref()))
     }
 
-    /// The epoch whose end the store's epoch of another store begins with: the one that was last opened here before.
+    /// The epoch whose end the store's epoch of another store begins with: the one that was last opened here
+    /// before.
     pub async fn origin_of(&self, epoch: i64) -> Result<i64> {
         if epoch <= FIRST {
             return Ok(FIRST);
@@ -70,8 +71,8 @@ impl Store {
         }
     }
 
-    /// The epochs of this place with whose end an epoch goes on, the newest first. Only the place itself states
-    /// that: an older history may be a leftover of a residency from which the shoot went on elsewhere.
+    /// The epochs of this place with whose end an epoch goes on, the newest first. Only the place itself
+    /// states that: an older history may be a leftover of a residency from which the shoot went on elsewhere.
     pub async fn origins_before(&self, origin: i64) -> Result<Vec<i64>> {
         let Some(held) = self.ownership().await? else {
             return Ok(Vec::new());
@@ -86,7 +87,8 @@ impl Store {
         Ok(before)
     }
 
-    /// Refuses where the store belongs to a later epoch: another stay of the shoot goes on there. Tells what is said of its own one.
+    /// Refuses where the store belongs to a later epoch: another stay of the shoot goes on there. Tells what
+    /// is said of its own one.
     pub async fn own_epoch(&self) -> Result<OwnEpoch> {
         let Some(found) = self.ownership().await? else {
             return Ok(OwnEpoch::default());
@@ -119,7 +121,8 @@ impl Store {
         self.json(&self.chain_path(epoch)).await
     }
 
-    /// Records a chain for the store's epoch. Where one is recorded already, that one counts, and is given back.
+    /// Records a chain for the store's epoch. Where one is recorded already, that one counts, and is given
+    /// back.
     pub async fn record(&self, chain: Recorded) -> Result<Recorded> {
         let path = self.chain_path(chain.epoch);
         let content =
@@ -159,7 +162,8 @@ impl Store {
         (epoch > FIRST).then(|| folder.join(snapshot.to_string()))
     }
 
-    /// Completes a listing. It has to be older than the marks that are read here: a mark is there before its snapshot.
+    /// Completes a listing. It has to be older than the marks that are read here: a mark is there before its
+    /// snapshot.
     pub(super) async fn read_epochs(&self, listing: &mut [Snapshot]) -> Result<()> {
         let folder = self.root.clone().join(EPOCHS);
         let mut marks = HashMap::new();
@@ -168,7 +172,8 @@ impl Store {
             if let Some((epoch, name)) = object.name.split_once('/')
                 && let Ok(epoch) = epoch.parse::<i64>()
             {
-                // Of two marks of a snapshot the later epoch counts: an older history must not claim newer snapshots.
+                // Of two marks of a snapshot the later epoch counts: an older history must not claim newer
+                // snapshots.
                 let known = marks.entry(name.to_owned()).or_insert(epoch);
                 *known = epoch.max(*known);
             }

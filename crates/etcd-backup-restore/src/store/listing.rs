@@ -1,7 +1,8 @@
 //! Names in a folder of the store, whatever characters the names have.
 //!
-//! The library fails a whole listing on a key that is not a path of the library (an empty segment, a dot segment,
-//! a control character). Any user of the bucket can write such a key, so it must not stop backups and restores.
+//! The library fails a whole listing on a key that is not a path of the library (an empty segment, a dot
+//! segment, a control character). Any user of the bucket can write such a key, so it must not stop backups
+//! and restores.
 
 use crate::error::{Error, Result};
 use object_store::{Error as StoreError, ObjectStore, path::Path};
@@ -91,7 +92,8 @@ impl Names {
 pub enum Deletion {
     /// The object does not exist any more.
     Deleted,
-    /// The store accepts the account and refuses this deletion, with this code. A retention may protect the object.
+    /// The store accepts the account and refuses this deletion, with this code. A retention may protect the
+    /// object.
     Refused(String),
 }
 
@@ -101,8 +103,8 @@ impl From<Option<RefusedRemoval>> for Deletion {
     }
 }
 
-/// Removes every version of an object. Where the account may not list or delete versions, or the store has none, deletes
-/// the object alone, so that a listing does not return the object any more.
+/// Removes every version of an object. Where the account may not list or delete versions, or the store has
+/// none, deletes the object alone, so that a listing does not return the object any more.
 async fn delete_versions(bucket: &Bucket, key: &str, report: &Once) -> object_store::Result<Deletion> {
     let mut position = None;
     let may_versions_stay = 'pages: loop {
@@ -120,7 +122,8 @@ async fn delete_versions(bucket: &Bucket, key: &str, report: &Once) -> object_st
             let Some(refused) = bucket.remove_one(object).await? else {
                 continue;
             };
-            // The only version in a bucket without versions. An account may have the right to delete the object alone.
+            // The only version in a bucket without versions. An account may have the right to delete the
+            // object alone.
             if object.version.as_deref() == Some(UNVERSIONED) {
                 break 'pages false;
             }
@@ -154,8 +157,9 @@ fn report_versions_stay(key: &str) {
     );
 }
 
-/// Tells an account without the right to delete versions from a retention: the store answers `AccessDenied` to both.
-/// The deletion of an absent version succeeds with the right, and the version `null` is absent where versions have ids.
+/// Tells an account without the right to delete versions from a retention: the store answers `AccessDenied`
+/// to both. The deletion of an absent version succeeds with the right, and the version `null` is absent where
+/// versions have ids.
 async fn may_delete_versions(bucket: &Bucket, key: &str) -> object_store::Result<bool> {
     let absent = ListedObject {
         key: key.to_owned(),

@@ -1,11 +1,12 @@
 //! The bucket: where snapshots are listed, read and written.
 //!
-//! Credentials come from a mounted Secret and are read again before each use, so that a rotated Secret takes effect
-//! without a restart. An object appears under its name only as a whole: the stores' multipart uploads are completed
-//! after the content was verified, or aborted.
+//! Credentials come from a mounted Secret and are read again before each use, so that a rotated Secret takes
+//! effect without a restart. An object appears under its name only as a whole: the stores' multipart uploads
+//! are completed after the content was verified, or aborted.
 //!
-//! A store is opened for one ownership epoch, and shows that history only: the objects of the epoch and those of the chain
-//! that was recorded for it (`epoch`). What another stay of the shoot has left in the bucket is not seen.
+//! A store is opened for one ownership epoch, and shows that history only: the objects of the epoch and those
+//! of the chain that was recorded for it (`epoch`). What another stay of the shoot has left in the bucket is
+//! not seen.
 
 mod credentials;
 mod epoch;
@@ -71,8 +72,8 @@ impl Store {
         })
     }
 
-    /// Leaves aside objects that look like snapshots and cannot be read: for a source that may be dead. The caller must know the
-    /// acknowledged revisions of the source from different evidence.
+    /// Leaves aside objects that look like snapshots and cannot be read: for a source that may be dead. The
+    /// caller must know the acknowledged revisions of the source from different evidence.
     #[must_use]
     pub fn leaving_aside(self) -> Self {
         Self {
@@ -137,9 +138,9 @@ impl Store {
         self.prefix.clone().join(snapshot.to_string())
     }
 
-    /// Every snapshot of the store, whatever its epoch. Objects that cannot be snapshots are skipped and reported. An
-    /// object directly in the folder that looks like a snapshot and cannot be read is an error that names the object, or
-    /// is left aside ([`Self::leaving_aside`]).
+    /// Every snapshot of the store, whatever its epoch. Objects that cannot be snapshots are skipped and
+    /// reported. An object directly in the folder that looks like a snapshot and cannot be read is an error
+    /// that names the object, or is left aside ([`Self::leaving_aside`]).
     pub async fn everything(&self) -> Result<Vec<Snapshot>> {
         let (mut listing, mut foreign) = (Vec::new(), Vec::new());
         for object in self.connection()?.names.below(&self.prefix).await? {
@@ -189,7 +190,8 @@ impl Store {
         ))
     }
 
-    /// Streams the unpacked content into `into` and checks its hash. What was written must not be used on an error.
+    /// Streams the unpacked content into `into` and checks its hash. What was written must not be used on an
+    /// error.
     pub async fn read_verified(
         &self,
         snapshot: &Snapshot,

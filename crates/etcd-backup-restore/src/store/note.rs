@@ -37,9 +37,9 @@ impl Store {
             .map_err(|e| Error::store(&format!("writing {name}"), &e))
     }
 
-    /// Writes a note unless `is_newer` says that the note in the store must stay. Returns whether the note was
-    /// written. The store refuses the write if another process wrote the note in between; a folder as store has
-    /// no such condition.
+    /// Writes a note unless `is_newer` says that the note in the store must stay. Returns whether the note
+    /// was written. The store refuses the write if another process wrote the note in between; a folder as
+    /// store has no such condition.
     pub async fn replace_note(
         &self,
         name: &str,

@@ -1,8 +1,9 @@
-//! `ownership.json`: whose the store is, as the BackupEntry's actuator writes it and a lost epoch is sealed in it.
+//! `ownership.json`: whose the store is, as the BackupEntry's actuator writes it and a lost epoch is sealed
+//! in it.
 //!
-//! It is never made here: where it is missing nobody has claimed the place. It changes only from what was read (`If-Match`), and
-//! `written` makes each content another one, since a store's tags may be hashes of it. What may follow what is decided in the
-//! crate `ownership` (`Object`).
+//! It is never made here: where it is missing nobody has claimed the place. It changes only from what was
+//! read (`If-Match`), and `written` makes each content another one, since a store's tags may be hashes of it.
+//! What may follow what is decided in the crate `ownership` (`Object`).
 
 use super::Store;
 use crate::clock;
@@ -56,8 +57,8 @@ pub struct Ownership {
     #[serde(rename = "state")]
     holding: Holding,
     written: String,
-    /// Of a place that is claimed: the epoch whose snapshots are there. Of one that has its owner: the epoch with whose end this one
-    /// begins, where it was in this place too.
+    /// Of a place that is claimed: the epoch whose snapshots are there. Of one that has its owner: the epoch
+    /// with whose end this one begins, where it was in this place too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) origin: Option<i64>,
     /// The epochs of this place with which `origin` goes on, the newest first.

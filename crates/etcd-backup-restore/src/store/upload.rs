@@ -8,7 +8,8 @@ use tokio::task::JoinSet;
 
 /// Size of a part: the smallest that S3 allows, since memory is this times the parts on their way.
 const PART: usize = 5 * 1024 * 1024;
-/// A part is collected in pieces of this size, which divides it: one large buffer would be copied, and be twice as large, while it grows.
+/// A part is collected in pieces of this size, which divides it: one large buffer would be copied, and be
+/// twice as large, while it grows.
 const PIECE: usize = 256 * 1024;
 /// Parts on their way while the next one is filled.
 const PARALLEL: usize = 2;

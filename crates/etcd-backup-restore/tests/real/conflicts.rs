@@ -1,5 +1,5 @@
-//! A store that answers 409 to a conditional write has written nothing, and the process does not conclude that the
-//! object exists.
+//! A store that answers 409 to a conditional write has written nothing, and the process does not conclude
+//! that the object exists.
 
 use crate::lab::{Lab, RefusingS3};
 use axum::http::{Method, StatusCode};

@@ -321,7 +321,8 @@ async fn garbage_collection_keeps_the_newest_chains() {
         etcd.put("/a", n.to_string()).await;
         last = server.snapshot("/snapshot/full").await;
     }
-    // A delta may lie between them: what was written before the server has begun a new chain is stored at once.
+    // A delta may lie between them: what was written before the server has begun a new chain is stored at
+    // once.
     eventually("collection", async || {
         let objects = lab.objects("from");
         (objects.iter().filter(|o| o.starts_with("Full")).count() == 2).then_some(())

@@ -1,13 +1,14 @@
 //! Deltas come out as the very history that was, on which etcd goes on, and leave room in the database.
 //!
-//! `CHANGES=60000 cargo test -p etcd-backup-restore --test real deltas -- --nocapture` restores more of them and prints how
-//! long it took. That is not judged: it depends on what else the machine does.
+//! `CHANGES=60000 cargo test -p etcd-backup-restore --test real deltas -- --nocapture` restores more of them
+//! and prints how long it took. That is not judged: it depends on what else the machine does.
 
 use crate::lab::{EtcdServer, Lab, Server, after_loss, delete, put};
 use futures::StreamExt;
 use std::time::Instant;
 
-/// Single changes, overwriting and deleting each other, several keys in one revision here and there, and large values.
+/// Single changes, overwriting and deleting each other, several keys in one revision here and there, and
+/// large values.
 async fn write_changes(etcd: &EtcdServer, numbers: std::ops::Range<usize>) {
     let changes = futures::stream::iter(numbers).map(async |n| {
         let key = format!("/registry/leases/{}", n % 50);

@@ -1,5 +1,5 @@
-//! Leftovers of another stay of the shoot are never chosen, neither on a volume nor in a bucket; and what came after the last snapshot
-//! of an earlier owner leaves no revision behind that is given twice.
+//! Leftovers of another stay of the shoot are never chosen, neither on a volume nor in a bucket; and what
+//! came after the last snapshot of an earlier owner leaves no revision behind that is given twice.
 
 use crate::lab::{EtcdServer, Key, Lab, Server, after_loss};
 use serde_json::json;
@@ -134,8 +134,8 @@ async fn an_epoch_without_a_recorded_chain_does_not_start_on_another_one() {
     assert!(EtcdServer::start(&volume).await.dump().await == before);
 }
 
-/// A move that was called off after its source had sealed its epoch, or a shoot that came back before another seed had opened its
-/// data: what etcd acknowledged last is in no snapshot, and is there.
+/// A move that was called off after its source had sealed its epoch, or a shoot that came back before another
+/// seed had opened its data: what etcd acknowledged last is in no snapshot, and is there.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_epoch_that_goes_on_in_its_own_place_keeps_what_was_written_last() {
     let lab = Lab::new();
@@ -174,7 +174,8 @@ async fn an_epoch_that_goes_on_in_its_own_place_keeps_what_was_written_last() {
     assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
     assert!(EtcdServer::start(&lost).await.dump().await == after_loss(&gone_on(&stored), 1));
 
-    // Data of an epoch with which it does not go on are not taken for it; and its owner may have left out revisions, too.
+    // Data of an epoch with which it does not go on are not taken for it; and its owner may have left out
+    // revisions, too.
     goes_on(3, 1);
     let ran = lab.initialize("p", &volume, &["--ownership-epoch=3"]).await;
     assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
@@ -182,7 +183,8 @@ async fn an_epoch_that_goes_on_in_its_own_place_keeps_what_was_written_last() {
     assert!(EtcdServer::start(&volume).await.dump().await == skipped);
 }
 
-/// Clients of A remember revisions that B never saw. What B gives must not look older to them, nor be taken for what A had given.
+/// Clients of A remember revisions that B never saw. What B gives must not look older to them, nor be taken
+/// for what A had given.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_revision_is_given_twice_and_who_watches_from_a_lost_one_is_told_to_list_anew() {
     let lab = Lab::new();
@@ -249,7 +251,8 @@ async fn a_store_that_a_later_epoch_owns_lets_no_etcd_of_an_earlier_one_start() 
     );
 }
 
-/// What nobody can have written is no sign that the place is free. An etcd that has all its data needs no store to start.
+/// What nobody can have written is no sign that the place is free. An etcd that has all its data needs no
+/// store to start.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_says_something_unknown_lets_no_etcd_begin() {
     let lab = Lab::new();
@@ -267,7 +270,8 @@ async fn a_store_that_says_something_unknown_lets_no_etcd_begin() {
     assert!(lab.initialize("p", &volume, &[]).await.success);
 }
 
-/// A seed that takes a shoot over announces itself in the place from which it copies. A claimant of before does not copy any more.
+/// A seed that takes a shoot over announces itself in the place from which it copies. A claimant of before
+/// does not copy any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claimed_source_still_holds_what_its_claimant_begins_with() {
     let CutOff { lab, at_b } = CutOff::begin().await;
@@ -292,8 +296,8 @@ async fn a_claimed_source_still_holds_what_its_claimant_begins_with() {
     );
 }
 
-/// B has begun with the end of A's epoch, serves, and its bucket takes nothing. C must know that B's end is not there: whoever asks how
-/// much is lost is told otherwise that nothing is.
+/// B has begun with the end of A's epoch, serves, and its bucket takes nothing. C must know that B's end is
+/// not there: whoever asks how much is lost is told otherwise that nothing is.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_the_epoch_before_is_not_that_of_the_one_that_began_with_it() {
     let lab = Lab::new();

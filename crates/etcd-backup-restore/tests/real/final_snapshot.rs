@@ -84,7 +84,8 @@ async fn it_is_final_only_when_it_was_read_back_and_holds_etcds_last_revision() 
     assert_ne!(another["snapName"], proven["snapName"]);
 }
 
-/// A lab whose server reaches the store through a gate, with a database that is large enough to be told from a listing.
+/// A lab whose server reaches the store through a gate, with a database that is large enough to be told from
+/// a listing.
 async fn gated(flags: &[&str]) -> (Lab, EtcdServer, Gate, Server) {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;

@@ -16,8 +16,8 @@ const WHAT: [&str; 3] = ["server", "copy", "initialize"];
 /// How often the small database is measured anew at most, each time by several runs.
 const MORE: usize = 4;
 
-/// Of several runs the highest peak. Where the test gets no turn near the end of a process, its peak seems lower than it was;
-/// never higher.
+/// Of several runs the highest peak. Where the test gets no turn near the end of a process, its peak seems
+/// lower than it was; never higher.
 async fn most(runs: u8, mut run: impl AsyncFnMut(u8) -> Ran) -> Cost {
     let mut most = (0, 0.0);
     for n in 0..runs {

@@ -158,7 +158,8 @@ async fn an_alarm_without_room_is_reported_and_disarmed_once_the_quota_is_raised
     .await;
 }
 
-/// Writes values of one key until etcd has raised the alarm: the data are small, and former values fill the quota.
+/// Writes values of one key until etcd has raised the alarm: the data are small, and former values fill the
+/// quota.
 async fn fill_with_history(etcd: &EtcdServer) {
     for number in 0..=u8::MAX {
         let value = vec![number; 1 << 20];

@@ -1,11 +1,13 @@
-//! A shoot that is lost: fenced in time, sealed for ever, and its final snapshot holds all that was acknowledged.
+//! A shoot that is lost: fenced in time, sealed for ever, and its final snapshot holds all that was
+//! acknowledged.
 
 use crate::lab::{Acknowledged, EPOCH, EtcdServer, REQUESTS, Stay, VALIDITY, Writer, eventually, now, put};
 use etcd_backup_restore::owner::Marker;
 use serde_json::json;
 use std::time::{Duration, SystemTime};
 
-/// The destination counts on this: no write is sent after V and acknowledged, and no acknowledgement leaves the gate after V + H.
+/// The destination counts on this: no write is sent after V and acknowledged, and no acknowledgement leaves
+/// the gate after V + H.
 pub(super) fn was_fenced_in_time(acknowledged: &[Acknowledged], changed: SystemTime) {
     for write in acknowledged {
         let [sent, released] = write.since(changed);
@@ -169,8 +171,8 @@ async fn a_deleted_record_brings_the_final_snapshot_and_a_later_claim_in_the_buc
     );
 }
 
-/// A move is called off when its epoch was sealed and its final snapshot was not taken: the next epoch begins with all that was
-/// acknowledged, and is backed up.
+/// A move is called off when its epoch was sealed and its final snapshot was not taken: the next epoch begins
+/// with all that was acknowledged, and is backed up.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shoot_that_stays_after_all_has_everything_in_its_next_epoch() {
     let mut stay = Stay::begin().await;
@@ -196,7 +198,8 @@ async fn a_shoot_that_stays_after_all_has_everything_in_its_next_epoch() {
     assert_eq!(stay.holding().await["epoch"], EPOCH + 1);
 }
 
-/// The figure of docs/etcd-backup-restore.md: `cargo test -p etcd-backup-restore --test real -- --ignored --nocapture records_change`.
+/// The figure of docs/etcd-backup-restore.md:
+/// `cargo test -p etcd-backup-restore --test real -- --ignored --nocapture records_change`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement of some minutes"]
 async fn from_the_records_change_to_the_last_acknowledged_write() {

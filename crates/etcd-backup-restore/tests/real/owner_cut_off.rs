@@ -1,5 +1,5 @@
-//! A source that is cut off from everything but its clients: for how long it serves on after the record's change, with the settings that
-//! a Seed has where it says nothing of them.
+//! A source that is cut off from everything but its clients: for how long it serves on after the record's
+//! change, with the settings that a Seed has where it says nothing of them.
 
 use crate::lab::{EPOCH, Road, Stay, Writer, Zone, now};
 use futures::{StreamExt, stream};
@@ -14,8 +14,8 @@ const INTERVAL: Duration = Duration::from_secs(4);
 /// Sources that are cut off at a time. Each mostly waits.
 const AT_A_TIME: usize = 8;
 
-/// R17-47, R17-49: it does not hear that it has lost the shoot, and stops all the same; when it hears it, it stays so. `REPOT_CUTS` says
-/// how often that is measured: docs/etcd-backup-restore.md has the figure.
+/// R17-47, R17-49: it does not hear that it has lost the shoot, and stops all the same; when it hears it, it
+/// stays so. `REPOT_CUTS` says how often that is measured: docs/etcd-backup-restore.md has the figure.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_that_is_cut_off_acknowledges_nothing_soon_after_the_records_change() {
     let cuts = u32::try_from(testkit::size("REPOT_CUTS", 2).unwrap()).unwrap();
@@ -33,7 +33,8 @@ async fn a_source_that_is_cut_off_acknowledges_nothing_soon_after_the_records_ch
     assert!(rank(100) <= VALIDITY + REQUESTS, "{measured:?}");
 }
 
-/// For how long one served on that was cut off so long after it had begun, in the moment in which the record was changed.
+/// For how long one served on that was cut off so long after it had begun, in the moment in which the record
+/// was changed.
 async fn served_on(after: Duration) -> Duration {
     let zone = Zone::start().await;
     let road = Road::to(&zone.server.address).await;

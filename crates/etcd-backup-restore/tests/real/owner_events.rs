@@ -1,4 +1,5 @@
-//! The etcd with the Events: clients are served as long as clients of etcd-main, and a failure harms no client of etcd-main.
+//! The etcd with the Events: clients are served as long as clients of etcd-main, and a failure harms no
+//! client of etcd-main.
 
 use crate::lab::{EPOCH, EtcdServer, Stay, Writer, eventually, now, put};
 use crate::owner::was_fenced_in_time;
@@ -14,7 +15,8 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Longer than kube-apiserver took to acknowledge an Event without etcd-main (10 ms), on a machine that is busy.
+/// Longer than kube-apiserver took to acknowledge an Event without etcd-main (10 ms), on a machine that is
+/// busy.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The etcd with the Events, by a name as in a cluster.
@@ -95,8 +97,9 @@ async fn event(api: &Client, name: &str) -> Option<kube::Result<Event>> {
         .ok()
 }
 
-/// Without the gate kube-apiserver acknowledges Events for as long as the process runs (decision 36). Here etcd-main is not behind the gate,
-/// so that no other part of kube-apiserver can be the reason that an Event is not acknowledged.
+/// Without the gate kube-apiserver acknowledges Events for as long as the process runs (decision 36). Here
+/// etcd-main is not behind the gate, so that no other part of kube-apiserver can be the reason that an Event
+/// is not acknowledged.
 #[tokio::test(flavor = "multi_thread")]
 async fn kube_apiserver_acknowledges_no_event_after_the_fence() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,7 +4,8 @@ use crate::lab::{EPOCH, REQUESTS, Stay, VALIDITY, Writer, eventually, now};
 use etcd_backup_restore::owner::Marker;
 use std::time::{Duration, Instant};
 
-/// A validity that no pause of the machine uses up: a gate that is shut then was shut by the process's own judgement.
+/// A validity that no pause of the machine uses up: a gate that is shut then was shut by the process's own
+/// judgement.
 const PATIENT: [&str; 7] = [
     "--owner-check-interval=2s",
     "--owner-check-timeout=700ms",
@@ -18,8 +19,8 @@ const PATIENT_VALIDITY: Duration = Duration::from_secs(600);
 /// Between the beginning of a silence and the check that must extend the permit: two checks and more.
 const SILENT_FOR: Duration = Duration::from_secs(6);
 
-/// Waits until a check that began well within the silence has extended the permit, and sees no end of service meanwhile. Each further
-/// check does the same, so that the permit does not end by that silence.
+/// Waits until a check that began well within the silence has extended the permit, and sees no end of service
+/// meanwhile. Each further check does the same, so that the permit does not end by that silence.
 async fn goes_on(stay: &Stay, writer: &Writer, when: &str) {
     let (begun, before) = (Instant::now(), stay.starts());
     eventually(when, async || {

@@ -1,4 +1,5 @@
-//! Without the right to act nothing leaves the process, and what it has begun goes no further than the request under way.
+//! Without the right to act nothing leaves the process, and what it has begun goes no further than the
+//! request under way.
 
 use crate::lab::{BUCKET, EtcdServer, Gate, Lab, eventually, noise, set_tls_provider};
 use etcd_backup_restore::compression::Compression;

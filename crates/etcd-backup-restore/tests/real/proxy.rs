@@ -1,5 +1,5 @@
-//! A bucket that only a proxy reaches: the name of the server is known to the proxy, and the server's certificate
-//! to the system.
+//! A bucket that only a proxy reaches: the name of the server is known to the proxy, and the server's
+//! certificate to the system.
 
 use std::fs;
 

@@ -4,7 +4,8 @@ use crate::lab::{EtcdServer, Lab, Server, after_loss, binary, delete, eventually
 use ownership::LEFT_OUT_WITHIN_EPOCH;
 use std::os::unix::process::CommandExt;
 
-/// Writes as a Kubernetes API does, and as it should not: large values, many keys at once, deletions, binary names.
+/// Writes as a Kubernetes API does, and as it should not: large values, many keys at once, deletions, binary
+/// names.
 async fn write_some(etcd: &EtcdServer, round: u8) {
     for n in 0..40 {
         etcd.put(&format!("/registry/configmaps/{n}"), vec![round; 100 + n])
@@ -75,8 +76,8 @@ async fn a_full_snapshot_and_its_deltas_restore_every_key_and_revision() {
             "work files are gone"
         );
 
-        // No delta continues what the restore has left out. Then the server goes on where the store ends, without a
-        // new full snapshot.
+        // No delta continues what the restore has left out. Then the server goes on where the store ends,
+        // without a new full snapshot.
         drop(server);
         for _ in 0..2 {
             let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
@@ -123,7 +124,8 @@ async fn leases_of_deltas_are_granted_again_and_their_keys_still_expire() {
     etcd.client.grant(77, 3600).await.unwrap();
     etcd.client.txn(vec![put("/in-full", "x", 77)]).await.unwrap();
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
-    // Longer than a slow machine takes to write, or to start, and to look; the end of the test awaits its expiry.
+    // Longer than a slow machine takes to write, or to start, and to look; the end of the test awaits its
+    // expiry.
     etcd.client.grant(78, 45).await.unwrap();
     etcd.client.txn(vec![put("/in-delta", "x", 78)]).await.unwrap();
     etcd.client

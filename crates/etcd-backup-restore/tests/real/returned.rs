@@ -156,7 +156,8 @@ async fn sound_data_of_a_returned_epoch_start_beside_an_object_that_cannot_be_re
     assert!(ran.json["begin"].is_null(), "{}", ran.json);
 }
 
-/// An operator has put back a volume of the former epoch from before the seal. The volume is newer than the bucket.
+/// An operator has put back a volume of the former epoch from before the seal. The volume is newer than the
+/// bucket.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_returned_epoch_does_not_keep_a_volume_that_ends_before_the_seal() {
     let place = Place::begin().await;

@@ -1,8 +1,10 @@
-//! A volume that is lost within an ownership epoch: no revision stands for two changes, and the loss is reported.
+//! A volume that is lost within an ownership epoch: no revision stands for two changes, and the loss is
+//! reported.
 
 use crate::lab::{EtcdServer, Lab, Server, after_loss};
 
-/// The first revision that a watcher from `remembered` on is told to be compacted; `None` where the watch goes on.
+/// The first revision that a watcher from `remembered` on is told to be compacted; `None` where the watch
+/// goes on.
 async fn compacted(etcd: &EtcdServer, remembered: i64) -> Option<i64> {
     let mut watch = etcd.client.watch(remembered).await.unwrap();
     loop {
@@ -59,7 +61,8 @@ async fn a_volume_lost_within_an_epoch_gives_no_revision_twice_and_the_loss_is_r
     }
 }
 
-/// The chain of the first epoch is complete, and shows no sign of what the second epoch has acknowledged since.
+/// The chain of the first epoch is complete, and shows no sign of what the second epoch has acknowledged
+/// since.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_volume_lost_before_the_first_snapshot_of_an_epoch_is_a_loss_and_the_begin_is_none() {
     let lab = Lab::new();
@@ -87,7 +90,8 @@ async fn a_volume_lost_before_the_first_snapshot_of_an_epoch_is_a_loss_and_the_b
     assert!(restored.put("/kept", "at b").await > lost);
 }
 
-/// A cancelled move: the volume goes on in the next epoch of the same place, and is lost before the first snapshot.
+/// A cancelled move: the volume goes on in the next epoch of the same place, and is lost before the first
+/// snapshot.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kept_volume_that_is_lost_before_the_first_snapshot_of_its_epoch_is_a_loss() {
     let lab = Lab::new();

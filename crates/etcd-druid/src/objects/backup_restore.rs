@@ -16,8 +16,8 @@ use crate::{
 
 /// The binary in its image.
 const BINARY: &str = "/etcd-backup-restore";
-/// Flags that may differ between a pod and its template without a reason to restart it (see [`crate::rollout`]): they count
-/// when the pod starts the next time.
+/// Flags that may differ between a pod and its template without a reason to restart it (see
+/// [`crate::rollout`]): they count when the pod starts the next time.
 pub const REQUIRE_SNAPSHOT: &str = "--require-snapshot";
 /// The same: how large the database may be after a restore.
 pub const QUOTA: &str = "--embedded-etcd-quota-bytes";
@@ -32,15 +32,17 @@ pub const PREPARE: &str = "prepare";
 const EVENTS: &str = "etcd-events";
 /// The data of the etcd may be removed where they cannot go on.
 const DISPOSABLE_DATA: &str = "--disposable-data";
-/// Clients reach the etcd that follows through the gate alone: it may start where its epoch was sealed, for the final snapshot.
+/// Clients reach the etcd that follows through the gate alone: it may start where its epoch was sealed, for
+/// the final snapshot.
 const BEHIND_GATE: &str = "--behind-gate";
-/// Seconds between two looks at whether etcd may be used: together with [`READINESS_FAILURES`] the time for which clients
-/// are still sent to an etcd that is no longer theirs (R17-40). The smallest that there is.
+/// Seconds between two looks at whether etcd may be used: together with [`READINESS_FAILURES`] the time for
+/// which clients are still sent to an etcd that is no longer theirs (R17-40). The smallest that there is.
 const READINESS_PERIOD: i32 = 1;
 /// Looks that must fail. The answer comes from memory, so a second one only guards against a lost packet.
 const READINESS_FAILURES: i32 = 2;
 
-/// Checks the data directory and restores it from the backup where it is missing or broken; etcd starts only afterwards.
+/// Checks the data directory and restores it from the backup where it is missing or broken; etcd starts only
+/// afterwards.
 #[must_use]
 pub fn initialize(wanted: &Wanted, backup: &Backup) -> Container {
     let mut args = vec!["initialize".to_owned()];
@@ -237,12 +239,14 @@ fn plain_container(image: &str, args: Vec<String>) -> Container {
     }
 }
 
-/// Nothing for the first epoch, so that an etcd whose shoot never moved does not restart when it becomes known.
+/// Nothing for the first epoch, so that an etcd whose shoot never moved does not restart when it becomes
+/// known.
 fn epoch(wanted: &Wanted) -> Option<String> {
     (wanted.epoch > 1).then(|| format!("{EPOCH}={}", wanted.epoch))
 }
 
-/// What a container of etcd-backup-restore requests where the Etcd does not say it: its memory does not grow with the data.
+/// What a container of etcd-backup-restore requests where the Etcd does not say it: its memory does not grow
+/// with the data.
 #[must_use]
 pub fn default_resources() -> ResourceRequirements {
     requests("10m", "48Mi")

@@ -1,4 +1,5 @@
-//! The Job that copies backups from one object store to another before an etcd is started from them (R17-24 to R17-29).
+//! The Job that copies backups from one object store to another before an etcd is started from them (R17-24
+//! to R17-29).
 
 use k8s_openapi::api::{
     batch::v1::{Job, JobSpec},
@@ -11,10 +12,12 @@ use crate::{
     wanted::{Backup, Wanted},
 };
 
-/// The Job does not give up by itself: a wrong credential may be mended hours later and the copy then goes on. The
-/// pause between two tries is bounded by the controller, which starts the Job afresh (see [`crate::retry`]).
+/// The Job does not give up by itself: a wrong credential may be mended hours later and the copy then goes
+/// on. The pause between two tries is bounded by the controller, which starts the Job afresh (see
+/// [`crate::retry`]).
 const BACKOFF_LIMIT: i32 = 10_000;
-/// Seconds between the request to stop and the kill; each object is copied whole or not at all, so nothing is lost.
+/// Seconds between the request to stop and the kill; each object is copied whole or not at all, so nothing is
+/// lost.
 const GRACE_SECONDS: i64 = 10;
 
 /// The Job `etcd-copy` of an Etcd with a store to copy from.

@@ -13,9 +13,11 @@ use crate::{
 
 /// etcd in its image.
 const BINARY: &str = "/usr/local/bin/etcd";
-/// Seconds between two looks at whether etcd is ready. The smallest that there is: each one is downtime of a shoot.
+/// Seconds between two looks at whether etcd is ready. The smallest that there is: each one is downtime of a
+/// shoot.
 const READINESS_PERIOD: i32 = 1;
-/// Looks that must fail before clients are sent away. A linearizable read waits for the disk; one slow read is no reason.
+/// Looks that must fail before clients are sent away. A linearizable read waits for the disk; one slow read
+/// is no reason.
 const READINESS_FAILURES: i32 = 3;
 
 /// The container.

@@ -21,8 +21,8 @@ use k8s_openapi::{
 
 use crate::{names, wanted::Wanted};
 
-/// What a container asks for where nothing is said: enough for a small shoot, so that a node is not filled beyond what it
-/// has. There is no limit: an etcd that is ended for want of memory costs the shoot its API.
+/// What a container asks for where nothing is said: enough for a small shoot, so that a node is not filled
+/// beyond what it has. There is no limit: an etcd that is ended for want of memory costs the shoot its API.
 fn requests(cpu: &str, memory: &str) -> ResourceRequirements {
     let of = |name: &str, amount: &str| (name.to_owned(), Quantity(amount.to_owned()));
     ResourceRequirements {

@@ -59,7 +59,8 @@ fn has(args: &[String], arg: &str) -> bool {
     args.iter().any(|other| other == arg)
 }
 
-/// R17-13, R17-40..42: the whole object, beside `etcd-main.stateful-set.yaml`, which is the same etcd without the check.
+/// R17-13, R17-40..42: the whole object, beside `etcd-main.stateful-set.yaml`, which is the same etcd without
+/// the check.
 #[test]
 fn an_etcd_whose_owner_is_checked() {
     check(
@@ -121,8 +122,8 @@ fn etcd_listens_on_loopback_on_a_port_that_is_free() {
     }
 }
 
-/// The port of the Service is the port of etcd's probes in the pod: the Service must lead to the port of the gate, which no further process in
-/// the pod has.
+/// The port of the Service is the port of etcd's probes in the pod: the Service must lead to the port of the
+/// gate, which no further process in the pod has.
 #[test]
 fn clients_of_the_etcd_with_the_events_find_the_second_gate_at_the_client_service() {
     for (client, backup, expected) in [(2379, 8080, 2383), (2382, 2384, 2385), (2383, 8080, 2384)] {

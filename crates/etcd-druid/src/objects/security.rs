@@ -6,7 +6,8 @@ use runtime::workload::{NON_ROOT, pod_security};
 
 use crate::wanted::Wanted;
 
-/// For the whole pod. `runAsRoot` is for volumes whose folders only root may write (some host-path provisioners).
+/// For the whole pod. `runAsRoot` is for volumes whose folders only root may write (some host-path
+/// provisioners).
 #[must_use]
 pub fn pod(wanted: &Wanted) -> PodSecurityContext {
     pod_security(if wanted.run_as_root { 0 } else { NON_ROOT })

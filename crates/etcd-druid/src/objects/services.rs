@@ -1,8 +1,8 @@
-//! The two Services of an Etcd: one for clients, which a pod that is not ready drops out of, and a headless one, which
-//! reaches it still.
+//! The two Services of an Etcd: one for clients, which a pod that is not ready drops out of, and a headless
+//! one, which reaches it still.
 //!
-//! The second one exists because a pod whose final snapshot is taken is not ready by design (R17-40), and it is then that
-//! its backup-restore is asked which snapshot is the latest (R17-52, R17-53).
+//! The second one exists because a pod whose final snapshot is taken is not ready by design (R17-40), and it
+//! is then that its backup-restore is asked which snapshot is the latest (R17-52, R17-53).
 
 use k8s_openapi::{
     api::core::v1::{Service, ServicePort, ServiceSpec},
@@ -15,7 +15,8 @@ use crate::{
     wanted::Wanted,
 };
 
-/// `<name>-client`: etcd for clients and, where there are backups, backup-restore and a gate to the etcd with the Events.
+/// `<name>-client`: etcd for clients and, where there are backups, backup-restore and a gate to the etcd with
+/// the Events.
 #[must_use]
 pub fn client_service(wanted: &Wanted) -> Service {
     let mut ports = vec![port("client", wanted.etcd.client_port)];

@@ -20,7 +20,8 @@ use crate::{
     wanted::Wanted,
 };
 
-/// Seconds between the request to stop and the kill. etcd stops in well under one; longer only prolongs a move.
+/// Seconds between the request to stop and the kill. etcd stops in well under one; longer only prolongs a
+/// move.
 const GRACE_SECONDS: i64 = 10;
 
 /// The update strategy by which Kubernetes leaves pods alone that were made from an older template.
@@ -34,9 +35,11 @@ pub fn stateful_set(wanted: &Wanted) -> StatefulSet {
         spec: Some(StatefulSetSpec {
             replicas: Some(wanted.replicas),
             service_name: Some(names::peer_service(&wanted.name)),
-            // A pod that never becomes ready (its restore fails) must be replaced when its template is mended.
+            // A pod that never becomes ready (its restore fails) must be replaced when its template is
+            // mended.
             pod_management_policy: Some("Parallel".to_owned()),
-            // The controller decides whether a pod restarts for a change: not for what counts at its next start only.
+            // The controller decides whether a pod restarts for a change: not for what counts at its next
+            // start only.
             update_strategy: Some(StatefulSetUpdateStrategy {
                 type_: Some(ON_DELETE.to_owned()),
                 rolling_update: None,
@@ -45,7 +48,8 @@ pub fn stateful_set(wanted: &Wanted) -> StatefulSet {
                 match_labels: Some(names::labels(&wanted.name, MEMBER_COMPONENT)),
                 match_expressions: None,
             },
-            // Data of a deleted Etcd must never be found by a later one of the same name (I6); a stopped one keeps it.
+            // Data of a deleted Etcd must never be found by a later one of the same name (I6); a stopped one
+            // keeps it.
             persistent_volume_claim_retention_policy: Some(StatefulSetPersistentVolumeClaimRetentionPolicy {
                 when_deleted: Some("Delete".to_owned()),
                 when_scaled: Some("Retain".to_owned()),

@@ -6,8 +6,9 @@ use k8s_openapi::api::core::v1::Pod;
 use super::copy::can_be_written;
 use crate::{containers::statuses, names::INITIALIZE_CONTAINER};
 
-/// The report of the first start in the newest epoch. A later start finds the data of the same epoch and reports no begin, so that
-/// the report stays. A start that restores again in the same epoch, with an incomplete chain, replaces the report.
+/// The report of the first start in the newest epoch. A later start finds the data of the same epoch and
+/// reports no begin, so that the report stays. A start that restores again in the same epoch, with an
+/// incomplete chain, replaces the report.
 #[must_use]
 pub(super) fn newest(pods: &[Pod], before: Option<BegunEpoch>) -> Option<BegunEpoch> {
     let Some(reported) = reported(pods) else {

@@ -30,8 +30,8 @@ pub const ALL_MEMBERS_READY: &str = "AllMembersReady";
 /// Condition: etcd-backup-restore can do its work.
 pub const BACKUP_READY: &str = "BackupReady";
 
-/// How often the time of `OwnershipVerified` is told anew while nothing else of it changes: a write for each Etcd. Much shorter than the
-/// time after which the gardenlet takes what was told for old.
+/// How often the time of `OwnershipVerified` is told anew while nothing else of it changes: a write for each
+/// Etcd. Much shorter than the time after which the gardenlet takes what was told for old.
 const TELL_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
 /// What the conditions depend on.
@@ -117,8 +117,9 @@ impl Judged {
         }
     }
 
-    /// The transition time stays while the status does; all times stay while nothing else differs either. `renewed`: it was looked at
-    /// just now, and people must be able to see that; that time is told now and then.
+    /// The transition time stays while the status does; all times stay while nothing else differs either.
+    /// `renewed`: it was looked at just now, and people must be able to see that; that time is told now and
+    /// then.
     fn since(self, before: &[EtcdCondition], now: &Time, renewed: bool) -> EtcdCondition {
         let mut condition = EtcdCondition {
             type_: self.type_.to_owned(),
@@ -213,7 +214,8 @@ fn all_members_ready(basis: Basis<'_>) -> Judged {
     }
 }
 
-/// What the sidecar says of itself, asked only while both containers are ready, or while it keeps clients away.
+/// What the sidecar says of itself, asked only while both containers are ready, or while it keeps clients
+/// away.
 fn backup_ready(basis: Basis<'_>) -> Judged {
     let said = basis.observed.sidecar.as_ref();
     if let Some(fence) = basis.fence() {

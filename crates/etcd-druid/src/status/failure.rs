@@ -1,7 +1,8 @@
 //! What stands in the way of an Etcd, as codes and sentences for `status.lastErrors`.
 //!
-//! etcd-backup-restore ends with a line `<Class>: <sentence>`; the kubelet keeps the end of its output as the container's
-//! termination message. The class decides the code, so that the gardenlet can show both in the Shoot's `lastErrors`.
+//! etcd-backup-restore ends with a line `<Class>: <sentence>`; the kubelet keeps the end of its output as the
+//! container's termination message. The class decides the code, so that the gardenlet can show both in the
+//! Shoot's `lastErrors`.
 
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
 use kube::ResourceExt;
@@ -68,7 +69,8 @@ pub fn of_error(error: &Error) -> Vec<Failure> {
         .collect()
 }
 
-/// What keeps these pods from doing their work: why a container ended, cannot start, or why the pod has no node.
+/// What keeps these pods from doing their work: why a container ended, cannot start, or why the pod has no
+/// node.
 #[must_use]
 pub fn of_pods(pods: &[Pod]) -> Vec<Failure> {
     pods.iter()

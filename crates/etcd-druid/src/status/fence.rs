@@ -1,5 +1,5 @@
-//! An etcd that is kept away from clients on purpose, because nobody confirms that the shoot is this seed's, or because it is
-//! not (R17-40..49): not ready, and no failure.
+//! An etcd that is kept away from clients on purpose, because nobody confirms that the shoot is this seed's,
+//! or because it is not (R17-40..49): not ready, and no failure.
 
 use api::{
     constants::condition::{NEVER_ANSWERED, OUTLASTS_ANY_FENCE, OUTLASTS_FENCE},
@@ -22,8 +22,8 @@ const LONGEST: usize = 1000;
 /// Status, reason and message of a condition.
 pub(super) type Word = (&'static str, &'static str, String);
 
-/// Condition `OwnershipVerified` of an etcd that is to run. Of one that no fence outlasts it says so whatever was found: who would take
-/// the shoot over must know. `told`: the reason that was told last.
+/// Condition `OwnershipVerified` of an etcd that is to run. Of one that no fence outlasts it says so whatever
+/// was found: who would take the shoot over must know. `told`: the reason that was told last.
 #[must_use]
 pub(super) fn verified(check: &OwnerCheckSpec, said: Option<&Ownership>, told: Option<&str>) -> Word {
     match (found(said, told), outlasting(check, said, told)) {
@@ -32,8 +32,8 @@ pub(super) fn verified(check: &OwnerCheckSpec, said: Option<&Ownership>, told: O
     }
 }
 
-/// The process that runs says by which settings it goes. What is asked for counts besides: a process that goes by it may begin at any
-/// time. Where it does not say, it may still go by what was told of it last.
+/// The process that runs says by which settings it goes. What is asked for counts besides: a process that
+/// goes by it may begin at any time. Where it does not say, it may still go by what was told of it last.
 fn outlasting(check: &OwnerCheckSpec, said: Option<&Ownership>, told: Option<&str>) -> Option<&'static str> {
     let other = match said.and_then(Ownership::goes_by) {
         Some((ends, fence)) => lasts_beyond_a_fence(ends, fence) && lasts_beyond(check, ends, fence),
@@ -110,7 +110,8 @@ pub(super) fn describe(said: &Ownership) -> String {
     }
 }
 
-/// What becomes of its backups: one final snapshot where the shoot is lost (R17-40), none before that is known (R17-47).
+/// What becomes of its backups: one final snapshot where the shoot is lost (R17-40), none before that is
+/// known (R17-47).
 #[must_use]
 pub(super) fn backups(fence: &Ownership, said: Option<&Said>) -> Word {
     if !fence.is_lost() {
@@ -132,7 +133,8 @@ pub(super) fn backups(fence: &Ownership, said: Option<&Said>) -> Word {
     }
 }
 
-/// The pods, without what the kubelet says of an etcd that was told to end because clients are kept away (R17-41).
+/// The pods, without what the kubelet says of an etcd that was told to end because clients are kept away
+/// (R17-41).
 #[must_use]
 pub(super) fn without_told_etcd(pods: &[Pod]) -> Vec<Pod> {
     let mut pods = pods.to_vec();

@@ -138,11 +138,13 @@ fn an_owner_that_the_record_does_not_confirm_names_the_servers() {
     );
 }
 
-/// The process that runs may go by other settings than are asked for now: somebody has changed them, and it was not started again.
+/// The process that runs may go by other settings than are asked for now: somebody has changed them, and it
+/// was not started again.
 #[test]
 fn whether_a_fence_outlasts_it_the_process_says_that_runs() {
     use api::druid::OwnerCheckSilence::{Deactivate, Tolerate};
-    // What is asked for, by which settings the process says that it goes, what was told last, and what is told now.
+    // What is asked for, by which settings the process says that it goes, what was told last, and what is
+    // told now.
     for (asked, goes_by, before, expected) in [
         (Deactivate, Some(("Deactivate", 23_036)), None, "Owner"),
         (Deactivate, Some(("Tolerate", 23_036)), None, "OutlastsAnyFence"),
@@ -409,7 +411,8 @@ fn the_servers_that_the_process_asks_are_kept_while_it_does_not_answer() {
     assert_eq!(reported(&status), Some(expected.clone()));
     etcd.status = Some(status);
     let silent = observed(&set(1), &[pod(false, false, false)]);
-    // An older process does not report its servers, and a process that was just started may not have found them.
+    // An older process does not report its servers, and a process that was just started may not have found
+    // them.
     let older = answers(json!({"state": "Serving", "leastFenceMilliseconds": 19_032}));
     let started = answers(json!({"state": "Waiting", "servers": [], "serversNamed": false}));
     for observed in [&silent, &older, &started] {

@@ -1,5 +1,6 @@
-//! The status of an Etcd, computed from what is wanted, what is there and what went wrong. Pure: the same input gives the
-//! same status, and a status in which nothing but times would differ stays as it was, so that it is not written.
+//! The status of an Etcd, computed from what is wanted, what is there and what went wrong. Pure: the same
+//! input gives the same status, and a status in which nothing but times would differ stays as it was, so that
+//! it is not written.
 
 mod begun;
 pub mod condition;
@@ -141,8 +142,8 @@ fn is_count<T>(items: &[T], wanted: i32) -> bool {
     i32::try_from(items.len()) == Ok(wanted)
 }
 
-/// What stands in the way. What a container said last stays until its work succeeds: the pod that said it may have been
-/// replaced by one that has not said anything yet (see [`crate::retry`]).
+/// What stands in the way. What a container said last stays until its work succeeds: the pod that said it may
+/// have been replaced by one that has not said anything yet (see [`crate::retry`]).
 fn failures(
     etcd: &Etcd,
     outcome: Result<(), &Error>,

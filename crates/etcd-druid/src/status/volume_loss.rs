@@ -11,7 +11,8 @@ use serde::Deserialize;
 use super::{copy::can_be_written, fence};
 use crate::{containers::statuses, names::INITIALIZE_CONTAINER};
 
-/// How long a loss is reported. Nobody can undo a loss, and a condition that stays for ever hides the next loss.
+/// How long a loss is reported. Nobody can undo a loss, and a condition that stays for ever hides the next
+/// loss.
 const REPORTED_FOR: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// The part of the termination message that reports a loss.
@@ -21,8 +22,8 @@ struct Report {
     volume_loss: VolumeLoss,
 }
 
-/// The newest loss of the present epoch. `epoch`: the epoch with which etcd began last. A later start of etcd reports no loss, so that the
-/// report stays when the pod is replaced.
+/// The newest loss of the present epoch. `epoch`: the epoch with which etcd began last. A later start of etcd
+/// reports no loss, so that the report stays when the pod is replaced.
 #[must_use]
 pub(super) fn newest(
     pods: &[Pod],

@@ -28,7 +28,8 @@ pub struct Backup {
     pub store: Store,
     /// Who must own the shoot for etcd to be served, if anybody asks (R17-13).
     pub owner_check: Option<OwnerCheck>,
-    /// Whether the etcd has a past, so that it must not start empty: somebody says so, or it has been ready before.
+    /// Whether the etcd has a past, so that it must not start empty: somebody says so, or it has been ready
+    /// before.
     pub require_snapshot: bool,
     /// Where backups are first copied from (R17-24).
     pub source: Option<Store>,
@@ -178,7 +179,8 @@ fn require_snapshot(etcd: &Etcd) -> bool {
     }
 }
 
-/// How new snapshots are compressed; `None` leaves it to etcd-backup-restore. All kinds can be read whatever is chosen.
+/// How new snapshots are compressed; `None` leaves it to etcd-backup-restore. All kinds can be read whatever
+/// is chosen.
 fn compression(spec: Option<&Compression>) -> Result<Option<&'static str>> {
     match spec.map(|spec| (spec.enabled, spec.policy)) {
         None => Ok(None),

@@ -1,4 +1,5 @@
-//! An Etcd whose specification is sound, with every default filled in. What is built from it cannot be half specified.
+//! An Etcd whose specification is sound, with every default filled in. What is built from it cannot be half
+//! specified.
 
 mod backup;
 mod field;
@@ -38,7 +39,8 @@ pub(crate) use self::{
 
 /// Largest database where none is given, as upstream: the most that etcd recommends.
 const QUOTA_BYTES: u64 = 8 << 30;
-/// Volume where no capacity is given: a database of the largest size, a restore beside it and the write-ahead log.
+/// Volume where no capacity is given: a database of the largest size, a restore beside it and the write-ahead
+/// log.
 const CAPACITY: &str = "16Gi";
 /// History kept where nothing else is said. Long enough for a client that reconnects to go on with its watch.
 const COMPACTION_RETENTION: &str = "30m";
@@ -127,7 +129,8 @@ pub struct DataVolume {
 }
 
 impl Wanted {
-    /// Reads and checks a specification. What is wrong is told with the field's name (`ERR_CONFIGURATION_PROBLEM`).
+    /// Reads and checks a specification. What is wrong is told with the field's name
+    /// (`ERR_CONFIGURATION_PROBLEM`).
     pub fn new(etcd: &Etcd, defaults: &Defaults) -> Result<Self> {
         let (name, namespace) = (etcd.name_any(), etcd.namespace().unwrap_or_default());
         let spec = &etcd.spec;
@@ -211,7 +214,8 @@ impl Wanted {
         format!("http://127.0.0.1:{}", self.etcd.peer_port)
     }
 
-    /// Whether clients reach etcd through the gate alone, which is open while this seed owns the shoot (R17-40), and by what.
+    /// Whether clients reach etcd through the gate alone, which is open while this seed owns the shoot
+    /// (R17-40), and by what.
     #[must_use]
     pub fn gate(&self) -> Option<&OwnerCheck> {
         self.backup.as_ref()?.owner_check.as_ref()

@@ -1,5 +1,5 @@
-//! Who must own the shoot for its etcd to be served, checked: a flag that etcd-backup-restore refuses would cost the shoot its
-//! API, so it is refused here, while the former etcd runs on.
+//! Who must own the shoot for its etcd to be served, checked: a flag that etcd-backup-restore refuses would
+//! cost the shoot its API, so it is refused here, while the former etcd runs on.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -139,9 +139,10 @@ fn is_in(name: &str, zone: &str) -> bool {
 /// A flag with its value.
 type Given = (&'static str, String);
 
-/// Whether a seed that waits for the default fence may not take the shoot over beside an etcd with these settings: none that goes on
-/// in silence, and none whose right lasts longer. Beside settings that cannot be used etcd goes on with those of before, and nobody
-/// knows how long these last. The gardenlet, which knows the Seed, knows whether destinations wait for longer.
+/// Whether a seed that waits for the default fence may not take the shoot over beside an etcd with these
+/// settings: none that goes on in silence, and none whose right lasts longer. Beside settings that cannot be
+/// used etcd goes on with those of before, and nobody knows how long these last. The gardenlet, which knows
+/// the Seed, knows whether destinations wait for longer.
 pub(crate) fn outlasts_a_fence(check: &OwnerCheckSpec) -> bool {
     settings(check).map_or(true, |settings| !settings.is_fenced_by(Settings::default().fence))
 }

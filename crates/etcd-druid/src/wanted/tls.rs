@@ -1,4 +1,5 @@
-//! Certificates of etcd and backup-restore. Both speak TLS only: the Secrets of a whole shoot pass through them.
+//! Certificates of etcd and backup-restore. Both speak TLS only: the Secrets of a whole shoot pass through
+//! them.
 
 use api::{
     druid::{EtcdConfig, TLSConfig},

@@ -24,9 +24,9 @@ use runtime::{
 };
 use serde_json::{Value, json};
 
-/// Far longer than any step takes: each takes well under five seconds on an idle machine with two cores, except the Job
-/// controller's pauses, which are 10 s after the first failed pod, then 20 s, then 40 s. How many pods fail before the test
-/// has noticed and mended the cause depends on how busy the machine is.
+/// Far longer than any step takes: each takes well under five seconds on an idle machine with two cores,
+/// except the Job controller's pauses, which are 10 s after the first failed pod, then 20 s, then 40 s. How
+/// many pods fail before the test has noticed and mended the cause depends on how busy the machine is.
 pub const SOON: Duration = Duration::from_secs(150);
 
 pub struct World {

@@ -23,7 +23,8 @@ fn checks_owner(pod: &Pod) -> bool {
     args.any(|arg| arg == "--gate-listen-address=0.0.0.0:2379")
 }
 
-/// The schema says no before anything is restarted: a check that cannot be made, or whose times do not fit together.
+/// The schema says no before anything is restarted: a check that cannot be made, or whose times do not fit
+/// together.
 async fn refused(world: &World) -> Result<()> {
     for (change, sentence) in [
         (json!({"zone": null}), "spec.backup.ownerCheck.zone"),

@@ -1,4 +1,5 @@
-//! What a gardenlet carries from the source to the destination, played: state, and the objects that the status names.
+//! What a gardenlet carries from the source to the destination, played: state, and the objects that the
+//! status names.
 
 use api::{extensions::ExtensionObject, meta::NamedResourceReference};
 use kube::{
@@ -18,7 +19,8 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// Reads what the status of a migrated object names. `apart`: a state that is carried apart from the status.
+    /// Reads what the status of a migrated object names. `apart`: a state that is carried apart from the
+    /// status.
     pub async fn of<K: ExtensionObject>(
         seed: &Seed,
         object: &K,

@@ -13,8 +13,8 @@ use crate::{Actuator, ExtensionReconciler, interrupt::interrupted};
 
 /// Upper bound of awaits of one operation: many more than any real one has.
 const MOST_AWAITS: usize = 4000;
-/// How often in a row an operation may fail by itself: a write that was under way when it was dropped may collide with the
-/// next attempt, once.
+/// How often in a row an operation may fail by itself: a write that was under way when it was dropped may
+/// collide with the next attempt, once.
 const MOST_FAILURES: usize = 5;
 
 /// About as many awaits as a request has at least.
@@ -36,7 +36,8 @@ enum Attempt {
     Through,
 }
 
-/// Runs an operation as a controller does, until nothing is awaited: on a slow machine one run ends before that comes.
+/// Runs an operation as a controller does, until nothing is awaited: on a slow machine one run ends before
+/// that comes.
 ///
 /// # Errors
 /// That of the last call.
@@ -60,16 +61,17 @@ where
     K: ExtensionObject + Debug,
     A: Actuator<K>,
 {
-    /// Runs one operation, by turns dropped at ever later awaits and with an ever later request failing, each time by a new
-    /// reconciler, until it gets through; and once more.
+    /// Runs one operation, by turns dropped at ever later awaits and with an ever later request failing, each
+    /// time by a new reconciler, until it gets through; and once more.
     pub(super) async fn drive(&self, make: &Make<'_, K, A>, object: &K, step: &str) -> Result<(), String> {
         self.disturb(make, object, step, None).await?;
         self.once(&make(), object, step).await
     }
 
-    /// Deletes, and deletes again: as if the process had ended each time before it could take its finalizer away. What is
-    /// gone already must be success. `before`: the world outside after it, where that is known. No request of a forced deletion
-    /// is made to fail: it tries again by itself for longer than a test lasts.
+    /// Deletes, and deletes again: as if the process had ended each time before it could take its finalizer
+    /// away. What is gone already must be success. `before`: the world outside after it, where that is known.
+    /// No request of a forced deletion is made to fail: it tries again by itself for longer than a test
+    /// lasts.
     pub(super) async fn delete_twice(
         &self,
         make: &Make<'_, K, A>,
@@ -110,7 +112,8 @@ where
         }
     }
 
-    /// `held`: path of an object of which nothing may be changed but the status; that somebody tries is then the end.
+    /// `held`: path of an object of which nothing may be changed but the status; that somebody tries is then
+    /// the end.
     pub(super) async fn disturb(
         &self,
         make: &Make<'_, K, A>,

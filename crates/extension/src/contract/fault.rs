@@ -1,4 +1,5 @@
-//! Requests that fail: the API server answers that it cannot, as it does when it is restarted or has lost its etcd.
+//! Requests that fail: the API server answers that it cannot, as it does when it is restarted or has lost its
+//! etcd.
 
 use std::sync::{
     Arc,
@@ -17,8 +18,8 @@ use tower::service_fn;
 pub struct Fault {
     /// This one, counted from 1; none with 0.
     nth: usize,
-    /// Each that changes the object of this path itself, its status apart: when it is being deleted, that is whoever takes a
-    /// finalizer away.
+    /// Each that changes the object of this path itself, its status apart: when it is being deleted, that is
+    /// whoever takes a finalizer away.
     changes_of: Option<String>,
     seen: AtomicUsize,
     met: AtomicBool,

@@ -1,9 +1,10 @@
 //! The last part of the proof: a forced deletion takes away what it can, and is held up by nothing outside.
 //!
-//! It runs in the source, where the test can see what is inside. The object that it deletes is made while the shoot is lost
-//! again and again ([`super::lost`]). First the world outside serves, and a forced deletion is as
-//! good as an ordinary one. Then it refuses: an ordinary deletion is seen to fail, as it does before somebody asks for force,
-//! and the forced one gets through, tells what it left, and leaves nothing in the seed.
+//! It runs in the source, where the test can see what is inside. The object that it deletes is made while the
+//! shoot is lost again and again ([`super::lost`]). First the world outside serves, and a forced deletion is
+//! as good as an ordinary one. Then it refuses: an ordinary deletion is seen to fail, as it does before
+//! somebody asks for force, and the forced one gets through, tells what it left, and leaves nothing in the
+//! seed.
 
 use std::fmt::Debug;
 

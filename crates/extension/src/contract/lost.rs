@@ -1,9 +1,9 @@
-//! Ownership is lost while an actuator works (R17-60..62, RX-41): its call ends, and nothing is done any more; a second one does
-//! not begin (R17-03).
+//! Ownership is lost while an actuator works (R17-60..62, RX-41): its call ends, and nothing is done any
+//! more; a second one does not begin (R17-03).
 //!
-//! It is lost early and late in the work, between two steps of it and while it waits, each time in a new reconciler. What had left at that moment
-//! may still land; after that the world outside has to stand still. A call that was handed to a task of its own goes on, and is
-//! seen so.
+//! It is lost early and late in the work, between two steps of it and while it waits, each time in a new
+//! reconciler. What had left at that moment may still land; after that the world outside has to stand still.
+//! A call that was handed to a task of its own goes on, and is seen so.
 
 use std::{
     fmt::Debug,
@@ -26,7 +26,8 @@ use super::{
 };
 use crate::{Actuator, Operation, owner::concerns};
 
-/// An actuator has no time to end in: it is dropped. Long enough for a machine on which nobody gets a turn for a while.
+/// An actuator has no time to end in: it is dropped. Long enough for a machine on which nobody gets a turn
+/// for a while.
 const ENDS_WITHIN: Duration = Duration::from_secs(90);
 /// For how long a request may land that had left.
 const LANDS_WITHIN: Duration = Duration::from_secs(1);
@@ -141,8 +142,8 @@ where
         Ok(Ended::Lost)
     }
 
-    /// A request of another epoch than the shoot is in, before anything is there. As the gardenlet of this epoch writes it, it is
-    /// acted on.
+    /// A request of another epoch than the shoot is in, before anything is there. As the gardenlet of this
+    /// epoch writes it, it is acted on.
     async fn wait_for_its_epoch(&self, step: &str) -> Result<(), String> {
         let reconciler = (self.source)().owned_by(Played::owner().checks());
         let api = reconciler.api_of(&self.source_object);

@@ -1,5 +1,5 @@
-//! Takes processes and files out of the seed, and waits until no pod is left: one that still runs would write into the cloud although
-//! another seed owns the shoot by then (I3).
+//! Takes processes and files out of the seed, and waits until no pod is left: one that still runs would write
+//! into the cloud although another seed owns the shoot by then (I3).
 
 use std::time::Duration;
 
@@ -8,11 +8,12 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use runtime::{Cluster, Result, Seed, apply, rollout::Rollout, workload};
 
-/// How long one operation waits for a pod to end. Longer than a pod's time to stop; shorter than the patience of a forced
-/// deletion, so that this can tell what is left.
+/// How long one operation waits for a pod to end. Longer than a pod's time to stop; shorter than the patience
+/// of a forced deletion, so that this can tell what is left.
 const GONE_WITHIN: Duration = Duration::from_secs(17);
 
-/// Everything is asked to go before anything is awaited: a pod whose node does not answer holds up nothing else.
+/// Everything is asked to go before anything is awaited: a pod whose node does not answer holds up nothing
+/// else.
 pub async fn remove(seed: &Seed, namespace: &str, processes: &[&str], config_maps: &[&str]) -> Result<()> {
     for name in processes {
         of_it(seed, namespace, name).delete().await?;

@@ -1,4 +1,5 @@
-//! Writes processes and their files into the seed, and waits until exactly the pods that are wanted run: none where the shoot sleeps.
+//! Writes processes and their files into the seed, and waits until exactly the pods that are wanted run: none
+//! where the shoot sleeps.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,12 +19,14 @@ use crate::Context;
 
 /// The Deployment that serves the shoot's API, which a gardenlet makes.
 const KUBE_APISERVER: &str = "kube-apiserver";
-/// How long one operation waits for new pods. Longer than a pod takes whose image is there; much shorter than a gardenlet
-/// waits for a ControlPlane, as whoever waits keeps others from working. After it, the object says what is awaited.
+/// How long one operation waits for new pods. Longer than a pod takes whose image is there; much shorter than
+/// a gardenlet waits for a ControlPlane, as whoever waits keeps others from working. After it, the object
+/// says what is awaited.
 const ROLLED_OUT_WITHIN: Duration = Duration::from_secs(20);
 
-/// When it returns, the wanted pods serve, and every pod with flags or files of before was told to stop. One whose node does not
-/// answer may still be there: it is not waited for, since a process that leads can do nothing while another one has its lock.
+/// When it returns, the wanted pods serve, and every pod with flags or files of before was told to stop. One
+/// whose node does not answer may still be there: it is not waited for, since a process that leads can do
+/// nothing while another one has its lock.
 pub async fn roll_out(context: &Context<ControlPlane>, parts: &Parts) -> Result<()> {
     let namespace = &context.namespace()?;
     let config_maps: Api<ConfigMap> = context.seed.namespaced(namespace);

@@ -13,8 +13,8 @@ use runtime::{Result, Seed, metrics::Metrics};
 use super::scope::concerns;
 use crate::{Operation, kind};
 
-/// Who may act for which shoot, as their owner records say. A process makes one and gives it to all of its controllers. Cheap to
-/// clone.
+/// Who may act for which shoot, as their owner records say. A process makes one and gives it to all of its
+/// controllers. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct OwnerChecks {
     checks: SharedChecks,

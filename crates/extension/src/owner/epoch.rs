@@ -1,8 +1,9 @@
 //! Whether an object was written in the epoch in which this seed has the shoot, as the Cluster says. Pure.
 //!
-//! A gardenlet writes the Cluster first in every flow, and then each object anew. So an object of an earlier epoch is left of a
-//! former stay, or was written late by a gardenlet of that time, and one of a later epoch stands beside a Cluster that was. Neither
-//! says what is wanted now; the gardenlet of the present epoch writes both again.
+//! A gardenlet writes the Cluster first in every flow, and then each object anew. So an object of an earlier
+//! epoch is left of a former stay, or was written late by a gardenlet of that time, and one of a later epoch
+//! stands beside a Cluster that was. Neither says what is wanted now; the gardenlet of the present epoch
+//! writes both again.
 
 use std::cmp::Ordering;
 
@@ -24,8 +25,8 @@ pub(crate) fn written_in<K: ExtensionObject>(
     }
 }
 
-/// What lets go of what is here is never held up (RX-42), nor is the last resort. A deletion of what is not wanted any more is
-/// asked for without writing the object again.
+/// What lets go of what is here is never held up (RX-42), nor is the last resort. A deletion of what is not
+/// wanted any more is asked for without writing the object again.
 fn compare(written: &str, operation: Operation, epoch: i64) -> Result<(), String> {
     // What is no number was written in no epoch.
     let order = written.parse().unwrap_or(0).cmp(&epoch);

@@ -6,8 +6,9 @@ use serde_json::json;
 
 use crate::{Operation, Role, kind};
 
-/// Whether the owner's right is needed: not to let go of what is here (RX-42), not for what belongs to no shoot, and not for the
-/// owner record itself, which is written before anybody can confirm it and whose writes are conditional instead.
+/// Whether the owner's right is needed: not to let go of what is here (RX-42), not for what belongs to no
+/// shoot, and not for the owner record itself, which is written before anybody can confirm it and whose
+/// writes are conditional instead.
 pub(crate) fn concerns<K: ExtensionObject>(object: &K, operation: Operation) -> bool {
     operation.acts_outside() && Role::of(object, None) != Role::Shootless && !is_owner_record(object)
 }

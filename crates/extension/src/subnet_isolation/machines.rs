@@ -1,4 +1,5 @@
-//! The machines of a zone that is to be closed: they are waited for, since what runs on them would go on without anybody seeing it.
+//! The machines of a zone that is to be closed: they are waited for, since what runs on them would go on
+//! without anybody seeing it.
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use crate::{
     worker::{close_deadline::CloseDeadline, isolation},
 };
 
-/// How long one operation waits. Whoever waits keeps others from working, and the object says meanwhile what is awaited.
+/// How long one operation waits. Whoever waits keeps others from working, and the object says meanwhile what
+/// is awaited.
 const ONE_LOOK: Duration = Duration::from_secs(20);
 /// When the next operation begins to wait.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -42,7 +44,8 @@ impl<'a> ZoneMachines<'a> {
         })
     }
 
-    /// Waits until none is left, for one look at most, and no longer than `patience`. Returns those that are left.
+    /// Waits until none is left, for one look at most, and no longer than `patience`. Returns those that are
+    /// left.
     ///
     /// # Errors
     /// The seed does not say which there are.
@@ -85,8 +88,8 @@ impl Left {
         self.makers.is_empty() && self.machines.is_empty()
     }
 
-    /// Names and causes, for a sentence: each machine with the report of the machine controllers, or, where no machine is left, the
-    /// deployments with their finalizers.
+    /// Names and causes, for a sentence: each machine with the report of the machine controllers, or, where
+    /// no machine is left, the deployments with their finalizers.
     #[must_use]
     pub fn causes(&self) -> String {
         if self.machines.is_empty() {

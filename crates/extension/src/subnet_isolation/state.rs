@@ -53,13 +53,15 @@ impl<B: Serialize> State<B> {
         })
     }
 
-    /// When the network is closed at the latest: as the gardenlet has recorded, or counted from the first reconciliation.
+    /// When the network is closed at the latest: as the gardenlet has recorded, or counted from the first
+    /// reconciliation.
     #[must_use]
     pub fn deadline(&self, recorded: Option<CloseDeadline>) -> CloseDeadline {
         recorded.unwrap_or_else(|| CloseDeadline::of_begin(self.since))
     }
 
-    /// How long machines are waited for still. Nothing is waited for once the network was closed: what is left of it is mended at once.
+    /// How long machines are waited for still. Nothing is waited for once the network was closed: what is
+    /// left of it is mended at once.
     #[must_use]
     pub fn patience(&self, deadline: CloseDeadline, now: Timestamp) -> Duration {
         if self.before.is_some() {

@@ -23,14 +23,15 @@ use super::{
 };
 use crate::{Context, Released, forced};
 
-/// How long one operation waits for machines to go. Shorter than the patience of a forced deletion, so that it can tell what is
-/// left.
+/// How long one operation waits for machines to go. Shorter than the patience of a forced deletion, so that
+/// it can tell what is left.
 const GONE_WITHIN: Duration = Duration::from_secs(15);
 
 /// How often an object may be changed by others while it is let go of.
 const MOST_TRIES: usize = 5;
 
-/// Takes all away. What makes machines goes first, then the machines, by the program; then what they needed, and the program.
+/// Takes all away. What makes machines goes first, then the machines, by the program; then what they needed,
+/// and the program.
 pub async fn delete<M: Machines>(machines: &M, context: &Context<Worker>) -> Result<()> {
     let there = There::of(context)?;
     let left = all(&there.machines).await?;

@@ -1,8 +1,9 @@
-//! How many machines each pool had in each zone before a zone was isolated. Failback gives the zone this size again, and where no cluster
-//! autoscaler runs, the other zones shrink to theirs. Nothing else remembers the sizes: the zone's MachineDeployment is deleted.
+//! How many machines each pool had in each zone before a zone was isolated. Failback gives the zone this size
+//! again, and where no cluster autoscaler runs, the other zones shrink to theirs. Nothing else remembers the
+//! sizes: the zone's MachineDeployment is deleted.
 //!
-//! The sizes are an annotation of the Worker from the first write of a failover to the end of the failback, and part of the carried
-//! machine state.
+//! The sizes are an annotation of the Worker from the first write of a failover to the end of the failback,
+//! and part of the carried machine state.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +43,8 @@ struct FormerPool {
 }
 
 impl FormerSizes {
-    /// The sizes that count for this operation, recorded if a failover begins, and removed where a shoot that sleeps has no sizes.
+    /// The sizes that count for this operation, recorded if a failover begins, and removed where a shoot that
+    /// sleeps has no sizes.
     ///
     /// # Errors
     /// The Worker cannot be read or written.
@@ -99,7 +101,8 @@ impl FormerSizes {
         serde_json::from_str(worker.annotations().get(SIZES_BEFORE_ISOLATION)?).ok()
     }
 
-    /// What is known of the same zone stays. A shoot that sleeps has no sizes, and wakes up with the minimum of each pool.
+    /// What is known of the same zone stays. A shoot that sleeps has no sizes, and wakes up with the minimum
+    /// of each pool.
     fn in_failover(
         known: Option<&Self>,
         zone: &str,
@@ -131,7 +134,8 @@ impl FormerSizes {
         self.zone == zone
     }
 
-    /// How many machines the pool had in this zone. `None` where nothing was recorded, or the bounds of the pool are others now.
+    /// How many machines the pool had in this zone. `None` where nothing was recorded, or the bounds of the
+    /// pool are others now.
     #[must_use]
     pub fn size(&self, pool: &WorkerPool, zone: &str) -> Option<i32> {
         let former = self.pools.get(&pool.name)?;
@@ -158,7 +162,8 @@ impl FormerPool {
     }
 }
 
-/// Whether a cluster autoscaler decides how many machines there are. This suite deploys none; Gardener's gardenlet deploys one.
+/// Whether a cluster autoscaler decides how many machines there are. This suite deploys none; Gardener's
+/// gardenlet deploys one.
 ///
 /// # Errors
 /// The seed does not answer.

@@ -1,4 +1,5 @@
-//! Whether the machines of a deployment are as wanted, and if not, which are not, what the cloud says, and what they wait for. Pure.
+//! Whether the machines of a deployment are as wanted, and if not, which are not, what the cloud says, and
+//! what they wait for. Pure.
 
 use api::{
     machine::{Machine, MachineDeployment},
@@ -10,8 +11,8 @@ use runtime::{Error, wait::Look};
 /// Machines that a sentence names at most: it ends in `lastErrors`.
 const NAMED: usize = 5;
 
-/// Whether all machines of a deployment are from its newest template and ready. `written`: the generation that a write has
-/// returned, since a watch may begin with what was there before it.
+/// Whether all machines of a deployment are from its newest template and ready. `written`: the generation
+/// that a write has returned, since a watch may begin with what was there before it.
 #[must_use]
 pub fn look(deployment: Option<&MachineDeployment>, written: Option<i64>) -> Look {
     let Some(deployment) = deployment else {
@@ -37,7 +38,8 @@ pub fn look(deployment: Option<&MachineDeployment>, written: Option<i64>) -> Loo
     ))
 }
 
-/// Adds to an error which machines have trouble or wait. Where the cloud gave a code for it, someone has to change something there.
+/// Adds to an error which machines have trouble or wait. Where the cloud gave a code for it, someone has to
+/// change something there.
 #[must_use]
 pub fn explained<'a>(error: Error, machines: impl IntoIterator<Item = &'a Machine>) -> Error {
     let mut troubles: Vec<_> = machines.into_iter().filter_map(trouble).collect();
@@ -75,8 +77,9 @@ struct Trouble {
     waits: bool,
 }
 
-/// What is wrong with a machine, in the words of the cloud, or what one waits for that comes or goes: a Node that does not join, or
-/// a budget that does not let its pods go. Waiting has no code, as nothing has failed yet.
+/// What is wrong with a machine, in the words of the cloud, or what one waits for that comes or goes: a Node
+/// that does not join, or a budget that does not let its pods go. Waiting has no code, as nothing has failed
+/// yet.
 fn trouble(machine: &Machine) -> Option<Trouble> {
     let operation = machine.status.as_ref()?.last_operation.as_ref()?;
     let what = operation.type_.as_deref().unwrap_or("Operation");
@@ -104,8 +107,9 @@ fn trouble(machine: &Machine) -> Option<Trouble> {
     }
 }
 
-/// What a machine's error code is called in `lastErrors`: that of the API itself, as `ErrInfraQuotaExceeded` or as
-/// `ERR_INFRA_QUOTA_EXCEEDED`, or one of the codes of gRPC that stand for the account or the configuration. Others may pass.
+/// What a machine's error code is called in `lastErrors`: that of the API itself, as `ErrInfraQuotaExceeded`
+/// or as `ERR_INFRA_QUOTA_EXCEEDED`, or one of the codes of gRPC that stand for the account or the
+/// configuration. Others may pass.
 fn code(of_machine: &str) -> Option<ErrorCode> {
     let mut name = String::new();
     for letter in of_machine.chars() {

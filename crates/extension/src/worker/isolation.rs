@@ -1,9 +1,11 @@
-//! A zone that is cut off has no machines (RZ-20..22). First the pool grows in its other zones by what it has in this one, and the Nodes
-//! of this one take no pods any more; then its deployment goes, and its machines with the pods on them. Pure.
+//! A zone that is cut off has no machines (RZ-20..22). First the pool grows in its other zones by what it has
+//! in this one, and the Nodes of this one take no pods any more; then its deployment goes, and its machines
+//! with the pods on them. Pure.
 //!
-//! Both steps are bounded, since a sick zone must not hold up its own isolation: [`GROW_WITHIN`], [`DRAIN_WITHIN`], [`END_WITHIN`].
-//! When it is over the deployment is made anew with its former size (RZ-22, [`super::former_sizes`]). What has grown elsewhere stays until
-//! then ([`Grown`]), also beyond the pool's maximum, and where a cluster autoscaler runs, until the autoscaler takes it away.
+//! Both steps are bounded, since a sick zone must not hold up its own isolation: [`GROW_WITHIN`],
+//! [`DRAIN_WITHIN`], [`END_WITHIN`]. When it is over the deployment is made anew with its former size (RZ-22,
+//! [`super::former_sizes`]). What has grown elsewhere stays until then ([`Grown`]), also beyond the pool's
+//! maximum, and where a cluster autoscaler runs, until the autoscaler takes it away.
 
 use std::time::Duration;
 
@@ -27,7 +29,8 @@ use super::spread;
 const BEGUN: &str = "worker.gardener.cloud/isolation";
 /// Annotation of a deployment in another zone: what [`Grown`] has, as JSON.
 const GROWN: &str = "worker.gardener.cloud/grown";
-/// How long machines in other zones are waited for. What the cloud does not have by then is not waited for any more.
+/// How long machines in other zones are waited for. What the cloud does not have by then is not waited for
+/// any more.
 pub const GROW_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 /// How long pods may take to leave the zone at most. A pool's own bound counts where it is shorter.
 pub const DRAIN_WITHIN: Duration = Duration::from_secs(600);
@@ -73,7 +76,8 @@ impl Begun {
         now.duration_since(self.since) >= GROW_WITHIN
     }
 
-    /// How many of them another zone is to have, by its place among the others. Bounds of the pool come after it.
+    /// How many of them another zone is to have, by its place among the others. Bounds of the pool come after
+    /// it.
     #[must_use]
     pub fn share(&self, index: usize, others: usize) -> i32 {
         spread::share(self.machines, index, others)
@@ -120,8 +124,8 @@ impl Grown {
     }
 }
 
-/// Makes the deployment of a zone that is cut off what it is until it goes: its Nodes take no pods any more, and those that are there
-/// have so long to leave.
+/// Makes the deployment of a zone that is cut off what it is until it goes: its Nodes take no pods any more,
+/// and those that are there have so long to leave.
 pub fn is_left(deployment: &mut MachineDeployment) {
     let spec = deployment.spec.template.spec.get_or_insert_default();
     let bound = spec
@@ -151,8 +155,9 @@ pub fn is_left(deployment: &mut MachineDeployment) {
     });
 }
 
-/// Whether the user lets pods leave an isolated zone before machines elsewhere are awaited. A value that admission would refuse counts
-/// as absent: capacity comes first then, as nothing is taken from pods by a mistyped word.
+/// Whether the user lets pods leave an isolated zone before machines elsewhere are awaited. A value that
+/// admission would refuse counts as absent: capacity comes first then, as nothing is taken from pods by a
+/// mistyped word.
 #[must_use]
 pub fn pods_leave_first(shoot: Option<&Value>) -> bool {
     let annotations = shoot.and_then(|shoot| shoot.pointer("/metadata/annotations"));
@@ -160,14 +165,15 @@ pub fn pods_leave_first(shoot: Option<&Value>) -> bool {
     order.and_then(Value::as_str) == Some(ISOLATED_ZONE_PODS_FIRST)
 }
 
-/// Whether a machine of the zone has had its time: it was told to go, its pods had theirs, and it is still there.
+/// Whether a machine of the zone has had its time: it was told to go, its pods had theirs, and it is still
+/// there.
 #[must_use]
 pub fn is_overdue(machine: &Machine, now: Timestamp) -> bool {
     is_deletion_overdue(&machine.metadata, now)
 }
 
-/// Whether an object is still there although the time for a drain and for the end of an instance has passed since its
-/// deletion.
+/// Whether an object is still there although the time for a drain and for the end of an instance has passed
+/// since its deletion.
 #[must_use]
 pub fn is_deletion_overdue(metadata: &ObjectMeta, now: Timestamp) -> bool {
     let Some(told) = metadata.deletion_timestamp.as_ref() else {

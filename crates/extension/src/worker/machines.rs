@@ -26,8 +26,8 @@ pub trait Machines: Send + Sync + 'static {
     /// The pool or the infrastructure's status cannot be understood: [`runtime::Error::Config`].
     fn class(&self, context: &Context<Worker>, pool: &WorkerPool, zone: &str) -> Result<Class>;
 
-    /// What the account calls the zone with this physical ID (RZ-01): the name that pools have. Of a provider that says nothing no zone
-    /// can be cut off.
+    /// What the account calls the zone with this physical ID (RZ-01): the name that pools have. Of a provider
+    /// that says nothing no zone can be cut off.
     ///
     /// # Errors
     /// No zone has it, or several have: [`runtime::Error::Config`].
@@ -55,7 +55,8 @@ pub struct Class {
     pub provider: String,
     /// What only the provider's program understands. A change of it alone replaces no machine.
     pub provider_spec: RawExtension,
-    /// What of it replaces machines when it changes, besides what always does ([`super::wanted::rolls_with`]).
+    /// What of it replaces machines when it changes, besides what always does
+    /// ([`super::wanted::rolls_with`]).
     pub rolls_with: Vec<String>,
     /// Labels of the provider on the machine's Node, such as the ID of its zone. A change replaces no
     /// machine.
@@ -89,7 +90,8 @@ pub struct Manager {
     pub health: Health,
     /// Secrets of the namespace that it reads. All must exist before it is started.
     pub secrets: Vec<&'static str>,
-    /// It knows the flags of [`owner_checks::OwnerFlags`], and is given them where the seed says whose its shoots are (R17-60).
+    /// It knows the flags of [`owner_checks::OwnerFlags`], and is given them where the seed says whose its
+    /// shoots are (R17-60).
     pub asks_whose_the_shoot_is: bool,
 }
 
@@ -99,8 +101,8 @@ const KUBECONFIG: &str = "machine-controller-manager";
 const HEALTH_PORT: u16 = 8080;
 
 impl Manager {
-    /// One that is made of the crate `machine-controller-manager`, whose flags it knows, for the shoot in a namespace. Flags of its own
-    /// come after these.
+    /// One that is made of the crate `machine-controller-manager`, whose flags it knows, for the shoot in a
+    /// namespace. Flags of its own come after these.
     #[must_use]
     pub fn of_suite(image: &str, program: &str, namespace: &str) -> Self {
         Self {

@@ -1,4 +1,5 @@
-//! The program that acts on a shoot's machine objects: one in its namespace, with rights there and nowhere else.
+//! The program that acts on a shoot's machine objects: one in its namespace, with rights there and nowhere
+//! else.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -26,13 +27,15 @@ use crate::Context;
 
 /// Name of the Deployment and of all that belongs to it.
 pub const NAME: &str = "machine-controller-manager";
-/// How long one operation waits for the new pod. Longer than a pod takes whose image is there; much shorter than a gardenlet
-/// waits for a Worker, as whoever waits keeps others from working.
+/// How long one operation waits for the new pod. Longer than a pod takes whose image is there; much shorter
+/// than a gardenlet waits for a Worker, as whoever waits keeps others from working.
 const ROLLED_OUT_WITHIN: Duration = Duration::from_secs(20);
-/// How long one operation waits for a pod to end. Longer than its time to stop; shorter than the patience of a forced deletion.
+/// How long one operation waits for a pod to end. Longer than its time to stop; shorter than the patience of
+/// a forced deletion.
 const GONE_WITHIN: Duration = Duration::from_secs(17);
 
-/// Makes it run as the provider says, `replicas` times (1, or 0 where there is nothing to do), and waits for it.
+/// Makes it run as the provider says, `replicas` times (1, or 0 where there is nothing to do), and waits for
+/// it.
 pub async fn deploy(context: &Context<Worker>, mut manager: Manager, replicas: i32) -> Result<()> {
     let (seed, by, namespace) = (&context.seed, context.manager, context.namespace()?);
     let cluster = context
@@ -63,7 +66,8 @@ pub async fn deploy(context: &Context<Worker>, mut manager: Manager, replicas: i
         .await
 }
 
-/// Stops one that runs, and keeps its Deployment (gardener#3520): when it returns, nobody acts on machine objects.
+/// Stops one that runs, and keeps its Deployment (gardener#3520): when it returns, nobody acts on machine
+/// objects.
 pub async fn stop(seed: &Seed, by: FieldManager, namespace: &str) -> Result<()> {
     let deployments: Api<Deployment> = seed.namespaced(namespace);
     let found = deployments.get_opt(NAME).await;
@@ -173,7 +177,8 @@ fn role() -> Result<Role> {
             // Nodes and instances without a Machine are reported there.
             {"apiGroups": ["extensions.gardener.cloud"], "resources": ["workers"], "verbs": ["get", "list"]},
             {"apiGroups": ["extensions.gardener.cloud"], "resources": ["workers/status"], "verbs": ["patch"]},
-            // What a machine runs at first, and the credentials: their names follow from pools, which come and go.
+            // What a machine runs at first, and the credentials: their names follow from pools, which come
+            // and go.
             {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
             {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
             {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "watch", "create", "update"]},

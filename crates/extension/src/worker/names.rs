@@ -1,5 +1,5 @@
-//! Names of MachineDeployments. A machine has the name of its deployment in its own, and its Node has the machine's: what
-//! exists keeps its name.
+//! Names of MachineDeployments. A machine has the name of its deployment in its own, and its Node has the
+//! machine's: what exists keeps its name.
 
 use std::collections::BTreeSet;
 
@@ -16,15 +16,16 @@ pub struct Existing {
     pub is_stuck: bool,
 }
 
-/// The names for the zones of a pool, in their order: `<namespace>-<pool>-z<number>`. A zone keeps the name it has, wherever it
-/// stands in the list by now; a new one gets the lowest number that nobody has.
+/// The names for the zones of a pool, in their order: `<namespace>-<pool>-z<number>`. A zone keeps the name
+/// it has, wherever it stands in the list by now; a new one gets the lowest number that nobody has.
 #[must_use]
 pub fn of_zones(namespace: &str, pool: &str, zones: &[String], existing: &[Existing]) -> Vec<String> {
     let mut taken: BTreeSet<String> = existing.iter().map(|other| other.name.clone()).collect();
     let mut names = Vec::new();
     for (index, zone) in zones.iter().enumerate() {
         let is_own = |other: &&Existing| other.pool == pool && other.zone == *zone && !other.is_stuck;
-        // A Shoot from before the rule against it may name a zone twice: each entry keeps the deployment that it has.
+        // A Shoot from before the rule against it may name a zone twice: each entry keeps the deployment that
+        // it has.
         let own = existing
             .iter()
             .find(|other| is_own(other) && !names.contains(&other.name));

@@ -1,8 +1,9 @@
 //! Makes the machine objects that were carried from another seed, before anybody acts on them.
 //!
-//! A machine that is missing would be made anew by whoever counts, and its instance would count as an orphan; so would one that
-//! is made twice. Hence: nobody acts meanwhile; what is there stays as it is; and once all is made, an annotation of the Worker says
-//! so before the program starts, so that a later attempt does not bring back a machine that the program has deleted.
+//! A machine that is missing would be made anew by whoever counts, and its instance would count as an orphan;
+//! so would one that is made twice. Hence: nobody acts meanwhile; what is there stays as it is; and once all
+//! is made, an annotation of the Worker says so before the program starts, so that a later attempt does not
+//! bring back a machine that the program has deleted.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +40,8 @@ pub const RESTORED: &str = "worker.extensions.gardener.cloud/restored-machine-st
 /// Machines that are written at the same time.
 const AT_ONCE: usize = 8;
 
-/// Makes what is carried, unless that has been done. When it returns, no machine is missing, and the program may start.
+/// Makes what is carried, unless that has been done. When it returns, no machine is missing, and the program
+/// may start.
 pub async fn restore<M: Machines>(_: &M, context: &Context<Worker>) -> Result<()> {
     let status = context.object.status.as_ref();
     let carried = status.and_then(|status| status.default.state.as_ref());
@@ -79,8 +81,9 @@ pub async fn restore<M: Machines>(_: &M, context: &Context<Worker>) -> Result<()
         .map(drop)
 }
 
-/// Without a word of machines this would make new ones, and the old ones would be lost. A state says also that there were none; so
-/// nothing is right only where the state was used up before, or where the machines are here, as when a move is called off.
+/// Without a word of machines this would make new ones, and the old ones would be lost. A state says also
+/// that there were none; so nothing is right only where the state was used up before, or where the machines
+/// are here, as when a move is called off.
 async fn may_be_empty(context: &Context<Worker>) -> Result<()> {
     let was_done = context.object.annotations().contains_key(RESTORED);
     if was_done || context.object.spec.pools.is_empty() {
@@ -162,7 +165,8 @@ async fn make_machine(
     Ok(())
 }
 
-/// What was carried, as of now: it must not look as if nobody had heard of the machine for as long as the move took.
+/// What was carried, as of now: it must not look as if nobody had heard of the machine for as long as the
+/// move took.
 fn status_of(carried: &Machine) -> Option<Value> {
     let mut status = carried.status.clone()?;
     if let Some(current) = &mut status.current_status {
@@ -171,8 +175,8 @@ fn status_of(carried: &Machine) -> Option<Value> {
     Some(json!(status))
 }
 
-/// The deployment, as far as its sets tell of it; what it is to be is written by the reconcile that follows. None where there is
-/// no set: its name is then not in use.
+/// The deployment, as far as its sets tell of it; what it is to be is written by the reconcile that follows.
+/// None where there is no set: its name is then not in use.
 async fn made_deployment(
     context: &Context<Worker>,
     there: &There,

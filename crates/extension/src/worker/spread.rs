@@ -14,8 +14,9 @@ pub fn share(total: i32, index: usize, zones: usize) -> i32 {
     total / zones + i32::from(index < total % zones)
 }
 
-/// Bounds of a rolling update in a zone: surge and unavailable. A number is spread; a percentage is one of the zone's own
-/// machines. Where a zone is left with neither, it may have one machine more, as it could replace none otherwise.
+/// Bounds of a rolling update in a zone: surge and unavailable. A number is spread; a percentage is one of
+/// the zone's own machines. Where a zone is left with neither, it may have one machine more, as it could
+/// replace none otherwise.
 #[must_use]
 pub fn bounds(
     surge: &IntOrString,

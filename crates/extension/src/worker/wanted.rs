@@ -28,7 +28,8 @@ const HASH: usize = 5;
 /// Key of the Secret of a class.
 pub const USER_DATA: &str = "userData";
 
-/// Whether a hanging deployment of this pool and zone has a successor, so that nothing waits for the hanging one.
+/// Whether a hanging deployment of this pool and zone has a successor, so that nothing waits for the hanging
+/// one.
 #[must_use]
 pub fn is_succeeded(hanging: &MachineDeployment, wanted: &[Wanted], now: Timestamp) -> bool {
     let place = |deployment: &MachineDeployment| {
@@ -163,7 +164,8 @@ pub fn wanted(
     Ok(all)
 }
 
-/// What the pool had when the isolation of this zone of it began; nothing where its deployment is not there any more.
+/// What the pool had when the isolation of this zone of it began; nothing where its deployment is not there
+/// any more.
 fn begun(
     pool: &WorkerPool,
     around: &Surroundings<'_>,
@@ -180,10 +182,10 @@ fn begun(
     Some(begun)
 }
 
-/// What replaces a pool's machines when it changes: type, image, disks and processors; the minor version of Kubernetes; what the
-/// machine runs at first, by the name that its writer gave it (`nodeAgentSecretName`, which also stands for the container
-/// runtime; else that of the Secret), not by its bytes, which change with every certificate; the provider's own
-/// configuration of the pool.
+/// What replaces a pool's machines when it changes: type, image, disks and processors; the minor version of
+/// Kubernetes; what the machine runs at first, by the name that its writer gave it (`nodeAgentSecretName`,
+/// which also stands for the container runtime; else that of the Secret), not by its bytes, which change with
+/// every certificate; the provider's own configuration of the pool.
 #[must_use]
 pub fn rolls_with(pool: &WorkerPool) -> Vec<String> {
     let version = pool.kubernetes_version.clone().unwrap_or_default();

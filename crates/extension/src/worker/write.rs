@@ -26,8 +26,8 @@ use super::{
 };
 use crate::Context;
 
-/// How long one operation waits for machines. A machine takes minutes; whoever waits keeps others from working, and the object
-/// says meanwhile what is awaited.
+/// How long one operation waits for machines. A machine takes minutes; whoever waits keeps others from
+/// working, and the object says meanwhile what is awaited.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 /// When to look again for what somebody else is about to write.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -127,7 +127,8 @@ fn terminating(existing: &[MachineDeployment]) -> BTreeSet<String> {
 
 /// What is waited for.
 struct Awaited<'a> {
-    /// Deployments that are wanted while a former one of the name terminates: made anew when that one has gone.
+    /// Deployments that are wanted while a former one of the name terminates: made anew when that one has
+    /// gone.
     terminating: BTreeSet<String>,
     /// Deployments whose machines are to be ready, with the generation that was written.
     written: BTreeMap<String, Option<i64>>,
@@ -220,8 +221,9 @@ impl There {
         Ok(of_pools)
     }
 
-    /// Classes and deployments, which say in which epoch they were written: beside their template, or all machines would be replaced.
-    /// One that is left says first what its pool had, and then the others grow by it.
+    /// Classes and deployments, which say in which epoch they were written: beside their template, or all
+    /// machines would be replaced. One that is left says first what its pool had, and then the others grow by
+    /// it.
     async fn write(
         &self,
         context: &Context<Worker>,
@@ -283,8 +285,8 @@ impl There {
         Ok(())
     }
 
-    /// Machines come, and then others go: those of a zone that is cut off when their pods find a place elsewhere, or when that was waited
-    /// for long enough.
+    /// Machines come, and then others go: those of a zone that is cut off when their pods find a place
+    /// elsewhere, or when that was waited for long enough.
     async fn arrive(
         &self,
         context: &Context<Worker>,
@@ -340,8 +342,9 @@ impl There {
         }
     }
 
-    /// The returned zone has its machines: where no cluster autoscaler runs, zones that have grown shrink to their former sizes. The
-    /// drains of these machines are not awaited, as a budget may hold a drain up for hours.
+    /// The returned zone has its machines: where no cluster autoscaler runs, zones that have grown shrink to
+    /// their former sizes. The drains of these machines are not awaited, as a budget may hold a drain up for
+    /// hours.
     async fn end_failback(
         &self,
         context: &Context<Worker>,
@@ -376,8 +379,9 @@ impl There {
         Ok(())
     }
 
-    /// A set has done its part when it has asked for an end: of a shoot that sleeps the machines themselves are waited for, which
-    /// are drained first. So they are in a zone that is cut off, as long as they may take.
+    /// A set has done its part when it has asked for an end: of a shoot that sleeps the machines themselves
+    /// are waited for, which are drained first. So they are in a zone that is cut off, as long as they may
+    /// take.
     async fn until_gone(&self, awaited: &Awaited<'_>, end: Instant) -> Result<()> {
         for old in &awaited.gone {
             wait::until_gone(&self.deployments, old, left(end)).await?;
@@ -448,7 +452,8 @@ pub async fn all<K: apply::Object>(api: &Api<K>) -> Result<Vec<K>> {
         .items)
 }
 
-/// Before machines are awaited: a cluster autoscaler is set up from it, and who waits for the Worker goes on to that.
+/// Before machines are awaited: a cluster autoscaler is set up from it, and who waits for the Worker goes on
+/// to that.
 async fn tell(context: &Context<Worker>, wanted: &[Wanted], isolated: Option<&str>) -> Result<()> {
     let staying = wanted.iter().filter(|one| one.is_left.is_none());
     let deployments: Vec<_> = staying.map(|one| &one.status).collect();

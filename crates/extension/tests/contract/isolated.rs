@@ -1,5 +1,5 @@
-//! A zone that is cut off and comes back (RZ-20..22): machines elsewhere come before those of the zone go, none is replaced, and nothing
-//! is moved back.
+//! A zone that is cut off and comes back (RZ-20..22): machines elsewhere come before those of the zone go,
+//! none is replaced, and nothing is moved back.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -115,8 +115,9 @@ async fn has_sizes(seed: &Client) -> Result<bool> {
     Ok(worker.annotations().contains_key(labels::SIZES_BEFORE_ISOLATION))
 }
 
-/// A MachineDeployment keeps its finalizer until its machines have ended. A cancelled failover does not write to it, waits for it, and
-/// makes it anew. Without an autoscaler the other zone, which has grown from 3 to 4, shrinks to its former size.
+/// A MachineDeployment keeps its finalizer until its machines have ended. A cancelled failover does not write
+/// to it, waits for it, and makes it anew. Without an autoscaler the other zone, which has grown from 3 to 4,
+/// shrinks to its former size.
 async fn cancelled_while_it_terminates(
     seed: &Client,
     by: &ExtensionReconciler<Worker, WorkerActuator<ToyMachines>>,

@@ -1,5 +1,5 @@
-//! The contract, proven for actuators that keep it, and seen to fail for one of each kind that does not. Two seeds with real API
-//! servers for all of it.
+//! The contract, proven for actuators that keep it, and seen to fail for one of each kind that does not. Two
+//! seeds with real API servers for all of it.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 mod example;
@@ -27,7 +27,8 @@ use world::Seeds;
 /// Of a thread: all cases are one future, and where nothing is optimised it takes more than the usual 2 MiB.
 const STACK: usize = 32 * 1024 * 1024;
 
-/// R7-04, R7-30, R7-31, R7-34: state is kept, found again on another seed, and nobody acts where it was let go of.
+/// R7-04, R7-30, R7-31, R7-34: state is kept, found again on another seed, and nobody acts where it was let
+/// go of.
 #[test]
 fn who_keeps_the_contract_passes_and_who_does_not_fails_with_a_sentence() -> Result<()> {
     let mut threads = tokio::runtime::Builder::new_multi_thread();

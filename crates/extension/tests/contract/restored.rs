@@ -1,4 +1,5 @@
-//! Machine objects on the destination, as a restore makes them: each is a way in which nodes were lost in moves of others.
+//! Machine objects on the destination, as a restore makes them: each is a way in which nodes were lost in
+//! moves of others.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What a Worker says while its machines are not as wanted: the user sees the Worker's words in his Shoot, and never the machines.
+//! What a Worker says while its machines are not as wanted: the user sees the Worker's words in his Shoot,
+//! and never the machines.
 
 use std::time::Duration;
 

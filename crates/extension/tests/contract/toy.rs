@@ -1,7 +1,8 @@
-//! A small provider that keeps the contract, and can be made to break it in one way at a time. Its cloud is a list of things.
+//! A small provider that keeps the contract, and can be made to break it in one way at a time. Its cloud is a
+//! list of things.
 //!
-//! Its state really changes in `migrate`: it is sealed there, and a restore refuses what is not; and it makes a key, which has to
-//! be carried, and without which a restore refuses as well (RX-11, RX-33).
+//! Its state really changes in `migrate`: it is sealed there, and a restore refuses what is not; and it makes
+//! a key, which has to be carried, and without which a restore refuses as well (RX-11, RX-33).
 
 use std::{
     collections::BTreeMap,
@@ -133,7 +134,8 @@ impl Toy {
         }
     }
 
-    /// Not to be stopped: one thing after the other, for longer than anybody looks, on a machine of whatever speed.
+    /// Not to be stopped: one thing after the other, for longer than anybody looks, on a machine of whatever
+    /// speed.
     async fn make_detached(&self, owner: String) -> runtime::Result<()> {
         let cloud = Arc::clone(&self.cloud);
         let (answer, made) = tokio::sync::oneshot::channel();

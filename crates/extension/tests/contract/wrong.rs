@@ -49,7 +49,8 @@ const SENTENCES: &[(Wrong, &[&str])] = &[
         Wrong::RemembersInMemory,
         &["the second reconcile: the world outside was"],
     ),
-    // Which request fails first after the thing is made is not told: Events go beside. On a busy machine it may be one of a restore.
+    // Which request fails first after the thing is made is not told: Events go beside. On a busy machine it
+    // may be one of a restore.
     (Wrong::UndoesOnError, &["", "the world outside was"]),
     (Wrong::RestlessState, &["the second reconcile: status.state was"]),
     (

@@ -1,6 +1,7 @@
-//! Zones whose network is closed (RZ-30..35), in a cloud of subnets and access lists without any mark of who has changed what: what was
-//! there before is known from the state alone. The generic actuator keeps the contract there; one that is wrong in what is new for this
-//! kind does not, and the suite says so. And: machines are waited for, within bounds that survive a restart.
+//! Zones whose network is closed (RZ-30..35), in a cloud of subnets and access lists without any mark of who
+//! has changed what: what was there before is known from the state alone. The generic actuator keeps the
+//! contract there; one that is wrong in what is new for this kind does not, and the suite says so. And:
+//! machines are waited for, within bounds that survive a restart.
 
 use std::{
     collections::BTreeMap,
@@ -35,7 +36,8 @@ use crate::world::{Seeds, TEST, create, object, proven, reconciler, text};
 
 /// Far longer than it takes.
 const SOON: Duration = Duration::from_secs(120);
-/// Awaits between a change and its answer: more than the suite passes over at a time, so that work is dropped between any two changes.
+/// Awaits between a change and its answer: more than the suite passes over at a time, so that work is dropped
+/// between any two changes.
 const SLOWNESS: usize = 16;
 /// The list that subnets have unless somebody gives them another one.
 const DEFAULT: &str = "acl-default";
@@ -85,7 +87,8 @@ struct Cloud {
 }
 
 impl Cloud {
-    /// An owner has two subnets in zone x, of which somebody has given one another list, and one in y. Another owner's zone is closed.
+    /// An owner has two subnets in zone x, of which somebody has given one another list, and one in y.
+    /// Another owner's zone is closed.
     fn of(owner: &str) -> Arc<Self> {
         let subnets = [
             (format!("{owner}/x/1"), DEFAULT),

@@ -1,5 +1,5 @@
-//! Plays a manager of machines and its cloud: it makes what is missing and collects what it does not know, as a real one does. A
-//! machine object that is restored too late or not at all shows in the cloud.
+//! Plays a manager of machines and its cloud: it makes what is missing and collects what it does not know, as
+//! a real one does. A machine object that is restored too late or not at all shows in the cloud.
 
 use std::{
     collections::BTreeMap,
@@ -61,7 +61,8 @@ impl PlayedMachines {
         Ok(json!(found.map(|found| found.name_any())))
     }
 
-    /// What a gardenlet does: it collects the state of machines, and after the hand-over it removes their objects.
+    /// What a gardenlet does: it collects the state of machines, and after the hand-over it removes their
+    /// objects.
     pub async fn collect_and_forget(&self, seed: &Client, machines: usize) -> Result<Value> {
         let collected = state::collect(
             &self.all::<MachineDeployment>(seed).await?,

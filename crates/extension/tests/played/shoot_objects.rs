@@ -1,5 +1,5 @@
-//! Plays the resource-manager, and with it the shoot: what of ManagedResources it keeps there. The real one has tests of its own;
-//! here counts what an actuator asks of it.
+//! Plays the resource-manager, and with it the shoot: what of ManagedResources it keeps there. The real one
+//! has tests of its own; here counts what an actuator asks of it.
 
 use std::{
     collections::BTreeMap,

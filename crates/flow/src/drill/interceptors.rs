@@ -40,7 +40,8 @@ impl<E: Send> Interceptor<E> for Front<E> {
     }
 }
 
-/// Ends a run after the first of these tasks that does its work. Nothing is begun from then on until the run is dropped.
+/// Ends a run after the first of these tasks that does its work. Nothing is begun from then on until the run
+/// is dropped.
 pub(super) struct End<'a, E> {
     left: &'a [&'static str],
     errors: std::sync::Mutex<BTreeMap<&'static str, E>>,

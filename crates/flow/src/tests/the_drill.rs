@@ -299,7 +299,8 @@ async fn a_process_that_ends_after_a_task_begins_no_other() {
     assert_eq!((summary.tasks.len(), summary.cases), (3, 3));
     let done = done.lock().unwrap();
     let times = |name| done.iter().filter(|task| **task == name).count();
-    // A run ends after each of the two in turn, before it begins the other or after that, then one after the end; one is left alone.
+    // A run ends after each of the two in turn, before it begins the other or after that, then one after the
+    // end; one is left alone.
     let mut beside = [times("left"), times("right")];
     beside.sort_unstable();
     assert_eq!((beside, times("end")), ([3, 4], 2), "{done:?}");

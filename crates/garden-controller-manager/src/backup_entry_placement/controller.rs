@@ -13,8 +13,8 @@ use serde_json::json;
 use super::decision::{abandoned_on, destination, heir, is_taken};
 use crate::{Context, MANAGER};
 
-/// How often the entry of a Shoot that was handed over is looked at. Shoots are watched; this is for an entry that was put
-/// back as it was before.
+/// How often the entry of a Shoot that was handed over is looked at. Shoots are watched; this is for an entry
+/// that was put back as it was before.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
 
 /// In front of the name of a source BackupEntry.
@@ -78,7 +78,8 @@ impl BackupEntryPlacement {
         Ok(Next::After(self.give(shoot, &name).await?.min(next)))
     }
 
-    /// Releases the source BackupEntry of an earlier move from a seed that can no longer delete it. Returns the time of the next check.
+    /// Releases the source BackupEntry of an earlier move from a seed that can no longer delete it. Returns
+    /// the time of the next check.
     async fn release(&self, shoot: &Shoot, name: &str) -> Result<Duration> {
         let namespace = shoot.namespace().unwrap_or_default();
         let entries: Api<BackupEntry> = self.context.garden.namespaced(&namespace);

@@ -6,8 +6,8 @@ use api::{
 };
 use kube::ResourceExt;
 
-/// The seed that is to have the Shoot's entry, if it is not the one that it names. A Shoot that was never handed over (its
-/// epoch is the first) leaves its entry where the gardenlet made it.
+/// The seed that is to have the Shoot's entry, if it is not the one that it names. A Shoot that was never
+/// handed over (its epoch is the first) leaves its entry where the gardenlet made it.
 #[must_use]
 pub fn destination(shoot: &Shoot, entry: &BackupEntry) -> Option<String> {
     let status = shoot.status.as_ref().filter(|status| status.epoch() > 1)?;
@@ -16,8 +16,9 @@ pub fn destination(shoot: &Shoot, entry: &BackupEntry) -> Option<String> {
     (!is_going && entry.spec.seed_name.as_ref() != Some(&host)).then_some(host)
 }
 
-/// Whether the Shoot has come, in its present epoch, from a seed that cannot let go of anything: it was taken over, or the seed that it
-/// was handed over to has never begun, so that its data are those of an earlier epoch still.
+/// Whether the Shoot has come, in its present epoch, from a seed that cannot let go of anything: it was taken
+/// over, or the seed that it was handed over to has never begun, so that its data are those of an earlier
+/// epoch still.
 #[must_use]
 pub fn is_taken(shoot: &Shoot) -> bool {
     let status = shoot.status.as_ref();
@@ -34,8 +35,8 @@ pub fn is_taken(shoot: &Shoot) -> bool {
         })
 }
 
-/// The seed that has an entry from now on, where the one that it is on cannot let go of it. Only once the entry names that seed, or
-/// it would give the entry back.
+/// The seed that has an entry from now on, where the one that it is on cannot let go of it. Only once the
+/// entry names that seed, or it would give the entry back.
 #[must_use]
 pub fn heir(shoot: &Shoot, entry: &BackupEntry) -> Option<String> {
     let host = shoot.status.as_ref()?.seed_name.clone()?;
@@ -45,9 +46,10 @@ pub fn heir(shoot: &Shoot, entry: &BackupEntry) -> Option<String> {
     (is_taken(shoot) && is_given && !on.is_empty() && on != host).then_some(host)
 }
 
-/// The seed that deletes the source BackupEntry of an earlier move, where the Shoot was taken from that seed: the deletion may never
-/// end there, and the entry of that name is to name the bucket of the present source. Backups that the entry still names are not
-/// needed: the epoch of the entry has opened its copy. An entry of an epoch that has opened nothing names the only data.
+/// The seed that deletes the source BackupEntry of an earlier move, where the Shoot was taken from that seed:
+/// the deletion may never end there, and the entry of that name is to name the bucket of the present source.
+/// Backups that the entry still names are not needed: the epoch of the entry has opened its copy. An entry of
+/// an epoch that has opened nothing names the only data.
 #[must_use]
 pub fn abandoned_on<'a>(shoot: &Shoot, source_entry: &'a BackupEntry) -> Option<&'a str> {
     source_entry.metadata.deletion_timestamp.as_ref()?;
@@ -128,7 +130,8 @@ mod tests {
         assert_eq!(heir_of(&taken(1, json!({"drained": true}))), None);
         assert_eq!(heir_of(&taken(1, json!({"epoch": 3}))), None);
         assert_eq!(heir_of(&taken(2, json!({}))), None);
-        // It was handed over, and on, before the seed in between had begun: its data are those of two epochs ago.
+        // It was handed over, and on, before the seed in between had begun: its data are those of two epochs
+        // ago.
         let of = |source: i64, drained: bool| {
             let record = json!({"epoch": 3, "approval": null, "drained": drained, "source": {"name": "z", "epoch": source}});
             heir_of(&taken(1, record))

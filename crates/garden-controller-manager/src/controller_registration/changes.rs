@@ -1,5 +1,5 @@
-//! Which seeds a change of an object concerns: those where it was, and those where it is now. An object that has only been
-//! written, and says nothing new, concerns none.
+//! Which seeds a change of an object concerns: those where it was, and those where it is now. An object that
+//! has only been written, and says nothing new, concerns none.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},

@@ -22,12 +22,14 @@ use runtime::rollout::checksum;
 
 use super::need::{Need, Needs};
 
-/// Condition of an installation: extension objects that it serves are in the seed. The seed's gardenlet writes it.
+/// Condition of an installation: extension objects that it serves are in the seed. The seed's gardenlet
+/// writes it.
 pub const REQUIRED: &str = "Required";
 /// Longest name of an object.
 const LONGEST_NAME: usize = 253;
 
-/// Whether the registration answers for these objects. Only one that is primary (which is the default) does so; others stand by.
+/// Whether the registration answers for these objects. Only one that is primary (which is the default) does
+/// so; others stand by.
 #[must_use]
 pub fn answers(registration: &ControllerRegistration, need: &Need) -> bool {
     let mut resources = registration.spec.resources.iter();
@@ -139,7 +141,8 @@ pub fn plan(
     plan
 }
 
-/// Whether the seed's gardenlet says that nothing of it is left there. While it says nothing, nothing is known.
+/// Whether the seed's gardenlet says that nothing of it is left there. While it says nothing, nothing is
+/// known.
 #[must_use]
 pub fn may_go(installation: &ControllerInstallation) -> bool {
     let status = installation.status.as_ref();

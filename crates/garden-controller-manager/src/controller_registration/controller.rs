@@ -17,7 +17,8 @@ use super::{
 };
 use crate::{Context, MANAGER};
 
-/// How often a seed is looked at although nothing changed. Everything that counts is watched; this is for what a watch may lose.
+/// How often a seed is looked at although nothing changed. Everything that counts is watched; this is for
+/// what a watch may lose.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
 
 struct SeedExtensions {
@@ -109,8 +110,8 @@ impl SeedExtensions {
         }
     }
 
-    /// The shoots of a seed as the garden has them, not as they are remembered. Seeds that clean up cannot be asked for, and
-    /// are remembered: what is left there is for their gardenlets to say.
+    /// The shoots of a seed as the garden has them, not as they are remembered. Seeds that clean up cannot be
+    /// asked for, and are remembered: what is left there is for their gardenlets to say.
     async fn shoots_now(&self, seed: &str) -> Result<Vec<Arc<Shoot>>> {
         let api: Api<Shoot> = self.context.garden.all();
         let mut shoots = self.sources.shoots_of(seed);

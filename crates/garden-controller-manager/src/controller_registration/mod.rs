@@ -1,10 +1,10 @@
-//! Which extensions a seed gets: the providers that its shoots, its backups and its names need, each as a ControllerInstallation
-//! that the seed's gardenlet carries out.
+//! Which extensions a seed gets: the providers that its shoots, its backups and its names need, each as a
+//! ControllerInstallation that the seed's gardenlet carries out.
 //!
-//! Promises: a seed gets what a shoot needs as soon as the shoot names it, also as the destination of a move that has not begun;
-//! a seed that a shoot leaves keeps its providers until nothing of theirs is left there. Nothing is taken away on what was only
-//! remembered, nor while the gardenlet does not say that nothing needs it (condition `Required`). A registration stays while
-//! there are installations of it.
+//! Promises: a seed gets what a shoot needs as soon as the shoot names it, also as the destination of a move
+//! that has not begun; a seed that a shoot leaves keeps its providers until nothing of theirs is left there.
+//! Nothing is taken away on what was only remembered, nor while the gardenlet does not say that nothing needs
+//! it (condition `Required`). A registration stays while there are installations of it.
 //!
 //! | file | what |
 //! |---|---|

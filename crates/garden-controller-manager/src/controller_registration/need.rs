@@ -1,6 +1,7 @@
 //! Which kinds and types of extension objects a seed has to serve. Pure.
 //!
-//! A shoot that moves needs them in both seeds: the one that it leaves takes leave of its objects by its providers.
+//! A shoot that moves needs them in both seeds: the one that it leaves takes leave of its objects by its
+//! providers.
 
 use std::{
     collections::BTreeSet,
@@ -44,7 +45,8 @@ impl Display for Need {
 /// A set of them.
 pub type Needs = BTreeSet<Need>;
 
-/// Seeds that have something of a shoot: the one it is meant for, the one that has it, and those that still clean up.
+/// Seeds that have something of a shoot: the one it is meant for, the one that has it, and those that still
+/// clean up.
 #[must_use]
 pub fn seeds_of(shoot: &Shoot) -> BTreeSet<String> {
     let status = shoot.status.as_ref();
@@ -91,8 +93,8 @@ pub fn of_shoot(shoot: &Shoot, registrations: &[Arc<ControllerRegistration>]) ->
     needs
 }
 
-/// What a seed needs for itself: names for its shoots, a place for backups, its own extensions. One that goes needs none of it
-/// any more; what is still there counts by itself ([`of_backups`], [`of_shoot`]).
+/// What a seed needs for itself: names for its shoots, a place for backups, its own extensions. One that goes
+/// needs none of it any more; what is still there counts by itself ([`of_backups`], [`of_shoot`]).
 #[must_use]
 pub fn of_seed(seed: &Seed, registrations: &[Arc<ControllerRegistration>]) -> Needs {
     let mut needs = Needs::new();

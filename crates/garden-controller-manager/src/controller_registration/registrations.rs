@@ -1,5 +1,5 @@
-//! Keeps a ControllerRegistration while there are installations of it: without it nobody could tell which objects of an
-//! installation are left in its seed.
+//! Keeps a ControllerRegistration while there are installations of it: without it nobody could tell which
+//! objects of an installation are left in its seed.
 
 use std::{sync::Arc, time::Duration};
 

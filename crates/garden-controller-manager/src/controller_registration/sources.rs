@@ -83,8 +83,8 @@ impl Sources {
         (sources, all.map(|name| ObjectRef::new(&name)))
     }
 
-    /// Until everything was listed once: before that nothing can be decided. One asks for all: a store wakes only one of those who
-    /// wait for it.
+    /// Until everything was listed once: before that nothing can be decided. One asks for all: a store wakes
+    /// only one of those who wait for it.
     pub async fn ready(&self) -> Result<()> {
         self.listed.get_or_try_init(|| self.all_listed()).await?;
         Ok(())

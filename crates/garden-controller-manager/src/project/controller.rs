@@ -19,8 +19,8 @@ use serde_json::json;
 use super::namespace::{MADE_FOR, Verdict, desired_namespace, name_of, obstacle, verdict};
 use crate::{Context, MANAGER};
 
-/// When a project that cannot go or cannot be made is looked at again. The namespace is watched; this is for shoots and
-/// backups, which are not.
+/// When a project that cannot go or cannot be made is looked at again. The namespace is watched; this is for
+/// shoots and backups, which are not.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 struct ProjectController {

@@ -9,7 +9,8 @@ use api::{
 use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::ResourceExt;
 
-/// Annotation of a namespace that was made for a project: the Project's uid. With the Project goes only a namespace that has it.
+/// Annotation of a namespace that was made for a project: the Project's uid. With the Project goes only a
+/// namespace that has it.
 pub const MADE_FOR: &str = "project.gardener.cloud/made-for-uid";
 /// The label [`ROLE`] of a project's namespace.
 const PROJECT_ROLE: &str = "project";
@@ -38,8 +39,8 @@ pub fn name_of(project: &Project) -> String {
         .unwrap_or_else(|| format!("garden-{}", project.name_any()))
 }
 
-/// The namespace as it is to be, for a project that has none. Users of a project cannot write namespaces: its labels say what
-/// its shoots are called on their seeds.
+/// The namespace as it is to be, for a project that has none. Users of a project cannot write namespaces: its
+/// labels say what its shoots are called on their seeds.
 #[must_use]
 pub fn desired_namespace(project: &Project) -> Namespace {
     let labels = BTreeMap::from([
@@ -58,8 +59,9 @@ pub fn desired_namespace(project: &Project) -> Namespace {
     }
 }
 
-/// Judges the namespace that is there. Nobody but an operator labels one, and without its labels none is taken: whoever may
-/// make a Project could otherwise have any namespace, and have it deleted with the Project.
+/// Judges the namespace that is there. Nobody but an operator labels one, and without its labels none is
+/// taken: whoever may make a Project could otherwise have any namespace, and have it deleted with the
+/// Project.
 #[must_use]
 pub fn verdict(project: &Project, found: Option<&Namespace>) -> Verdict {
     let Some(found) = found else {
@@ -103,8 +105,8 @@ pub fn verdict(project: &Project, found: Option<&Namespace>) -> Verdict {
     }
 }
 
-/// Why a project cannot have its namespace although that is its own: another is labelled for it too, and shoots of one name
-/// in both would be called the same on their seeds.
+/// Why a project cannot have its namespace although that is its own: another is labelled for it too, and
+/// shoots of one name in both would be called the same on their seeds.
 #[must_use]
 pub fn obstacle(project: &Project, labelled: &[Namespace]) -> Option<String> {
     let (own, name) = (name_of(project), project.name_any());

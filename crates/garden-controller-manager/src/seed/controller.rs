@@ -69,7 +69,8 @@ impl Reconciler<Seed> for SeedController {
         Ok(Next::After(self.context.config.seed_sync_period()))
     }
 
-    /// The Seed's own gardenlet takes down what belongs to it; that it is silent must be seen here all the same.
+    /// The Seed's own gardenlet takes down what belongs to it; that it is silent must be seen here all the
+    /// same.
     async fn cleanup(&self, seed: Arc<Seed>) -> Result<Next> {
         if seed.finalizers().is_empty() {
             self.observations().forget(&seed.name_any());

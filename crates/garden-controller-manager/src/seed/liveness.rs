@@ -29,8 +29,8 @@ struct Observation {
 }
 
 impl Observations {
-    /// Takes note of a Lease's renewal time (`None`: there is no Lease) and judges. The first look at a seed gives its
-    /// gardenlet a whole period, since nothing is known of the time before this process started.
+    /// Takes note of a Lease's renewal time (`None`: there is no Lease) and judges. The first look at a seed
+    /// gives its gardenlet a whole period, since nothing is known of the time before this process started.
     pub fn judge(
         &mut self,
         seed: &str,
@@ -58,8 +58,8 @@ impl Observations {
         }
     }
 
-    /// Whether the Shoots of a silent seed are to be set to `Unknown`: at first, and again after each `period`, since a seed
-    /// that hands a shoot over to the silent seed leaves its own report there.
+    /// Whether the Shoots of a silent seed are to be set to `Unknown`: at first, and again after each
+    /// `period`, since a seed that hands a shoot over to the silent seed leaves its own report there.
     #[must_use]
     pub fn are_shoots_due(&self, seed: &str, period: Duration, now: Instant) -> bool {
         let last = self.seen.get(seed).and_then(|seen| seen.shoots_unknown);

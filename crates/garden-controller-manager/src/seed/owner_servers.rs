@@ -1,5 +1,5 @@
-//! Whether a Seed asks the same DNS servers for owner records as all other Seeds of the same internal domain: a difference lets two control planes
-//! write, or keeps shoots from being taken over. Pure.
+//! Whether a Seed asks the same DNS servers for owner records as all other Seeds of the same internal domain:
+//! a difference lets two control planes write, or keeps shoots from being taken over. Pure.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use kube::ResourceExt as _;
 
 use crate::shoot_takeover::servers;
 
-/// The first difference to another Seed, in the order of names; `None` where no other Seed keeps owner records under the same domain.
+/// The first difference to another Seed, in the order of names; `None` where no other Seed keeps owner
+/// records under the same domain.
 fn compare(seed: &Seed, all: &[Arc<Seed>]) -> Option<Result<(), String>> {
     let name = seed.name_any();
     let mut others: Vec<_> = all

@@ -1,7 +1,8 @@
-//! The health conditions of the Shoots in a silent seed: nothing checks these shoots, so the last report may be wrong.
+//! The health conditions of the Shoots in a silent seed: nothing checks these shoots, so the last report may
+//! be wrong.
 //!
-//! The gardenlet that is back reports anew with its next check. Conditions that a takeover is decided on stay as the seed
-//! reported them last.
+//! The gardenlet that is back reports anew with its next check. Conditions that a takeover is decided on stay
+//! as the seed reported them last.
 
 use api::{
     constants::{
@@ -33,11 +34,12 @@ const HEALTH: [&str; 5] = [
 /// Shoots in memory at the same time. A Shoot may have a megabyte.
 const PAGE: u32 = 10;
 
-/// Sets the health conditions of all Shoots in this seed to `Unknown`, and the label `shoot.gardener.cloud/status` as well.
-/// Returns whether all of them are `Unknown` now. `is_silent` asks anew, before each page of Shoots is written.
+/// Sets the health conditions of all Shoots in this seed to `Unknown`, and the label
+/// `shoot.gardener.cloud/status` as well. Returns whether all of them are `Unknown` now. `is_silent` asks
+/// anew, before each page of Shoots is written.
 ///
-/// A write fails where the Shoot has changed since the list: neither a new report of the gardenlet nor a takeover by another
-/// seed is overwritten.
+/// A write fails where the Shoot has changed since the list: neither a new report of the gardenlet nor a
+/// takeover by another seed is overwritten.
 ///
 /// # Errors
 /// The garden cannot be read or written.

@@ -11,7 +11,8 @@ use serde_json::json;
 use super::{decision::decide, schedule::Schedule};
 use crate::{Context, MANAGER, shoots};
 
-/// Pause before a Shoot is looked at again that somebody has changed in between; the change wakes this earlier.
+/// Pause before a Shoot is looked at again that somebody has changed in between; the change wakes this
+/// earlier.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 struct ShootHibernation {
@@ -92,8 +93,9 @@ impl ShootHibernation {
         read
     }
 
-    /// On the version of the Shoot that was looked at: a user who says otherwise at this moment has his way, and brings us back here.
-    /// The Shoot first: between the two writes the time has not come yet, and is acted on again.
+    /// On the version of the Shoot that was looked at: a user who says otherwise at this moment has his way,
+    /// and brings us back here. The Shoot first: between the two writes the time has not come yet, and is
+    /// acted on again.
     async fn act(&self, shoot: &Shoot, sleep: bool) -> Result<bool> {
         let shoots: Api<Shoot> = self
             .context

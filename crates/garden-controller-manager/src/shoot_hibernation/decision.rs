@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::schedule::Schedule;
 
-/// A time that was missed is acted on for so long. Longer than it takes to bring this process back; shorter than a shoot would be
-/// expected to stay as it is.
+/// A time that was missed is acted on for so long. Longer than it takes to bring this process back; shorter
+/// than a shoot would be expected to stay as it is.
 const DEADLINE: Duration = Duration::from_secs(2 * 60 * 60);
 /// More times than a schedule has within [`DEADLINE`]: none comes more than once a minute.
 const TIMES: usize = 121;
@@ -21,8 +21,9 @@ pub struct Decision {
     pub next: Option<Timestamp>,
 }
 
-/// What is to be done with a shoot for which a time has come last at `last`, or which was made then. Of times that have come at
-/// once the one at which it wakes up counts: whoever waits for it is worse off than whoever pays for it.
+/// What is to be done with a shoot for which a time has come last at `last`, or which was made then. Of times
+/// that have come at once the one at which it wakes up counts: whoever waits for it is worse off than whoever
+/// pays for it.
 #[must_use]
 pub fn decide(schedules: &[Schedule], last: Timestamp, now: Timestamp) -> Decision {
     let oldest = now.checked_sub(DEADLINE).unwrap_or(Timestamp::MIN);

@@ -29,7 +29,8 @@ impl Schedule {
         [&self.start, &self.end].map(|cron| self.next_of(cron.as_ref()?, after))
     }
 
-    /// The expression is about what clocks show there. A time that they leave out when they are put forward is an hour later.
+    /// The expression is about what clocks show there. A time that they leave out when they are put forward
+    /// is an hour later.
     fn next_of(&self, cron: &Cron, after: Timestamp) -> Option<Timestamp> {
         let mut shown = clock(after.to_zoned(self.zone.clone()).datetime())?;
         loop {

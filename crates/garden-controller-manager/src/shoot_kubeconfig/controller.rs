@@ -15,9 +15,11 @@ use serde_json::json;
 
 use crate::{Context, MANAGER, shoots};
 
-/// When a Secret is missed that somebody deleted: Secrets are not watched, since whoever watches them reads all of them.
+/// When a Secret is missed that somebody deleted: Secrets are not watched, since whoever watches them reads
+/// all of them.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
-/// The same for a new Shoot, whose gardenlet waits for it: that of an earlier Shoot of the same name may be about to go.
+/// The same for a new Shoot, whose gardenlet waits for it: that of an earlier Shoot of the same name may be
+/// about to go.
 const LOOK_AGAIN_WHILE_AWAITED: Duration = Duration::from_secs(5);
 
 struct ShootKubeconfig {

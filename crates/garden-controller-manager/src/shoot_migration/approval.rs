@@ -10,8 +10,8 @@
 //! | has arrived, and nothing was begun | to another one, which may take it | the same, and the shoot is handed on to it |
 //! | is being restored | is not looked at | stays as it is |
 //!
-//! Promises: once a move has begun, its specification changes no more until the restore is recorded as succeeded. Without a
-//! verdict that is `True` for exactly this destination nothing but a removal happens.
+//! Promises: once a move has begun, its specification changes no more until the restore is recorded as
+//! succeeded. Without a verdict that is `True` for exactly this destination nothing but a removal happens.
 
 use api::{
     gardencore::{
@@ -74,8 +74,8 @@ pub fn decide(shoot: &Shoot, ready: bool) -> Result<Decision> {
     })
 }
 
-/// With what the shoot travels that is taken over without its source: with what was approved when the move began, otherwise with
-/// what is specified now.
+/// With what the shoot travels that is taken over without its source: with what was approved when the move
+/// began, otherwise with what is specified now.
 pub(crate) fn travels(shoot: &Shoot) -> Result<MigrationApproval> {
     let old = shoot.status.as_ref().and_then(|status| status.migration.as_ref());
     let begun = old.filter(|_| journey(shoot) != Journey::Settled);
@@ -84,8 +84,8 @@ pub(crate) fn travels(shoot: &Shoot) -> Result<MigrationApproval> {
     approve(shoot, route, begun)
 }
 
-/// A source that hands over says so; nobody knows what a seed did before a restore that is asked for by force (`Aborted`). One that says
-/// so and has the shoot still, by the record, has not handed it over.
+/// A source that hands over says so; nobody knows what a seed did before a restore that is asked for by force
+/// (`Aborted`). One that says so and has the shoot still, by the record, has not handed it over.
 fn nothing_was_begun(shoot: &Shoot) -> bool {
     let status = shoot.status.as_ref();
     let last = status.and_then(|status| status.last_operation.as_ref());

@@ -147,7 +147,8 @@ fn another_destination_in_the_middle_takes_over_what_was_begun() {
         ("a", "c", 4)
     );
     assert_eq!(version(&approval), "1.33.0");
-    // Until it is well nobody may go there: the approval keeps naming the former one, which the Shoot does not.
+    // Until it is well nobody may go there: the approval keeps naming the former one, which the Shoot does
+    // not.
     assert_eq!(after(&elsewhere, false), Some(approved()));
     // A move that began under an older version has no approval yet; it gets one to go on with.
     let unapproved = shoot("b", "a", 4, "1.34.0", LEAVING);

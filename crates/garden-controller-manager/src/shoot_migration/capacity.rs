@@ -1,5 +1,6 @@
-//! How many shoots a seed may have: resource `shoots` of `status.allocatable` of the Seed, as in Gardener. The bound holds back planned
-//! moves only. A takeover saves the shoot of a dead seed, and a person decides on the room then.
+//! How many shoots a seed may have: resource `shoots` of `status.allocatable` of the Seed, as in Gardener.
+//! The bound holds back planned moves only. A takeover saves the shoot of a dead seed, and a person decides
+//! on the room then.
 
 use std::sync::Arc;
 

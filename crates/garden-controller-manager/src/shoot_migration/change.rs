@@ -1,4 +1,5 @@
-//! The write that follows from a verdict: constraint, approval and, where the shoot is handed on, its new seed.
+//! The write that follows from a verdict: constraint, approval and, where the shoot is handed on, its new
+//! seed.
 //!
 //! A JSON patch, since merging would leave fields of an earlier specification in the new one.
 

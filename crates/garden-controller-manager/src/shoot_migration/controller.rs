@@ -34,8 +34,8 @@ use super::{
 };
 use crate::{Context, controller_registration::seed_of, shoots};
 
-/// Collisions in a row that are borne. A gardenlet that works on the shoot writes its progress once a second, which is long
-/// beside one read and one write.
+/// Collisions in a row that are borne. A gardenlet that works on the shoot writes its progress once a second,
+/// which is long beside one read and one write.
 const ATTEMPTS: usize = 5;
 
 /// When a move that waits for a place is looked at again, if nothing that was awaited told of its end.
@@ -54,7 +54,8 @@ struct ShootMigration {
 pub async fn run(context: Context) {
     let controller = shoots::controller(&context, its_place_alone, |_| None);
     let (of_seed, of_bucket, of_entry) = (controller.store(), controller.store(), controller.store());
-    // A change of a seed concerns the shoots that are about to move there or away from there, and its end those that left it.
+    // A change of a seed concerns the shoots that are about to move there or away from there, and its end
+    // those that left it.
     let seeds: Api<Seed> = context.garden.cluster_wide();
     let controller = controller.watches(seeds, watcher::Config::default(), move |seed| {
         let name = seed.name_any();
@@ -93,7 +94,8 @@ pub async fn run(context: Context) {
         .await;
 }
 
-/// An installation concerns the shoots that are about to move to its seed, a registration or a CloudProfile all that are about to move.
+/// An installation concerns the shoots that are about to move to its seed, a registration or a CloudProfile
+/// all that are about to move.
 fn with_extensions(context: &Context, controller: Controller<Shoot>) -> Controller<Shoot> {
     let (of_installation, of_registration) = (controller.store(), controller.store());
     let (of_profile, profiles) = (controller.store(), context.garden.cluster_wide::<CloudProfile>());
@@ -139,7 +141,8 @@ impl Reconciler<Shoot> for ShootMigration {
         marked || asks || former_seeds::names(shoot).next().is_some() || wanted_move(shoot).is_some()
     }
 
-    /// What is judged is read, never taken from a cache, and what is written is written on the version that was judged.
+    /// What is judged is read, never taken from a cache, and what is written is written on the version that
+    /// was judged.
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
         let name = shoot.name_any();
         let shoots: Api<Shoot> = self

@@ -1,10 +1,11 @@
 //! How many shoots may be on their way to one seed at the same time.
 //!
-//! A seed that takes over many control planes at once starts all of them at once, and each is down for longer. So a move begins
-//! only when there is a place for it: it waits while it still runs where it is, never between two seeds. The bound is of the
-//! destination alone: from a seed that is evacuated shoots go to several others side by side, and a seed on which nothing comes
-//! up is sent few. A shoot that does not get on takes its place for a quarter of an hour, and one whose restore was given up none:
-//! whoever breaks his own shoots on purpose does not hold up those of others.
+//! A seed that takes over many control planes at once starts all of them at once, and each is down for
+//! longer. So a move begins only when there is a place for it: it waits while it still runs where it is,
+//! never between two seeds. The bound is of the destination alone: from a seed that is evacuated shoots go to
+//! several others side by side, and a seed on which nothing comes up is sent few. A shoot that does not get
+//! on takes its place for a quarter of an hour, and one whose restore was given up none: whoever breaks his
+//! own shoots on purpose does not hold up those of others.
 //!
 //! Promises: a move that was approved goes on. Who has waited longest is looked at first.
 
@@ -27,7 +28,8 @@ use super::{
     preflight::{BUSY, Verdict, wanted_move},
 };
 
-/// A place is kept for so long for a shoot that may begin. Its source begins at once, or is dead, and then it takes none.
+/// A place is kept for so long for a shoot that may begin. Its source begins at once, or is dead, and then it
+/// takes none.
 const KEPT_FOR: SignedDuration = SignedDuration::from_secs(60);
 /// One that has not arrived after so long waits for something, and is no load.
 const LONGEST: SignedDuration = SignedDuration::from_mins(15);
@@ -64,8 +66,8 @@ impl Crowd {
         }
     }
 
-    /// Gives the shoot a place on the way to `destination`, unless as many as may be are on it, or the seed has as many shoots as
-    /// `room` allows. `known`: all Shoots.
+    /// Gives the shoot a place on the way to `destination`, unless as many as may be are on it, or the seed
+    /// has as many shoots as `room` allows. `known`: all Shoots.
     ///
     /// # Errors
     /// There is no place.
@@ -110,7 +112,8 @@ impl Crowd {
         self.given().remove(&shoot.uid().unwrap_or_default());
     }
 
-    /// Who waits for a place on the way to `destination`: as many as may be on it, those first who have waited longest.
+    /// Who waits for a place on the way to `destination`: as many as may be on it, those first who have
+    /// waited longest.
     #[must_use]
     pub fn next(&self, destination: &str, known: &[Arc<Shoot>]) -> Vec<Arc<Shoot>> {
         let waits = |shoot: &&Arc<Shoot>| wanted_move(shoot).is_some_and(|(_, to)| to == destination);

@@ -1,7 +1,9 @@
-//! Answers whether a move could begin before any edit: annotation `migration.gardener.cloud/dry-run=<seed>` of a Shoot.
+//! Answers whether a move could begin before any edit: annotation `migration.gardener.cloud/dry-run=<seed>`
+//! of a Shoot.
 //!
-//! Promise: garden-controller-manager writes only the constraint `MigrationDryRun` and an Event, and removes the annotation, so that
-//! the question can be asked again. A question about a shoot that is on the way is answered when the shoot has arrived.
+//! Promise: garden-controller-manager writes only the constraint `MigrationDryRun` and an Event, and removes
+//! the annotation, so that the question can be asked again. A question about a shoot that is on the way is
+//! answered when the shoot has arrived.
 
 use std::sync::Arc;
 
@@ -27,8 +29,8 @@ pub(super) fn asked(shoot: &Shoot) -> Option<&str> {
     (journey(shoot) == Journey::Settled).then_some(seed.as_str())
 }
 
-/// Judges the move as if `spec.seedName` named the seed, and writes the answer. `known`: all Shoots. False: the Shoot was changed
-/// meanwhile, and the question is still to be answered.
+/// Judges the move as if `spec.seedName` named the seed, and writes the answer. `known`: all Shoots. False:
+/// the Shoot was changed meanwhile, and the question is still to be answered.
 pub(super) async fn answer(
     context: &Context,
     shoots: &Api<Shoot>,

@@ -1,7 +1,8 @@
-//! May the destination host the shoot at all? By the taints and labels of the Seed, the selectors of Shoot and CloudProfile, and the
-//! versions of the gardenlets. Pure.
+//! May the destination host the shoot at all? By the taints and labels of the Seed, the selectors of Shoot
+//! and CloudProfile, and the versions of the gardenlets. Pure.
 //!
-//! These rules choose a seed for a planned move. A takeover ignores the rules, as the shoot would be lost without the takeover.
+//! These rules choose a seed for a planned move. A takeover ignores the rules, as the shoot would be lost
+//! without the takeover.
 
 use api::gardencore::{CloudProfile, Seed, Shoot, shoot::SeedSelector};
 use kube::{
@@ -15,8 +16,8 @@ use super::preflight::{Verdict, wanted_move};
 /// A reason, and a sentence without its end: the remedy that all obstacles share follows.
 type Obstacle = (&'static str, String);
 
-/// The verdict on a move that would begin now, where the destination may not host the shoot. `profile`: the CloudProfile that the Shoot
-/// names, if there is one.
+/// The verdict on a move that would begin now, where the destination may not host the shoot. `profile`: the
+/// CloudProfile that the Shoot names, if there is one.
 pub(super) fn hold(
     shoot: &Shoot,
     [source, destination]: [Option<&Seed>; 2],
@@ -101,7 +102,8 @@ fn matches(selector: &SeedSelector, seed: &Seed) -> bool {
         && Selector::try_from(selector.selector.clone()).is_ok_and(|selector| selector.matches(seed.labels()))
 }
 
-/// An older gardenlet may not read the state that a newer gardenlet wrote. Patch releases do not change the state.
+/// An older gardenlet may not read the state that a newer gardenlet wrote. Patch releases do not change the
+/// state.
 fn older_gardenlet(source: &Seed, destination: &Seed) -> Option<Obstacle> {
     let (from, to) = (gardenlet_version(source)?, gardenlet_version(destination)?);
     (minor(to)? < minor(from)?).then(|| {

@@ -1,8 +1,8 @@
 //! Does the destination have the extensions that the shoot needs? Pure.
 //!
-//! A garden without any ControllerRegistration has its extensions installed by other means, and nothing is known of them: then
-//! nothing is in the way. With the first registration everything that a shoot needs has to be registered, if only without a
-//! deployment.
+//! A garden without any ControllerRegistration has its extensions installed by other means, and nothing is
+//! known of them: then nothing is in the way. With the first registration everything that a shoot needs has
+//! to be registered, if only without a deployment.
 
 use std::{collections::BTreeMap, sync::Arc};
 

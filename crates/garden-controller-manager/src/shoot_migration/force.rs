@@ -1,7 +1,9 @@
-//! Annotation `shoot.gardener.cloud/force-restore` overrides the holds of a planned move that users of the Shoot could keep for ever: a
-//! pending edit, annotation `shoot.gardener.cloud/ignore`, and webhooks on Leases. Pure.
+//! Annotation `shoot.gardener.cloud/force-restore` overrides the holds of a planned move that users of the
+//! Shoot could keep for ever: a pending edit, annotation `shoot.gardener.cloud/ignore`, and webhooks on
+//! Leases. Pure.
 //!
-//! The annotation goes before the source begins. Until then the reason of the constraint records the override beside the approval.
+//! The annotation goes before the source begins. Until then the reason of the constraint records the override
+//! beside the approval.
 
 use api::{
     constants::{SHOOT_FORCE_RESTORE, condition::READY_FOR_MIGRATION},

@@ -9,8 +9,8 @@ pub(super) fn names(shoot: &Shoot) -> impl Iterator<Item = &str> {
     entries(shoot).iter().map(|former| former.name.as_str())
 }
 
-/// The write that takes out the entries of these seeds, on the version of the Shoot that was read; `None` if there are none.
-/// The others stay: each seed takes out its own.
+/// The write that takes out the entries of these seeds, on the version of the Shoot that was read; `None` if
+/// there are none. The others stay: each seed takes out its own.
 pub(super) fn without(shoot: &Shoot, gone: &[String]) -> Option<Value> {
     let kept: Vec<&FormerSeed> = entries(shoot)
         .iter()

@@ -1,11 +1,12 @@
-//! May a move begin, whereto, and with which specification? The constraint `ReadyForMigration` and `status.migration` of a Shoot
-//! whose `spec.seedName` and `status.seedName` differ.
+//! May a move begin, whereto, and with which specification? The constraint `ReadyForMigration` and
+//! `status.migration` of a Shoot whose `spec.seedName` and `status.seedName` differ.
 //!
-//! Promises: before a move is approved nothing but the constraint is written (I8). `True` means that the destination could take
-//! the shoot now, and that the move can end there; `False` names what is in the way and what to do. Constraint and approval are
-//! one write, on the version of the Shoot that was judged: no approval lands on a newer specification. A seed acts on no move
-//! that `status.migration` does not name. The constraint goes when no move is wanted any more, the approval when the move has
-//! ended or was called off; both are worked out anew whenever the Shoot or a seed changes.
+//! Promises: before a move is approved nothing but the constraint is written (I8). `True` means that the
+//! destination could take the shoot now, and that the move can end there; `False` names what is in the way
+//! and what to do. Constraint and approval are one write, on the version of the Shoot that was judged: no
+//! approval lands on a newer specification. A seed acts on no move that `status.migration` does not name. The
+//! constraint goes when no move is wanted any more, the approval when the move has ended or was called off;
+//! both are worked out anew whenever the Shoot or a seed changes.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! A pause holds back planned moves that have not begun: the Shoot is ignored, or one of its seeds is stopped. A takeover goes on, as
-//! the shoot would be lost without the takeover.
+//! A pause holds back planned moves that have not begun: the Shoot is ignored, or one of its seeds is
+//! stopped. A takeover goes on, as the shoot would be lost without the takeover.
 
 use api::{
     constants::{EMERGENCY_STOP, SHOOT_IGNORE},
@@ -18,7 +18,8 @@ pub(super) fn is_ignored(shoot: &Shoot) -> bool {
     pause(shoot, false) == Some(Pause::ShootIgnored)
 }
 
-/// The verdict on a move that would begin now, where a pause of the Shoot or of the source or destination holds back new work.
+/// The verdict on a move that would begin now, where a pause of the Shoot or of the source or destination
+/// holds back new work.
 pub(super) fn hold(shoot: &Shoot, seeds: [Option<&Seed>; 2], verdict: Verdict) -> Verdict {
     let Some((source, _)) = wanted_move(shoot) else {
         return verdict;

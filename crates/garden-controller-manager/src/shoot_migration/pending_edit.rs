@@ -1,8 +1,10 @@
-//! A planned move begins only when the source has reconciled the present specification: the shoot travels with the specification, so
-//! the restore would otherwise be the first to apply an edit, e.g. an upgrade, and would fail far from the edit.
+//! A planned move begins only when the source has reconciled the present specification: the shoot travels
+//! with the specification, so the restore would otherwise be the first to apply an edit, e.g. an upgrade, and
+//! would fail far from the edit.
 //!
-//! The source reconciles a pending edit while the move waits. The rule holds back neither a move that was approved in this generation,
-//! nor a takeover, nor a shoot with annotation `shoot.gardener.cloud/force-restore`.
+//! The source reconciles a pending edit while the move waits. The rule holds back neither a move that was
+//! approved in this generation, nor a takeover, nor a shoot with annotation
+//! `shoot.gardener.cloud/force-restore`.
 
 use api::{constants::condition::SHOOT_NOT_RECONCILED, gardencore::Shoot, meta::LastOperationState as State};
 use placement::{Journey, is_reconciled, journey};

@@ -96,7 +96,8 @@ pub fn wanted_move(shoot: &Shoot) -> Option<(&str, &str)> {
     (source != destination).then_some((source, destination))
 }
 
-/// Whether the move may begin; `None` if none is wanted. The first obstacle is told, in the order in which people mend them.
+/// Whether the move may begin; `None` if none is wanted. The first obstacle is told, in the order in which
+/// people mend them.
 #[must_use]
 pub fn judge(wanted: &Move<'_>) -> Option<Verdict> {
     let (source, destination) = wanted_move(wanted.shoot)?;
@@ -159,8 +160,8 @@ fn no_space_note(shoot: &Shoot) -> Option<String> {
     })
 }
 
-/// Whether a takeover of the shoot without the help of its source would be refused, or would need a person. A planned move needs no
-/// fence.
+/// Whether a takeover of the shoot without the help of its source would be refused, or would need a person. A
+/// planned move needs no fence.
 fn takeover_note(wanted: &Move<'_>) -> Option<String> {
     let (source, destination) = (wanted.source?, wanted.destination?);
     if !source.spec.checks_owners() || !destination.spec.checks_owners() {
@@ -225,7 +226,8 @@ fn seed_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Opti
     None
 }
 
-/// What the seed says of itself. A gardenlet that is silent is not `GardenletReady`, so the first of these vouches for the others.
+/// What the seed says of itself. A gardenlet that is silent is not `GardenletReady`, so the first of these
+/// vouches for the others.
 fn health_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Option<(&'static str, String)> {
     let conditions = seed
         .status

@@ -379,7 +379,8 @@ fn a_move_says_which_report_of_the_source_would_keep_a_takeover_from_beginning()
     }
 }
 
-/// The message of a move between seeds that check owners, where the source has reported all of its checks but for a change.
+/// The message of a move between seeds that check owners, where the source has reported all of its checks but
+/// for a change.
 fn moved_between(source: &[&str], destination: &[&str], change: fn(&mut ShootStatus)) -> String {
     let checks = |authorities: &[&str]| {
         let settings = json!({"ownerChecks": {"enabled": true, "authorities": authorities}});

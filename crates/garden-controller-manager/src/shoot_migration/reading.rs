@@ -1,4 +1,5 @@
-//! Reads what the preflight needs, and writes on exactly what was read. What is judged is never taken from a cache.
+//! Reads what the preflight needs, and writes on exactly what was read. What is judged is never taken from a
+//! cache.
 
 use std::sync::Arc;
 

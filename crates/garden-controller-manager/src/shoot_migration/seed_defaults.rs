@@ -1,5 +1,6 @@
-//! What a seed puts into a shoot that the shoot does not say itself: names and networks. They are in the issuer of its service
-//! accounts' tokens, in certificates, in kubeconfigs and in the address of every Service, so a move must not change them.
+//! What a seed puts into a shoot that the shoot does not say itself: names and networks. They are in the
+//! issuer of its service accounts' tokens, in certificates, in kubeconfigs and in the address of every
+//! Service, so a move must not change them.
 //!
 //! | of the seed | matters |
 //! |---|---|
@@ -44,7 +45,8 @@ fn internal_domain(source: &Seed, destination: &Seed) -> Option<Difference> {
     })
 }
 
-/// The domain below which users find the shoot, or who keeps it, comes from the seed unless the shoot says otherwise.
+/// The domain below which users find the shoot, or who keeps it, comes from the seed unless the shoot says
+/// otherwise.
 fn default_domain(shoot: &Shoot, source: &Seed, destination: &Seed) -> Option<Difference> {
     let dns = shoot.spec.dns.as_ref();
     let own_domain = dns.and_then(|dns| dns.domain.as_deref());

@@ -125,7 +125,8 @@ fn another_default_domain_matters_to_a_shoot_that_lives_below_it() {
             Some("DefaultDomainsDiffer")
         );
     }
-    // The order of the defaults gives a shoot its name; one with a name of its own only needs to find its domain.
+    // The order of the defaults gives a shoot its name; one with a name of its own only needs to find its
+    // domain.
     let swapped = seed(|spec| spec.dns.defaults.reverse());
     assert_eq!(reason(&shoot(|_| ()), &swapped), Some("DefaultDomainsDiffer"));
     assert_eq!(reason(&with_domain("web.users.test", Vec::new()), &swapped), None);

@@ -1,7 +1,8 @@
 //! Reports of the source seed about obstacles that would stop a planned move half-way. Pure.
 //!
-//! The garden sees neither the seed nor the shoot, so that the source's gardenlet reports in time, as constraints of the Shoot. A
-//! takeover ignores these reports, as the shoot would be lost without the takeover.
+//! The garden sees neither the seed nor the shoot, so that the source's gardenlet reports in time, as
+//! constraints of the Shoot. A takeover ignores these reports, as the shoot would be lost without the
+//! takeover.
 
 use api::{
     constants::condition::{
@@ -24,8 +25,8 @@ const OBSTACLES: [(&str, &str); 3] = [
     (HIBERNATION_POSSIBLE, WEBHOOKS_ON_LEASES),
 ];
 
-/// The verdict on a move that would begin now, where the source reports an obstacle. A move that has begun goes on: the flow reports
-/// the errors of each step.
+/// The verdict on a move that would begin now, where the source reports an obstacle. A move that has begun
+/// goes on: the flow reports the errors of each step.
 pub(super) fn with_reports(shoot: &Shoot, mut verdict: Verdict) -> Verdict {
     let Some((source, _)) = wanted_move(shoot) else {
         return verdict;
@@ -57,8 +58,8 @@ pub(super) fn with_reports(shoot: &Shoot, mut verdict: Verdict) -> Verdict {
             ),
         };
     }
-    // Such a webhook only delays the start until the tunnel is up. Only users of the shoot can fix the webhook, so that a refusal would
-    // keep an operator from emptying a seed.
+    // Such a webhook only delays the start until the tunnel is up. Only users of the shoot can fix the
+    // webhook, so that a refusal would keep an operator from emptying a seed.
     if let Some(report) = reported(shoot, HIBERNATION_POSSIBLE).filter(|_| !placement::is_asleep(shoot)) {
         verdict.message = format!("{} {}", verdict.message, with_stop(&report.message));
         if is_webhook {
@@ -68,8 +69,8 @@ pub(super) fn with_reports(shoot: &Shoot, mut verdict: Verdict) -> Verdict {
     verdict
 }
 
-/// Whether the source reports a webhook that would stop leader election during a move. A webhook in a shoot that sleeps is not called
-/// during the move: no API server starts.
+/// Whether the source reports a webhook that would stop leader election during a move. A webhook in a shoot
+/// that sleeps is not called during the move: no API server starts.
 pub(super) fn stops_leader_election(shoot: &Shoot) -> bool {
     reported(shoot, HIBERNATION_POSSIBLE).is_some_and(|report| report.reason == WEBHOOKS_ON_LEASES)
         && !placement::is_asleep(shoot)

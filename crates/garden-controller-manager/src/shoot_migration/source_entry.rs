@@ -1,8 +1,9 @@
-//! A planned move waits for the end of the move before: the source BackupEntry of that move is still being deleted, for example because
-//! a retention protects the backups. Pure.
+//! A planned move waits for the end of the move before: the source BackupEntry of that move is still being
+//! deleted, for example because a retention protects the backups. Pure.
 //!
-//! An entry that is being deleted cannot name the bucket of the next source, so that the shoot would be down on the destination until
-//! the deletion ends. In a takeover the source may never end the deletion, and garden-controller-manager releases the entry.
+//! An entry that is being deleted cannot name the bucket of the next source, so that the shoot would be down
+//! on the destination until the deletion ends. In a takeover the source may never end the deletion, and
+//! garden-controller-manager releases the entry.
 
 use api::gardencore::{BackupEntry, Shoot};
 use kube::ResourceExt;
@@ -69,7 +70,8 @@ mod tests {
         hold(shoot, entry, ready)
     }
 
-    /// The deletion goes on with the bucket of the earlier move, and the entry cannot name the bucket of this move.
+    /// The deletion goes on with the bucket of the earlier move, and the entry cannot name the bucket of this
+    /// move.
     #[test]
     fn a_planned_move_waits_until_the_source_entry_of_the_move_before_is_gone() {
         let mut left = BackupEntry::new("source-entry", api::gardencore::BackupEntrySpec::default());

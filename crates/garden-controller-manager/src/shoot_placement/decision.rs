@@ -20,7 +20,8 @@ pub fn is_unplaced(shoot: &Shoot) -> bool {
     nobody && untouched && shoot.metadata.deletion_timestamp.is_none()
 }
 
-/// What is wrong and what to do, for a shoot that is not placed. `seed`: the one that it names, if there is one.
+/// What is wrong and what to do, for a shoot that is not placed. `seed`: the one that it names, if there is
+/// one.
 #[must_use]
 pub fn obstacle(shoot: &Shoot, seed: Option<&Seed>) -> Option<String> {
     let Some(name) = shoot.spec.seed_name.as_deref().filter(|name| !name.is_empty()) else {

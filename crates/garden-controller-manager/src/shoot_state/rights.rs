@@ -1,8 +1,8 @@
 //! Who may get at a ShootState and its InternalSecrets: the seed in `status.seedName` (threats.md 6).
 //!
-//! Admission sees no reads, so that these are cut by a Role and a RoleBinding of each Shoot, which name the objects. The
-//! hand-over changes whom the binding names. Kubernetes lets nobody give rights that he does not have himself: this process
-//! can give no others than those to these two kinds, whoever has taken it over.
+//! Admission sees no reads, so that these are cut by a Role and a RoleBinding of each Shoot, which name the
+//! objects. The hand-over changes whom the binding names. Kubernetes lets nobody give rights that he does not
+//! have himself: this process can give no others than those to these two kinds, whoever has taken it over.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,7 +28,8 @@ use crate::{Context, MANAGER, shoots};
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
 /// Role and RoleBinding have this label.
 const LABEL: (&str, &str) = ("gardener.cloud/role", "shoot-state");
-/// In front of the names of Roles and RoleBindings, which policy `garden-controller-manager-role` holds them to.
+/// In front of the names of Roles and RoleBindings, which policy `garden-controller-manager-role` holds them
+/// to.
 const PREFIX: &str = "gardener.cloud:seed:shoot-state:";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const CORE: &str = "core.gardener.cloud";
@@ -50,7 +51,8 @@ pub(super) async fn run(context: Context) {
         .modify(|chunk| chunk.managed_fields_mut().clear())
         .reflect(writer)
         .touched_objects();
-    // A Shoot that is deleted in the foreground loses what belongs to it at once, and may have to be restored first.
+    // A Shoot that is deleted in the foreground loses what belongs to it at once, and may have to be restored
+    // first.
     let roles: Api<PartialObjectMeta<Role>> = context.garden.all();
     let bindings: Api<PartialObjectMeta<RoleBinding>> = context.garden.all();
     let made = || watcher::Config::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
@@ -119,15 +121,16 @@ impl Reconciler<Shoot> for Rights {
         Ok(Next::After(LOOK_AGAIN))
     }
 
-    /// They are needed to the end: a Shoot that is deleted after its hand-over is restored before it is taken down. They
-    /// follow the Shoot by their owner reference.
+    /// They are needed to the end: a Shoot that is deleted after its hand-over is restored before it is taken
+    /// down. They follow the Shoot by their owner reference.
     async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
         self.apply(shoot).await
     }
 }
 
 fn role(shoot: &Shoot, chunks: &[String]) -> Value {
-    // That these are of this shoot, and no others, is the policies' to see: a name that does not exist yet cannot be given.
+    // That these are of this shoot, and no others, is the policies' to see: a name that does not exist yet
+    // cannot be given.
     let make = json!({"apiGroups": [CORE], "resources": ["internalsecrets"], "verbs": ["create", "delete"]});
     let state = json!({"apiGroups": [CORE], "resources": ["shootstates"], "resourceNames": [shoot.name_any()],
         "verbs": ["get", "patch"]});

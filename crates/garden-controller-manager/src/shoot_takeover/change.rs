@@ -31,8 +31,9 @@ pub fn consent(shoot: &Shoot, approval: Option<&OwnershipApproval>) -> Value {
     on_what_was_judged(shoot, operations)
 }
 
-/// The seed keeps the shoot in a new epoch. Where a move was called off nothing else of the Shoot changes: its gardenlet restores it.
-/// Where a person has asked, `lastOperation` says that the shoot is to be restored where it is, and with what is specified now.
+/// The seed keeps the shoot in a new epoch. Where a move was called off nothing else of the Shoot changes:
+/// its gardenlet restores it. Where a person has asked, `lastOperation` says that the shoot is to be restored
+/// where it is, and with what is specified now.
 #[must_use]
 pub fn renew(
     shoot: &Shoot,
@@ -74,7 +75,8 @@ fn of_new_epoch(
     let told = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
     Recorded {
         approval: approval.cloned(),
-        // A copy goes by the end of the epoch that is its source, and knows by the epoch in it whether it is that one.
+        // A copy goes by the end of the epoch that is its source, and knows by the epoch in it whether it is
+        // that one.
         sealed: told.and_then(|told| told.sealed.clone()),
         // What is lost by earlier takeovers, until it is known how much that was, and after.
         restored: told.and_then(|told| told.restored.clone()),
@@ -95,7 +97,8 @@ pub fn state_off(shoot: &Shoot, seeds: &[FormerSeed]) -> Value {
     on_what_was_judged(shoot, operations)
 }
 
-/// The statements of before and of this approval. A statement about a seed that can have left no process any more is dropped.
+/// The statements of before and of this approval. A statement about a seed that can have left no process any
+/// more is dropped.
 fn seeds_stated_off(
     shoot: &Shoot,
     becomes: &Ownership<String>,
@@ -140,8 +143,9 @@ fn aborted(reason: &str, now: Time) -> LastOperation {
     }
 }
 
-/// The forced hand-over, all of it in one write. It tests the seed and the whole record, and the version of the Shoot besides: a
-/// test of the epoch alone would skip the data of an owner that has begun to open (docs/ownership.md, `a_grant_that_tests_the_epoch_alone`).
+/// The forced hand-over, all of it in one write. It tests the seed and the whole record, and the version of
+/// the Shoot besides: a test of the epoch alone would skip the data of an owner that has begun to open
+/// (docs/ownership.md, `a_grant_that_tests_the_epoch_alone`).
 #[must_use]
 pub fn hand_over(
     shoot: &Shoot,
@@ -191,7 +195,8 @@ fn on_what_was_judged(shoot: &Shoot, operations: Vec<Value>) -> Value {
     let ownership = json!(status.and_then(|status| status.ownership.as_ref()));
     let seed = json!(status.and_then(|status| status.seed_name.as_ref()));
     let mut tests = vec![("seedName".to_owned(), seed)];
-    // All of the record but what seeds write as they like: a time that is read and written again need not be the same text.
+    // All of the record but what seeds write as they like: a time that is read and written again need not be
+    // the same text.
     for (field, value) in ownership.as_object().into_iter().flatten() {
         if !field.starts_with("restored") {
             tests.push((format!("ownership/{field}"), value.clone()));
@@ -315,7 +320,8 @@ mod tests {
         json_patch::patch(&mut written, &patch.0).unwrap_err();
     }
 
-    /// The name server of a seed that is off may be off as well: without the statement, the fence of a later destination would wait for ever.
+    /// The name server of a seed that is off may be off as well: without the statement, the fence of a later
+    /// destination would wait for ever.
     #[test]
     fn what_was_stated_of_a_seed_survives_later_grants() {
         let stated = |shoot: &Shoot| {
@@ -348,7 +354,8 @@ mod tests {
         );
     }
 
-    /// The seed keeps data, losses and former seeds, and its gardenlet restores the shoot with what is specified now.
+    /// The seed keeps data, losses and former seeds, and its gardenlet restores the shoot with what is
+    /// specified now.
     #[test]
     fn a_renewed_epoch_is_one_write_that_makes_its_seed_restore() {
         let mut shoot = judged();

@@ -138,7 +138,8 @@ impl ShootTakeover {
         let Some(shoot) = read.context(format_args!("could not read Shoot {name}"))? else {
             return Ok(Next::Change);
         };
-        // The planned move begins without the holds that force overrides, as soon as the preflight has seen the request.
+        // The planned move begins without the holds that force overrides, as soon as the preflight has seen
+        // the request.
         if shoot_migration::awaits_force(&shoot) {
             return Ok(Next::Change);
         }

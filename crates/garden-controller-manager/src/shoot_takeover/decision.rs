@@ -11,9 +11,9 @@
 //! | given | | still dead or stuck, no obstacle | the shoot is handed over |
 //! | given | | lives again, or it is for something else, or too old | it is taken back |
 //!
-//! A move that was called off after its source had begun to seal (`Sealing`) needs nobody's consent: the source keeps the shoot, in
-//! a new epoch, since a sealed one never serves again. A new epoch that a person asks for is decided in `renewal`, a statement about
-//! former seeds of a claimed shoot in `statement`.
+//! A move that was called off after its source had begun to seal (`Sealing`) needs nobody's consent: the
+//! source keeps the shoot, in a new epoch, since a sealed one never serves again. A new epoch that a person
+//! asks for is decided in `renewal`, a statement about former seeds of a claimed shoot in `statement`.
 
 use std::time::Duration;
 
@@ -46,7 +46,8 @@ const AT_MOST: Duration = Duration::from_secs(600);
 const AT_LEAST: Duration = Duration::from_secs(1);
 /// Pause between checks of the source while a planned move by force waits for a place at the destination.
 const RECHECK_OF_SOURCE: Duration = Duration::from_secs(60);
-/// Pause between checks of a destination that is expected to recover. Its Seed is watched, and not all that the preflight reads.
+/// Pause between checks of a destination that is expected to recover. Its Seed is watched, and not all that
+/// the preflight reads.
 const RECHECK_OF_DESTINATION: Duration = Duration::from_secs(60);
 
 /// What is next.
@@ -88,8 +89,8 @@ pub fn is_open(facts: &Facts<'_>) -> bool {
         || source_is_dead(facts, ApprovedBy::Silence).is_ok()
 }
 
-/// What the ownership becomes of a shoot that its own seed is to take back, or has begun to, although its epoch is being sealed. A seed
-/// that says so of a shoot that is to move keeps nothing by it.
+/// What the ownership becomes of a shoot that its own seed is to take back, or has begun to, although its
+/// epoch is being sealed. A seed that says so of a shoot that is to move keeps nothing by it.
 #[must_use]
 pub fn renewed(shoot: &Shoot) -> Option<Ownership<String>> {
     let is_kept = !placement::is_move_wanted(shoot) || shoot.metadata.deletion_timestamp.is_some();

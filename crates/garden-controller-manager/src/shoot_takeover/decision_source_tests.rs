@@ -1,4 +1,5 @@
-//! A source that is silent for the grace, a source that is alive and fails, and a source that a person states to be off.
+//! A source that is silent for the grace, a source that is alive and fails, and a source that a person states
+//! to be off.
 
 use super::*;
 use crate::shoot_takeover::obstacle::FAILING_AFTER;

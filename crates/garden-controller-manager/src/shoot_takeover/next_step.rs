@@ -59,7 +59,8 @@ pub enum Decision {
     Renew {
         /// What the ownership becomes.
         becomes: Ownership<String>,
-        /// The consent that is used. None is needed where a move was called off after its source had begun to seal.
+        /// The consent that is used. None is needed where a move was called off after its source had begun to
+        /// seal.
         approval: Option<OwnershipApproval>,
     },
 }

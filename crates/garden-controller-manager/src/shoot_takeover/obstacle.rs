@@ -21,10 +21,12 @@ use placement::{Journey, journey};
 use super::{host_clock, next_step::consent, servers, sightings::Silence};
 use crate::shoot_migration::{Verdict, wanted_move};
 
-/// An operation without any progress for so long is stuck: much longer than any task between two writes of its progress.
+/// An operation without any progress for so long is stuck: much longer than any task between two writes of
+/// its progress.
 pub const STALLED_AFTER: Duration = Duration::from_secs(600);
-/// A migration that fails, and whose attempts get no further for so long, is stuck. Longer than the pause between two attempts after the
-/// first errors, and much shorter than [`STALLED_AFTER`], which a migration needs that reports no error.
+/// A migration that fails, and whose attempts get no further for so long, is stuck. Longer than the pause
+/// between two attempts after the first errors, and much shorter than [`STALLED_AFTER`], which a migration
+/// needs that reports no error.
 pub const FAILING_AFTER: Duration = Duration::from_secs(60);
 
 /// A shoot, and what is known.
@@ -42,7 +44,8 @@ pub struct Facts<'a> {
     pub silence: Silence,
     /// For how long the wish to move and the operation have been as they are.
     pub unchanged: Duration,
-    /// For how long no attempt of the operation has got further than every attempt before. At least as long as `unchanged`.
+    /// For how long no attempt of the operation has got further than every attempt before. At least as long
+    /// as `unchanged`.
     pub without_progress: Duration,
     /// The silence after which nobody's word is needed; `None`: never.
     pub grace: Option<Duration>,
@@ -51,8 +54,8 @@ pub struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// Whether a person states that no process of the source runs any more: in the approval that is to be used, or in the annotation that
-    /// asks for one.
+    /// Whether a person states that no process of the source runs any more: in the approval that is to be
+    /// used, or in the annotation that asks for one.
     #[must_use]
     pub fn source_is_off(&self) -> bool {
         consent(self.shoot).is_some_and(|approval| approval.source_is_off) || states_source_is_off(self.shoot)
@@ -138,8 +141,9 @@ static RECOVERED: Verdict = Verdict {
     message: String::new(),
 };
 
-/// As [`route`], also while the destination is not ready for a reason that passes: the source stays dead meanwhile, so that neither a
-/// request nor a consent may be lost by a destination that is restarted, or that still cleans up after an earlier move.
+/// As [`route`], also while the destination is not ready for a reason that passes: the source stays dead
+/// meanwhile, so that neither a request nor a consent may be lost by a destination that is restarted, or that
+/// still cleans up after an earlier move.
 ///
 /// # Errors
 /// As [`route`].
@@ -153,8 +157,8 @@ pub fn route_after_recovery<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, 
     }
 }
 
-/// Whether a ShootState was ever written for it, or is said to have been: without its keys a shoot is restored nowhere, and its seed
-/// may come back. How old they are does not matter: keys stay.
+/// Whether a ShootState was ever written for it, or is said to have been: without its keys a shoot is
+/// restored nowhere, and its seed may come back. How old they are does not matter: keys stay.
 fn was_saved(shoot: &Shoot) -> bool {
     let status = shoot.status.as_ref();
     let told = status.and_then(|status| find_condition(&status.constraints, SHOOT_STATE_UP_TO_DATE));
@@ -167,9 +171,10 @@ const TOLD_BY_A_SEED: [&str; 4] = ["Owner", "NotConfirmed", "NoAnswer", "NotTold
 /// A process that was not started anew since the setting came asks nobody.
 const NEVER_TOLD: &str = "has never told whether it asks who owns the shoot";
 
-/// Why no time fences the seed that has the shoot. Whatever it found: where it has told of its checks, its etcd and its managers know
-/// whom to ask. However long ago, too: a seed that is dead tells nothing anew, and one that asks nobody any more has shut its etcd.
-/// `tolerates`: its Seed bears silence, which its etcd may do by now although it has not told yet.
+/// Why no time fences the seed that has the shoot. Whatever it found: where it has told of its checks, its
+/// etcd and its managers know whom to ask. However long ago, too: a seed that is dead tells nothing anew, and
+/// one that asks nobody any more has shut its etcd. `tolerates`: its Seed bears silence, which its etcd may
+/// do by now although it has not told yet.
 fn unfenced(shoot: &Shoot, tolerates: bool) -> Option<&'static str> {
     let status = shoot.status.as_ref();
     match status.and_then(|status| find_condition(&status.conditions, OWNERSHIP_VERIFIED)) {
@@ -270,9 +275,9 @@ fn unknown(left: Duration) -> Obstacle {
     )
 }
 
-/// Whether the source's migration has failed and was not completed since. The state flips between `Error` and `Processing` while the
-/// migration is tried again; the errors stand until an attempt ends without one. An error that repeats the verdict of the preflight is
-/// about the destination.
+/// Whether the source's migration has failed and was not completed since. The state flips between `Error` and
+/// `Processing` while the migration is tried again; the errors stand until an attempt ends without one. An
+/// error that repeats the verdict of the preflight is about the destination.
 #[must_use]
 pub fn is_failing(shoot: &Shoot) -> bool {
     let Some(status) = shoot
@@ -361,8 +366,8 @@ mod tests {
         })
     }
 
-    /// What a dead seed told last becomes old, or was so already when its gardenlet died after its etcd-druid. It is fenced all the same;
-    /// and one that no fence outlasts is so however old that word is.
+    /// What a dead seed told last becomes old, or was so already when its gardenlet died after its
+    /// etcd-druid. It is fenced all the same; and one that no fence outlasts is so however old that word is.
     #[test]
     fn how_old_the_word_of_a_dead_seed_is_does_not_matter() {
         for time in [
@@ -406,7 +411,8 @@ mod tests {
         }
     }
 
-    /// R7-40: its keys were written down once, however long ago, or somebody says so; otherwise nobody could restore it.
+    /// R7-40: its keys were written down once, however long ago, or somebody says so; otherwise nobody could
+    /// restore it.
     #[test]
     fn what_nobody_could_restore_is_left_to_its_seed() {
         let verified = told(OWNERSHIP_VERIFIED, "Owner");
@@ -434,7 +440,8 @@ mod tests {
         .unwrap()
     }
 
-    /// The Seed may say so before the shoot's etcd has told of it, and for ever where the seed was cut off in between.
+    /// The Seed may say so before the shoot's etcd has told of it, and for ever where the seed was cut off in
+    /// between.
     #[test]
     fn beside_a_seed_that_bears_silence_only_the_word_of_a_person_counts() {
         for reason in TOLD_BY_A_SEED {

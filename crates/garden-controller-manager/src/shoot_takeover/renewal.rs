@@ -1,6 +1,7 @@
-//! The seed that has a shoot keeps the shoot in the next epoch, with its data, because a person asks for that with annotation
-//! `shoot.gardener.cloud/renew-ownership=true`: the cure where the owner record was deleted or forged, so that the processes of the
-//! present epoch have stopped for good. Pure decisions; consent is recorded first, as of a takeover, so that the annotation works once.
+//! The seed that has a shoot keeps the shoot in the next epoch, with its data, because a person asks for that
+//! with annotation `shoot.gardener.cloud/renew-ownership=true`: the cure where the owner record was deleted
+//! or forged, so that the processes of the present epoch have stopped for good. Pure decisions; consent is
+//! recorded first, as of a takeover, so that the annotation works once.
 
 use api::{
     constants::{SHOOT_FORCE_RESTORE, SHOOT_RENEW_OWNERSHIP},
@@ -356,7 +357,8 @@ mod tests {
         );
     }
 
-    /// A call-off in phase `Sealing` gets its new epoch without any consent; the annotation is not used a second time after that.
+    /// A call-off in phase `Sealing` gets its new epoch without any consent; the annotation is not used a
+    /// second time after that.
     #[test]
     fn a_sealed_epoch_is_renewed_once_although_a_person_asks_too() {
         let mut known = Known {

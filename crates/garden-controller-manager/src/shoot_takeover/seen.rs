@@ -41,7 +41,8 @@ pub fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes note of each renewal until shutdown. It wakes nobody: silence is what is acted on, and that is a time.
+/// Takes note of each renewal until shutdown. It wakes nobody: silence is what is acted on, and that is a
+/// time.
 pub async fn watch_leases(context: Context, seen: Arc<Mutex<Seen>>) {
     let leases: Api<Lease> = context.garden.namespaced(SEED_LEASE_NAMESPACE);
     let events = watcher(leases, watcher::Config::default())
@@ -94,8 +95,8 @@ pub fn state_of(shoot: &Shoot) -> u64 {
     runtime::runner::fingerprint((wanted_move(shoot), last)).unwrap_or_default()
 }
 
-/// The operation that is under way, whatever attempt of it. A gardenlet notes when the first attempt began; a new destination and each
-/// step of the ownership begin a new count.
+/// The operation that is under way, whatever attempt of it. A gardenlet notes when the first attempt began; a
+/// new destination and each step of the ownership begin a new count.
 pub fn operation_of(shoot: &Shoot) -> u64 {
     let status = shoot.status.as_ref();
     let last = status.and_then(|status| status.last_operation.as_ref());

@@ -1,5 +1,6 @@
-//! Whether the processes of two seeds ask the same DNS servers for owner records, and whether all processes of the source ask at all. A
-//! server that the source asks and the destination does not know could keep two control planes alive: pure decisions.
+//! Whether the processes of two seeds ask the same DNS servers for owner records, and whether all processes
+//! of the source ask at all. A server that the source asks and the destination does not know could keep two
+//! control planes alive: pure decisions.
 
 use std::{collections::BTreeSet, net::SocketAddr};
 
@@ -101,8 +102,8 @@ pub fn share_domain(one: &Seed, other: &Seed) -> bool {
     domain_of_one.is_some() && domain_of_one == domain(other)
 }
 
-/// Why no fence of the destination is known to stop every process of the source. `opened`: the source has opened the data of the shoot,
-/// so that its processes may act.
+/// Why no fence of the destination is known to stop every process of the source. `opened`: the source has
+/// opened the data of the shoot, so that its processes may act.
 #[must_use]
 pub fn obstacle(shoot: &Shoot, source: &Seed, destination: &Seed, opened: bool) -> Option<String> {
     let from = source.name_any();
@@ -132,8 +133,8 @@ pub fn obstacle(shoot: &Shoot, source: &Seed, destination: &Seed, opened: bool) 
     ))
 }
 
-/// Why the owner record of the destination is none that the processes of the source ask for. An entry without name and zone is older than
-/// these fields.
+/// Why the owner record of the destination is none that the processes of the source ask for. An entry without
+/// name and zone is older than these fields.
 fn other_record(shoot: &Shoot, entry: &SeedOwnerCheck, destination: &Seed) -> Option<String> {
     let (name, zone) = (entry.name.as_deref()?, entry.zone.as_deref()?);
     let dns = destination.spec.dns.internal.as_ref();
@@ -173,8 +174,8 @@ fn other_record(shoot: &Shoot, entry: &SeedOwnerCheck, destination: &Seed) -> Op
     ))
 }
 
-/// Why processes of the source may not ask at all, or ask servers that nothing reports. How old the report is does not matter: a dead seed
-/// sends no new report, and the processes of that seed stay as they are.
+/// Why processes of the source may not ask at all, or ask servers that nothing reports. How old the report is
+/// does not matter: a dead seed sends no new report, and the processes of that seed stay as they are.
 fn incomplete(shoot: &Shoot, entry: Option<&SeedOwnerCheck>, source: &Seed) -> Option<String> {
     let from = source.name_any();
     let status = shoot.status.as_ref()?;

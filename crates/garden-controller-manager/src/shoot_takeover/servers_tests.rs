@@ -172,7 +172,8 @@ fn a_source_whose_processes_may_not_ask_is_not_taken_over() {
             "{why}"
         );
     }
-    // A claimant that has opened nothing has no process that acts for the shoot; its server list counts all the same.
+    // A claimant that has opened nothing has no process that acts for the shoot; its server list counts all
+    // the same.
     let claims = shoot(&Value::Null, None);
     assert_eq!(
         obstacle(&claims, &seed("a", &[ONE]), &seed("b", &[ONE]), false),

@@ -1,5 +1,5 @@
-//! Since when something has not changed, as this process saw it with its own clock. Times of other machines are compared with
-//! themselves only.
+//! Since when something has not changed, as this process saw it with its own clock. Times of other machines
+//! are compared with themselves only.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -71,7 +71,8 @@ impl<V: PartialEq> Sightings<V> {
         self.seen.remove(name);
     }
 
-    /// The garden could not be read: what was not seen may have happened meanwhile, and others may not have been able to write.
+    /// The garden could not be read: what was not seen may have happened meanwhile, and others may not have
+    /// been able to write.
     pub fn begin_anew(&mut self, now: Instant) {
         for seen in self.seen.values_mut() {
             seen.since = now;
@@ -81,7 +82,8 @@ impl<V: PartialEq> Sightings<V> {
 }
 
 impl Sightings<Option<Timestamp>> {
-    /// Takes note of a Lease's renewal time. One that was not there, or not shown yet, is no sign of life when it is.
+    /// Takes note of a Lease's renewal time. One that was not there, or not shown yet, is no sign of life
+    /// when it is.
     pub fn note_renewal(&mut self, seed: &str, renewed: Option<Timestamp>, now: Instant) -> Duration {
         if renewed.is_some() && self.get(seed) == Some(&None) {
             self.forget(seed);
@@ -118,8 +120,8 @@ pub struct Advance {
 }
 
 impl Sightings<Advance> {
-    /// Takes note of the progress, and returns for how long the operation has got no further than ever before. An attempt that repeats
-    /// what an earlier attempt has done is no progress.
+    /// Takes note of the progress, and returns for how long the operation has got no further than ever
+    /// before. An attempt that repeats what an earlier attempt has done is no progress.
     pub fn note_progress(&mut self, name: &str, operation: u64, progress: i32, now: Instant) -> Duration {
         let reached = match self.get(name) {
             Some(seen) if seen.operation == operation => seen.reached.max(progress),

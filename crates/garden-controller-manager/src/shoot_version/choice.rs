@@ -7,8 +7,8 @@ use api::gardencore::{
 };
 use jiff::Timestamp;
 
-/// The newest version on offer that begins like what is wanted (with nothing, whatever is wanted), without previews and
-/// without what has expired. `None` where none is offered.
+/// The newest version on offer that begins like what is wanted (with nothing, whatever is wanted), without
+/// previews and without what has expired. `None` where none is offered.
 #[must_use]
 pub fn newest<'a>(profile: &'a CloudProfile, wanted: &str, now: Timestamp) -> Option<&'a str> {
     let wanted = wanted.trim_start_matches('v');

@@ -75,8 +75,8 @@ impl Reconciler<Shoot> for ShootVersion {
         let Some(version) = chosen else {
             return Ok(Next::Change);
         };
-        // On the version of the Shoot that was looked at: a user who names one at this moment has his way, and his write brings
-        // us back here.
+        // On the version of the Shoot that was looked at: a user who names one at this moment has his way,
+        // and his write brings us back here.
         let body = json!({"spec": {"kubernetes": {"version": version}}});
         let shoots: Api<Shoot> = garden.namespaced(&shoot.namespace().unwrap_or_default());
         let written = MANAGER.try_merge_of(&shoots, shoot.as_ref(), &body).await?;

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use super::decision::{Decision, decide};
 use crate::{Context, MANAGER, shoots};
 
-/// Pause before a Shoot is looked at again that somebody has changed in between; the change wakes this earlier.
+/// Pause before a Shoot is looked at again that somebody has changed in between; the change wakes this
+/// earlier.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Longest sleep. Shorter than what a timer can hold, and than a correction of the clock is borne.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
@@ -83,7 +84,8 @@ impl Reconciler<Shoot> for ShootZoneExpiry {
 }
 
 impl ShootZoneExpiry {
-    /// Of the version of the Shoot that was looked at: whoever gives the zone more time at this moment has his way, and brings us back here.
+    /// Of the version of the Shoot that was looked at: whoever gives the zone more time at this moment has
+    /// his way, and brings us back here.
     async fn take_away(&self, shoot: &Shoot, keys: &[&str], reason: &str, note: &str) -> Result<Next> {
         let shoots: Api<Shoot> = self
             .context

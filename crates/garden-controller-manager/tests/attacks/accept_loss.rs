@@ -80,7 +80,8 @@ pub async fn to_accept_a_loss_takes_a_verb_of_its_own(garden: &Garden) {
 
 async fn a_copy_tells_where_no_end_is_recorded(garden: &Garden, some: &Value, source: &Value) {
     let admin: Api<Shoot> = garden.admin(NAMESPACE);
-    // A source gardenlet that is older than the record of the end: the copy tells whether the backups are complete.
+    // A source gardenlet that is older than the record of the end: the copy tells whether the backups are
+    // complete.
     for (ownership, operation_state, is_allowed) in [
         (
             json!({"phase": null, "source": null, "sealed": null}),

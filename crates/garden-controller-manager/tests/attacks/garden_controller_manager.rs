@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::garden::{Garden, NAMESPACE, allowed, refused};
 
-/// It completes a version that was left open. Neither does it upgrade a shoot, nor send it elsewhere, nor confirm its deletion.
+/// It completes a version that was left open. Neither does it upgrade a shoot, nor send it elsewhere, nor
+/// confirm its deletion.
 pub async fn it_changes_no_specification(garden: &Garden) {
     garden
         .shoot("kept", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))

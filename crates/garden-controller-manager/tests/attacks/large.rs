@@ -1,5 +1,5 @@
-//! What a tenant makes a Shoot of to end processes that serve all tenants: it is too large for their memory, has too many parts, or is
-//! nested deeper than their decoders follow.
+//! What a tenant makes a Shoot of to end processes that serve all tenants: it is too large for their memory,
+//! has too many parts, or is nested deeper than their decoders follow.
 
 use api::gardencore::Shoot;
 use k8s_openapi::api::{
@@ -83,7 +83,8 @@ pub async fn a_shoot_is_small_enough_for_everybody(garden: &Garden) {
     what_its_writer_says_of_it_is_read_over(garden, &tenant).await;
 }
 
-/// Its seed, and an operator who has a shoot taken over, write into metadata that a tenant has filled; the tenant does not.
+/// Its seed, and an operator who has a shoot taken over, write into metadata that a tenant has filled; the
+/// tenant does not.
 async fn whoever_fills_it_keeps_nobody_from_his_work(garden: &Garden, tenant: &Api<DynamicObject>) {
     garden
         .shoot("full", "seed-a", Some("seed-a"), ("Create", "Succeeded"))
@@ -146,7 +147,8 @@ async fn from_before_the_bounds(garden: &Garden, tenant: &Api<DynamicObject>) {
     allowed(deleted.map(drop));
 }
 
-/// Who wrote which field, a writer may say himself. The API server takes it as deep as it is, and a decoder does not.
+/// Who wrote which field, a writer may say himself. The API server takes it as deep as it is, and a decoder
+/// does not.
 async fn what_its_writer_says_of_it_is_read_over(garden: &Garden, tenant: &Api<DynamicObject>) {
     let fields = (0..200).fold(json!({}), |inner, _| json!({"f:a": inner}));
     let managed = json!([{
@@ -170,7 +172,8 @@ async fn what_its_writer_says_of_it_is_read_over(garden: &Garden, tenant: &Api<D
     whole.list(&ListParams::default()).await.unwrap();
 }
 
-/// A member of a project may write Roles in its namespace. What garden-controller-manager watches of these is its own.
+/// A member of a project may write Roles in its namespace. What garden-controller-manager watches of these is
+/// its own.
 pub async fn nobody_writes_into_what_garden_controller_manager_watches(garden: &Garden) {
     let member = garden.member(NAMESPACE).await.unwrap();
     let ours = json!({"gardener.cloud/role": "shoot-state"});

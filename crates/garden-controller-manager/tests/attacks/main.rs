@@ -1,5 +1,6 @@
-//! What a seed or a tenant that is hostile tries, each with its own credentials, on a real API server with the policies and
-//! roles of the charts. Each of these went through before there was the rule that refuses it here.
+//! What a seed or a tenant that is hostile tries, each with its own credentials, on a real API server with
+//! the policies and roles of the charts. Each of these went through before there was the rule that refuses it
+//! here.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
@@ -104,8 +105,8 @@ fn the_policy_for_the_name_of_the_seed_knows_every_field_of_the_specification() 
     compares_all_but(policy, "spec", &lists, "seedName", ".orValue([])");
 }
 
-/// Fails unless the policy compares each field below `place`, except `except`, with the former value. `absent` is the CEL suffix for
-/// the value of an absent field.
+/// Fails unless the policy compares each field below `place`, except `except`, with the former value.
+/// `absent` is the CEL suffix for the value of an absent field.
 #[track_caller]
 fn compares_all_but(
     policy: &str,

@@ -1,5 +1,6 @@
-//! The keys of a shoot are no user's: neither where they are kept for the next seed, nor in another project. What a member of a
-//! project may do an operator gives him; the widest that one would give is Kubernetes' own role `admin` in the project's namespace.
+//! The keys of a shoot are no user's: neither where they are kept for the next seed, nor in another project.
+//! What a member of a project may do an operator gives him; the widest that one would give is Kubernetes' own
+//! role `admin` in the project's namespace.
 
 use api::gardencore::{InternalSecret, InternalSecretFields, ShootState, ShootStateSpec};
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::Secret};

@@ -169,8 +169,8 @@ pub async fn a_shoot_is_handed_over_as_it_was_approved(garden: &Garden) {
     allowed(write(good).await);
 }
 
-/// A gardenlet that was stopped between its check and its write, and woken when another one of its seed has handed the
-/// shoot over.
+/// A gardenlet that was stopped between its check and its write, and woken when another one of its seed has
+/// handed the shoot over.
 pub async fn a_hand_over_that_comes_late_is_refused(garden: &Garden) {
     moving(garden, "late").await;
     let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
@@ -200,8 +200,8 @@ pub async fn a_hand_over_that_comes_late_is_refused(garden: &Garden) {
         write(json!({"ownership": {"epoch": 1}}), read.as_ref()).await,
         changed,
     );
-    // Without that the rules for seeds refuse it: while the other one restores it, when this one is forgotten, and when
-    // it is back.
+    // Without that the rules for seeds refuse it: while the other one restores it, when this one is
+    // forgotten, and when it is back.
     let restoring = json!({"lastOperation": operation("Restore", "Processing")});
     allowed(garden.patch_status(&b, "late", restoring.clone()).await);
     refused(

@@ -1,5 +1,6 @@
-//! Whatever the garden's API server takes from those who may write some object, everybody can read: a list with one object that
-//! cannot be decoded is no list, and would end the watch of that kind in every process, for all tenants and seeds.
+//! Whatever the garden's API server takes from those who may write some object, everybody can read: a list
+//! with one object that cannot be decoded is no list, and would end the watch of that kind in every process,
+//! for all tenants and seeds.
 
 use api::gardencore::Shoot;
 use k8s_openapi::{

@@ -1,4 +1,5 @@
-//! The keys of all shoots are in the garden, all the time: each seed gets at those of the shoots that it has (R7-25, threats.md 6).
+//! The keys of all shoots are in the garden, all the time: each seed gets at those of the shoots that it has
+//! (R7-25, threats.md 6).
 
 use api::gardencore::{InternalSecret, Shoot, ShootState, ShootStateSpec};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -125,7 +126,8 @@ pub async fn a_chunk_is_of_the_seed_that_has_the_shoot(garden: &Garden) {
         let planted = serde_json::from_value(planted).unwrap();
         refused(a.create(&params, &planted).await.map(drop), shape);
     }
-    // Nor where somebody gave gardenlets more than garden-controller-manager does: what counts is who has the shoot.
+    // Nor where somebody gave gardenlets more than garden-controller-manager does: what counts is who has the
+    // shoot.
     let core = "core.gardener.cloud";
     garden.grant_gardenlets(core, "shootstates", "patch").await;
     let theirs = chunk(garden, "theirs.state-1-0", "theirs").await;
@@ -175,7 +177,8 @@ async fn a_hand_over_takes_them_along(garden: &Garden) {
     a_later_epoch_stays_written(garden).await;
 }
 
-/// The shoot comes back to the seed that had it first. What that one has slept over since names its former epoch, or none.
+/// The shoot comes back to the seed that had it first. What that one has slept over since names its former
+/// epoch, or none.
 async fn a_later_epoch_stays_written(garden: &Garden) {
     let in_epoch = |epoch: Option<i64>| {
         let mut body = fill();

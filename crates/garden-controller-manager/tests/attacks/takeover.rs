@@ -291,7 +291,8 @@ async fn hands_over_only_what_it_has(garden: &Garden, admin: &Api<Shoot>, b: &Ap
     allowed(hand_over(good).await);
 }
 
-/// R17-46: what is known of a loss comes from a seed that nobody trusts any more. It says it once, of its own stay, and nothing else.
+/// R17-46: what is known of a loss comes from a seed that nobody trusts any more. It says it once, of its own
+/// stay, and nothing else.
 pub async fn a_former_seed_tells_its_own_loss_once(garden: &Garden) {
     let admin: Api<Shoot> = garden.admin(NAMESPACE);
     let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);

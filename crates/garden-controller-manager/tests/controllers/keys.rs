@@ -15,8 +15,8 @@ use crate::{
     gone, until,
 };
 
-/// No seed makes either object. The keys stay in the garden, so that a seed that dies takes none with it (R7-42), and only the
-/// seed that has the shoot can read them.
+/// No seed makes either object. The keys stay in the garden, so that a seed that dies takes none with it
+/// (R7-42), and only the seed that has the shoot can read them.
 pub async fn are_for_the_seed_that_has_the_shoot(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let states: Api<ShootState> = garden.admin(NAMESPACE);
@@ -68,8 +68,8 @@ pub async fn are_for_the_seed_that_has_the_shoot(garden: &Garden) {
     until(&states, "keeper", |state| state.uid() != old).await;
 }
 
-/// After its hand-over it is restored before it is taken down. A deletion in the foreground takes what belongs to the Shoot at
-/// once: its ShootState stays, and who may read it is said again.
+/// After its hand-over it is restored before it is taken down. A deletion in the foreground takes what
+/// belongs to the Shoot at once: its ShootState stays, and who may read it is said again.
 pub async fn of_a_shoot_that_is_deleted_change_hands_too(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     garden

@@ -46,7 +46,8 @@ pub async fn are_kept_and_nobody_else_is_put_to_sleep(garden: &Garden) {
     eventually("a shoot is put to sleep", SOON, asleep).await.unwrap();
     let awake = json!({"spec": {"hibernation": {"enabled": false}}});
     allowed(garden.patch(&shoots, "nightly", awake).await);
-    // Whoever would put it to sleep again has looked at it by the time at which another shoot was put to sleep.
+    // Whoever would put it to sleep again has looked at it by the time at which another shoot was put to
+    // sleep.
     let body = json!({"spec": {"hibernation": {"schedules": [{"start": format!("{minute} * * * *")}]}}});
     allowed(garden.patch(&shoots, "wakeful", body).await);
     eventually("another shoot is put to sleep", SOON, || async {

@@ -46,7 +46,8 @@ type Health = (Option<ConditionStatus>, Option<&'static str>);
 const HEALTHY: Health = (Some(ConditionStatus::True), Some("healthy"));
 const UNKNOWN: Health = (Some(ConditionStatus::Unknown), Some("unknown"));
 
-/// The seed is reported first, its shoots after the second grace period; the gardenlet that is back keeps what it reports.
+/// The seed is reported first, its shoots after the second grace period; the gardenlet that is back keeps
+/// what it reports.
 async fn shows_in_the_seed_and_then_in_its_shoots(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let seeds: Api<Seed> = Api::all(garden.administrator());
@@ -102,8 +103,8 @@ async fn renewed_for(garden: &Garden, time: Duration) -> Duration {
     longest
 }
 
-/// A pass over the shoots of a silent seed overwrites no report that comes while it goes on, be it of the gardenlet or of the
-/// seed that takes a shoot over, and it ends when the Lease is renewed.
+/// A pass over the shoots of a silent seed overwrites no report that comes while it goes on, be it of the
+/// gardenlet or of the seed that takes a shoot over, and it ends when the Lease is renewed.
 async fn that_ends_in_between_overwrites_no_report(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let manager = garden.context(&[]).garden;

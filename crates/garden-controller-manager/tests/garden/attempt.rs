@@ -12,7 +12,8 @@ use testkit::eventually;
 
 use super::{IN_FORCE_WITHIN, Object};
 
-/// Waits until a policy refuses. One whose parameters are not read yet refuses everything, with another sentence.
+/// Waits until a policy refuses. One whose parameters are not read yet refuses everything, with another
+/// sentence.
 pub(super) async fn in_force(policy: &str, attempt: impl Fn() -> Attempt) -> Result<()> {
     let phrase = format!("ValidatingAdmissionPolicy '{policy}'");
     eventually(&format!("{policy} is in force"), IN_FORCE_WITHIN, || {
@@ -28,8 +29,8 @@ pub(super) async fn in_force(policy: &str, attempt: impl Fn() -> Attempt) -> Res
     .await
 }
 
-/// Waits until this is refused. What a policy knows of other objects than the one that is written it has from a cache of the API
-/// server, which follows their last change a moment later.
+/// Waits until this is refused. What a policy knows of other objects than the one that is written it has from
+/// a cache of the API server, which follows their last change a moment later.
 pub async fn until_refused(attempt: impl Fn() -> Attempt) {
     settled(attempt, true).await;
 }

@@ -35,7 +35,8 @@ impl Garden {
         .await;
         let shoots: Api<Shoot> = self.admin(NAMESPACE);
         let entries: Api<BackupEntry> = self.admin(NAMESPACE);
-        // A policy about entries looks at other entries. Until the API server has found and read that kind it refuses everybody.
+        // A policy about entries looks at other entries. Until the API server has found and read that kind it
+        // refuses everybody.
         eventually("a BackupEntry can be made", IN_FORCE_WITHIN, || {
             self.apply(&entries, "t--u", entry("t--u", "seed-a", "bucket-a"))
         })

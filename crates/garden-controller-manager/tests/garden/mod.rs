@@ -1,4 +1,5 @@
-//! A garden of its own for each test: a real API server with the kinds, policies and roles of `charts/garden`.
+//! A garden of its own for each test: a real API server with the kinds, policies and roles of
+//! `charts/garden`.
 
 // Each test uses its part of this module.
 #![allow(dead_code, unused_imports)]
@@ -48,8 +49,8 @@ pub const NAMESPACE: &str = "garden-dev";
 pub const WITH_A_SHOOT: &str = "with-a-shoot";
 /// A namespace that holds one BackupEntry and no Shoot.
 pub const WITH_BACKUPS: &str = "with-backups";
-/// The API server takes a policy into account a second after it was made, and a kind that it does not know yet it looks for every
-/// half minute. Five times as long, for a busy machine.
+/// The API server takes a policy into account a second after it was made, and a kind that it does not know
+/// yet it looks for every half minute. Five times as long, for a busy machine.
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
 
 /// A garden and its users.
@@ -150,7 +151,8 @@ impl Garden {
         Api::namespaced(self.admin.clone(), namespace)
     }
 
-    /// A Secret as garden-controller-manager makes it for the Shoot of that name, if there is one; or of another type.
+    /// A Secret as garden-controller-manager makes it for the Shoot of that name, if there is one; or of
+    /// another type.
     pub async fn secret(&self, name: &str, type_: &str) {
         let secrets: Api<Secret> = self.admin(NAMESPACE);
         let owners = match name.strip_suffix(".kubeconfig") {

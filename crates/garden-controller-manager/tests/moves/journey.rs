@@ -246,7 +246,8 @@ async fn a_call_off_takes_the_approval_back(garden: &Garden) {
     assert_eq!((host(&shoot), reason(&shoot)), ("seed-a", None));
 }
 
-/// A seed takes one at a time here. Who waits runs on where it is, and begins when there is a place, not some time later.
+/// A seed takes one at a time here. Who waits runs on where it is, and begins when there is a place, not some
+/// time later.
 pub async fn one_after_the_other(garden: &Garden) {
     make_ready(garden, "seed-b").await;
     let work = early_and_late(garden);

@@ -32,8 +32,9 @@ const STUCK_WITHIN: Duration = Duration::from_secs(240);
 /// Between two writes of the status.
 const WRITTEN_EVERY: Duration = Duration::from_millis(500);
 
-/// Each attempt of its gardenlet is cut off, and writes the status anew, so that the status never stands still; its Lease is renewed all
-/// the while. The operator asks while an attempt is under way and gets further than before.
+/// Each attempt of its gardenlet is cut off, and writes the status anew, so that the status never stands
+/// still; its Lease is renewed all the while. The operator asks while an attempt is under way and gets
+/// further than before.
 pub async fn a_source_that_fails_in_a_loop_loses_its_shoot(garden: &Garden) {
     garden.bring(&garden::seed("seed-d")).await.unwrap();
     check_owners(garden, "seed-d", true).await;

@@ -1,4 +1,5 @@
-//! A shoot whose seed is silent is taken over on somebody's word, and one whose seed lives is not (R17-05, R17-20).
+//! A shoot whose seed is silent is taken over on somebody's word, and one whose seed lives is not (R17-05,
+//! R17-20).
 
 use std::time::Duration;
 
@@ -29,7 +30,8 @@ use crate::{
 
 /// Many times what the controller needs, also on a slow machine.
 const SOON: Duration = Duration::from_secs(120);
-/// Much shorter than the silence that is borne here, so that a machine that rests for seconds is not taken for a silent gardenlet.
+/// Much shorter than the silence that is borne here, so that a machine that rests for seconds is not taken
+/// for a silent gardenlet.
 const RENEWED_EVERY: Duration = Duration::from_millis(250);
 
 /// With the rights that the chart gives, and the policies in force.

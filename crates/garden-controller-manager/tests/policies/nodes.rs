@@ -1,4 +1,5 @@
-//! Worker pools: what a user cannot ask for, and what he cannot take back, since a seed would bear it or a shoot not survive it.
+//! Worker pools: what a user cannot ask for, and what he cannot take back, since a seed would bear it or a
+//! shoot not survive it.
 
 use api::gardencore::Shoot;
 use kube::Api;
@@ -14,7 +15,8 @@ fn pools(pools: &[Value]) -> Value {
     json!({"spec": {"provider": {"workers": pools}}})
 }
 
-/// Without its pools a shoot would lose its network and its DNS, and with them what runs in it: it is decided once.
+/// Without its pools a shoot would lose its network and its DNS, and with them what runs in it: it is decided
+/// once.
 pub async fn a_shoot_has_nodes_or_has_none(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     garden
@@ -38,7 +40,8 @@ pub async fn a_shoot_has_nodes_or_has_none(garden: &Garden) {
     allowed(patch(pools(&[pool("b", 0, 0), pool("c", 1, 2)])).await);
 }
 
-/// What runs on nodes: a word that would only replace all machines, and a kubelet that is newer than the API that it asks.
+/// What runs on nodes: a word that would only replace all machines, and a kubelet that is newer than the API
+/// that it asks.
 pub async fn pools_have_what_nodes_can_run(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let make = |over: Value| {

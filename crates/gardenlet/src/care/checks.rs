@@ -21,8 +21,8 @@ const REQUIRED: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-
 /// Etcds that every control plane has.
 const REQUIRED_ETCDS: [&str; 2] = ["etcd-main", "etcd-events"];
 
-/// What is said of every aspect of a shoot that sleeps, or is on its way there: nothing is looked at, as what stops on purpose is not
-/// ill. One that wakes up is looked at as any other.
+/// What is said of every aspect of a shoot that sleeps, or is on its way there: nothing is looked at, as what
+/// stops on purpose is not ill. One that wakes up is looked at as any other.
 pub(super) fn of_sleep(shoot: &Shoot) -> Option<Observation> {
     if !placement::is_to_sleep(shoot) {
         return None;
@@ -138,16 +138,16 @@ fn why_not_ready(status: &EtcdStatus) -> Option<&str> {
     error.or_else(|| status.conditions.iter().find(fenced).map(|c| c.message.as_str()))
 }
 
-/// A required Deployment without pods, although the shoot is awake: `None` for all others. A move scales them down on purpose, and
-/// the report of the move replaces this sentence then.
+/// A required Deployment without pods, although the shoot is awake: `None` for all others. A move scales them
+/// down on purpose, and the report of the move replaces this sentence then.
 fn scaled_down(deployment: &Deployment) -> Option<String> {
     let is_required = REQUIRED.contains(&deployment.name_any().as_str());
     let replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas);
     (is_required && replicas == Some(0)).then(|| "scaled to 0 replicas".into())
 }
 
-/// What a Deployment lacks; `None`: as many pods as it wants can serve. Its condition `Available` does not tell that: of one
-/// whose strategy lets its only pod be unavailable it is always `True`.
+/// What a Deployment lacks; `None`: as many pods as it wants can serve. Its condition `Available` does not
+/// tell that: of one whose strategy lets its only pod be unavailable it is always `True`.
 pub(super) fn lacks(deployment: &Deployment) -> Option<String> {
     let status = deployment.status.as_ref();
     if status.and_then(|s| s.observed_generation) < deployment.metadata.generation {

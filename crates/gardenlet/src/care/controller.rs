@@ -133,7 +133,8 @@ impl Reconciler<Shoot> for Care {
         if let Some(rest) = self.rest(&shoot, period) {
             return Ok(Next::After(rest));
         }
-        // As the watch has told it: a look that changes nothing asks the garden for nothing, however many shoots there are.
+        // As the watch has told it: a look that changes nothing asks the garden for nothing, however many
+        // shoots there are.
         if is_cared_for(&shoot, &self.context.seed_name) {
             Box::pin(self.look_after(&shoot)).await?;
         }
@@ -307,7 +308,8 @@ impl Care {
             .map(|_| ())
     }
 
-    /// How long a shoot rests that was looked at just before, so that a busy flow does not cause a look at each step.
+    /// How long a shoot rests that was looked at just before, so that a busy flow does not cause a look at
+    /// each step.
     fn rest(&self, shoot: &Shoot, period: Duration) -> Option<Duration> {
         let mut looked = self.looked();
         let now = Instant::now();

@@ -1,6 +1,8 @@
-//! A volume of etcd that was lost within an ownership epoch: constraint `DataComplete`, an Event and a metric.
+//! A volume of etcd that was lost within an ownership epoch: constraint `DataComplete`, an Event and a
+//! metric.
 //!
-//! etcd-druid reports the loss in the Etcd, and removes the report after 7 days. The constraint follows the report.
+//! etcd-druid reports the loss in the Etcd, and removes the report after 7 days. The constraint follows the
+//! report.
 
 use std::sync::OnceLock;
 

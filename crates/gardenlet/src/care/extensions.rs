@@ -1,7 +1,8 @@
 //! What the extension objects of a shoot report towards the shoot's health.
 //!
-//! A provider reports in `status.conditions` of any extension object: a condition of a type that the Shoot has as well counts
-//! towards that condition of the Shoot. All other types are the provider's own and count nowhere.
+//! A provider reports in `status.conditions` of any extension object: a condition of a type that the Shoot
+//! has as well counts towards that condition of the Shoot. All other types are the provider's own and count
+//! nowhere.
 
 use std::ops::ControlFlow;
 
@@ -20,7 +21,8 @@ use serde::Deserialize;
 use super::{label::rank, observation::Observation, seen::Extension};
 use crate::Context;
 
-/// The part of an extension object that counts. Specifications and the state for other seeds are large, and are not read.
+/// The part of an extension object that counts. Specifications and the state for other seeds are large, and
+/// are not read.
 #[derive(Deserialize)]
 struct Report {
     metadata: Name,
@@ -41,8 +43,9 @@ struct Status {
     conditions: Vec<Condition>,
 }
 
-/// The reports of all extension objects of a shoot but Bastions, which serve single users, and SubnetIsolations, which have a
-/// condition of their own (`ZoneIsolation`). `backup_entry`: name of the shoot's `BackupEntry`.
+/// The reports of all extension objects of a shoot but Bastions, which serve single users, and
+/// SubnetIsolations, which have a condition of their own (`ZoneIsolation`). `backup_entry`: name of the
+/// shoot's `BackupEntry`.
 pub(super) async fn reports(
     context: &Context,
     namespace: &str,
@@ -102,7 +105,8 @@ where
     Ok(extensions)
 }
 
-/// The worse of what the gardenlet has observed and what the extension objects report of the same aspect of the shoot.
+/// The worse of what the gardenlet has observed and what the extension objects report of the same aspect of
+/// the shoot.
 pub(super) fn worse(type_: &str, observed: Observation, extensions: &[Extension]) -> Observation {
     let reports = extensions.iter().filter_map(|extension| {
         let condition = find_condition(&extension.conditions, type_)?;

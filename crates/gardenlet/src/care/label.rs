@@ -6,7 +6,8 @@ use api::{
     meta::{ConditionStatus, LastOperationState, LastOperationType},
 };
 
-/// The worst of the conditions. While a shoot is being made or taken down its conditions say nothing; its errors do.
+/// The worst of the conditions. While a shoot is being made or taken down its conditions say nothing; its
+/// errors do.
 #[must_use]
 pub fn status_label(status: &ShootStatus) -> &'static str {
     let Some(operation) = &status.last_operation else {

@@ -1,4 +1,5 @@
-//! How a shoot is: five conditions, two more where the seed checks owners, and the label `shoot.gardener.cloud/status`, worked out every 30 seconds.
+//! How a shoot is: five conditions, two more where the seed checks owners, and the label
+//! `shoot.gardener.cloud/status`, worked out every 30 seconds.
 //!
 //! Promises: only the seed that hosts the shoot tells, also while a move waits or runs: what the move has
 //! stopped is reported with reason `Moving`. Nothing is told while a shoot is deleted. A condition that held

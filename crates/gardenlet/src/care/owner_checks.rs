@@ -1,5 +1,6 @@
-//! How the processes of a shoot in this seed check the owner: the seed's entry in `status.ownerChecks`, which a destination reads when
-//! this seed is dead, and the condition `OwnerChecksComplete`, without which no seed takes the shoot over. Pure.
+//! How the processes of a shoot in this seed check the owner: the seed's entry in `status.ownerChecks`, which
+//! a destination reads when this seed is dead, and the condition `OwnerChecksComplete`, without which no seed
+//! takes the shoot over. Pure.
 
 use std::time::Duration;
 
@@ -53,8 +54,9 @@ impl ObservedCheck {
         }
     }
 
-    /// The entries after this observation. `None` where nothing is to be written: the seed has never checked the owner of this shoot, or
-    /// it has not opened the shoot's data yet, so that what an earlier residency has left counts.
+    /// The entries after this observation. `None` where nothing is to be written: the seed has never checked
+    /// the owner of this shoot, or it has not opened the shoot's data yet, so that what an earlier residency
+    /// has left counts.
     pub(super) fn entries(&self, status: &ShootStatus, seed: &str) -> Option<Vec<SeedOwnerCheck>> {
         let before = status.owner_check_in(seed);
         let phase = status.ownership.as_ref().and_then(|ownership| ownership.phase);
@@ -127,7 +129,8 @@ impl ObservedCheck {
     }
 }
 
-/// The longest of what the Seed gives, of what it gave while it had shoots, and of what the process beside etcd needs.
+/// The longest of what the Seed gives, of what it gave while it had shoots, and of what the process beside
+/// etcd needs.
 fn needed_fence(seed: &Seed, reported: Option<&ReportedOwnerCheck>) -> Option<i64> {
     let given = seed.spec.owner_checks().and_then(|checks| {
         let fence = owner_checks::needed_fence(checks, Terms::default()).ok()?;
@@ -145,7 +148,8 @@ fn rounded_up(time: Duration) -> Option<i64> {
     i64::try_from(time.as_millis().div_ceil(1000)).ok()
 }
 
-/// The Deployments that act on machines or on a cloud and were not told to ask. A Deployment that wants no pod acts on nothing.
+/// The Deployments that act on machines or on a cloud and were not told to ask. A Deployment that wants no
+/// pod acts on nothing.
 fn unchecked(deployments: &[Deployment]) -> Vec<String> {
     let mut names: Vec<_> = deployments
         .iter()

@@ -1,5 +1,5 @@
-//! `OwnershipVerified`: what the process beside etcd finds out about the shoot's owner, as etcd-druid passes it on, and when that
-//! was asked last (R17-13, R17-47).
+//! `OwnershipVerified`: what the process beside etcd finds out about the shoot's owner, as etcd-druid passes
+//! it on, and when that was asked last (R17-13, R17-47).
 
 use std::{future::Future, time::Duration};
 
@@ -19,12 +19,13 @@ use runtime::Result;
 
 use super::observation::Observation;
 
-/// By how much the time in the garden is behind before it is told anew where nothing else has changed: a write to the garden for each
-/// shoot. With the time between two of etcd-druid's, it is never behind by more than [`OLD`].
+/// By how much the time in the garden is behind before it is told anew where nothing else has changed: a
+/// write to the garden for each shoot. With the time between two of etcd-druid's, it is never behind by more
+/// than [`OLD`].
 const TELL_EVERY: SignedDuration = SignedDuration::from_mins(3);
 
-/// What was told so long ago says nothing of now: etcd-druid tells it anew every minute while the process beside etcd answers, and tells
-/// otherwise where that does not.
+/// What was told so long ago says nothing of now: etcd-druid tells it anew every minute while the process
+/// beside etcd answers, and tells otherwise where that does not.
 const OLD: SignedDuration = SignedDuration::from_mins(5);
 
 /// Added to the message where no clock of the host guards the permits of the seed.
@@ -42,8 +43,8 @@ pub(super) struct Verified {
     asked: Option<Time>,
 }
 
-/// What is said of a shoot; nothing where the seed does not check owners. `fence`: for how long destinations wait for this seed. It
-/// is asked for only where etcd outlasts the usual one.
+/// What is said of a shoot; nothing where the seed does not check owners. `fence`: for how long destinations
+/// wait for this seed. It is asked for only where etcd outlasts the usual one.
 pub(super) async fn verified<F>(
     etcds: &[Etcd],
     now: &Time,
@@ -69,8 +70,9 @@ fn checked(etcds: &[Etcd]) -> Option<(&OwnerCheckSpec, Option<&EtcdCondition>)> 
     Some((check, said))
 }
 
-/// Whether etcd may be served for longer than that, although nobody confirms it any more. etcd-druid knows the usual fence only. One
-/// that goes by other settings than its object has is beyond all that is known here.
+/// Whether etcd may be served for longer than that, although nobody confirms it any more. etcd-druid knows
+/// the usual fence only. One that goes by other settings than its object has is beyond all that is known
+/// here.
 fn outlasts(etcds: &[Etcd], fence: Duration) -> bool {
     let usual = Terms::default().settings().fence;
     let Some((check, Some(said))) = checked(etcds) else {
@@ -133,7 +135,8 @@ fn differ_by(one: &Time, other: &Time, much: SignedDuration) -> bool {
     one.0.duration_since(other.0).abs() >= much
 }
 
-/// Puts it into the conditions of a shoot, at once: whoever has lost a shoot is not on the way to have it again.
+/// Puts it into the conditions of a shoot, at once: whoever has lost a shoot is not on the way to have it
+/// again.
 pub(super) fn tell(said: Option<&Verified>, now: &Time, conditions: &mut Vec<Condition>) {
     let Some(Verified { seen, asked }) = said else {
         conditions.retain(|one| one.type_ != OWNERSHIP_VERIFIED);
@@ -284,7 +287,8 @@ mod tests {
         )
     }
 
-    /// Settings of the Seed that destinations know are no reason for a person to be asked; such as they do not know are.
+    /// Settings of the Seed that destinations know are no reason for a person to be asked; such as they do
+    /// not know are.
     #[test]
     fn a_longer_fence_of_the_seed_covers_what_it_was_made_for() {
         let seconds = |text: &str| Some(text.to_owned());

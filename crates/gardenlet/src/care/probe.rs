@@ -43,7 +43,8 @@ pub(super) async fn api_server(seed: &Seed, settings: &Settings, namespace: &str
     }
 }
 
-/// The shoot's nodes. Its users make as many as they like: so many are looked at as are counted within the time.
+/// The shoot's nodes. Its users make as many as they like: so many are looked at as are counted within the
+/// time.
 pub(super) async fn nodes(shoot: &Shoot) -> Result<Vec<NodeSeen>, String> {
     let mut seen = Vec::new();
     let (nodes, all) = (shoot.cluster_wide::<Node>(), ListParams::default());

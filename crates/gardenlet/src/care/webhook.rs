@@ -1,10 +1,11 @@
-//! The effect of a user's webhook on the control plane: pure. Each list of a webhook is read with a bound, as users write as much as
-//! the API server accepts. A list that the bound cuts counts as matching.
+//! The effect of a user's webhook on the control plane: pure. Each list of a webhook is read with a bound, as
+//! users write as much as the API server accepts. A list that the bound cuts counts as matching.
 
 use runtime::{Few, FewEntries};
 use serde::{Deserialize, de::IgnoredAny};
 
-/// Longest `timeoutSeconds` with failurePolicy `Ignore` that delays no control plane for good, as in Gardener.
+/// Longest `timeoutSeconds` with failurePolicy `Ignore` that delays no control plane for good, as in
+/// Gardener.
 const MOST_SECONDS: u32 = 15;
 /// The same on Leases: a client that elects a leader waits 5 s for the whole renewal, including the webhook.
 const MOST_SECONDS_ON_LEASES: u32 = 3;
@@ -219,7 +220,8 @@ impl SeenWebhook {
             Place::Namespaces(all) => all.iter().any(is_selected),
             Place::Namespace(name) => is_selected(&name),
         };
-        // Most of these objects have no label that a user could select; a label of the suite is on those of ManagedResources.
+        // Most of these objects have no label that a user could select; a label of the suite is on those of
+        // ManagedResources.
         let managed: &[(&str, &str)] = &[("resources.gardener.cloud/managed-by", "gardener")];
         let is_object = self.object_selector.selects(&[]) || self.object_selector.selects(managed);
         let is_namespaced = matches!(place, Place::Namespaces(_));

@@ -1,9 +1,11 @@
-//! Webhooks of users in the shoot that can stop a wake-up or the start on another seed: the constraint `HibernationPossible`.
+//! Webhooks of users in the shoot that can stop a wake-up or the start on another seed: the constraint
+//! `HibernationPossible`.
 //!
-//! A webhook that refuses deletions of Pods or Nodes delays the sleep, and the Pods end without grace.
-//! A shoot that sleeps has no nodes, and so no Pods that answer a webhook; after a move the Pods answer only when the tunnel is up. A
-//! webhook on objects that the control plane or the nodes write then refuses or delays the very writes that bring nodes back. Webhooks
-//! with `matchConditions` are ignored, as the gardenlet does not evaluate CEL.
+//! A webhook that refuses deletions of Pods or Nodes delays the sleep, and the Pods end without grace. A
+//! shoot that sleeps has no nodes, and so no Pods that answer a webhook; after a move the Pods answer only
+//! when the tunnel is up. A webhook on objects that the control plane or the nodes write then refuses or
+//! delays the very writes that bring nodes back. Webhooks with `matchConditions` are ignored, as the
+//! gardenlet does not evaluate CEL.
 
 use std::{ops::ControlFlow, time::Duration};
 
@@ -40,8 +42,8 @@ pub(super) struct Webhooks {
     others: Vec<String>,
 }
 
-/// Writes a changed constraint, and warns users of a webhook that is reported for the first time. The warning comes before a sleep,
-/// as the API of a shoot that sleeps does not answer.
+/// Writes a changed constraint, and warns users of a webhook that is reported for the first time. The warning
+/// comes before a sleep, as the API of a shoot that sleeps does not answer.
 pub(super) async fn report(context: &Context, shoot: &Shoot, webhooks: &Webhooks) -> Result<()> {
     let now = clock::now_k8s();
     let reported = shoot.status.as_ref().map(|status| status.constraints.clone());

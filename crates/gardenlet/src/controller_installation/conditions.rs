@@ -169,8 +169,8 @@ pub(super) fn of_resource(resource: Option<&ManagedResource>, checksum: Option<&
     [installed, healthy, progressing]
 }
 
-/// `Healthy`, where all objects are as they should be and the extension renews its Lease no more. What the resource-manager says
-/// against it is nearer to the cause.
+/// `Healthy`, where all objects are as they should be and the extension renews its Lease no more. What the
+/// resource-manager says against it is nearer to the cause.
 pub(super) fn without_sign_of_life(told: &mut [Told], lease: &str, renewed: Timestamp) {
     let healthy = told.iter_mut().find(|told| told.type_ == HEALTHY);
     if let Some(healthy) = healthy.filter(|told| told.status != ConditionStatus::False) {

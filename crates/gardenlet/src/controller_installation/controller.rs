@@ -37,9 +37,11 @@ use super::{
 };
 use crate::{Context, MANAGER};
 
-/// How often a chart is rendered although nothing changed: for what is not watched, the Seed's labels and version.
+/// How often a chart is rendered although nothing changed: for what is not watched, the Seed's labels and
+/// version.
 const RENDER_AGAIN: Duration = Duration::from_secs(600);
-/// How often it is looked whether an installation that goes is still needed. Only a look: its objects are watched.
+/// How often it is looked whether an installation that goes is still needed. Only a look: its objects are
+/// watched.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// What was rendered last, so that a report of the resource-manager is no reason to do so again.
@@ -231,8 +233,8 @@ impl Installations {
         Ok(in_use)
     }
 
-    /// Holds `Healthy` against the sign of life of an extension that gives one, and says when to look again. What this process cannot
-    /// know yet is left as it was told before.
+    /// Holds `Healthy` against the sign of life of an extension that gives one, and says when to look again.
+    /// What this process cannot know yet is left as it was told before.
     async fn listen(
         &self,
         installation: &ControllerInstallation,

@@ -1,5 +1,5 @@
-//! Extension objects in the seed: whether there are any of a kind and type, and when one comes or goes. Of the watches only the
-//! uids are kept.
+//! Extension objects in the seed: whether there are any of a kind and type, and when one comes or goes. Of
+//! the watches only the uids are kept.
 
 use std::{collections::HashSet, fmt::Debug, ops::ControlFlow, time::Duration};
 

@@ -1,12 +1,15 @@
-//! Extensions of the seed: installs what the ControllerInstallations of this seed say, and takes it away again.
+//! Extensions of the seed: installs what the ControllerInstallations of this seed say, and takes it away
+//! again.
 //!
-//! A ControllerDeployment holds a Helm chart. It is rendered by helm's own template engine (a child process with bounds, decision
-//! 17), and what comes out is a ManagedResource of class `seed` in the namespace `garden`, which the resource-manager applies,
-//! keeps and prunes. The release's namespace is `extension-<registration>`.
+//! A ControllerDeployment holds a Helm chart. It is rendered by helm's own template engine (a child process
+//! with bounds, decision 17), and what comes out is a ManagedResource of class `seed` in the namespace
+//! `garden`, which the resource-manager applies, keeps and prunes. The release's namespace is
+//! `extension-<registration>`.
 //!
-//! Promises: the conditions say what is true now (`Valid`: it could be rendered; `Installed`, `Healthy`, `Progressing`: as the
-//! resource-manager reports, `Healthy` also by the extension's sign of life; `Required`: extension objects that it serves are in the seed). Nothing is taken away while such
-//! objects are there, whoever asks for it, nor a namespace that was not made here.
+//! Promises: the conditions say what is true now (`Valid`: it could be rendered; `Installed`, `Healthy`,
+//! `Progressing`: as the resource-manager reports, `Healthy` also by the extension's sign of life;
+//! `Required`: extension objects that it serves are in the seed). Nothing is taken away while such objects
+//! are there, whoever asks for it, nor a namespace that was not made here.
 //!
 //! | file | what |
 //! |---|---|

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 /// As many as the resource-manager takes, less what a list may hold.
 const MOST: usize = 2000;
 
-/// The objects of a rendered chart, those of lists by themselves. One that names no namespace is in that of the release, as
-/// helm would put it; kinds that are in none lose it again when they are applied.
+/// The objects of a rendered chart, those of lists by themselves. One that names no namespace is in that of
+/// the release, as helm would put it; kinds that are in none lose it again when they are applied.
 ///
 /// # Errors
 /// A sentence for the condition `Valid`. It quotes nothing of what was rendered.

@@ -23,7 +23,8 @@ use crate::MANAGER;
 /// For objects to go, and then for their namespace. What takes longer is tried again.
 const GONE_WITHIN: Duration = Duration::from_secs(60);
 
-/// A provider of this registration in the seed. Its ManagedResource, its namespace and the release have one name each.
+/// A provider of this registration in the seed. Its ManagedResource, its namespace and the release have one
+/// name each.
 pub(super) struct Release<'a> {
     pub(super) seed: &'a Seed,
     pub(super) registration: &'a str,
@@ -52,8 +53,8 @@ impl Release<'_> {
         Ok(manifests.checksum())
     }
 
-    /// A namespace that was there before is somebody else's: what is installed there would be taken for the chart's own, and
-    /// would go with it.
+    /// A namespace that was there before is somebody else's: what is installed there would be taken for the
+    /// chart's own, and would go with it.
     async fn ensure(&self, name: &str) -> Result<()> {
         let api: Api<Namespace> = self.seed.cluster_wide();
         let there = api.get_opt(name).await;

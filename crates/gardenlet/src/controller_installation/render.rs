@@ -1,5 +1,6 @@
-//! helm's own template engine, as a child process: it gets a folder of its own, an archive and a file of values, no environment,
-//! no cluster, so much time, so much memory and so much to say. Nothing of a chart is given to a shell, nor to the command line.
+//! helm's own template engine, as a child process: it gets a folder of its own, an archive and a file of
+//! values, no environment, no cluster, so much time, so much memory and so much to say. Nothing of a chart is
+//! given to a shell, nor to the command line.
 
 use std::{
     path::{Path, PathBuf},
@@ -22,8 +23,8 @@ const WITHIN: Duration = Duration::from_secs(60);
 pub(super) const MOST_OUTPUT: usize = 1_000_000;
 /// Of what helm says is wrong.
 const MOST_WORDS: usize = 1024;
-/// What helm may use, which is part of what the gardenlet's container may: a template that never ends takes all there is, and
-/// with the container go all flows of the seed. helm itself takes some 60 MiB.
+/// What helm may use, which is part of what the gardenlet's container may: a template that never ends takes
+/// all there is, and with the container go all flows of the seed. helm itself takes some 60 MiB.
 const MOST_MEMORY: u64 = 200 * 1024 * 1024;
 /// How often that is looked at: memory cannot be watched.
 const LOOK: Duration = Duration::from_millis(20);
@@ -56,7 +57,8 @@ impl From<Error> for Failure {
     }
 }
 
-/// Renders a chart; without hooks and tests, which only an installation by helm would run, and with its definitions of kinds.
+/// Renders a chart; without hooks and tests, which only an installation by helm would run, and with its
+/// definitions of kinds.
 pub(super) async fn render(helm: &Path, template: &Template<'_>) -> Result<String, Failure> {
     let folder = tempfile::Builder::new().prefix("chart-").tempdir();
     let folder = folder.map_err(|error| here("no folder can be made for a chart", &error))?;

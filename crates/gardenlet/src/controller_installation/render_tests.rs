@@ -10,7 +10,8 @@ use super::*;
 async fn played(script: &str) -> Result<String, Failure> {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("helm");
-    // Written by another process: one that a test beside this one starts would hold the file open, which cannot be started then.
+    // Written by another process: one that a test beside this one starts would hold the file open, which
+    // cannot be started then.
     let write = r#"printf '#!/bin/sh\n%s\n' "$1" >"$0" && chmod 755 "$0""#;
     let mut shell = Command::new("/bin/sh");
     let written = shell.args(["-c", write]).arg(&program).arg(script).status();

@@ -1,8 +1,8 @@
-//! Whether an extension lives, by the Lease that it renews beside itself. A pod may run and be ready while its controllers stand
-//! still; whoever waits for its objects then has nothing but this.
+//! Whether an extension lives, by the Lease that it renews beside itself. A pod may run and be ready while
+//! its controllers stand still; whoever waits for its objects then has nothing but this.
 //!
-//! The Lease holds the time of another clock. So an old one is believed only when it was also seen not to change for longer than
-//! several renewals take, and one that changes is a sign of life whatever it says.
+//! The Lease holds the time of another clock. So an old one is believed only when it was also seen not to
+//! change for longer than several renewals take, and one that changes is a sign of life whatever it says.
 
 use std::{
     collections::HashMap,

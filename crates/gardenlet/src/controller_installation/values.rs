@@ -1,4 +1,5 @@
-//! The values that a chart is given: the operator's, and above them what is known of the garden and the seed. Pure.
+//! The values that a chart is given: the operator's, and above them what is known of the garden and the seed.
+//! Pure.
 
 use api::gardencore::Seed;
 use kube::ResourceExt;

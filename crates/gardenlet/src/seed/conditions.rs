@@ -49,7 +49,8 @@ pub(super) fn emergency_stop(seed: &Seed, now: Time) -> Option<Condition> {
     })
 }
 
-/// `SeedSystemComponentsHealthy`. Shoots are moved here because of it, so it is not `True` where nothing was looked at.
+/// `SeedSystemComponentsHealthy`. Shoots are moved here because of it, so it is not `True` where nothing was
+/// looked at.
 pub(super) fn system_components(found: &[Found], now: Time) -> Condition {
     if found.is_empty() {
         return Condition::new(

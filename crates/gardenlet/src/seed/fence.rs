@@ -1,5 +1,6 @@
-//! The fence that a Seed has given, kept in its status: whoever takes a shoot over from a dead seed must wait for what that seed's
-//! processes were told, and not for what somebody has written into the Seed since (docs/ownership.md, "Who gets the settings").
+//! The fence that a Seed has given, kept in its status: whoever takes a shoot over from a dead seed must wait
+//! for what that seed's processes were told, and not for what somebody has written into the Seed since
+//! (docs/ownership.md, "Who gets the settings").
 
 use api::gardencore::Seed;
 use ownership::Terms;
@@ -17,7 +18,8 @@ fn given(seed: &Seed) -> Option<i64> {
 pub(super) enum Told {
     /// This: it is no less than what was told before.
     Now(Option<i64>),
-    /// Less than what was told before, where the seed has no shoot: nothing goes by the longer one then. Otherwise the same as before.
+    /// Less than what was told before, where the seed has no shoot: nothing goes by the longer one then.
+    /// Otherwise the same as before.
     Shorter {
         /// What it gives now.
         given: Option<i64>,
@@ -81,7 +83,8 @@ mod tests {
                 shorter(None, Some(45)),
             ),
             (Value::Null, None, Told::Now(None)),
-            // What the others need counts where the fence falls short of it, and a part of a second is a whole one.
+            // What the others need counts where the fence falls short of it, and a part of a second is a
+            // whole one.
             (
                 json!({"enabled": true, "validity": "40s"}),
                 None,

@@ -13,16 +13,18 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::{Context, MANAGER};
 
-/// Pause between renewals. Gardener renews every 2 s, which is a write per seed to the garden's etcd twenty times within
-/// the 40 s after which a seed is called silent; four times within them survive three lost requests at a fifth of the load.
+/// Pause between renewals. Gardener renews every 2 s, which is a write per seed to the garden's etcd twenty
+/// times within the 40 s after which a seed is called silent; four times within them survive three lost
+/// requests at a fifth of the load.
 pub const RENEW_INTERVAL: Duration = Duration::from_secs(10);
-/// After this time without renewal the gardenlet does not call itself ready. The same as the garden's monitor period.
+/// After this time without renewal the gardenlet does not call itself ready. The same as the garden's monitor
+/// period.
 pub const LEASE_DURATION: Duration = Duration::from_secs(40);
 /// A renewal that takes longer is given up. Shorter than the interval, so that renewals do not pile up.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// Renews until shutdown. A failed renewal is logged and tried again at the next tick; what follows from silence is for
-/// those to decide who hear nothing.
+/// Renews until shutdown. A failed renewal is logged and tried again at the next tick; what follows from
+/// silence is for those to decide who hear nothing.
 pub async fn renew(context: Arc<Context>) {
     context.heartbeat.begin();
     let mut ticks = interval(RENEW_INTERVAL);

@@ -1,7 +1,7 @@
 //! Writes the Seed that this gardenlet stands for, from the manifest it was given.
 //!
-//! An edit that the garden refuses must not end the process: without Lease and controllers the seed would turn Unknown, and its shoots
-//! might be taken over.
+//! An edit that the garden refuses must not end the process: without Lease and controllers the seed would
+//! turn Unknown, and its shoots might be taken over.
 
 use std::path::Path;
 
@@ -17,8 +17,8 @@ use crate::{Context, MANAGER};
 /// The reason of the Event on a Seed that keeps its registered configuration.
 const SEED_CONFIG_REFUSED: &str = "SeedConfigRefused";
 
-/// Registers the Seed. Nothing else of the gardenlet works without it. A Seed that is registered already stays as it is if the garden
-/// refuses the manifest.
+/// Registers the Seed. Nothing else of the gardenlet works without it. A Seed that is registered already
+/// stays as it is if the garden refuses the manifest.
 pub async fn register(context: &Context) -> Result<()> {
     let path = &context.config.seed_config;
     let text = tokio::fs::read_to_string(path)

@@ -31,9 +31,10 @@ pub(super) struct Prepared {
     pub held: TaskId,
 }
 
-/// Own BackupEntry; for a restore the source's one first, then a copy of its backups (R17-22..29). A source that did not hand the
-/// shoot over by itself is fenced meanwhile: it may add to its backups until then, and the copy looks for the last time when it cannot.
-/// A shoot that comes back has nothing to copy; its etcd of before stops.
+/// Own BackupEntry; for a restore the source's one first, then a copy of its backups (R17-22..29). A source
+/// that did not hand the shoot over by itself is fenced meanwhile: it may add to its backups until then, and
+/// the copy looks for the last time when it cannot. A shoot that comes back has nothing to copy; its etcd of
+/// before stops.
 pub(super) fn prepare<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
@@ -86,8 +87,8 @@ pub(super) fn drop_source<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, wanted: bo
     );
 }
 
-/// Warns the user of a restored Shoot, once, of a source BackupEntry whose backups the object store keeps. A failure of the read
-/// must not fail the restore, which has succeeded.
+/// Warns the user of a restored Shoot, once, of a source BackupEntry whose backups the object store keeps. A
+/// failure of the read must not fail the restore, which has succeeded.
 pub(super) async fn report_source_left_behind(context: &Context, shoot: &Shoot) {
     match SourceBackupEntry::left_behind(&context.garden, shoot).await {
         Ok(None) => {}

@@ -14,8 +14,8 @@ use super::graph::{Steps, when};
 pub(super) struct Base {
     /// The shoot's namespace.
     pub namespace: TaskId,
-    /// The namespace, and where the seed does so everybody is told whose the shoot is. It comes before whatever a former owner
-    /// might touch, too (R17-21).
+    /// The namespace, and where the seed does so everybody is told whose the shoot is. It comes before
+    /// whatever a former owner might touch, too (R17-21).
     pub owned: TaskId,
     /// By which its controllers tell what is theirs.
     pub identity: TaskId,
@@ -53,8 +53,9 @@ pub(super) fn lay<'a>(
     }
 }
 
-/// Takes the owner record away where the seed does not say any more whose its shoots are. Not before etcd runs without its check:
-/// one that asks while the names go may hear of an epoch that has no owner, and that is a loss for ever (R17-50).
+/// Takes the owner record away where the seed does not say any more whose its shoots are. Not before etcd
+/// runs without its check: one that asks while the names go may hear of an epoch that has no owner, and that
+/// is a loss for ever (R17-50).
 pub(super) fn drop_owner_record<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,

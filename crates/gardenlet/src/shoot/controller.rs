@@ -37,9 +37,11 @@ use super::{
 };
 use crate::context::{Context, MANAGER};
 
-/// Pause before a Shoot that waits for its destination is looked at again; the constraint's change wakes it earlier.
+/// Pause before a Shoot that waits for its destination is looked at again; the constraint's change wakes it
+/// earlier.
 const WAIT_FOR_DESTINATION: Duration = Duration::from_secs(60);
-/// Pause before a Shoot is decided on anew that somebody has changed in between. Only long enough for the other writer.
+/// Pause before a Shoot is decided on anew that somebody has changed in between. Only long enough for the
+/// other writer.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Runs the shoot controller until shutdown.
@@ -131,7 +133,8 @@ impl ShootReconciler {
                 }
                 let trigger = Trigger::of(&shoot);
                 let shoot = self.take_operation_annotation(shoot).await?;
-                // A user may have changed his mind between the two: what counts is the Shoot without the annotation.
+                // A user may have changed his mind between the two: what counts is the Shoot without the
+                // annotation.
                 let Some(operation) = self.decide_without_request(&shoot, pause) else {
                     return Ok(Next::After(LOOK_AGAIN));
                 };
@@ -162,7 +165,8 @@ impl ShootReconciler {
         }
     }
 
-    /// What was lost stays lost in this epoch, whoever says otherwise later (R17-49, R17-61). It can be handed over.
+    /// What was lost stays lost in this epoch, whoever says otherwise later (R17-49, R17-61). It can be
+    /// handed over.
     fn loss_of(&self, shoot: &Shoot, operation: Operation) -> Option<String> {
         self.lost.of(shoot).filter(|_| right::is_for_owners(operation))
     }
@@ -308,8 +312,8 @@ impl ShootReconciler {
         }))
     }
 
-    /// The point of no return. It is written only while the move is still the one that was approved, and with the end of the epoch that this
-    /// run has proved.
+    /// The point of no return. It is written only while the move is still the one that was approved, and with
+    /// the end of the epoch that this run has proved.
     async fn hand_over(&self, record: &Record<'_>, proven_end: &ProvenEnd) -> Result<Shoot> {
         record
             .write_if(|newest| {
@@ -397,7 +401,8 @@ impl ShootReconciler {
         Err(error)
     }
 
-    /// The Project that the Shoot's namespace belongs to, as its label says. Only asked for where it is not recorded.
+    /// The Project that the Shoot's namespace belongs to, as its label says. Only asked for where it is not
+    /// recorded.
     async fn project_of(&self, shoot: &Shoot) -> Result<String> {
         if names::recorded_technical_id(shoot).is_some() {
             return Ok(String::new());
@@ -423,7 +428,8 @@ impl ShootReconciler {
             })
     }
 
-    /// A move that cannot begin changes nothing (I8) but what is told of it: users look for errors in `lastErrors`.
+    /// A move that cannot begin changes nothing (I8) but what is told of it: users look for errors in
+    /// `lastErrors`.
     async fn tell_obstacle(&self, shoot: &Shoot) -> Result<()> {
         if !is_move_wanted(shoot) || approval(shoot).is_some() {
             return Ok(());

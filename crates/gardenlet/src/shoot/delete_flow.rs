@@ -1,8 +1,8 @@
 //! The order in which a control plane and all that it owns outside is taken down (flows.md 3.3).
 //!
-//! The control plane is brought up first where it is down, since objects of users in the shoot may hold cloud resources
-//! that only the shoot's own controllers can release. The BackupEntry is not touched: it follows the Shoot by its owner
-//! reference, after its grace period.
+//! The control plane is brought up first where it is down, since objects of users in the shoot may hold cloud
+//! resources that only the shoot's own controllers can release. The BackupEntry is not touched: it follows
+//! the Shoot by its owner reference, after its grace period.
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
@@ -25,7 +25,8 @@ pub struct Given {
     pub namespace_is_active: bool,
     /// kube-apiserver exists, awake or asleep: objects in the shoot may be left.
     pub control_plane_is_up: bool,
-    /// Parts of it may sleep: its provider's part has to be woken, too, or nobody releases what it has outside.
+    /// Parts of it may sleep: its provider's part has to be woken, too, or nobody releases what it has
+    /// outside.
     pub control_plane_may_sleep: bool,
     /// The seed says, or has said, whose the shoot is.
     pub owner_record: bool,

@@ -1,5 +1,5 @@
-//! What the gardenlet of one seed does with a Shoot now: a pure function of the object and of the own seed's name
-//! (flows.md 3.0). Who acts, and what is wanted of the owner, is `placement`'s to say; here is when.
+//! What the gardenlet of one seed does with a Shoot now: a pure function of the object and of the own seed's
+//! name (flows.md 3.0). Who acts, and what is wanted of the owner, is `placement`'s to say; here is when.
 
 use std::time::Duration;
 
@@ -89,8 +89,8 @@ pub fn apply_pause(pause: Option<Pause>, shoot: &Shoot, duty: Duty) -> Duty {
     }
 }
 
-/// Whether a pause holds back this operation. garden-controller-manager withdraws the approval of a move from a Shoot that is ignored,
-/// unless the approval was given by force.
+/// Whether a pause holds back this operation. garden-controller-manager withdraws the approval of a move from
+/// a Shoot that is ignored, unless the approval was given by force.
 #[must_use]
 pub fn is_held(pause: Option<Pause>, shoot: &Shoot, operation: Operation) -> bool {
     pause.is_some_and(|pause| pause != Pause::ShootIgnored || operation != Operation::Migrate)
@@ -124,8 +124,8 @@ fn is_observed(shoot: &Shoot) -> bool {
         == shoot.metadata.generation
 }
 
-/// What is left of `period` since the operation ended; none if it is over, or if the time lies in the future of this
-/// machine's clock by more than the period.
+/// What is left of `period` since the operation ended; none if it is over, or if the time lies in the future
+/// of this machine's clock by more than the period.
 fn remaining(last: &LastOperation, period: Duration, now: Timestamp) -> Option<Duration> {
     let elapsed = now.duration_since(last.last_update_time.0);
     let rest = jiff::SignedDuration::try_from(period)

@@ -6,8 +6,8 @@ use runtime::Error;
 
 use super::graph::Steps;
 
-/// The address under which the API is reached: the seed's front, the SNI rule, and the DNS records. `names_after`: what the records
-/// wait for besides.
+/// The address under which the API is reached: the seed's front, the SNI rule, and the DNS records.
+/// `names_after`: what the records wait for besides.
 pub(super) fn expose<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,

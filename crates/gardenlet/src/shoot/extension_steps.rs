@@ -1,4 +1,5 @@
-//! Steps for further extensions: objects of kind `Extension`, each handled at the time that its registration says (api.md 4.3).
+//! Steps for further extensions: objects of kind `Extension`, each handled at the time that its registration
+//! says (api.md 4.3).
 
 use flow::{Graph, TaskId};
 use parts::{Facts, FurtherExtensions};
@@ -8,7 +9,8 @@ pub(super) use api::gardencore::LifecycleStrategy::{
     self as Phase, AfterKubeAPIServer, AfterWorker, BeforeKubeAPIServer,
 };
 
-/// Those of a phase come up. No task where the shoot has none then: what follows need not wait for what they would need.
+/// Those of a phase come up. No task where the shoot has none then: what follows need not wait for what they
+/// would need.
 pub(super) fn deploy<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,

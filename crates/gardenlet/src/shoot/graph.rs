@@ -1,5 +1,5 @@
-//! What the graphs of all flows have in common: which errors are tried again, how often and for how long; and how the verbs of a
-//! part become tasks.
+//! What the graphs of all flows have in common: which errors are tried again, how often and for how long; and
+//! how the verbs of a part become tasks.
 
 use std::{future::Future, time::Duration};
 
@@ -9,11 +9,12 @@ use runtime::{Error, Result, awaited};
 
 /// Pause between two attempts of a task. Shorter than what a person notices as a stall.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
-/// Time for the attempts of a task of a flow that is simply run again (create, reconcile, restore, leave, delete). Longer than
-/// the longest wait of a part by itself: the copy of backups, 15 minutes.
+/// Time for the attempts of a task of a flow that is simply run again (create, reconcile, restore, leave,
+/// delete). Longer than the longest wait of a part by itself: the copy of backups, 15 minutes.
 pub(super) const RETRY_LIMIT: Duration = Duration::from_secs(16 * 60);
 
-/// An empty graph whose tasks are tried again for errors that may pass, every two seconds and not longer than `limit`.
+/// An empty graph whose tasks are tried again for errors that may pass, every two seconds and not longer than
+/// `limit`.
 pub(super) fn graph<'a>(name: &'static str, limit: Duration) -> Graph<'a, Error> {
     Graph::new(name)
         .retry(Retry::until_timeout(RETRY_INTERVAL, limit))
@@ -41,7 +42,8 @@ pub(super) struct When<'g, 'a> {
 }
 
 impl<'a> When<'_, 'a> {
-    /// The same tasks, which may take so long, all attempts together, before it is an error that they are not done.
+    /// The same tasks, which may take so long, all attempts together, before it is an error that they are not
+    /// done.
     pub(super) fn within(&mut self, limit: Option<Duration>) -> When<'_, 'a> {
         When {
             graph: &mut *self.graph,
@@ -51,7 +53,8 @@ impl<'a> When<'_, 'a> {
     }
 }
 
-/// A verb of a part, as its two tasks: `g.deploy::<Etcds>(f, after)` adds the work and its wait, and gives the end of the wait.
+/// A verb of a part, as its two tasks: `g.deploy::<Etcds>(f, after)` adds the work and its wait, and gives
+/// the end of the wait.
 pub(super) trait Steps<'a> {
     /// Where tasks are added, and whether they are wanted.
     fn target(&mut self) -> (&mut Graph<'a, Error>, bool);

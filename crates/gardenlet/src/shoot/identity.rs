@@ -19,7 +19,8 @@ pub(super) async fn in_operation<F: Future>(shoot: &Shoot, operation: Operation,
     identified(id, epoch, work).await
 }
 
-/// Runs the work that a former seed has after a move: the work belongs to the move that ended the epoch of this seed.
+/// Runs the work that a former seed has after a move: the work belongs to the move that ended the epoch of
+/// this seed.
 pub(super) async fn in_move_from<F: Future>(shoot: &Shoot, epoch: i64, work: F) -> F::Output {
     identified(move_from(shoot, epoch), epoch, work).await
 }

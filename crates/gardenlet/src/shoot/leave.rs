@@ -1,11 +1,13 @@
-//! What a seed does that the shoot has left (role `Former`): it cleans up what is its own, and nothing outside.
+//! What a seed does that the shoot has left (role `Former`): it cleans up what is its own, and nothing
+//! outside.
 //!
-//! Two steps, with the destination between them. At once: everything goes but the data of etcd-main. When the destination has
-//! recorded that it runs from its copy: the data and the namespace go, and last the seed's entry in `status.formerSeeds`.
-//! Nothing here holds up anybody: neither the destination nor a deletion of the Shoot waits for it.
+//! Two steps, with the destination between them. At once: everything goes but the data of etcd-main. When the
+//! destination has recorded that it runs from its copy: the data and the namespace go, and last the seed's
+//! entry in `status.formerSeeds`. Nothing here holds up anybody: neither the destination nor a deletion of
+//! the Shoot waits for it.
 //!
-//! A seed that was taken over without its help may have changes that nobody else has. Its etcd stays until they are saved, and the
-//! Shoot tells how many they are (R17-46).
+//! A seed that was taken over without its help may have changes that nobody else has. Its etcd stays until
+//! they are saved, and the Shoot tells how many they are (R17-46).
 
 use std::sync::Arc;
 
@@ -96,8 +98,8 @@ async fn clean_up(stay: &Stay, KeepEtcd(etcd_is_needed): KeepEtcd) -> Result<()>
         .map_err(|error| class_of(&error))
 }
 
-/// The rest: nobody needs the data any more. The namespace goes last: it is by its mark that a gardenlet which starts when the
-/// Shoot is gone finds what is left.
+/// The rest: nobody needs the data any more. The namespace goes last: it is by its mark that a gardenlet
+/// which starts when the Shoot is gone finds what is left.
 async fn remove(stay: &Stay) -> Result<()> {
     // Extensions are told of the shoot by the Cluster.
     ManagedResources::check_no_other(stay).await?;

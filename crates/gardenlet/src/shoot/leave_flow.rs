@@ -1,7 +1,9 @@
-//! The order in which a seed cleans up after a shoot that has left it (GEP-7 R7-47, last step; role `Former`).
+//! The order in which a seed cleans up after a shoot that has left it (GEP-7 R7-47, last step; role
+//! `Former`).
 //!
-//! The shoot runs elsewhere by now, or is about to: nothing outside of the seed is touched (RX-01, I9), and nothing of it in
-//! the shoot (RX-02). The data of etcd-main stay until the destination has recorded a restore (`leave.rs`).
+//! The shoot runs elsewhere by now, or is about to: nothing outside of the seed is touched (RX-01, I9), and
+//! nothing of it in the shoot (RX-02). The data of etcd-main stay until the destination has recorded a
+//! restore (`leave.rs`).
 
 use flow::{Flow, Graph};
 use parts::{

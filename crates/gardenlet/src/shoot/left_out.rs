@@ -8,7 +8,8 @@ use api::{
 
 use crate::context::Context;
 
-/// Names the state that the source seed has left out of the ShootState: the destination replaces the constraint after the move.
+/// Names the state that the source seed has left out of the ShootState: the destination replaces the
+/// constraint after the move.
 pub(super) async fn report(context: &Context, shoot: &Shoot) {
     let constraints = shoot.status.as_ref().map(|status| status.constraints.as_slice());
     let found = find_condition(constraints.unwrap_or_default(), SHOOT_STATE_COMPLETE);

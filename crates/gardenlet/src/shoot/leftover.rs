@@ -1,5 +1,5 @@
-//! What a seed has of a shoot that was taken over without its help, and nobody else has (R17-46): its last changes. They are saved
-//! before its etcd goes, and the Shoot tells how many they are.
+//! What a seed has of a shoot that was taken over without its help, and nobody else has (R17-46): its last
+//! changes. They are saved before its etcd goes, and the Shoot tells how many they are.
 
 use api::gardencore::{
     Shoot,
@@ -18,12 +18,13 @@ use crate::{context::Context, context::MANAGER};
 pub(super) enum Leftover {
     /// Nothing, or nobody asks for it any more.
     Nothing,
-    /// That depends on what the new seed begins with: it has not chosen yet, and waits for the final snapshot of this one.
+    /// That depends on what the new seed begins with: it has not chosen yet, and waits for the final snapshot
+    /// of this one.
     Unknown,
     /// What was acknowledged after this revision, with which the new seed began.
     Changes(i64),
-    /// The same, perhaps: nobody knows with which one it began, or the shoot was taken over once more since, and what is said of a loss
-    /// is said of that one.
+    /// The same, perhaps: nobody knows with which one it began, or the shoot was taken over once more since,
+    /// and what is said of a loss is said of that one.
     Untold,
 }
 
@@ -57,7 +58,8 @@ pub(super) fn of(shoot: &Shoot, seed: &str, epoch: i64) -> Leftover {
     }
 }
 
-/// Waits until they are saved, and tells how many they are. An etcd that is gone has nothing to save, and nothing is told.
+/// Waits until they are saved, and tells how many they are. An etcd that is gone has nothing to save, and
+/// nothing is told.
 pub(super) async fn save(
     context: &Context,
     stay: &Stay,
@@ -141,7 +143,8 @@ mod tests {
         // The new seed waits for it, until it has chosen.
         assert_eq!(left(begun("Claiming", false, &a)), "unknown");
         assert_eq!(left(begun("Opening", false, &a)), "nothing");
-        // It came back in an epoch that is not the one whose data are wanted: it had not opened them, or had them before.
+        // It came back in an epoch that is not the one whose data are wanted: it had not opened them, or had
+        // them before.
         for other in [json!({"name": "c", "epoch": 1}), json!({"name": "a", "epoch": 2})] {
             assert_eq!(left(begun("Claiming", false, &other)), "nothing");
         }

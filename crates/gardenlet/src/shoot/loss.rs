@@ -9,8 +9,8 @@ use runtime::metrics::Metrics;
 
 /// What the last takeover of a shoot has cost.
 pub struct Loss {
-    /// Seconds from the last snapshot to the end of the fence. Changes of no other time are lost, if all processes of the source follow
-    /// the fence. `None` where a bound is not known.
+    /// Seconds from the last snapshot to the end of the fence. Changes of no other time are lost, if all
+    /// processes of the source follow the fence. `None` where a bound is not known.
     pub seconds: Option<u32>,
     /// Changes that are lost, where the number is known.
     pub revisions: Option<i64>,
@@ -69,7 +69,8 @@ pub fn revisions(lost: i64) -> f64 {
     f64::from(u32::try_from(lost.max(0)).unwrap_or(u32::MAX))
 }
 
-/// The loss, if this epoch of the shoot began with one. Both times are told as they were taken, by two clocks.
+/// The loss, if this epoch of the shoot began with one. Both times are told as they were taken, by two
+/// clocks.
 #[must_use]
 pub fn of(shoot: &Shoot) -> Option<Loss> {
     let status = shoot.status.as_ref()?;

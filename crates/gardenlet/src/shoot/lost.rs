@@ -1,5 +1,5 @@
-//! What this process was told is lost (R17-61): for such a shoot it begins nothing any more until the shoot's epoch is a later one. The
-//! Shoot says so once.
+//! What this process was told is lost (R17-61): for such a shoot it begins nothing any more until the shoot's
+//! epoch is a later one. The Shoot says so once.
 
 use std::{
     collections::HashMap,
@@ -44,7 +44,8 @@ impl LostShoots {
         all.insert(uid, lost);
     }
 
-    /// What there is to say where it is lost. A garden that was restored from a backup may be at an epoch before.
+    /// What there is to say where it is lost. A garden that was restored from a backup may be at an epoch
+    /// before.
     pub(super) fn of(&self, shoot: &Shoot) -> Option<String> {
         let (uid, epoch) = key(shoot);
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,8 +73,8 @@ fn key(shoot: &Shoot) -> (String, i64) {
     (shoot.uid().unwrap_or_default(), epoch)
 }
 
-/// Says it in the Shoot, unless it says so already. A garden that knows of another owner is told nothing: only who has the shoot writes
-/// its status.
+/// Says it in the Shoot, unless it says so already. A garden that knows of another owner is told nothing:
+/// only who has the shoot writes its status.
 pub(super) async fn tell(
     context: &Context,
     lost: &LostShoots,

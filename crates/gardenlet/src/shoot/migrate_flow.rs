@@ -1,10 +1,11 @@
 //! The order of a planned move in the source seed (GEP-7 R7-47; flows.md 3.1).
 //!
-//! While the shoot's API still answers, backups are tried, extension resources are migrated, and the state of the shoot is
-//! persisted. Then the API is stopped and cannot be written any more; what is left to let go lets go, and the final snapshot
-//! is taken and proved. That is all: the hand-over, one write of `status.seedName`, follows when this flow has succeeded
-//! (`controller.rs`), and what is left here is cleaned up after it (`leave_flow.rs`). Until that write the move can be
-//! called off, and nothing that a restore would need is gone.
+//! While the shoot's API still answers, backups are tried, extension resources are migrated, and the state of
+//! the shoot is persisted. Then the API is stopped and cannot be written any more; what is left to let go
+//! lets go, and the final snapshot is taken and proved. That is all: the hand-over, one write of
+//! `status.seedName`, follows when this flow has succeeded (`controller.rs`), and what is left here is
+//! cleaned up after it (`leave_flow.rs`). Until that write the move can be called off, and nothing that a
+//! restore would need is gone.
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
@@ -19,7 +20,8 @@ use super::{
     graph::{Steps, graph, when},
 };
 
-/// Time for the attempts of a task here: a move that cannot go on is run again from the start after this, with fresh facts.
+/// Time for the attempts of a task here: a move that cannot go on is run again from the start after this,
+/// with fresh facts.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// What of the control plane is still there. A flow that is run again finds less and skips what is done.
@@ -75,8 +77,8 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
 
     // From here on the shoot's API cannot be written.
     let stopped = g.destroy::<Writers>(f, [etcd_ready, early, credentials]);
-    // From here on it has no owner. Whoever asks for one stops, and takes the final snapshot if that is its duty (R17-50). The garden
-    // knows before: nothing leads back into an epoch whose owner was denied.
+    // From here on it has no owner. Whoever asks for one stops, and takes the final snapshot if that is its
+    // duty (R17-50). The garden knows before: nothing leads back into an epoch whose owner was denied.
     let sealing = when(&mut g, given.owner_record).step(
         "Recording that etcd will not serve again in this epoch",
         stopped,
@@ -95,8 +97,8 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     g.compile()
 }
 
-/// What does not serve the API: let go of, and persisted, while the API still answers. Objects in the shoot stay; only what
-/// keeps them in shape here goes (RX-02, RX-23).
+/// What does not serve the API: let go of, and persisted, while the API still answers. Objects in the shoot
+/// stay; only what keeps them in shape here goes (RX-02, RX-23).
 fn migrate_early_extensions<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: TaskId) -> TaskId {
     let keep = g.step(
         "Configuring Managed Resources objects to be kept in the Shoot",
@@ -113,8 +115,9 @@ fn migrate_early_extensions<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: T
     })
 }
 
-/// Infrastructure, DNS records, and extensions that want to be late: let go of after the API has stopped. Their state is
-/// persisted once more, since it may have been written by the migrate operation itself (RX-11).
+/// Infrastructure, DNS records, and extensions that want to be late: let go of after the API has stopped.
+/// Their state is persisted once more, since it may have been written by the migrate operation itself
+/// (RX-11).
 fn migrate_late_extensions<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
@@ -124,7 +127,8 @@ fn migrate_late_extensions<'a>(
     let infrastructure = g.migrate::<Infrastructure>(f, after);
     let records = g.migrate::<DnsRecords>(f, after);
     let further = extension_steps::migrate(g, f, AfterKubeAPIServer, after);
-    // Whatever kind there is by now: nothing may be left that has not let go. The owner record is one of them.
+    // Whatever kind there is by now: nothing may be left that has not let go. The owner record is one of
+    // them.
     let all = g.step(
         "Waiting until everything has been migrated",
         [infrastructure, records, further, disowned],

@@ -1,4 +1,5 @@
-//! The shoot controller: decides which of the flows a Shoot needs, runs it, and tells the story in its status.
+//! The shoot controller: decides which of the flows a Shoot needs, runs it, and tells the story in its
+//! status.
 //!
 //! Where to look: the order of a move is `migrate_flow.rs` (source seed) followed by `reconcile_flow.rs` with
 //! `restoring` (destination seed), and what the source cleans up afterwards is `leave_flow.rs`. A shoot that

@@ -44,8 +44,8 @@ pub(super) struct Failure {
     pub(super) called_off: bool,
 }
 
-/// Runs the flow of an operation. `traveller`: the Shoot with which it works. `fence`: that of its epoch. `proven_end`: where a migration
-/// leaves the proof of the final snapshot.
+/// Runs the flow of an operation. `traveller`: the Shoot with which it works. `fence`: that of its epoch.
+/// `proven_end`: where a migration leaves the proof of the final snapshot.
 pub(super) async fn run(
     context: &Context,
     traveller: &Arc<Shoot>,
@@ -180,8 +180,9 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
     })
 }
 
-/// Whether no machine is left, and the API need not be woken: the whole shoot slept before this, here or on the seed that it
-/// comes from; or the API was put to sleep here, which happens after the last machine has gone.
+/// Whether no machine is left, and the API need not be woken: the whole shoot slept before this, here or on
+/// the seed that it comes from; or the API was put to sleep here, which happens after the last machine has
+/// gone.
 async fn sleeps(f: &Facts, namespace_is_active: bool) -> Result<bool> {
     Ok(placement::is_asleep(&f.shoot) || (namespace_is_active && KubeApiserver::sleeps(f).await?))
 }
@@ -228,8 +229,8 @@ fn from_flow(error: &FlowError<Error>, progress: i32) -> Failure {
     }
 }
 
-/// The error of a flow keeps the class of what happened: it ended because this seed is not the owner any more; it failed; or
-/// all that stands in the way is that something is awaited.
+/// The error of a flow keeps the class of what happened: it ended because this seed is not the owner any
+/// more; it failed; or all that stands in the way is that something is awaited.
 pub(super) fn class_of(error: &FlowError<Error>) -> Error {
     let causes = error.failures.iter().map(|failure| match &failure.cause {
         Cause::Error(error) => Some(error),

@@ -1,7 +1,7 @@
 //! Namespaces of shoots in this seed whose Shoot is gone from the garden.
 //!
-//! One that its shoot had left is cleaned up: whoever deletes a Shoot does not wait for its former seeds. Any other is told
-//! and never touched: a garden that was restored from an old backup misses Shoots that live.
+//! One that its shoot had left is cleaned up: whoever deletes a Shoot does not wait for its former seeds. Any
+//! other is told and never touched: a garden that was restored from an old backup misses Shoots that live.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,11 +18,11 @@ use runtime::{Cluster, Events, Next, Reconciler, Result, error::Explain as _, ru
 use super::leave;
 use crate::context::{Context, MANAGER};
 
-/// How often it is asked whether the Shoot of a namespace is still there. Nothing waits for the answer, and a deletion of a
-/// Shoot in this seed takes its namespace along.
+/// How often it is asked whether the Shoot of a namespace is still there. Nothing waits for the answer, and a
+/// deletion of a Shoot in this seed takes its namespace along.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
-/// The same for a namespace that was left. It is there for a few minutes, and if its Shoot goes while it is cleaned up, nobody
-/// else looks at it.
+/// The same for a namespace that was left. It is there for a few minutes, and if its Shoot goes while it is
+/// cleaned up, nobody else looks at it.
 const LOOK_AGAIN_WHERE_LEFT: Duration = Duration::from_secs(60);
 
 /// Runs the controller until shutdown.

@@ -1,8 +1,10 @@
-//! The order in which a control plane is made, kept, or restored on a new seed (flows.md 3.2; R7-05: one flow for all).
+//! The order in which a control plane is made, kept, or restored on a new seed (flows.md 3.2; R7-05: one flow
+//! for all).
 //!
-//! A restore differs in three places only: secrets come from the ShootState, extension resources are given their state
-//! back, and the backups of the source seed are copied before etcd starts. The API is writable again when kube-apiserver
-//! has rolled out; DNS is switched before that, since nothing answers under the old address any more.
+//! A restore differs in three places only: secrets come from the ShootState, extension resources are given
+//! their state back, and the backups of the source seed are copied before etcd starts. The API is writable
+//! again when kube-apiserver has rolled out; DNS is switched before that, since nothing answers under the old
+//! address any more.
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
@@ -33,7 +35,8 @@ pub struct Given {
     pub has_backup: bool,
     /// The backups lie in another bucket and etcd was not restored yet (`is_copy_of_backups_required`).
     pub copy_is_required: bool,
-    /// The shoot is to sleep when all of it is as it should be: its providers are told so and leave it no machine.
+    /// The shoot is to sleep when all of it is as it should be: its providers are told so and leave it no
+    /// machine.
     pub sleeps: bool,
     /// What becomes of the owner record.
     pub owner_record: OwnerRecordPlan,
@@ -77,12 +80,13 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     backup_steps::drop_source(&mut g, f, restored, etcd_ready);
     base_steps::drop_owner_record(&mut g, f, given.owner_record, etcd_ready);
 
-    // Names that the source has let go of need not wait for the copy: a planned move is not to be slower for its record.
+    // Names that the source has let go of need not wait for the copy: a planned move is not to be slower for
+    // its record.
     let names_after = given.claim.fences().then_some(held);
     let address = expose(&mut g, f, [owned, identity, secrets], names_after);
 
-    // The cloud is touched only after the source's backups are here, and where phases are recorded after gate C: by then the source
-    // has stopped (R17-31, I3).
+    // The cloud is touched only after the source's backups are here, and where phases are recorded after gate
+    // C: by then the source has stopped (R17-31, I3).
     let zones_open = zone_steps::open(&mut g, f, given.zones, [credentials, held]);
     let infrastructure = g.deploy::<Infrastructure>(f, [secrets, credentials, held, zones_open]);
 
@@ -92,7 +96,8 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
         BeforeKubeAPIServer,
         [secrets, credentials, infrastructure],
     );
-    // It is asked by the API server, and takes no time that a move would notice: nobody waits for it but the end.
+    // It is asked by the API server, and takes no time that a move would notice: nobody waits for it but the
+    // end.
     let [tunnel, _] = g.deploy_in_two::<TunnelServer>(f, [namespace, secrets]);
     let before_api = [secrets, etcd_ready, address, tunnel].into_iter().chain(early);
     let api_ready = g.deploy::<KubeApiserver>(f, before_api);
@@ -114,10 +119,10 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     g.compile()
 }
 
-/// What needs the API: the provider's part, the controllers, the scheduler. Last, controllers move from one manager to another
-/// if the Shoot wants it (RK-05). That waits for the managers by itself: one that does not start because of a step must not
-/// stand in the way of its being taken back. Extensions follow the connection, so that it waits for `held` also where nothing else
-/// before it does.
+/// What needs the API: the provider's part, the controllers, the scheduler. Last, controllers move from one
+/// manager to another if the Shoot wants it (RK-05). That waits for the managers by itself: one that does not
+/// start because of a step must not stand in the way of its being taken back. Extensions follow the
+/// connection, so that it waits for `held` also where nothing else before it does.
 fn complete_control_plane<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
@@ -144,10 +149,11 @@ fn complete_control_plane<'a>(
     [connected, provider]
 }
 
-/// The machines and what runs on all of them. Machines that are there already, as after a move, find the API under its name by
-/// themselves; nothing here is in their way.
+/// The machines and what runs on all of them. Machines that are there already, as after a move, find the API
+/// under its name by themselves; nothing here is in their way.
 ///
-/// Where no nodes are wanted, what is left of some goes: machines first, then what they needed, and what ran on them.
+/// Where no nodes are wanted, what is left of some goes: machines first, then what they needed, and what ran
+/// on them.
 fn make_nodes<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,

@@ -1,5 +1,6 @@
-//! Writes to a Shoot's status, each with the test that the Shoot is still this seed's and still in the operation that the
-//! write is about: a gardenlet that was stopped and wakes up must not write over what its successor or another seed wrote.
+//! Writes to a Shoot's status, each with the test that the Shoot is still this seed's and still in the
+//! operation that the write is about: a gardenlet that was stopped and wakes up must not write over what its
+//! successor or another seed wrote.
 
 use std::time::Duration;
 
@@ -45,8 +46,8 @@ impl<'a> Record<'a> {
         self.context.config.zone_close_within
     }
 
-    /// Merges the patch that `decide` makes of the newest Shoot into the status, and returns the Shoot that the garden has now.
-    /// `None` writes nothing.
+    /// Merges the patch that `decide` makes of the newest Shoot into the status, and returns the Shoot that
+    /// the garden has now. `None` writes nothing.
     pub(super) async fn write_if(
         &self,
         decide: impl FnMut(&Shoot) -> Result<Option<Value>>,

@@ -1,5 +1,6 @@
-//! The right by which a shoot is created, reconciled, restored or deleted: that of its owner, beside the one of the gardenlet's lock
-//! (R17-60). A gardenlet that is cut off ends what it has begun, and does not begin anew on a seed that has lost the shoot.
+//! The right by which a shoot is created, reconciled, restored or deleted: that of its owner, beside the one
+//! of the gardenlet's lock (R17-60). A gardenlet that is cut off ends what it has begun, and does not begin
+//! anew on a seed that has lost the shoot.
 //!
 //! | what | asked |
 //! |---|---|
@@ -135,8 +136,8 @@ fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&st
             "the owner's record goes with the shoot, whose deletion goes on",
         ));
     }
-    // Nothing was lost that this seed has had: a record of somebody else stands there, as that of an earlier shoot of this name. It
-    // goes on when that is gone.
+    // Nothing was lost that this seed has had: a record of somebody else stands there, as that of an earlier
+    // shoot of this name. It goes on when that is gone.
     Refusal::NotNow(Error::transient(format!(
         "seed {seed} cannot tell that it has the shoot, in ownership epoch {epoch}: {loss}. Nothing is done for the shoot; see \
          \"The owner record is refused\" in docs/operations.md"

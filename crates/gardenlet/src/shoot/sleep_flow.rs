@@ -1,9 +1,11 @@
-//! The order in which a shoot that sleeps is kept, or restored on a new seed, without waking it (R17-54; docs/hibernation.md).
+//! The order in which a shoot that sleeps is kept, or restored on a new seed, without waking it (R17-54;
+//! docs/hibernation.md).
 //!
-//! Nothing of it runs: no machine and no process of the control plane. What does not need the API is kept as the Shoot says, so
-//! that all of it is there when the shoot wakes: secrets, names, networks, the objects of extensions with their state. Only etcd
-//! is woken, alone, and only where it has to be: after a move, so that its data are proved on the new seed before the former
-//! one deletes its own; and where an earlier run ended before it had stopped.
+//! Nothing of it runs: no machine and no process of the control plane. What does not need the API is kept as
+//! the Shoot says, so that all of it is there when the shoot wakes: secrets, names, networks, the objects of
+//! extensions with their state. Only etcd is woken, alone, and only where it has to be: after a move, so that
+//! its data are proved on the new seed before the former one deletes its own; and where an earlier run ended
+//! before it had stopped.
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
@@ -81,7 +83,8 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let nodes = keep_nodes(&mut g, f, infrastructure);
     let closed = zone_steps::close(&mut g, f, given.zones, nodes);
     if given.restoring {
-        // They come with their state, or it would be lost. What they need of the API waits until the shoot wakes.
+        // They come with their state, or it would be lost. What they need of the API waits until the shoot
+        // wakes.
         for phase in [BeforeKubeAPIServer, AfterKubeAPIServer, AfterWorker] {
             extension_steps::deploy(&mut g, f, phase, [infrastructure]);
         }
@@ -91,7 +94,8 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     g.compile()
 }
 
-/// What is kept of machines while there are none. What is wanted in the shoot itself is written when it wakes.
+/// What is kept of machines while there are none. What is wanted in the shoot itself is written when it
+/// wakes.
 fn keep_nodes<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, infrastructure: TaskId) -> TaskId {
     let mut g = when(g, f.has_workers());
     let network = g.deploy::<Network>(f, infrastructure);

@@ -1,4 +1,5 @@
-//! Steps by which a control plane stops and keeps all that it has: who uses the API first, then the API, then etcd.
+//! Steps by which a control plane stops and keeps all that it has: who uses the API first, then the API, then
+//! etcd.
 
 use flow::{Graph, TaskId};
 use parts::{
@@ -8,8 +9,8 @@ use runtime::Error;
 
 use super::graph::{Steps, when};
 
-/// Puts all of it to sleep. No machine may be left. `store`: etcd runs and has backups, which are completed before it stops; if
-/// that fails, etcd goes on, and nothing is lost.
+/// Puts all of it to sleep. No machine may be left. `store`: etcd runs and has backups, which are completed
+/// before it stops; if that fails, etcd goes on, and nothing is lost.
 pub(super) fn fall_asleep<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,

@@ -1,5 +1,6 @@
 //! What a Shoot's status says before, while and after a flow runs: pure functions that build merge patches
-//! (design of the fields: `lastOperation`, `lastErrors`, `seedName`, `technicalID`, `uid`, `observedGeneration`).
+//! (design of the fields: `lastOperation`, `lastErrors`, `seedName`, `technicalID`, `uid`,
+//! `observedGeneration`).
 
 use std::time::Duration;
 
@@ -62,9 +63,9 @@ impl Trigger {
     }
 }
 
-/// The first write of an operation. From here on the seed is recorded as responsible: before anything is made there.
-/// `traveller`: the Shoot with which the operation works; its generation is the one that is observed. `project`: the Project
-/// that the Shoot's namespace belongs to.
+/// The first write of an operation. From here on the seed is recorded as responsible: before anything is made
+/// there. `traveller`: the Shoot with which the operation works; its generation is the one that is observed.
+/// `project`: the Project that the Shoot's namespace belongs to.
 #[must_use]
 pub fn started(
     traveller: &Shoot,
@@ -99,7 +100,8 @@ pub fn started(
     if type_ != Type::Migrate {
         patch["seedName"] = json!(writer.seed);
     }
-    // Before anything is woken: what sleeps has no machine anywhere, and whoever goes on from here may rely on that.
+    // Before anything is woken: what sleeps has no machine anywhere, and whoever goes on from here may rely
+    // on that.
     if operation.deploys() && placement::is_asleep(shoot) && !placement::is_to_sleep(shoot) {
         patch["hibernated"] = json!(false);
     }
@@ -117,16 +119,19 @@ pub fn started(
         patch["lastErrors"] = Value::Null;
         patch["retryCycleStartTime"] = json!(now);
     }
-    // What has failed of a zone may succeed now: somebody says so, or has changed what stood in the way (RZ-03).
+    // What has failed of a zone may succeed now: somebody says so, or has changed what stood in the way
+    // (RZ-03).
     let is_edited = status.map(|status| status.observed_generation) != Some(shoot.metadata.generation);
     let is_recheck = zone_recheck::is_refused(shoot);
     let by_itself = (again || is_recheck) && trigger == Trigger::Due && !is_edited;
     zone_record::and(patch, zone_record::begun(shoot, operation, by_itself, now))
 }
 
-/// Task under which an error is reported that the gardenlet meets after the flow, while it records the applied owner terms.
+/// Task under which an error is reported that the gardenlet meets after the flow, while it records the
+/// applied owner terms.
 pub(super) const OWNER_TERMS: &str = "Recording the owner terms";
-/// Task under which an error is reported that the gardenlet meets after the flow, while it deletes the Cluster object.
+/// Task under which an error is reported that the gardenlet meets after the flow, while it deletes the
+/// Cluster object.
 pub(super) const CLUSTER_DELETION: &str = "Deleting Cluster resource";
 
 /// The percentage of the last operation, which is at most 99 before the end.
@@ -169,8 +174,8 @@ pub fn progressed(shoot: &Shoot, type_: Type, progress: &Progress, now: &Time) -
     patch
 }
 
-/// Whether the step of an error has not succeeded yet in this run. All steps before the flow have succeeded by now, and a task
-/// that this flow lacks is no longer needed.
+/// Whether the step of an error has not succeeded yet in this run. All steps before the flow have succeeded
+/// by now, and a task that this flow lacks is no longer needed.
 fn is_unsolved(error: &LastError, progress: &Progress) -> bool {
     error.task_id.as_deref().is_none_or(|task| {
         [OWNER_TERMS, CLUSTER_DELETION, parts::ForcedMachines::LEFT_BEHIND].contains(&task)
@@ -208,9 +213,10 @@ pub fn settled(traveller: &Shoot, operation: Operation, now: Time) -> Value {
     patch
 }
 
-/// The hand-over: the one write that names the new seed (I1), and the point of no return. A new history begins, and the
-/// source is noted as one that has something to clean up. `end`: the end of this seed's epoch, which the copy of the destination must
-/// reach. `None`: the move is not approved as it is wanted now, or this seed itself has not opened the data that it was given.
+/// The hand-over: the one write that names the new seed (I1), and the point of no return. A new history
+/// begins, and the source is noted as one that has something to clean up. `end`: the end of this seed's
+/// epoch, which the copy of the destination must reach. `None`: the move is not approved as it is wanted now,
+/// or this seed itself has not opened the data that it was given.
 #[must_use]
 pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: &Time) -> Option<Value> {
     let status = shoot.status.as_ref()?;
@@ -253,8 +259,8 @@ pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: &Time) -> Option<Value
     Some(patch)
 }
 
-/// What the ownership becomes. Everything has let go, and been answered, and the final snapshot was proved, before the migration
-/// succeeded.
+/// What the ownership becomes. Everything has let go, and been answered, and the final snapshot was proved,
+/// before the migration succeeded.
 fn given(shoot: &Shoot, to: &str) -> Option<Ownership<String>> {
     // A seed that keeps no owner record says nothing on its way: its epoch ends with this write.
     let ended = Ownership {
@@ -270,7 +276,8 @@ fn given(shoot: &Shoot, to: &str) -> Option<Ownership<String>> {
     Some(ended.step(&by, step).ok()?.becomes)
 }
 
-/// The operation met errors. It goes on by itself until `retry_duration` after its first try; then it is `Failed`.
+/// The operation met errors. It goes on by itself until `retry_duration` after its first try; then it is
+/// `Failed`.
 #[must_use]
 pub fn failed(
     shoot: &Shoot,
@@ -348,8 +355,8 @@ pub fn single_error(task: &str, error: &Error, now: &Time) -> LastError {
 /// Task under which it is told that the seed has no right to act.
 pub const OWNERSHIP: &str = "Confirming that the seed has the shoot";
 
-/// The seed has lost the shoot in this epoch. It is no failure that is tried again, and none that was given up: a new epoch begins anew,
-/// and so does its time. `None` if it is told already.
+/// The seed has lost the shoot in this epoch. It is no failure that is tried again, and none that was given
+/// up: a new epoch begins anew, and so does its time. `None` if it is told already.
 #[must_use]
 pub fn lost(shoot: &Shoot, type_: Type, sentence: &str, now: Time) -> Option<Value> {
     let status = shoot.status.as_ref();
@@ -372,8 +379,8 @@ pub fn lost(shoot: &Shoot, type_: Type, sentence: &str, now: Time) -> Option<Val
 /// Task under which the preflight of a move is told in `lastErrors`.
 const PREFLIGHT: &str = "Checking whether the destination seed can take the shoot";
 
-/// The preflight's constraint as an error, in the place where users look for errors; `None` if it holds or is told already.
-/// The first write of whatever operation begins next takes it away.
+/// The preflight's constraint as an error, in the place where users look for errors; `None` if it holds or is
+/// told already. The first write of whatever operation begins next takes it away.
 #[must_use]
 pub fn move_cannot_begin(shoot: &Shoot, constraint: &Condition, now: &Time) -> Option<Value> {
     if constraint.status == ConditionStatus::True {

@@ -1,5 +1,6 @@
-//! What every deletion ends with, forced or not, when the control plane has stopped: nothing of it may be left in the seed or
-//! in the garden (I6). Only the backups stay: they follow the Shoot by their owner reference, after their grace period (I9).
+//! What every deletion ends with, forced or not, when the control plane has stopped: nothing of it may be
+//! left in the seed or in the garden (I6). Only the backups stay: they follow the Shoot by their owner
+//! reference, after their grace period (I9).
 
 use flow::{Graph, TaskId};
 use parts::{Etcds, Exposure, Facts, Kubeconfig, Namespace, OwnerRecord};
@@ -7,8 +8,9 @@ use runtime::Error;
 
 use super::graph::{Steps, when};
 
-/// Takes away the rest: the shoot's data, what leads to it, and its namespace. The state that would be carried follows the
-/// Shoot by its owner reference. Whose the shoot is is told, where it is, until nothing is left that could act for it.
+/// Takes away the rest: the shoot's data, what leads to it, and its namespace. The state that would be
+/// carried follows the Shoot by its owner reference. Whose the shoot is is told, where it is, until nothing
+/// is left that could act for it.
 pub(super) fn delete_the_rest<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,

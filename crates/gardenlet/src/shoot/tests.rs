@@ -231,7 +231,8 @@ fn a_shoot_sleeps_from_the_end_of_one_operation_to_the_begin_of_another() {
     ] {
         assert_eq!(begun(true, operation), Value::Null, "{operation:?}");
     }
-    // Of a move etcd alone is woken, whatever is wanted afterwards; a deletion is to find it asleep when it is tried again.
+    // Of a move etcd alone is woken, whatever is wanted afterwards; a deletion is to find it asleep when it
+    // is tried again.
     assert_eq!(begun(false, Operation::Migrate), Value::Null);
     assert_eq!(begun(false, Operation::Delete), Value::Null);
     let ended = |enabled: bool, operation| {

@@ -1,6 +1,7 @@
-//! Each change of the annotation ends what is under way, and a flow begins that undoes it (RZ-02). Who changes it again and again would
-//! have one flow after the other, with the cloud calls of each. So a shoot has a few such changes for free; then the next flow waits.
-//! The count is in memory: a gardenlet that is started anew begins anew.
+//! Each change of the annotation ends what is under way, and a flow begins that undoes it (RZ-02). Who
+//! changes it again and again would have one flow after the other, with the cloud calls of each. So a shoot
+//! has a few such changes for free; then the next flow waits. The count is in memory: a gardenlet that is
+//! started anew begins anew.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,9 +19,11 @@ use tokio::time::Instant;
 use super::zone_record;
 use crate::context::{Context, MANAGER};
 
-/// So many flows may be ended by a change within [`WITHIN`]. Enough for a mistake, its correction, and another one.
+/// So many flows may be ended by a change within [`WITHIN`]. Enough for a mistake, its correction, and
+/// another one.
 pub(super) const FREE: usize = 3;
-/// How long a change counts. Longer than a flow that ends without being disturbed, so that nobody gains by changes.
+/// How long a change counts. Longer than a flow that ends without being disturbed, so that nobody gains by
+/// changes.
 pub(super) const WITHIN: Duration = Duration::from_secs(10 * 60);
 
 /// When flows of shoots were ended by a change, by the shoot's uid.
@@ -43,7 +46,8 @@ impl Changes {
         }
     }
 
-    /// How long the next flow of the shoot waits, which is told; nothing where it does not. A move or a deletion never waits.
+    /// How long the next flow of the shoot waits, which is told; nothing where it does not. A move or a
+    /// deletion never waits.
     ///
     /// # Errors
     /// It could not be told.

@@ -1,8 +1,10 @@
-//! Whether a failover may begin, by what was seen of the shoot and of its seed, and what is told although it may. Pure.
+//! Whether a failover may begin, by what was seen of the shoot and of its seed, and what is told although it
+//! may. Pure.
 //!
-//! Pools and Nodes name a zone as the account does, the annotation by the provider's ID. Which name that is follows from what was told of
-//! the zone before, from the zones that the Infrastructure reports, from Nodes that have labels for both, or from pools, where a provider
-//! calls a zone by its ID. Where nothing says so nothing is refused for it: a sick zone is left by a guess of nobody.
+//! Pools and Nodes name a zone as the account does, the annotation by the provider's ID. Which name that is
+//! follows from what was told of the zone before, from the zones that the Infrastructure reports, from Nodes
+//! that have labels for both, or from pools, where a provider calls a zone by its ID. Where nothing says so
+//! nothing is refused for it: a sick zone is left by a guess of nobody.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +38,8 @@ pub(super) struct ReportedZone {
 }
 
 impl ReportedZone {
-    /// The list `zones` of an Infrastructure's `status.providerStatus`; empty where the provider reports no zones.
+    /// The list `zones` of an Infrastructure's `status.providerStatus`; empty where the provider reports no
+    /// zones.
     pub(super) fn all(provider_status: Option<&RawExtension>) -> Vec<Self> {
         let zones = provider_status.and_then(|status| status.0.get("zones")?.as_array());
         let zones = zones.into_iter().flatten();
@@ -51,7 +54,8 @@ impl ReportedZone {
 pub(super) struct World {
     /// The shoot's Nodes; nothing of a shoot that sleeps, which has none. Why they are not known otherwise.
     pub(super) nodes: Option<Result<Vec<NodeSeen>, String>>,
-    /// Pods of the shoot's etcd and API server in its seed, and the zones of their Nodes by their provider's IDs.
+    /// Pods of the shoot's etcd and API server in its seed, and the zones of their Nodes by their provider's
+    /// IDs.
     pub(super) control_plane: Vec<(String, Option<String>)>,
     /// Zones that the shoot's Infrastructure reports.
     pub(super) zones: Vec<ReportedZone>,

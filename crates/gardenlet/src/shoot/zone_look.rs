@@ -1,5 +1,5 @@
-//! Looks at the shoot and at its seed before a zone is cut off, and when it is asked what would move. Every look is bounded, in time and
-//! in what it reads.
+//! Looks at the shoot and at its seed before a zone is cut off, and when it is asked what would move. Every
+//! look is bounded, in time and in what it reads.
 
 use std::{collections::BTreeSet, ops::ControlFlow, time::Duration};
 
@@ -20,15 +20,16 @@ use super::{
     zone_volumes,
 };
 
-/// For the shoot's API to answer. Longer than its server takes to be started anew, much shorter than a flow: a failover is urgent.
+/// For the shoot's API to answer. Longer than its server takes to be started anew, much shorter than a flow:
+/// a failover is urgent.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two tries.
 const AGAIN: Duration = Duration::from_secs(1);
 /// So many objects of a kind are looked at. What is beyond is not.
 const OBJECTS: usize = 10_000;
 
-/// The failover that is asked for is refused if it must not begin; what speaks against it otherwise is told. One that has begun is not
-/// looked at: it goes on whatever has come about since.
+/// The failover that is asked for is refused if it must not begin; what speaks against it otherwise is told.
+/// One that has begun is not looked at: it goes on whatever has come about since.
 ///
 /// # Errors
 /// The garden or the seed could not be asked.
@@ -154,8 +155,8 @@ fn is_vital(pod: &Pod) -> bool {
     (is_api || is_etcd) && !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// The Seed that the shoot is, if that hosts shoots: its gardenlet has recorded the uid of namespace kube-system, or a shoot of the garden's
-/// own project has its name.
+/// The Seed that the shoot is, if that hosts shoots: its gardenlet has recorded the uid of namespace
+/// kube-system, or a shoot of the garden's own project has its name.
 async fn hosts_as(f: &Facts, uid: Option<&str>) -> Result<Option<String>> {
     let is_own = f.shoot.namespace().as_deref() == Some("garden");
     let is_it = |seed: &SeedObject| {

@@ -1,5 +1,6 @@
-//! What would move if a zone were cut off, for whoever asks before (annotation `shoot.gardener.cloud/isolated-zone-dry-run`). Nothing is
-//! changed. The answer is a condition and an Event, and the annotation goes with it, so that it can be asked again.
+//! What would move if a zone were cut off, for whoever asks before (annotation
+//! `shoot.gardener.cloud/isolated-zone-dry-run`). Nothing is changed. The answer is a condition and an Event,
+//! and the annotation goes with it, so that it can be asked again.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -31,7 +32,8 @@ struct Answer {
     message: String,
 }
 
-/// Answers, if it is asked, and gives the Shoot as it is afterwards. `None`: somebody wrote meanwhile, and it is answered anew.
+/// Answers, if it is asked, and gives the Shoot as it is afterwards. `None`: somebody wrote meanwhile, and it
+/// is answered anew.
 ///
 /// # Errors
 /// The answer could not be written. That something could not be looked at is an answer.

@@ -1,5 +1,5 @@
-//! What a Shoot's status says of a zone that is cut off (RZ-04): `zoneIsolation` and the condition of that name. Pure functions that build
-//! merge patches; `None` where there is nothing new to say.
+//! What a Shoot's status says of a zone that is cut off (RZ-04): `zoneIsolation` and the condition of that
+//! name. Pure functions that build merge patches; `None` where there is nothing new to say.
 //!
 //! | asked for | recorded | as a reconciliation begins | as it ends well |
 //! |---|---|---|---|
@@ -78,7 +78,8 @@ impl<'a> Entry<'a> {
             .map_or_else(|| self.id.to_owned(), |name| format!("{} ({name})", self.id))
     }
 
-    /// What is told of it where nothing stands in the way: of this Shoot's pools, too, those that have no other zone.
+    /// What is told of it where nothing stands in the way: of this Shoot's pools, too, those that have no
+    /// other zone.
     fn told(self, shoot: &Shoot, now: &Time) -> (ConditionStatus, &'static str, String) {
         let (status, reason, mut message) = self.told_of_zone();
         if let Some(deadline) = self.deadline.filter(|_| self.is_under_way()) {
@@ -148,8 +149,8 @@ fn budget(deadline: Timestamp, now: Timestamp) -> String {
     format!(" At the latest the network is closed at {time}: {minutes} minutes of the budget are left.")
 }
 
-/// As an operation begins. `again`: it is the next try of one that has met errors, so that what has failed may fail again before it is
-/// said to be on its way.
+/// As an operation begins. `again`: it is the next try of one that has met errors, so that what has failed
+/// may fail again before it is said to be on its way.
 pub(super) fn begun(shoot: &Shoot, operation: Operation, again: bool, now: &Time) -> Option<Value> {
     let asked = asked_zone(shoot);
     let entry = recorded(shoot).map(Entry::of);
@@ -188,8 +189,8 @@ fn at_work<'a>(asked: Option<&'a str>, entry: Option<Entry<'a>>, again: bool) ->
     })
 }
 
-/// The failover was found well, so that its budget begins; a budget that has begun goes on. What was refused for a passing reason is under
-/// way from here on.
+/// The failover was found well, so that its budget begins; a budget that has begun goes on. What was refused
+/// for a passing reason is under way from here on.
 pub(super) fn admitted(shoot: &Shoot, budget: Duration, now: &Time) -> Option<Value> {
     let entry = Entry::of(recorded(shoot)?);
     let entry = match (entry.phase, entry.status) {
@@ -252,7 +253,8 @@ pub(super) fn refused(shoot: &Shoot, refusal: &Refusal, now: &Time) -> Option<Va
     written(shoot, entry, told, now)
 }
 
-/// What is awaited now, in the words of whoever is at work, so that a long wait is no riddle. Only of what is under way.
+/// What is awaited now, in the words of whoever is at work, so that a long wait is no riddle. Only of what is
+/// under way.
 pub(super) fn awaited(shoot: &Shoot, zone: &str, words: &str, now: &Time) -> Option<Value> {
     let entry = Entry::of(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
     if entry.status != Status::InProgress {
@@ -347,7 +349,8 @@ pub(super) enum Retry {
     Never,
 }
 
-/// Whether the provider refuses the zone: an ID of no zone, or of a zone that no pool has. Errors of other tasks stop no failover.
+/// Whether the provider refuses the zone: an ID of no zone, or of a zone that no pool has. Errors of other
+/// tasks stop no failover.
 pub(super) fn is_zone_refused(errors: &[LastError]) -> bool {
     let tasks = [
         <Workers as Deploy>::TASKS[1],
@@ -359,8 +362,9 @@ pub(super) fn is_zone_refused(errors: &[LastError]) -> bool {
     })
 }
 
-/// A reconciliation has met errors. A failover whose zone the provider has named goes on until the network of the zone is closed, so that
-/// the failover has never failed. Before that, a failover that needs a change has failed: nothing of the failover has begun.
+/// A reconciliation has met errors. A failover whose zone the provider has named goes on until the network of
+/// the zone is closed, so that the failover has never failed. Before that, a failover that needs a change has
+/// failed: nothing of the failover has begun.
 pub(super) fn failed(
     shoot: &Shoot,
     operation: Operation,

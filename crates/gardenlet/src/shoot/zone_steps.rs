@@ -1,5 +1,6 @@
-//! Steps by which zones are opened and closed (GEP-21). One is opened before the infrastructure is touched, and closed when its machines
-//! are gone (RZ-11, RZ-12, RZ-35). Only where a zone is to be cut off, or one was: for all other shoots nothing of it runs.
+//! Steps by which zones are opened and closed (GEP-21). One is opened before the infrastructure is touched,
+//! and closed when its machines are gone (RZ-11, RZ-12, RZ-35). Only where a zone is to be cut off, or one
+//! was: for all other shoots nothing of it runs.
 
 use std::time::Duration;
 
@@ -9,9 +10,10 @@ use runtime::{Error, Result};
 
 use super::graph::{Steps, when};
 
-/// How long machines may take to leave a zone, and its network to be closed. Longer than the bounds of a Worker together (10 minutes for
-/// others to grow, 10 for pods to leave, 5 for machines to end) and than a SubnetIsolation's own wait for the machines: what takes its
-/// time is no error, and is told by the condition.
+/// How long machines may take to leave a zone, and its network to be closed. Longer than the bounds of a
+/// Worker together (10 minutes for others to grow, 10 for pods to leave, 5 for machines to end) and than a
+/// SubnetIsolation's own wait for the machines: what takes its time is no error, and is told by the
+/// condition.
 pub(super) const PATIENCE: Duration = Duration::from_secs(45 * 60);
 
 /// How long the machines are waited for, where that is longer than in other flows.
@@ -29,7 +31,8 @@ pub struct Zones {
 }
 
 impl Zones {
-    /// Looks at what is there. What a shoot brings from another seed is opened by the next reconciliation, if it is to be.
+    /// Looks at what is there. What a shoot brings from another seed is opened by the next reconciliation, if
+    /// it is to be.
     pub(super) async fn of(f: &Facts, namespace_is_active: bool, restoring: bool) -> Result<Self> {
         Ok(Self {
             closes: f.isolation.cuts_off(),
@@ -73,7 +76,8 @@ mod tests {
         *,
     };
 
-    /// A task that is not done for this long: attempts of ten minutes each end with what they waited for, as a Worker's do.
+    /// A task that is not done for this long: attempts of ten minutes each end with what they waited for, as
+    /// a Worker's do.
     async fn is_error(lasts: Duration, limit: Option<Duration>) -> bool {
         let attempts = Arc::new(AtomicU32::new(0));
         let mut g = graph("a failover", RETRY_LIMIT);

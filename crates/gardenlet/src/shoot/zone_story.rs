@@ -1,5 +1,5 @@
-//! What people and monitoring are told of zones that are cut off and taken back: an Event for each change of `status.zoneIsolation`, and
-//! metrics.
+//! What people and monitoring are told of zones that are cut off and taken back: an Event for each change of
+//! `status.zoneIsolation`, and metrics.
 
 use std::sync::OnceLock;
 

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use runtime::Few;
 use serde::Deserialize;
 
-/// So many terms, expressions and values of a volume are read, and so many volumes of a pod. What has more is bound to nothing.
+/// So many terms, expressions and values of a volume are read, and so many volumes of a pod. What has more is
+/// bound to nothing.
 const MANY: usize = 100;
 
 /// A claim, by namespace and name.

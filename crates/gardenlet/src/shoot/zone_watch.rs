@@ -1,6 +1,7 @@
-//! What goes on beside the flow of a shoot one of whose zones is cut off or taken back: the zone's name is recorded as soon as its
-//! provider tells it, what is awaited is told, and a changed annotation ends the flow, so that nobody waits for what is not wanted any more (RZ-02). The next flow
-//! undoes what this one has done.
+//! What goes on beside the flow of a shoot one of whose zones is cut off or taken back: the zone's name is
+//! recorded as soon as its provider tells it, what is awaited is told, and a changed annotation ends the
+//! flow, so that nobody waits for what is not wanted any more (RZ-02). The next flow undoes what this one has
+//! done.
 
 use std::{
     convert::Infallible,
@@ -40,7 +41,8 @@ const BEGIN_ANEW: Duration = Duration::from_millis(100);
 /// Task under which it is told what has ended the flow.
 pub(super) const TASK: &str = "Recording which zone is cut off";
 
-/// Does `work`, the flow of an operation, and records what becomes of the zone. What the flow has ended with is within.
+/// Does `work`, the flow of an operation, and records what becomes of the zone. What the flow has ended with
+/// is within.
 ///
 /// # Errors
 /// It could not be recorded, or what is asked for has changed meanwhile: `work` was dropped.
@@ -114,7 +116,8 @@ async fn ended(f: &Facts, record: &Record<'_>) -> Result<()> {
     written.await.map(drop)
 }
 
-/// What the Worker reports of machines outside of the isolated zone that are not ready, for which the failover has not waited.
+/// What the Worker reports of machines outside of the isolated zone that are not ready, for which the
+/// failover has not waited.
 fn rollout_report(worker: &Worker) -> Option<&str> {
     let conditions = &worker.default_status()?.conditions;
     let condition = find_condition(conditions, EVERY_NODE_READY)?;
@@ -137,7 +140,8 @@ async fn another_mind(f: &Facts) {
     }
 }
 
-/// Tells what is awaited, and what the account calls the zone: admission knows by it which edits of pools have to wait.
+/// Tells what is awaited, and what the account calls the zone: admission knows by it which edits of pools
+/// have to wait.
 async fn tell(f: &Facts, record: &Record<'_>) -> Infallible {
     if let Isolation::CutOff(zone) = &f.isolation {
         let (worker, isolation) = (Workers::object(f), SubnetIsolation::object(f));
@@ -167,8 +171,8 @@ async fn count_down(record: &Record<'_>, zone: &str, told: &Mutex<String>) -> In
     }
 }
 
-/// Calls `told` for what the object is now, as often as that changes, and again where it fails. A pause lies between two calls: what
-/// changes faster is not written faster.
+/// Calls `told` for what the object is now, as often as that changes, and again where it fails. A pause lies
+/// between two calls: what changes faster is not written faster.
 async fn follow<K, Told>(f: &Facts, name: &str, told: impl Fn(K) -> Told) -> Infallible
 where
     K: Watched + Resource<DynamicType = (), Scope = NamespaceResourceScope>,

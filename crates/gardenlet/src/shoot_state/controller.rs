@@ -32,7 +32,8 @@ use super::{
 };
 use crate::{Context, MANAGER, care};
 
-/// Shortest pause after something that is awaited was not there. Only a look: whatever changes meanwhile wakes it earlier.
+/// Shortest pause after something that is awaited was not there. Only a look: whatever changes meanwhile
+/// wakes it earlier.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 struct Sync {

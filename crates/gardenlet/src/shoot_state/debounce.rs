@@ -1,5 +1,5 @@
-//! Changes come in bursts: what is done about them is done some seconds after the last, and not much later than the first. What reaches a
-//! new stage is due at once. Pure.
+//! Changes come in bursts: what is done about them is done some seconds after the last, and not much later
+//! than the first. What reaches a new stage is due at once. Pure.
 
 use std::{collections::HashMap, time::Duration};
 

@@ -20,8 +20,9 @@ pub(super) enum Stage {
     Created,
 }
 
-/// How far the shoot is, if this seed keeps its ShootState up to date: it has the shoot. While it moves, is restored or deleted, the flow
-/// that does so writes the ShootState, and what is in the namespace is not all of it.
+/// How far the shoot is, if this seed keeps its ShootState up to date: it has the shoot. While it moves, is
+/// restored or deleted, the flow that does so writes the ShootState, and what is in the namespace is not all
+/// of it.
 pub(super) fn kept(shoot: &Shoot, seed: &str) -> Option<Stage> {
     let status = shoot.status.as_ref()?;
     let last = status.last_operation.as_ref()?;
@@ -37,8 +38,8 @@ pub(super) fn kept(shoot: &Shoot, seed: &str) -> Option<Stage> {
     is_ours.then_some(stage)
 }
 
-/// What is told after a success. Its `lastUpdateTime` is the age: it is written anew when it is older than `period`, although
-/// nothing else changed, and not more often.
+/// What is told after a success. Its `lastUpdateTime` is the age: it is written anew when it is older than
+/// `period`, although nothing else changed, and not more often.
 pub(super) fn up_to_date(old: Option<&Condition>, period: Duration, now: &Time) -> Option<Condition> {
     let is_fresh = |old: &Condition| {
         let age = now.0.duration_since(old.last_update_time.0);
@@ -70,7 +71,8 @@ pub(super) fn tell_left_out(constraints: &mut Vec<Condition>, named: &[String], 
     left_out::constraint(effect, named, now).merge_into(constraints);
 }
 
-/// The reason that is told after a failure. Whether there was ever a success decides whether another seed may take the shoot over.
+/// The reason that is told after a failure. Whether there was ever a success decides whether another seed may
+/// take the shoot over.
 pub(super) fn not_synced(old: Option<&Condition>) -> &'static str {
     if old.is_none_or(|old| old.reason == SHOOT_STATE_NEVER_SYNCED) {
         SHOOT_STATE_NEVER_SYNCED

@@ -1,5 +1,5 @@
-//! What a gardenlet's shoot controller stands on: a real API server that plays garden and seed, a real name server, and what the facts of
-//! a shoot are read from.
+//! What a gardenlet's shoot controller stands on: a real API server that plays garden and seed, a real name
+//! server, and what the facts of a shoot are read from.
 
 pub mod context;
 

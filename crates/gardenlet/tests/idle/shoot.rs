@@ -1,4 +1,5 @@
-//! Shoots with which nothing is to be done, for processes that are measured while they do nothing: here, and of the garden.
+//! Shoots with which nothing is to be done, for processes that are measured while they do nothing: here, and
+//! of the garden.
 
 use anyhow::Result;
 use api::gardencore::Shoot;
@@ -13,7 +14,8 @@ use testkit::apply;
 /// Where they are.
 pub const PROJECT: &str = "garden-dev";
 
-/// One of seed-a with which nothing is to be done for an hour. `config`: what its user configures for the provider.
+/// One of seed-a with which nothing is to be done for an hour. `config`: what its user configures for the
+/// provider.
 pub async fn settled(client: &Client, number: usize, config: Value) -> Result<()> {
     let name = format!("s{number}");
     let object = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",

@@ -179,7 +179,8 @@ impl World {
     async fn pod(&self, namespace: &str, name: &str, mut spec: Value, labels: Value) -> Result<()> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), namespace);
         eventually("pods can be made", SOON, || accounts.get("default")).await?;
-        // As pods of a control plane are: others are refused once a flow has made its namespace a restricted one.
+        // As pods of a control plane are: others are refused once a flow has made its namespace a restricted
+        // one.
         spec["securityContext"] =
             json!({"runAsNonRoot": true, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}});
         let confined = json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}});
@@ -311,7 +312,8 @@ impl World {
         message_of(&seen.await?)
     }
 
-    /// Wants a zone cut off, or none, and edits the Shoot with it: its generation tells the flow that follows from the one before.
+    /// Wants a zone cut off, or none, and edits the Shoot with it: its generation tells the flow that follows
+    /// from the one before.
     pub async fn change_zone(&self, zone: Value, purpose: &str) -> Result<i64> {
         let body = json!({"metadata": {"annotations": {ISOLATED: zone}}, "spec": {"purpose": purpose}});
         let changed = self
@@ -321,7 +323,8 @@ impl World {
         changed.metadata.generation.context("a generation")
     }
 
-    /// The flow of a generation has recorded this and come to the task that does not end here: nobody writes the owner record.
+    /// The flow of a generation has recorded this and come to the task that does not end here: nobody writes
+    /// the owner record.
     pub async fn until_flow_waits(&self, generation: i64, is: (Phase, Status)) -> Result<()> {
         let waits = self.until("its flow does not wait", |shoot| {
             let status = shoot.status.as_ref();

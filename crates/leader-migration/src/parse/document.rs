@@ -1,4 +1,5 @@
-//! From text to one YAML document whose every value and key knows its place, with words for what people get wrong about YAML.
+//! From text to one YAML document whose every value and key knows its place, with words for what people get
+//! wrong about YAML.
 //!
 //! Reading and places are serde-saphyr's, which has no tree of its own to read into.
 

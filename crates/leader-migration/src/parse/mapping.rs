@@ -1,4 +1,5 @@
-//! A mapping of the document, whose fields are looked up by name, and how a place in it is called in messages.
+//! A mapping of the document, whose fields are looked up by name, and how a place in it is called in
+//! messages.
 
 use super::document::{Content, Fields, Node, line};
 

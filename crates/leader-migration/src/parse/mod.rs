@@ -1,7 +1,7 @@
 //! From text to a [`LeaderMigrationConfiguration`], strictly (RK-03, RK-10, RK-18).
 //!
-//! The document is read as a tree first and checked afterwards, so that all mistakes are told at once and each with its
-//! place, whatever the order of the fields.
+//! The document is read as a tree first and checked afterwards, so that all mistakes are told at once and
+//! each with its place, whatever the order of the fields.
 
 mod document;
 mod mapping;
@@ -49,12 +49,12 @@ impl Version {
 }
 
 impl LeaderMigrationConfiguration {
-    /// Reads one YAML or JSON document, of version v1alpha1, v1beta1 or v1. `origin` is how messages call the text: the path
-    /// of its file.
+    /// Reads one YAML or JSON document, of version v1alpha1, v1beta1 or v1. `origin` is how messages call the
+    /// text: the path of its file.
     ///
     /// # Errors
-    /// Names every place that is wrong, with its line, and what to write there. Stricter than Kubernetes: whatever would
-    /// let a controller run nowhere or twice without a word is an error (RK-03, RK-34).
+    /// Names every place that is wrong, with its line, and what to write there. Stricter than Kubernetes:
+    /// whatever would let a controller run nowhere or twice without a word is an error (RK-03, RK-34).
     pub fn parse(text: &str, origin: &str) -> Result<Self, ConfigError> {
         read(text, origin, None)
     }
@@ -86,7 +86,8 @@ fn read(
     }
 }
 
-/// Checks a tree and collects what is wrong with it. Each method gives nothing only after it has told a problem.
+/// Checks a tree and collects what is wrong with it. Each method gives nothing only after it has told a
+/// problem.
 struct Reader<'t> {
     main_lock: Option<&'t str>,
     problems: Vec<Problem>,

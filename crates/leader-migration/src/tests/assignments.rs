@@ -89,8 +89,8 @@ fn without_migration_a_controller_runs_in_its_home_only() {
     }
 }
 
-/// Every configuration of one entry, and every configuration of two entries of the controllers that can move at all,
-/// held against every manager and controller that is known.
+/// Every configuration of one entry, and every configuration of two entries of the controllers that can move
+/// at all, held against every manager and controller that is known.
 #[test]
 fn no_valid_configuration_lets_a_controller_run_twice_or_vanish_in_silence() {
     let mut checked = 0;

@@ -110,7 +110,8 @@ async fn migrated_work_takes_no_step_when_the_time_of_the_main_lock_is_over() {
     assert_eq!(steps.load(Ordering::SeqCst), 0);
 }
 
-/// How it ends for a manager whose list is `ours` while another one holds the migration lock on `theirs`; none if it waits.
+/// How it ends for a manager whose list is `ours` while another one holds the migration lock on `theirs`;
+/// none if it waits.
 async fn beside(theirs: Option<&str>, ours: &str) -> Option<Result<(), Lost>> {
     let server = Server::default();
     let main = elector(&server, "main");
@@ -146,7 +147,8 @@ async fn beside(theirs: Option<&str>, ours: &str) -> Option<Result<(), Lost>> {
     Some(ended)
 }
 
-/// One has a controller under the migration lock that the other one runs under its main lock: it would run twice.
+/// One has a controller under the migration lock that the other one runs under its main lock: it would run
+/// twice.
 #[tokio::test(start_paused = true)]
 async fn two_lists_of_controllers_under_one_lock_refuse_each_other() {
     let ended = beside(Some("two"), "one").await;

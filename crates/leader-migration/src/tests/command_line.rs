@@ -164,7 +164,8 @@ fn unsafe_durations_name_the_flags() {
     );
 }
 
-/// Both locks are in one namespace and are wanted by one identity; a manager that migrates nothing wants one only.
+/// Both locks are in one namespace and are wanted by one identity; a manager that migrates nothing wants one
+/// only.
 #[tokio::test]
 async fn locks_of_a_process() {
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -197,7 +197,8 @@ fn nothing_of_this_manager() {
     );
 }
 
-/// A process whose own flags choose: what is chosen runs, a guest too, until a configuration says otherwise (RK-23).
+/// A process whose own flags choose: what is chosen runs, a guest too, until a configuration says otherwise
+/// (RK-23).
 #[test]
 fn what_a_process_chooses_itself() {
     let told = |chosen: &[&str], args: &[&str]| {

@@ -89,7 +89,8 @@ impl Process {
         }
     }
 
-    /// No lock has to run out here. So nobody should lose one because the machine is busy, and looks are frequent.
+    /// No lock has to run out here. So nobody should lose one because the machine is busy, and looks are
+    /// frequent.
     fn elector(&self, lock: &str) -> Elector {
         let seconds = Duration::from_secs;
         let timing = Timing::new(seconds(30), seconds(20), Duration::from_millis(500)).unwrap();
@@ -121,7 +122,8 @@ fn work(running: &Arc<Running>) -> impl Future<Output = ()> + use<> {
     }
 }
 
-/// There is a Lease that was given back, if there was none: nobody has to wait for one that may have been deleted.
+/// There is a Lease that was given back, if there was none: nobody has to wait for one that may have been
+/// deleted.
 async fn free(client: &Client, lock: &str) {
     let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
     let lease = json!({"metadata": {"name": lock}, "spec": {"holderIdentity": ""}});
@@ -184,8 +186,9 @@ async fn steal(client: &Client, lock: &str) {
         .unwrap();
 }
 
-/// RK-05, RK-22: while the old manager has the migration lock the new one runs its own controllers and waits; it takes over
-/// when the old one goes, and hands back the same way (RK-24). Never do both run what is migrated.
+/// RK-05, RK-22: while the old manager has the migration lock the new one runs its own controllers and waits;
+/// it takes over when the old one goes, and hands back the same way (RK-24). Never do both run what is
+/// migrated.
 #[tokio::test]
 async fn controllers_move_to_another_manager_and_back() {
     let plane = ControlPlane::start("migration").await.unwrap();
@@ -229,7 +232,8 @@ async fn controllers_move_to_another_manager_and_back() {
     held_by(&client, SHARED, "").await;
 }
 
-/// The main lock first: a process that waits for it does not ask for the migration lock, although that one is free.
+/// The main lock first: a process that waits for it does not ask for the migration lock, although that one is
+/// free.
 #[tokio::test]
 async fn the_migration_lock_is_not_asked_for_without_the_main_lock() {
     let plane = ControlPlane::start("order").await.unwrap();
@@ -285,7 +289,8 @@ async fn the_migration_lock_is_not_asked_for_without_the_main_lock() {
     assert!(ended(processes).await.iter().all(Result::is_ok));
 }
 
-/// RK-33: whichever lock is lost, both works end, the process is told to exit, and the other lock is given back.
+/// RK-33: whichever lock is lost, both works end, the process is told to exit, and the other lock is given
+/// back.
 #[tokio::test]
 async fn the_loss_of_one_lock_ends_both() {
     let plane = ControlPlane::start("loss").await.unwrap();

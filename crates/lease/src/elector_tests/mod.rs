@@ -47,7 +47,8 @@ enum Care {
     Aborts,
 }
 
-/// Runs work that writes `slow` from the first moment on, and ends it half a second later. How it ended, and when after that.
+/// Runs work that writes `slow` from the first moment on, and ends it half a second later. How it ended, and
+/// when after that.
 async fn end_while_writing(server: &Server, care: Care) -> (Ended<()>, Duration) {
     let elector = elector(server);
     let end = CancellationToken::new();
@@ -211,7 +212,8 @@ async fn a_lock_that_was_lost_is_not_given_back_at_a_clean_end_either() {
     assert_eq!(server.holder("lock").as_deref(), Some("me"));
 }
 
-/// The task that holds the lock does not come to its turn, so that it can neither renew nor end; another one can tell.
+/// The task that holds the lock does not come to its turn, so that it can neither renew nor end; another one
+/// can tell.
 #[tokio::test(start_paused = true)]
 async fn a_holder_that_is_stuck_is_told_until_its_lock_ends() {
     let server = Server::default();

@@ -1,5 +1,6 @@
-//! An API server in memory (also for the tests of `leader-migration`), for times that a real one does not keep: it has Leases
-//! and takes every other write, is as slow as it is told to be, and writes down what happened in which order.
+//! An API server in memory (also for the tests of `leader-migration`), for times that a real one does not
+//! keep: it has Leases and takes every other write, is as slow as it is told to be, and writes down what
+//! happened in which order.
 
 #![allow(clippy::disallowed_methods)] // its clients
 

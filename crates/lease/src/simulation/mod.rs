@@ -1,16 +1,17 @@
-//! The real election under everything that happens to it, on paused time: several processes, one Lease, and requests that are slow, get
-//! lost, are carried out without an answer or after their sender has gone; processes that are stopped and woken, killed, ended and started
-//! anew; a Lease that is deleted. A run follows from its seed.
+//! The real election under everything that happens to it, on paused time: several processes, one Lease, and
+//! requests that are slow, get lost, are carried out without an answer or after their sender has gone;
+//! processes that are stopped and woken, killed, ended and started anew; a Lease that is deleted. A run
+//! follows from its seed.
 //!
 //! In every run
 //! - nobody gets the lock while another one's permit is good;
 //! - no write of a holder is carried out after the next one has begun.
 //!
-//! The Lease is deleted once in a run: what is made again and deleted again between two looks of a candidate cannot be told from what
-//! was never made again.
+//! The Lease is deleted once in a run: what is made again and deleted again between two looks of a candidate
+//! cannot be told from what was never made again.
 //!
-//! A simulation that cannot fail proves nothing: the rest of this file breaks one rule at a time and sees it fail.
-//! `LEASE_SIMULATION_SEED` runs one seed only.
+//! A simulation that cannot fail proves nothing: the rest of this file breaks one rule at a time and sees it
+//! fail. `LEASE_SIMULATION_SEED` runs one seed only.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::unchecked_time_subtraction)]
 

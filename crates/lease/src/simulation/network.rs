@@ -16,7 +16,8 @@ use tower::service_fn;
 use super::world::World;
 use crate::elector_tests::server::Server;
 
-/// A write arrives within this time, or never. Less than the distance of lease duration and renew deadline, which is what covers it.
+/// A write arrives within this time, or never. Less than the distance of lease duration and renew deadline,
+/// which is what covers it.
 const LONGEST_WRITE: u64 = 800;
 /// A read, and any answer, may take until its sender has long given up.
 const LONGEST: u64 = 6000;

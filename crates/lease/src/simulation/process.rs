@@ -1,4 +1,5 @@
-//! A process: what it does is one election and, beside it, tasks that its work has started. It can be stopped.
+//! A process: what it does is one election and, beside it, tasks that its work has started. It can be
+//! stopped.
 
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -26,8 +27,8 @@ pub(super) type Stopped = Arc<Mutex<Option<Instant>>>;
 /// Tasks that were started and not taken over yet.
 pub(super) type Tasks = Arc<Mutex<Vec<BoxFuture<'static, ()>>>>;
 
-/// Runs an election with the tasks of its work, each whenever it is ready, as threads of a process would: no task waits for another one.
-/// While it is stopped nothing is done.
+/// Runs an election with the tasks of its work, each whenever it is ready, as threads of a process would: no
+/// task waits for another one. While it is stopped nothing is done.
 pub(super) struct Process<F> {
     election: Pin<Box<F>>,
     started: Tasks,
@@ -78,7 +79,8 @@ impl<F: Future> Future for Process<F> {
     }
 }
 
-/// Ends a task when the work that started it is dropped, as kube's controllers do: the task ends a moment later.
+/// Ends a task when the work that started it is dropped, as kube's controllers do: the task ends a moment
+/// later.
 struct EndOnDrop(AbortHandle);
 
 impl Drop for EndOnDrop {

@@ -57,7 +57,8 @@ struct State {
 }
 
 impl World {
-    /// A hold begins. Returns its number. One whose time was over when it was won (its process was stopped) is none.
+    /// A hold begins. Returns its number. One whose time was over when it was won (its process was stopped)
+    /// is none.
     fn begins(&self, permit: &Permit) -> usize {
         let mut state = self.0.lock().unwrap();
         let number = state.holds.len();
@@ -130,7 +131,8 @@ async fn live(number: usize, place: &Place, network: &Network, world: &World, ru
         *place.end.lock().unwrap() = end.clone();
         *place.kill.lock().unwrap() = kill.clone();
         let lock = Lock::new(network.client(), "ns", "lock", format!("{number}-{generation}"));
-        // The distance of lease duration and renew deadline is as small as it may be: what is wrong by a second shows.
+        // The distance of lease duration and renew deadline is as small as it may be: what is wrong by a
+        // second shows.
         let timing = Timing::new(
             Duration::from_secs(11),
             Duration::from_secs(10),
@@ -179,7 +181,8 @@ async fn trouble(mut random: Rng, places: &[Place], network: &Network, world: &W
             }
             3..6 => place.end.lock().unwrap().cancel(),
             6 => place.kill.lock().unwrap().cancel(),
-            // Once in a run: what is made again and deleted again between two looks cannot be told from what was never made again.
+            // Once in a run: what is made again and deleted again between two looks cannot be told from what
+            // was never made again.
             7 if !deleted => {
                 network.server.delete("lock");
                 deleted = true;

@@ -1,12 +1,12 @@
 //! The file in which candidates write down what they did, and the check that they did it one after another.
 //!
-//! A line is "when who": nanoseconds of the monotonic clock, which is one and the same for all processes of a machine,
-//! taken before the line is written. The file is appended to without a lock: nothing but the election keeps the
-//! candidates apart.
+//! A line is "when who": nanoseconds of the monotonic clock, which is one and the same for all processes of a
+//! machine, taken before the line is written. The file is appended to without a lock: nothing but the
+//! election keeps the candidates apart.
 //!
-//! Who finds after it has taken the time that it does not hold the lock any more adds "late". That cannot be helped where a
-//! process is stopped just between the look of its guard at the clock and its act, which is once in a thousand stops. Work
-//! that is not guarded as it should be is late at every stop.
+//! Who finds after it has taken the time that it does not hold the lock any more adds "late". That cannot be
+//! helped where a process is stopped just between the look of its guard at the clock and its act, which is
+//! once in a thousand stops. Work that is not guarded as it should be is late at every stop.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -88,7 +88,8 @@ fn detach(orders: &Orders) {
 async fn process() {
     let Ok(text) = std::env::var(ORDERS) else { return };
     tracing_subscriber::fmt().with_ansi(false).init();
-    // As the managers' `Process` does it: which provider a build has by default depends on what else it builds.
+    // As the managers' `Process` does it: which provider a build has by default depends on what else it
+    // builds.
     rustls::crypto::ring::default_provider()
         .install_default()
         .unwrap();

@@ -116,8 +116,8 @@ async fn a_candidate_that_stops_without_knowing_that_it_holds_gives_the_lock_bac
     );
 }
 
-/// The renewal after a lost answer is refused, because the Lease has changed: by the holder itself, as it then finds.
-/// Of four renewals that count one comes after a lost answer at least.
+/// The renewal after a lost answer is refused, because the Lease has changed: by the holder itself, as it
+/// then finds. Of four renewals that count one comes after a lost answer at least.
 #[tokio::test]
 async fn a_holder_with_every_third_answer_lost_keeps_its_lock() {
     free(&admin().await, "partly-answered").await;
@@ -138,7 +138,8 @@ async fn a_holder_with_every_third_answer_lost_keeps_its_lock() {
     );
 }
 
-/// The holder stops when its deadline is over, and not earlier; a candidate goes on and gets the lock afterwards.
+/// The holder stops when its deadline is over, and not earlier; a candidate goes on and gets the lock
+/// afterwards.
 #[tokio::test]
 async fn without_the_api_server_a_holder_ends_at_its_deadline_and_a_candidate_waits() {
     let mut plane = ControlPlane::start("outage").await.unwrap();

@@ -1,7 +1,7 @@
 //! Several candidates as processes, to which everything happens that happens to processes.
 //!
-//! A candidate acts every 10 ms while it is elected. Whatever is done to it, no two ever act in turn: one's last act is
-//! before the next one's first. `LEASE_TEST_SEED` repeats a run.
+//! A candidate acts every 10 ms while it is elected. Whatever is done to it, no two ever act in turn: one's
+//! last act is before the next one's first. `LEASE_TEST_SEED` repeats a run.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,7 +24,8 @@ const DEFAULT: [u64; 3] = [15_000, 10_000, 2000];
 const CANDIDATES: usize = 3;
 /// Long enough for a start of the API server on a busy machine and an election after it.
 const LONG: Duration = Duration::from_secs(90);
-/// What a busy machine adds to a hand-over: requests that wait, processes that do not run. Much less than a lease duration.
+/// What a busy machine adds to a hand-over: requests that wait, processes that do not run. Much less than a
+/// lease duration.
 const BUSY: Duration = Duration::from_secs(8);
 /// So many acts may come too late in one run: see [`acts`].
 const LATE_AT_MOST: usize = 1;
@@ -84,7 +85,8 @@ impl Field {
         self.orders.acts.clone()
     }
 
-    /// Waits until one of those that were not seen to end was the last to begin, and says who, and all reigns until then.
+    /// Waits until one of those that were not seen to end was the last to begin, and says who, and all reigns
+    /// until then.
     async fn acting(&self) -> (String, Vec<Reign>) {
         let file = self.acts();
         let acting = eventually("somebody acts", LONG, async || {
@@ -211,7 +213,8 @@ async fn at_most_one_acts_whatever_happens() {
     assert!(reigns.len() > enough, "hardly anything happened: {reigns:#?}");
 }
 
-/// That the file shows what it should: work that is no part of the guarded future is seen to go on after a stop.
+/// That the file shows what it should: work that is no part of the guarded future is seen to go on after a
+/// stop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_that_was_detached_is_caught_acting_too_late() {
     let plane = crate::world::plane().await;

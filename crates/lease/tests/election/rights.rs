@@ -30,7 +30,8 @@ async fn grant(client: &Client, user: &str, rules: serde_json::Value) {
     bindings.create(&PostParams::default(), &binding).await.unwrap();
 }
 
-/// The smallest role, bound to one name (RK-30); and the same without `watch`: slower, and within the retry period.
+/// The smallest role, bound to one name (RK-30); and the same without `watch`: slower, and within the retry
+/// period.
 #[rstest]
 #[case::with_watch("watcher", json!(["get", "update", "watch"]))]
 #[case::without_watch("poller", json!(["get", "update"]))]
@@ -91,8 +92,8 @@ async fn a_released_lock_is_taken_within_the_retry_period(
     let (first, took) = futures::join!(first, second);
     assert_eq!(first.unwrap(), Ended::Shutdown);
     println!("hand-over of a {user}: {took:?}");
-    // The requests of the release and of the take-over come on top of the pause, on a busy machine. Far less than the lease
-    // duration.
+    // The requests of the release and of the take-over come on top of the pause, on a busy machine. Far less
+    // than the lease duration.
     let requests = Duration::from_secs(50);
     assert!(took <= timing.retry_period + requests, "{took:?}");
 }

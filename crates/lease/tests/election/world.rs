@@ -49,8 +49,8 @@ pub fn short() -> Timing {
     Timing::new(ms(3000), ms(2000), RETRY).unwrap()
 }
 
-/// Looks and renewals as often as with [`short`], and a lock that its holder keeps although the machine stands still for some
-/// seconds.
+/// Looks and renewals as often as with [`short`], and a lock that its holder keeps although the machine
+/// stands still for some seconds.
 pub fn lasting() -> Timing {
     let ms = Duration::from_millis;
     Timing::new(ms(10_000), ms(8000), RETRY).unwrap()
@@ -61,7 +61,8 @@ pub fn elector(client: &Client, name: &str, identity: &str) -> Elector {
     timed(client, name, identity, lasting())
 }
 
-/// The same for a lock that is there (see [`free`]), and that its holder keeps however long the machine stands still.
+/// The same for a lock that is there (see [`free`]), and that its holder keeps however long the machine
+/// stands still.
 pub fn steady(client: &Client, name: &str, identity: &str) -> Elector {
     let [lease, renew] = [60, 50].map(Duration::from_secs);
     timed(client, name, identity, Timing::new(lease, renew, RETRY).unwrap())
@@ -72,7 +73,8 @@ fn timed(client: &Client, name: &str, identity: &str, timing: Timing) -> Elector
     Elector::new(lock, timing, Metrics::default())
 }
 
-/// Waits until a renewal counts that was sent after this moment: the second one, as the first one may be under way.
+/// Waits until a renewal counts that was sent after this moment: the second one, as the first one may be
+/// under way.
 pub async fn renewed(held: &Permit) {
     for _ in 0..2 {
         let before = held.valid_until();
@@ -87,8 +89,8 @@ pub async fn renewed(held: &Permit) {
     }
 }
 
-/// A client for a candidate of a lock that another one has, and what is cancelled once the candidate has seen that: it asks
-/// for more (a watch, or a second look) only when its first look was answered.
+/// A client for a candidate of a lock that another one has, and what is cancelled once the candidate has seen
+/// that: it asks for more (a watch, or a second look) only when its first look was answered.
 pub fn latecomer(config: Config) -> (Client, CancellationToken) {
     let (asked, seen) = (AtomicU32::new(0), CancellationToken::new());
     let (asked, tell) = (Arc::new(asked), seen.clone());

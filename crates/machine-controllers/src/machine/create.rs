@@ -28,16 +28,16 @@ use crate::{
 const RETRY_IN_ISOLATED_ZONE: Duration = Duration::from_secs(60);
 
 impl Machines {
-    /// Finds or makes the instance of a Machine that does not know it yet. What the cloud or the configuration has against it is
-    /// shown in its status.
+    /// Finds or makes the instance of a Machine that does not know it yet. What the cloud or the
+    /// configuration has against it is shown in its status.
     pub(super) async fn bring(&self, machine: &Arc<Machine>, bounds: &Bounds) -> Result<Next> {
         let error = match self.find_or_make(machine, bounds).await {
             Ok(()) => return Ok(Next::After(self.timing.look_every)),
             Err(error) => error,
         };
         if error.is_failure() {
-            // Its set makes another then, maybe of another class; not while it is the shoot that does not answer, and not of one
-            // that was there: whoever carried it here has to say what became of it.
+            // Its set makes another then, maybe of another class; not while it is the shoot that does not
+            // answer, and not of one that was there: whoever carried it here has to say what became of it.
             let over = provider_id(machine).is_none()
                 && since(machine.creation_timestamp().map(|t| t.0)) >= bounds.creation
                 && self.reach.answers_for().await.is_ok();

@@ -1,6 +1,6 @@
-//! The end of a Machine: its Node takes no more pods, the pods leave, volumes are detached, the instance goes, the Node goes, and
-//! last the Machine.
-//! What was done already is seen and not done again, so that this may be interrupted anywhere and go on on another seed.
+//! The end of a Machine: its Node takes no more pods, the pods leave, volumes are detached, the instance
+//! goes, the Node goes, and last the Machine. What was done already is seen and not done again, so that this
+//! may be interrupted anywhere and go on on another seed.
 
 use std::sync::Arc;
 
@@ -94,8 +94,9 @@ impl Machines {
         self.release(machine).await
     }
 
-    /// The Machine with its Node's name and its instance's ID. A Machine that was deleted between the launch of the
-    /// instance and the first write of both would leave the Node where no cloud-controller-manager removes Nodes.
+    /// The Machine with its Node's name and its instance's ID. A Machine that was deleted between the launch
+    /// of the instance and the first write of both would leave the Node where no cloud-controller-manager
+    /// removes Nodes.
     async fn with_instance(&self, machine: &Arc<Machine>) -> Result<Arc<Machine>> {
         if node_name(machine).is_some() {
             return Ok(Arc::clone(machine));
@@ -167,8 +168,8 @@ impl Machines {
         }
     }
 
-    /// Takes the finalizer away here: the runner knows the object as it was before its status was written, collides, and would
-    /// have the cloud asked once more.
+    /// Takes the finalizer away here: the runner knows the object as it was before its status was written,
+    /// collides, and would have the cloud asked once more.
     async fn release(&self, machine: &Machine) -> Result<Next> {
         let read = self.machines_api().get_opt(&machine.name_any()).await;
         let read = read.context(format_args!("could not read Machine {}", machine.name_any()))?;
@@ -180,7 +181,8 @@ impl Machines {
         Ok(Next::Change)
     }
 
-    /// The Node, unless the name belongs to another instance. Read live: what an answer is missing for is not deleted.
+    /// The Node, unless the name belongs to another instance. Read live: what an answer is missing for is not
+    /// deleted.
     async fn node_to_leave(&self, machine: &Machine) -> Result<Option<Node>> {
         let Some(name) = node_name(machine) else {
             // Without a Node nothing is drained; but whether the shoot's API answers counts all the same.
@@ -242,8 +244,8 @@ impl Machines {
         }
     }
 
-    /// Whether all volumes of the Node are detached, or are waited for no longer. Where the time of the drain is over, pods
-    /// may still use the volumes, so that waiting is useless.
+    /// Whether all volumes of the Node are detached, or are waited for no longer. Where the time of the drain
+    /// is over, pods may still use the volumes, so that waiting is useless.
     async fn are_volumes_detached(&self, machine: &Machine, node: &Node, bounds: &Bounds) -> Result<bool> {
         if self.reason_to_stop_waiting(machine, node, bounds).is_some() {
             return Ok(true);
@@ -271,8 +273,8 @@ impl Machines {
         }
     }
 
-    /// Whether pods can run elsewhere, now or soon. A budget that waits for that is waited for no longer than it can come: of a
-    /// shoot that falls asleep, or goes, all machines go.
+    /// Whether pods can run elsewhere, now or soon. A budget that waits for that is waited for no longer than
+    /// it can come: of a shoot that falls asleep, or goes, all machines go.
     async fn is_any_wanted(&self) -> Result<bool> {
         let stays = |machine: &Arc<Machine>| machine.metadata.deletion_timestamp.is_none();
         if self.known.all()?.iter().any(stays) {

@@ -1,6 +1,6 @@
-//! When a Machine's time is over. What is decided here costs a node its pods, so that it is decided on what the API servers say
-//! at this moment, one at a time, and for few of a deployment at once: when many nodes are unhealthy together, something else is
-//! wrong than the nodes.
+//! When a Machine's time is over. What is decided here costs a node its pods, so that it is decided on what
+//! the API servers say at this moment, one at a time, and for few of a deployment at once: when many nodes
+//! are unhealthy together, something else is wrong than the nodes.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -30,7 +30,8 @@ pub enum Verdict {
     Expired(String),
 }
 
-/// What follows from what is known. A phase that was never written is that of a Machine that was restored: its Node counts.
+/// What follows from what is known. A phase that was never written is that of a Machine that was restored:
+/// its Node counts.
 pub fn judge(known: &Known<'_>, bounds: &Bounds) -> Verdict {
     let ailment = known.node.map_or_else(
         || Some("it has no Node".to_owned()),

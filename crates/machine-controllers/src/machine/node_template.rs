@@ -95,7 +95,8 @@ fn change(node: &Node, template: &NodeTemplateSpec) -> Result<Option<Value>> {
     Ok((!body.as_object().is_none_or(serde_json::Map::is_empty)).then_some(body))
 }
 
-/// What the template had put there before. What cannot be read is as good as nothing: nothing is taken away then.
+/// What the template had put there before. What cannot be read is as good as nothing: nothing is taken away
+/// then.
 fn applied(node: &Node) -> NodeTemplateSpec {
     let text = node.annotations().get(APPLIED);
     text.and_then(|text| serde_json::from_str(text).ok())

@@ -1,10 +1,10 @@
-//! Taints a Node whose instance is off as out of service. Kubernetes then deletes the pods of the Node without the
-//! kubelet and detaches their volumes at once, so that a StatefulSet starts elsewhere.
+//! Taints a Node whose instance is off as out of service. Kubernetes then deletes the pods of the Node
+//! without the kubelet and detaches their volumes at once, so that a StatefulSet starts elsewhere.
 //!
-//! On an instance that runs, the taint would give a volume two writers. So the taint needs a silent kubelet, and a
-//! provider that reports the instance as stopped or terminated. The annotation of a user counts in the place of the
-//! provider's report only where the provider cannot say whether the instance runs. The taint goes as soon as the
-//! kubelet reports again or the provider reports the instance as running.
+//! On an instance that runs, the taint would give a volume two writers. So the taint needs a silent kubelet,
+//! and a provider that reports the instance as stopped or terminated. The annotation of a user counts in the
+//! place of the provider's report only where the provider cannot say whether the instance runs. The taint
+//! goes as soon as the kubelet reports again or the provider reports the instance as running.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ const BY_PROVIDER: &str = "provider";
 const BY_USER: &str = "user";
 
 impl Machines {
-    /// Taints the Node as out of service, or removes the taint, and reports a refused annotation. A write that the
-    /// shoot's API refuses does not hold what else happens to the Machine.
+    /// Taints the Node as out of service, or removes the taint, and reports a refused annotation. A write
+    /// that the shoot's API refuses does not hold what else happens to the Machine.
     pub(super) async fn mark_out_of_service(&self, machine: &Arc<Machine>, node: &Node) -> Result<()> {
         if !is_of(node, machine) {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Whether the instance of a Machine runs, as the provider reports it. The answer cannot be watched, so that the
-//! provider is asked, and only while the kubelet of the instance is silent.
+//! Whether the instance of a Machine runs, as the provider reports it. The answer cannot be watched, so that
+//! the provider is asked, and only while the kubelet of the instance is silent.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,8 @@ const RUNNING_HOLDS: u32 = 10;
 pub struct PowerQuestions {
     ask_every: Duration,
     unclear_for: Duration,
-    /// Workers of the controller that may wait for an answer at once. The others handle Machines that are well.
+    /// Workers of the controller that may wait for an answer at once. The others handle Machines that are
+    /// well.
     pub(super) places: Semaphore,
     asked: Mutex<BTreeMap<String, Asked>>,
 }
@@ -54,9 +55,10 @@ impl PowerQuestions {
             .is_none_or(|asked| now - asked.last >= self.ask_every)
     }
 
-    /// Records an answer. A single lost answer proves nothing, so that an instance counts as unclear only when no clear
-    /// answer has come for some time. A provider that throttles says nothing of an instance that ran just before, and a
-    /// wrong annotation of a user must not give a volume two writers: such an instance is unclear only much later.
+    /// Records an answer. A single lost answer proves nothing, so that an instance counts as unclear only
+    /// when no clear answer has come for some time. A provider that throttles says nothing of an instance
+    /// that ran just before, and a wrong annotation of a user must not give a volume two writers: such an
+    /// instance is unclear only much later.
     pub(super) fn settle(&self, uid: &str, answer: InstancePower, now: Instant) -> Option<InstancePower> {
         let mut asked = self.lock();
         let before = asked.get(uid).copied();

@@ -11,8 +11,8 @@ use tracing::info;
 use super::Machines;
 use crate::driver::InstancePower;
 
-/// How long an answer may take. Shorter than the time between two questions, so that a provider that does not answer
-/// holds no worker of the controller for long.
+/// How long an answer may take. Shorter than the time between two questions, so that a provider that does not
+/// answer holds no worker of the controller for long.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 impl Machines {

@@ -10,8 +10,8 @@ use super::{Machines, deletion::is_of, identity::node_name};
 use crate::{removal, words::TRIGGER_DELETION};
 
 impl Machines {
-    /// Deletes the Machine if its Node asks for the deletion, and returns whether this is so. The Node is read live, as the
-    /// annotation may have been removed since the watch has shown it.
+    /// Deletes the Machine if its Node asks for the deletion, and returns whether this is so. The Node is
+    /// read live, as the annotation may have been removed since the watch has shown it.
     pub(super) async fn delete_on_request(&self, machine: &Machine) -> Result<bool> {
         let Some(name) = node_name(machine) else {
             return Ok(false);

@@ -74,7 +74,8 @@ impl Told {
     }
 }
 
-/// Writes what is told and the conditions of the Node, if anything of it is new. The time of a phase is that of its beginning.
+/// Writes what is told and the conditions of the Node, if anything of it is new. The time of a phase is that
+/// of its beginning.
 pub async fn write(
     manager: FieldManager,
     machines: &Api<Machine>,

@@ -1,4 +1,5 @@
-//! Bootstrap tokens: one for each machine that is to join, in the shoot, for as long as it may take and no longer.
+//! Bootstrap tokens: one for each machine that is to join, in the shoot, for as long as it may take and no
+//! longer.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -59,7 +60,8 @@ impl Tokens {
             ),
             ("usage-bootstrap-authentication", "true".into()),
             ("usage-bootstrap-signing", "true".into()),
-            // Its holder is in the group system:bootstrappers, whose members may ask for a kubelet's certificate.
+            // Its holder is in the group system:bootstrappers, whose members may ask for a kubelet's
+            // certificate.
             (
                 "description",
                 format!("With it the machine {} joins the cluster.", machine.name_any()),

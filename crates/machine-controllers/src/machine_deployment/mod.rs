@@ -90,7 +90,8 @@ impl MachineDeployments {
         settings: Settings,
     ) -> impl Future<Output = ()> + Send {
         let all = self.deployments.store();
-        // By labels: what has no owner yet concerns a deployment, too. A template's labels are those of its sets and machines.
+        // By labels: what has no owner yet concerns a deployment, too. A template's labels are those of its
+        // sets and machines.
         let concerned = move |labels: &std::collections::BTreeMap<String, String>| {
             let of = all.state_filter(|deployment| {
                 selector("", deployment.spec.selector.as_ref()).is_ok_and(|s| s.matches(labels))
@@ -208,7 +209,8 @@ impl MachineDeployments {
         Ok(())
     }
 
-    /// Marks the Nodes of old sets, and frees the Nodes of the new set that a cancelled update or scale-down has marked.
+    /// Marks the Nodes of old sets, and frees the Nodes of the new set that a cancelled update or scale-down
+    /// has marked.
     async fn mark_outgoing(&self, sets: &Sets) -> Result<()> {
         let machines = self.machines.all()?;
         let of = |set: &MachineSet| -> Vec<&Machine> {

@@ -1,7 +1,8 @@
 //! The next step of a rolling update: pure.
 //!
-//! Bounds hold at every moment, and what is being deleted counts as long as its Machine is there: it takes an address and a
-//! place in the quota until it is gone. (Upstream does not count it, and may have twice as many while pods take long to leave.)
+//! Bounds hold at every moment, and what is being deleted counts as long as its Machine is there: it takes an
+//! address and a place in the quota until it is gone. (Upstream does not count it, and may have twice as many
+//! while pods take long to leave.)
 
 use api::machine::{MachineDeploymentSpec, RollingUpdateMachineDeployment};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -91,8 +92,8 @@ impl Wanted {
     }
 }
 
-/// Percentages as numbers: more are rounded up, fewer are rounded down. With both 0 nothing could ever be replaced: then one may
-/// be missing, as in Kubernetes.
+/// Percentages as numbers: more are rounded up, fewer are rounded down. With both 0 nothing could ever be
+/// replaced: then one may be missing, as in Kubernetes.
 fn resolve(bounds: &RollingUpdateMachineDeployment, replicas: usize) -> Result<(usize, usize), String> {
     let surge = number("maxSurge", bounds.max_surge.as_ref(), replicas, true)?;
     let unavailable = number("maxUnavailable", bounds.max_unavailable.as_ref(), replicas, false)?;
@@ -122,8 +123,8 @@ fn number(field: &str, value: Option<&IntOrString>, of: usize, up: bool) -> Resu
     }
 }
 
-/// How many replicas each of the old sets (oldest first) and the new one are to have next. Called again when that is so; equal
-/// to what it is when nothing is to be done now.
+/// How many replicas each of the old sets (oldest first) and the new one are to have next. Called again when
+/// that is so; equal to what it is when nothing is to be done now.
 pub fn next(wanted: &Wanted, old: &[Standing], new: Option<&Standing>) -> (Vec<usize>, Option<usize>) {
     let as_is = || old.iter().map(|set| set.replicas).collect::<Vec<_>>();
     match (wanted.manner, new) {

@@ -121,7 +121,8 @@ fn epoch<K: ResourceExt>(object: &K) -> Option<&String> {
     object.annotations().get(WRITTEN_IN_EPOCH)
 }
 
-/// The epoch that a set is to tell: that of its deployment, if it tells another one. Machines that are made for it tell it, too.
+/// The epoch that a set is to tell: that of its deployment, if it tells another one. Machines that are made
+/// for it tell it, too.
 pub fn told<'a>(set: &MachineSet, deployment: &'a MachineDeployment) -> Option<&'a String> {
     epoch(deployment).filter(|wanted| epoch(set) != Some(*wanted))
 }
@@ -131,8 +132,8 @@ fn revision(set: &MachineSet) -> i64 {
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// The change that brings what may change of a set to what its deployment says: bounds, what Nodes get, and, of the new one, how
-/// long machines have to be ready.
+/// The change that brings what may change of a set to what its deployment says: bounds, what Nodes get, and,
+/// of the new one, how long machines have to be ready.
 pub fn configuration(set: &MachineSet, deployment: &MachineDeployment, is_new: bool) -> Option<Value> {
     let wanted = deployment.spec.template.spec.clone().unwrap_or_default();
     let mut template = set.spec.template.clone().unwrap_or_default();

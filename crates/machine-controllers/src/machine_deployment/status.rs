@@ -9,7 +9,8 @@ use runtime::Error;
 
 use super::rolling::{Manner, Standing, Wanted};
 
-/// How long an update may stand still where a deployment says nothing. As long as Kubernetes', and longer than a machine boots.
+/// How long an update may stand still where a deployment says nothing. As long as Kubernetes', and longer
+/// than a machine boots.
 const DEADLINE: i32 = 600;
 const AVAILABLE: &str = "Available";
 const PROGRESSING: &str = "Progressing";
@@ -161,7 +162,8 @@ fn progressing(
     )
 }
 
-/// A condition whose times change only with what they are of. `moved`: something went on, whatever the words are.
+/// A condition whose times change only with what they are of. `moved`: something went on, whatever the words
+/// are.
 fn condition(
     old: &MachineDeploymentStatus,
     type_: &str,

@@ -21,7 +21,8 @@ fn standing(replicas: usize, available: usize) -> Standing {
     }
 }
 
-/// What the condition Progressing says when the world is so at a second; the status is kept for the next look.
+/// What the condition Progressing says when the world is so at a second; the status is kept for the next
+/// look.
 fn look(deployment: &mut MachineDeployment, second: i64, old: &Standing, new: &Standing) -> String {
     let wanted = Wanted {
         replicas: 2,

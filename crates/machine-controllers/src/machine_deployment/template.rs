@@ -1,5 +1,5 @@
-//! Which set is of which template. The template of a set counts, not the hash in its name: what comes from elsewhere has another
-//! hash of the same template, and must not be taken for an old one (R7-03).
+//! Which set is of which template. The template of a set counts, not the hash in its name: what comes from
+//! elsewhere has another hash of the same template, and must not be taken for an old one (R7-03).
 
 use api::machine::{MachineSet, MachineTemplateSpec};
 use ring::digest::{SHA256, digest};
@@ -11,7 +11,8 @@ use crate::{hex::hex, words::TEMPLATE_HASH};
 /// Characters of a hash. A name of a Node has 63: each of them counts.
 const LENGTH: usize = 5;
 
-/// What of a template makes a machine another one: class, labels, annotations. The rest is changed where it is.
+/// What of a template makes a machine another one: class, labels, annotations. The rest is changed where it
+/// is.
 fn identity(template: &MachineTemplateSpec) -> Value {
     let meta = template.metadata.clone().unwrap_or_default();
     let mut labels = meta.labels.unwrap_or_default();

@@ -69,7 +69,8 @@ fn surplus(replicas: usize, mut staying: Vec<&Machine>) -> impl Iterator<Item = 
     staying.into_iter().take(count)
 }
 
-/// In what order a surplus is taken: by priority, then what is of least use, then what has no Node, then the newest.
+/// In what order a surplus is taken: by priority, then what is of least use, then what has no Node, then the
+/// newest.
 fn worth(machine: &Machine) -> impl Ord + use<> {
     let priority = machine
         .annotations()

@@ -1,5 +1,5 @@
-//! One MachineSet: so many Machines from one template. It adopts before it counts, it counts on a live list before it changes
-//! anything, and it deletes nothing while the shoot's API does not answer.
+//! One MachineSet: so many Machines from one template. It adopts before it counts, it counts on a live list
+//! before it changes anything, and it deletes nothing while the shoot's API does not answer.
 
 mod decide;
 mod status;

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::{machine::since, phase::Phase};
 
-/// Counts the Machines of a set and writes it where it is new; what went wrong is told. Gives the time after which another one
-/// counts as available.
+/// Counts the Machines of a set and writes it where it is new; what went wrong is told. Gives the time after
+/// which another one counts as available.
 pub async fn write(
     manager: FieldManager,
     sets: &Api<MachineSet>,

@@ -1,8 +1,8 @@
 //! What is remembered of instances that no Machine stands for: pure.
 //!
-//! After a restore the list of Machines may be short for a moment, and every instance that is missing in it would be taken for
-//! left over (gardener/gardener#8742, #3520). So nothing is collected until one listing found a Machine for *every* instance,
-//! and then only what two listings in a row found nobody for.
+//! After a restore the list of Machines may be short for a moment, and every instance that is missing in it
+//! would be taken for left over (gardener/gardener#8742, #3520). So nothing is collected until one listing
+//! found a Machine for *every* instance, and then only what two listings in a row found nobody for.
 
 use std::collections::BTreeSet;
 
@@ -65,7 +65,8 @@ mod tests {
         names.join(" ")
     }
 
-    /// A listing, the names and the ids of Machines at that moment, and what is told: untrusted, then orphans.
+    /// A listing, the names and the ids of Machines at that moment, and what is told: untrusted, then
+    /// orphans.
     type Scene<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
 
     fn play(scenes: &[Scene<'_>]) {

@@ -1,6 +1,6 @@
-//! Instances that no Machine stands for are found and taken away: they cost money, and their kubelets may come back. An instance
-//! that has a Node is never taken away, whatever else is known of it. Nodes without a Machine, and instances that are kept, are
-//! reported on the Worker.
+//! Instances that no Machine stands for are found and taken away: they cost money, and their kubelets may
+//! come back. An instance that has a Node is never taken away, whatever else is known of it. Nodes without a
+//! Machine, and instances that are kept, are reported on the Worker.
 
 mod memory;
 mod report;
@@ -172,7 +172,8 @@ impl Safety {
         if let Some(left) = self.pause(&name) {
             return Ok(left);
         }
-        // In this order: a Machine is there before its instance, so that no instance of the list lacks one that was read later.
+        // In this order: a Machine is there before its instance, so that no instance of the list lacks one
+        // that was read later.
         let found = self.cloud.list(class).await?;
         let (names, ids) = self.known().await?;
         let look = {

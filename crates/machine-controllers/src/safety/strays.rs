@@ -1,5 +1,5 @@
-//! Nodes without a Machine: pure. A Node may be without for a moment, such as between its registration and the first write of
-//! its name into the Machine.
+//! Nodes without a Machine: pure. A Node may be without for a moment, such as between its registration and
+//! the first write of its name into the Machine.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

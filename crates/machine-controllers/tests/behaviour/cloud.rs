@@ -1,4 +1,5 @@
-//! A cloud that is kept in memory. It counts calls, refuses and hangs when told to, and its machines register Nodes at once.
+//! A cloud that is kept in memory. It counts calls, refuses and hangs when told to, and its machines register
+//! Nodes at once.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,5 @@
-//! Machines that are unhealthy, or never come: replaced one at a time, and not at all while nobody can know how they are.
+//! Machines that are unhealthy, or never come: replaced one at a time, and not at all while nobody can know
+//! how they are.
 
 use std::collections::BTreeMap;
 
@@ -104,7 +105,8 @@ pub async fn many_unhealthy_ones_are_replaced_one_after_the_other(client: &Clien
     }
 }
 
-/// gardener/machine-controller-manager#718: the shoot's API does not answer, and meanwhile no kubelet could report.
+/// gardener/machine-controller-manager#718: the shoot's API does not answer, and meanwhile no kubelet could
+/// report.
 pub async fn nothing_is_judged_while_the_api_does_not_answer(client: &Client) -> Result<()> {
     let world = World::start(client, "frozen").await?;
     let relay = Relay::start(client.clone()).await?;

@@ -99,7 +99,8 @@ pub async fn machines_come_and_go(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// R7-03, gardener/gardener#5423, #5471, #8742: objects as a restore makes them, without status, from another manager.
+/// R7-03, gardener/gardener#5423, #5471, #8742: objects as a restore makes them, without status, from another
+/// manager.
 pub async fn restored_machines_are_the_same_machines(client: &Client) -> Result<()> {
     let world = World::start(client, "restored").await?;
     let labels = json!({"pool": "restored", "machine-template-hash": "1234567890"});

@@ -18,7 +18,8 @@ use testkit::eventually;
 
 use crate::world::{SOON, World, create, phase, timing};
 
-/// gardener/gardener#8742, #3520: what is found before all was matched once is kept, and so is what has a Node.
+/// gardener/gardener#8742, #3520: what is found before all was matched once is kept, and so is what has a
+/// Node.
 pub async fn orphans_are_collected_only_when_it_is_sure_that_they_are(client: &Client) -> Result<()> {
     let world = World::start(client, "orphans").await?;
     world.cloud.put("before");

@@ -76,7 +76,8 @@ pub async fn what_is_in_the_way_is_told(client: &Client) -> Result<()> {
         ensure!(last(&told).0 == code, "{told:?}");
     }
     ensure!(world.cloud.instances().is_empty());
-    // A class that is there at last is used at once, and a cloud that has room after all when it is asked again.
+    // A class that is there at last is used at once, and a cloud that has room after all when it is asked
+    // again.
     world.cloud.refuse(None);
     world.class("nobody", "script").await?;
     for machine in ["a", "d"] {

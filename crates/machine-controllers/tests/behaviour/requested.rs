@@ -1,4 +1,5 @@
-//! A Machine that goes on request of a user of the shoot, and a Machine that goes before it knows its instance.
+//! A Machine that goes on request of a user of the shoot, and a Machine that goes before it knows its
+//! instance.
 
 use anyhow::{Result, ensure};
 use kube::{

@@ -71,7 +71,8 @@ impl Kernel {
         }
     }
 
-    /// Lets what pods send to the outside of their network come from this machine's address, which the outside can answer to.
+    /// Lets what pods send to the outside of their network come from this machine's address, which the
+    /// outside can answer to.
     ///
     /// # Errors
     /// The kernel refuses it.

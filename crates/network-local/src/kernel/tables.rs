@@ -1,5 +1,5 @@
-//! The kernel's tables, as far as they are about the VXLAN device: all routes, permanent neighbours and forwardings of it are the
-//! agent's.
+//! The kernel's tables, as far as they are about the VXLAN device: all routes, permanent neighbours and
+//! forwardings of it are the agent's.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -48,7 +48,8 @@ impl Machine {
         })
     }
 
-    /// What is in the tables of the VXLAN device: routes, neighbours, forwardings. Empty where there is nothing.
+    /// What is in the tables of the VXLAN device: routes, neighbours, forwardings. Empty where there is
+    /// nothing.
     pub fn entries(&self) -> Result<String> {
         let routes = self.namespace.ip("route show dev network-local")?;
         let neighbours = self

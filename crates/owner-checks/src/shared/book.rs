@@ -18,8 +18,8 @@ pub(super) type Run = Shared<BoxFuture<'static, Loss>>;
 #[derive(Default)]
 pub(super) struct Book(Mutex<HashMap<ShootKey, Entry>>);
 
-/// Identifies a shoot. A shoot that is deleted and made anew under the same name has the same namespace, record name and
-/// first epoch, and must not inherit a loss: only the uid tells the two apart.
+/// Identifies a shoot. A shoot that is deleted and made anew under the same name has the same namespace,
+/// record name and first epoch, and must not inherit a loss: only the uid tells the two apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ShootKey {
     pub namespace: String,

@@ -1,8 +1,8 @@
-//! Checks for a process that does many things for many shoots: one for each shoot and epoch for which something is done, shared by
-//! all that do it (R17-60, R17-61).
+//! Checks for a process that does many things for many shoots: one for each shoot and epoch for which
+//! something is done, shared by all that do it (R17-60, R17-61).
 //!
-//! Nothing is spawned (invariant 4): a check is one future that everybody polls who works under it, beside his work. It ends
-//! with the last of them.
+//! Nothing is spawned (invariant 4): a check is one future that everybody polls who works under it, beside
+//! his work. It ends with the last of them.
 //!
 //! | file | what |
 //! |---|---|
@@ -30,7 +30,8 @@ use asking::Asking;
 use book::{Book, Known, ShootKey};
 use tenure::Hold;
 
-/// Who may act for which shoot, as their owner records say. A process makes one and gives it to all that act. Cheap to clone.
+/// Who may act for which shoot, as their owner records say. A process makes one and gives it to all that act.
+/// Cheap to clone.
 #[derive(Clone)]
 pub struct SharedChecks {
     asks: Arc<dyn Ask>,
@@ -46,7 +47,8 @@ pub enum Patience {
     Decision(Duration),
 }
 
-/// A first answer comes sooner: each check has bounds of its own. Where they are long, twice as long as a check may take.
+/// A first answer comes sooner: each check has bounds of its own. Where they are long, twice as long as a
+/// check may take.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
 impl SharedChecks {

@@ -11,8 +11,8 @@ use tokio::sync::watch::Receiver;
 use super::book::{Book, Run, ShootKey};
 use crate::OwnerClaim;
 
-/// How soon it is asked again where nobody has confirmed whose a shoot is, or what is wanted is not of its epoch. About as often as a
-/// check is made.
+/// How soon it is asked again where nobody has confirmed whose a shoot is, or what is wanted is not of its
+/// epoch. About as often as a check is made.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Why something may not be done.

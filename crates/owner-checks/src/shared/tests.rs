@@ -189,7 +189,8 @@ async fn what_was_lost_stays_lost_until_a_later_epoch() {
     assert_eq!((again.epoch(), script.begun.load(Ordering::SeqCst)), (4, 2));
 }
 
-/// R17-61: a shoot that is deleted and made anew has the namespace, the record name and the epoch of the lost shoot.
+/// R17-61: a shoot that is deleted and made anew has the namespace, the record name and the epoch of the lost
+/// shoot.
 #[tokio::test(start_paused = true)]
 async fn a_shoot_that_is_made_anew_under_its_name_does_not_inherit_a_loss() {
     let (script, checks) = checks();

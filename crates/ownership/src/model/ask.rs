@@ -1,5 +1,5 @@
-//! Questions and answers: what a process can hear of both witnesses, judged by the crate's own functions on messages as they are
-//! on the wire.
+//! Questions and answers: what a process can hear of both witnesses, judged by the crate's own functions on
+//! messages as they are on the wire.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,4 +1,5 @@
-//! One rule is switched off, and something breaks: a model that cannot fail proves nothing. Each test prints the shortest way.
+//! One rule is switched off, and something breaks: a model that cannot fail proves nothing. Each test prints
+//! the shortest way.
 
 use super::check::without;
 use super::scenario::{Off, Scenario};

@@ -125,7 +125,8 @@ impl State {
     fn i1(&self, scenario: &Scenario) -> bool {
         let mut opened = false;
         self.epochs().rev().all(|epoch| {
-            // Nothing inside a guest can prevent writes right after a long pause (docs/ownership.md, "Clocks").
+            // Nothing inside a guest can prevent writes right after a long pause (docs/ownership.md,
+            // "Clocks").
             let is_excepted = self.site(epoch).sidecar.has_just_woken();
             let holds = !(opened && self.may_acknowledge(scenario, epoch)) || is_excepted;
             opened |= self.site(epoch).opened.is_some();
@@ -164,7 +165,8 @@ impl State {
     }
 }
 
-/// Much longer than any of these takes, also on a busy machine. What is not explored to its end proves nothing.
+/// Much longer than any of these takes, also on a busy machine. What is not explored to its end proves
+/// nothing.
 const LONGEST: Duration = Duration::from_secs(300);
 
 fn check(scenario: &Scenario) -> impl Checker<World> {
@@ -176,7 +178,8 @@ fn check(scenario: &Scenario) -> impl Checker<World> {
         .join()
 }
 
-/// Explores everything, and finds nothing broken. `events` must be seen on the way: what does not happen is not tested.
+/// Explores everything, and finds nothing broken. `events` must be seen on the way: what does not happen is
+/// not tested.
 pub(super) fn explore(scenario: &Scenario) {
     let started = Instant::now();
     let checker = check(scenario);

@@ -101,7 +101,8 @@ fn the_two_names_are_out_of_step() {
     explore(&scenarios::out_of_step());
 }
 
-/// The fence asks the servers of all former seeds, so that a server that only the source asks extends no permit.
+/// The fence asks the servers of all former seeds, so that a server that only the source asks extends no
+/// permit.
 #[test]
 fn seeds_ask_different_servers() {
     explore(&scenarios::two_lists());

@@ -1,4 +1,5 @@
-//! The machine of a process, which a hypervisor may pause: the clocks of the guest stand still meanwhile, and the host clock goes on.
+//! The machine of a process, which a hypervisor may pause: the clocks of the guest stand still meanwhile, and
+//! the host clock goes on.
 
 use std::time::Duration;
 
@@ -54,8 +55,8 @@ impl Process {
         self.machine.stand_still(most(scenario));
     }
 
-    /// A second of the guest has passed, and the host clock is read. The clock counts whole seconds: the reading is wrong by as much as
-    /// keeps the right longest.
+    /// A second of the guest has passed, and the host clock is read. The clock counts whole seconds: the
+    /// reading is wrong by as much as keeps the right longest.
     pub(super) fn read_host_clock(&mut self, scenario: &Scenario) {
         let machine = &mut self.machine;
         let unread = std::mem::take(&mut machine.unread);
@@ -78,8 +79,8 @@ impl Process {
         }
     }
 
-    /// The guest was paused for so long that nothing is promised until the host clock is read: the pause has ended later after the time
-    /// of the permit than the fence allows for.
+    /// The guest was paused for so long that nothing is promised until the host clock is read: the pause has
+    /// ended later after the time of the permit than the fence allows for.
     pub(super) fn has_just_woken(&self) -> bool {
         let machine = self.machine;
         let late = ticks(machine.right + machine.unread).saturating_sub(self.right.left());

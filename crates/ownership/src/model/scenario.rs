@@ -87,7 +87,8 @@ pub(super) struct Scenario {
     pub(super) sees: &'static [&'static str],
     /// Who may be given the shoot, in its first epoch and the following ones.
     pub(super) seats: &'static [Seed],
-    /// Backup processes, actuators and gardenlets that are modelled in detail; other stays do what they may at any time.
+    /// Backup processes, actuators and gardenlets that are modelled in detail; other stays do what they may
+    /// at any time.
     pub(super) sidecars: u8,
     pub(super) actuators: u8,
     pub(super) gardenlets: u8,
@@ -214,7 +215,8 @@ impl Scenario {
         }
     }
 
-    /// Seconds for which all witnesses have shown an epoch until the epoch may open, independent of the destination.
+    /// Seconds for which all witnesses have shown an epoch until the epoch may open, independent of the
+    /// destination.
     pub(super) fn needed(&self) -> u8 {
         let settings = self.settings;
         let needed = settings.propagation + settings.validity + settings.requests + self.counted_pause();

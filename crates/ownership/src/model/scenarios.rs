@@ -1,4 +1,5 @@
-//! What is explored: each scenario has what its question needs in detail, so that all of them together are small.
+//! What is explored: each scenario has what its question needs in detail, so that all of them together are
+//! small.
 
 use std::time::Duration;
 
@@ -110,7 +111,8 @@ pub(super) fn late_grant() -> Scenario {
     }
 }
 
-/// One update of DNS is under way for any time; at first that of the first owner, whose process fell asleep in it.
+/// One update of DNS is under way for any time; at first that of the first owner, whose process fell asleep
+/// in it.
 pub(super) fn late_updates() -> Scenario {
     Scenario {
         sidecars: FIRST,
@@ -221,8 +223,8 @@ pub(super) fn out_of_step() -> Scenario {
     }
 }
 
-/// The source asks the second server, and the other seeds ask the first server. The second server may be behind for any time. The
-/// destination may die, and the third seed takes over from the source as well.
+/// The source asks the second server, and the other seeds ask the first server. The second server may be
+/// behind for any time. The destination may die, and the third seed takes over from the source as well.
 pub(super) fn two_lists() -> Scenario {
     Scenario {
         sidecars: FIRST,
@@ -247,8 +249,8 @@ pub(super) fn refused_lists() -> Scenario {
     }
 }
 
-/// The hypervisor pauses the machine of the source's etcd for any time, any number of times. Requests take no time, so that I1 shows a
-/// fence that is one second too short.
+/// The hypervisor pauses the machine of the source's etcd for any time, any number of times. Requests take no
+/// time, so that I1 shows a fence that is one second too short.
 pub(super) fn host_pauses() -> Scenario {
     Scenario {
         sidecars: FIRST,

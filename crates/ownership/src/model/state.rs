@@ -11,7 +11,8 @@ use crate::phase::Ownership;
 use crate::saying::Loss;
 use crate::stance::Stance;
 
-/// The present, by every clock. States keep what is left and what has passed, so that there are finitely many.
+/// The present, by every clock. States keep what is left and what has passed, so that there are finitely
+/// many.
 pub(super) const NOW: Duration = Duration::from_secs(1000);
 
 pub(super) fn ticks(number: u8) -> Duration {
@@ -135,7 +136,8 @@ pub(super) struct State {
     pub(super) late: Option<Conditional<Ownership<Seed>>>,
     /// The zone's servers, the first of which is written to.
     pub(super) zone: [Record<Seed>; 2],
-    /// What replicas behind the first server's address still say, and for how long after a destination has looked.
+    /// What replicas behind the first server's address still say, and for how long after a destination has
+    /// looked.
     pub(super) hidden: Vec<(Record<Seed>, u8)>,
     pub(super) update: Option<Conditional<Record<Seed>>>,
     /// A stranger has deleted the record once.

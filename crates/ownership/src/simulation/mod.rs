@@ -1,15 +1,17 @@
-//! The real owner check under everything that happens to it, on paused time: authorities and a second witness that are slow, silent,
-//! behind, or answered for by caches; answers that come late; processes that are stopped, woken, killed and started anew; clocks that run
-//! at different speeds; seeds that take the shoot over, and give it back in a later epoch. A run follows from its seed.
+//! The real owner check under everything that happens to it, on paused time: authorities and a second witness
+//! that are slow, silent, behind, or answered for by caches; answers that come late; processes that are
+//! stopped, woken, killed and started anew; clocks that run at different speeds; seeds that take the shoot
+//! over, and give it back in a later epoch. A run follows from its seed.
 //!
 //! In every run
 //! - no permit of an epoch is good when a request under it could arrive after its successor's fence;
 //! - while one witness at a time is silent, and nothing else happens, the permit never ends;
 //! - no shoot is lost that no seed has taken, also where a stranger deletes its owner record;
-//! - nothing passes the gate of the sidecar beside etcd after that fence, or after its final snapshot (`sidecar`).
+//! - nothing passes the gate of the sidecar beside etcd after that fence, or after its final snapshot
+//!   (`sidecar`).
 //!
-//! A simulation that cannot fail proves nothing: the rest of this file breaks one rule at a time and sees it fail.
-//! `OWNERSHIP_SIMULATION_SEED` runs one seed only.
+//! A simulation that cannot fail proves nothing: the rest of this file breaks one rule at a time and sees it
+//! fail. `OWNERSHIP_SIMULATION_SEED` runs one seed only.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,6 +1,7 @@
-//! The sidecar beside the first owner's etcd: what hears the watch (`Told::of`, `hear`) and seals (`Sealed::next`) is what runs in the
-//! process, under everything that happens to it, and kills in the middle of a seal besides. By hand is what the process does with
-//! sockets and files: the gate, the mark on the volume, `ownership.json`, the final snapshot.
+//! The sidecar beside the first owner's etcd: what hears the watch (`Told::of`, `hear`) and seals
+//! (`Sealed::next`) is what runs in the process, under everything that happens to it, and kills in the middle
+//! of a seal besides. By hand is what the process does with sockets and files: the gate, the mark on the
+//! volume, `ownership.json`, the final snapshot.
 //!
 //! In every run
 //! - no write passes the gate when the destination may have begun (I1);
@@ -177,7 +178,8 @@ impl Site {
         .await
     }
 
-    /// One process, until it is killed; it ends by itself where a kill hits it in the middle of a seal, or right after.
+    /// One process, until it is killed; it ends by itself where a kill hits it in the middle of a seal, or
+    /// right after.
     async fn live(&self) {
         if !self.was_sealed_before().await {
             self.watch().await;

@@ -102,7 +102,8 @@ fn a_fence_begins_when_all_show_it(#[case] said: &[Saying], #[case] expected: bo
     assert_eq!(is_shown_everywhere(&numbered(said)).is_ok(), expected);
 }
 
-/// A planned move must not stop the API for an end of the epoch that a server holds up, and must not need a server that is down.
+/// A planned move must not stop the API for an end of the epoch that a server holds up, and must not need a
+/// server that is down.
 #[rstest]
 #[case::all(&[Mine, Mine], true)]
 #[case::one_is_down(&[Mine, silent()], true)]

@@ -31,8 +31,8 @@ fn what_follows_from_what_was_heard() {
     }
 }
 
-/// Whatever is heard in whatever order: what was sealed never serves, nothing is sealed twice or without a loss, and the gate is
-/// never opened twice or left open.
+/// Whatever is heard in whatever order: what was sealed never serves, nothing is sealed twice or without a
+/// loss, and the gate is never opened twice or left open.
 #[test]
 fn no_order_of_answers_opens_what_was_sealed() {
     for sequence in 0..HEARD.len().pow(6) {

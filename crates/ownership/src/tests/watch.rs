@@ -316,7 +316,8 @@ async fn effects_without_a_caller_are_finished() {
     assert!(*done.lock().unwrap());
 }
 
-/// A planned move waits for the source's etcd to notice that the record is gone, while the shoot's API is down.
+/// A planned move waits for the source's etcd to notice that the record is gone, while the shoot's API is
+/// down.
 #[tokio::test(start_paused = true)]
 async fn who_expects_a_change_need_not_wait_for_the_interval() {
     let wire = Dead::default();

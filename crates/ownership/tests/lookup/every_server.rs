@@ -1,4 +1,5 @@
-//! Every server of a zone, as a destination has to know them: the fence must not leave out a server that a former owner may ask.
+//! Every server of a zone, as a destination has to know them: the fence must not leave out a server that a
+//! former owner may ask.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -78,7 +79,8 @@ async fn a_server_without_an_address_is_not_left_out_of_every_server() {
     assert_eq!(named.every_server(WITHIN).await, Ok(expected));
 }
 
-/// A name that no server answers comes first: without a bound of its own it would use up the time of the others.
+/// A name that no server answers comes first: without a bound of its own it would use up the time of the
+/// others.
 #[tokio::test]
 async fn a_name_that_is_not_answered_delays_no_other_server() {
     let answers = Arc::new(AtomicBool::new(false));

@@ -1,5 +1,5 @@
-//! Servers that are hostile, broken or slow. None of them takes anything from anybody, and none stands in the way of another one
-//! that answers.
+//! Servers that are hostile, broken or slow. None of them takes anything from anybody, and none stands in the
+//! way of another one that answers.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

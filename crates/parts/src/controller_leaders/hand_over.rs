@@ -31,14 +31,15 @@ const WATCHED_FOR: Duration = Duration::from_secs(3600);
 pub struct ControllerLeaders;
 
 impl ControllerLeaders {
-    /// "Deploying rights of the cloud controller manager in the Shoot": before it starts, or it would be refused.
+    /// "Deploying rights of the cloud controller manager in the Shoot": before it starts, or it would be
+    /// refused.
     pub async fn deploy_rights(stay: &Stay) -> Result<()> {
         rights::deploy_cloud_controller_manager_rights(&stay.shoot_client().await?).await
     }
 
-    /// "Handing over controllers between managers": goes the way to where the Shoot wants them, one step after the other, each
-    /// only when the last one is carried out. Then it takes away what only the way needed. An edit of the Shoot that turns it
-    /// round is obeyed at once.
+    /// "Handing over controllers between managers": goes the way to where the Shoot wants them, one step
+    /// after the other, each only when the last one is carried out. Then it takes away what only the way
+    /// needed. An edit of the Shoot that turns it round is obeyed at once.
     pub async fn hand_over(f: &Facts) -> Result<()> {
         let mut wanted = Stage::wanted(&f.shoot.spec.kubernetes.controller_leaders);
         // Not as it was when the flow began: whoever tries this again has gone some of the way.
@@ -79,8 +80,8 @@ impl ControllerLeaders {
     }
 }
 
-/// Waits until the Shoot wants node IPAM at the other end of the way. Only a help: a garden that does not answer, and an edit
-/// that cannot be carried out, are the next flow's business.
+/// Waits until the Shoot wants node IPAM at the other end of the way. Only a help: a garden that does not
+/// answer, and an edit that cannot be carried out, are the next flow's business.
 async fn wanted_otherwise(f: &Facts, wanted: Stage) -> Stage {
     // Not as a Shoot: of all that is in one a few lines are of interest, for as long as this is awaited.
     let kind = ApiResource::erase::<api::gardencore::Shoot>(&());
@@ -101,7 +102,8 @@ async fn wanted_otherwise(f: &Facts, wanted: Stage) -> Stage {
     edited
 }
 
-/// Waits until the managers do what they were told and the lock is where it should be, as far as the next step needs it.
+/// Waits until the managers do what they were told and the lock is where it should be, as far as the next
+/// step needs it.
 async fn settled(f: &Facts, stage: Stage, next: Option<Stage>, shoot: &Shoot) -> Result<()> {
     let awaits = stage.awaits(next);
     if awaits.home {
@@ -125,8 +127,9 @@ async fn settled(f: &Facts, stage: Stage, next: Option<Stage>, shoot: &Shoot) ->
 
 /// Waits until a living pod of this manager has its main lock, which is called like the manager.
 ///
-/// A manager is ready before it leads: where its predecessor gives no lock back, or sits on a node that does not answer, it waits
-/// until that has run out. Until then the predecessor may act, and the new one does not ask for the migration lock.
+/// A manager is ready before it leads: where its predecessor gives no lock back, or sits on a node that does
+/// not answer, it waits until that has run out. Until then the predecessor may act, and the new one does not
+/// ask for the migration lock.
 async fn leads(f: &Facts, manager: &str, shoot: &Shoot) -> Result<()> {
     let pods = f.pods_of(manager).await?;
     let leases: Api<Lease> = shoot.namespaced(NAMESPACE);

@@ -12,8 +12,8 @@ use runtime::{Cluster, Result, error::Explain};
 use super::stage::{Guest, Home, Stage};
 use crate::{FIELD_MANAGER, Stay, configuration_problem, secrets::config::KUBE_CONTROLLER_MANAGER};
 
-/// The lock for node IPAM while two managers may run it. One name in every shoot and release, as the list under a lock must
-/// never change (RK-03).
+/// The lock for node IPAM while two managers may run it. One name in every shoot and release, as the list
+/// under a lock must never change (RK-03).
 pub(super) const LOCK: &str = "node-ipam-migration";
 /// Where locks of a shoot are, in the shoot.
 pub(super) const NAMESPACE: &str = "kube-system";

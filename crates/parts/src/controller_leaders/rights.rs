@@ -1,7 +1,8 @@
-//! What the cloud-controller-manager may do in the shoot, and what both managers may do with the lock that they share.
+//! What the cloud-controller-manager may do in the shoot, and what both managers may do with the lock that
+//! they share.
 //!
-//! The rights are those that the cloud controllers of Kubernetes need, whatever the cloud is. A name cannot be given to a right to
-//! create.
+//! The rights are those that the cloud controllers of Kubernetes need, whatever the cloud is. A name cannot
+//! be given to a right to create.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Api;
@@ -24,7 +25,8 @@ const MAIN_LOCK_ROLE: &str = "system::leader-locking-cloud-controller-manager";
 /// Its main lock, which is called like itself.
 const MAIN_LOCK: &str = CLOUD_CONTROLLER_MANAGER;
 
-/// Gives the cloud-controller-manager its rights in the shoot. Providers' tests run their programs with exactly these rights.
+/// Gives the cloud-controller-manager its rights in the shoot. Providers' tests run their programs with
+/// exactly these rights.
 ///
 /// # Errors
 /// The shoot's API refuses an object, or does not answer.

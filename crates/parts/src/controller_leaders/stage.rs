@@ -1,4 +1,5 @@
-//! The way on which node IPAM goes from one manager to the other: five stages in a row, and a step changes one manager only.
+//! The way on which node IPAM goes from one manager to the other: five stages in a row, and a step changes
+//! one manager only.
 //!
 //! | stage | kube-controller-manager | cloud-controller-manager | who gives ranges |
 //! |---|---|---|---|
@@ -8,8 +9,9 @@
 //! | `Given` | does not run it | shares its lock with any | cloud-controller-manager, migration lock |
 //! | `Away` | does not run it | as one of its own | cloud-controller-manager, main lock |
 //!
-//! The home gets its configuration first and loses it last: in no stage, and between no two that follow each other, may both
-//! managers run it (RK-05). Both ends are without any flag of leader migration (RK-23, RK-26).
+//! The home gets its configuration first and loses it last: in no stage, and between no two that follow each
+//! other, may both managers run it (RK-05). Both ends are without any flag of leader migration (RK-23,
+//! RK-26).
 
 use api::{
     extensions::CloudControllerManager,
@@ -94,10 +96,11 @@ impl Stage {
         }
     }
 
-    /// Where a shoot is by what its managers were told; `None` for one that is not there. A shoot without any is where it
-    /// wants to be at once: nobody runs whom it would have to wait for.
+    /// Where a shoot is by what its managers were told; `None` for one that is not there. A shoot without any
+    /// is where it wants to be at once: nobody runs whom it would have to wait for.
     ///
-    /// A pair that is no stage was not written by this crate. It becomes the stage that is nearest and in which no two run.
+    /// A pair that is no stage was not written by this crate. It becomes the stage that is nearest and in
+    /// which no two run.
     pub(crate) fn of(home: Option<Home>, guest: Option<Guest>, wanted: Self) -> Self {
         match (home, guest) {
             (None, None) => wanted,
@@ -124,9 +127,9 @@ impl Stage {
 
     /// What has to be true before the next step, or at the end of the way.
     ///
-    /// A step changes one manager: the other one must do what it was told, or two could run it. The one that is changed may
-    /// be the one that does not start, and then the way back must be open. Forwards, whoever runs it shows that it can before
-    /// the next one is let in, or the last one out.
+    /// A step changes one manager: the other one must do what it was told, or two could run it. The one that
+    /// is changed may be the one that does not start, and then the way back must be open. Forwards, whoever
+    /// runs it shows that it can before the next one is let in, or the last one out.
     pub(crate) fn awaits(self, next: Option<Self>) -> Awaits {
         let forwards = next.is_some_and(|next| next > self);
         Awaits {

@@ -1,9 +1,11 @@
-//! One extension object of a shoot: deployed, restored, migrated, deleted, and awaited, whatever its kind (RX-10..13).
+//! One extension object of a shoot: deployed, restored, migrated, deleted, and awaited, whatever its kind
+//! (RX-10..13).
 //!
-//! The provider is told what to do by the annotation `gardener.cloud/operation` and when by `gardener.cloud/timestamp`;
-//! it answers in the status. On a seed that takes a shoot over, the object first appears with `wait-for-state`, which
-//! every provider leaves alone; then its state is put in; then it is restored. So a provider never acts without the state.
-//! The object says in which ownership epoch it was written: what is left of an earlier one is not acted on.
+//! The provider is told what to do by the annotation `gardener.cloud/operation` and when by
+//! `gardener.cloud/timestamp`; it answers in the status. On a seed that takes a shoot over, the object first
+//! appears with `wait-for-state`, which every provider leaves alone; then its state is put in; then it is
+//! restored. So a provider never acts without the state. The object says in which ownership epoch it was
+//! written: what is left of an earlier one is not acted on.
 
 mod kind;
 mod state;
@@ -84,7 +86,8 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
         ))
     }
 
-    /// Writes the object and tells the provider to reconcile it, or to restore it where the shoot is taken over.
+    /// Writes the object and tells the provider to reconcile it, or to restore it where the shoot is taken
+    /// over.
     pub(crate) async fn deploy(&self, f: &Facts, object: K) -> Result<()> {
         if f.operation != Operation::Restore {
             return self.write(f, object, operation::RECONCILE).await.map(|_| ());
@@ -94,7 +97,8 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
         self.write(f, object, operation::RESTORE).await.map(|_| ())
     }
 
-    /// Writes an annotation on the object that is there, or removes the annotation; asks the provider for nothing.
+    /// Writes an annotation on the object that is there, or removes the annotation; asks the provider for
+    /// nothing.
     pub(crate) async fn annotate(&self, key: &str, value: Option<&str>) -> Result<()> {
         match self.get().await? {
             Some(object) if object.annotations().get(key).map(String::as_str) != value => FIELD_MANAGER
@@ -126,7 +130,8 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
             .map(|_| ())
     }
 
-    /// Tells the provider to let go of the object without touching anything external. Nothing to do where it is not.
+    /// Tells the provider to let go of the object without touching anything external. Nothing to do where it
+    /// is not.
     pub async fn migrate(&self) -> Result<()> {
         let Some(object) = self.get().await? else {
             return Ok(());
@@ -187,8 +192,8 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
         FIELD_MANAGER.apply(&self.api(), &object).await
     }
 
-    /// Waits by watch. An error that the provider reports ends the wait at once where a user has to act, else after the
-    /// time that the provider has for its own retries.
+    /// Waits by watch. An error that the provider reports ends the wait at once where a user has to act, else
+    /// after the time that the provider has for its own retries.
     async fn wait(&self, look: impl Fn(Option<&K>) -> Seen + Send + Sync) -> Result<Option<K>> {
         let mut awaited = Awaited::new(format!("{} {}", kind::<K>(), self.name));
         let first = wait::until(&self.api(), &self.name, self.wait.severe, |object| {

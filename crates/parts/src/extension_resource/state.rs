@@ -68,7 +68,8 @@ pub(super) async fn put_in<K: ShootExtension>(f: &Facts, api: &Api<K>, object: &
         .map_err(|error| error.context(format_args!("a state of {bytes} bytes")))
 }
 
-/// What the ShootState has for the object: a Worker's own state or that of the machines, which one name only may have.
+/// What the ShootState has for the object: a Worker's own state or that of the machines, which one name only
+/// may have.
 async fn carried<K: ShootExtension>(state: &Opened, kind: &str, object: &K) -> Result<Carried> {
     let name = object.name_any();
     let entry = state.extension(kind, &name, object.purpose()).await?;
@@ -96,8 +97,8 @@ fn match_states(
     }
 }
 
-/// A state that is there must not be another than the one that is carried, or machines would be lost or made twice. After the
-/// provider has restored it, it may be newer: then the carried one was there before.
+/// A state that is there must not be another than the one that is carried, or machines would be lost or made
+/// twice. After the provider has restored it, it may be newer: then the carried one was there before.
 fn check_machines(name: &str, carried: &Carried, status: Option<&DefaultStatus>) -> Result<()> {
     let was_restored = status.is_some_and(|status| status.last_operation.is_some());
     let there = status.and_then(|status| status.state.as_ref());
@@ -112,8 +113,9 @@ fn check_machines(name: &str, carried: &Carried, status: Option<&DefaultStatus>)
     }
 }
 
-/// A Worker that begins here without a word of machines would make new ones, and the old ones would run on beside them or be
-/// collected as orphans. One that has been worked with here has its machines here, as when a move is called off.
+/// A Worker that begins here without a word of machines would make new ones, and the old ones would run on
+/// beside them or be collected as orphans. One that has been worked with here has its machines here, as when
+/// a move is called off.
 fn may_be_empty<K: ShootExtension>(object: &K) -> Result<()> {
     let was_here = object
         .default_status()

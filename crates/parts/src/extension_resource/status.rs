@@ -40,7 +40,8 @@ pub(crate) fn look_ready(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> S
         return Seen::Pending("its provider has not taken up the last change yet".into());
     }
     let asked = annotation(meta, constants::OPERATION);
-    // It is taken away when a reconciliation begins, and when anything else has succeeded: an error is not about this one yet.
+    // It is taken away when a reconciliation begins, and when anything else has succeeded: an error is not
+    // about this one yet.
     if asked == Some(constants::operation::RECONCILE) {
         return Seen::Pending("its provider has not begun to reconcile it yet".into());
     }
@@ -59,7 +60,8 @@ pub(crate) fn look_ready(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> S
     Seen::Done
 }
 
-/// The error that the provider shows. While it is at work the error is that of an earlier attempt, or of an earlier order.
+/// The error that the provider shows. While it is at work the error is that of an earlier attempt, or of an
+/// earlier order.
 fn failing(status: &DefaultStatus, last: &LastOperation) -> Seen {
     let earlier = status.last_error.as_ref();
     match earlier {

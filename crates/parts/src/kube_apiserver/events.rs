@@ -10,8 +10,8 @@ use crate::{Facts, etcd::MAIN, etcd_owner::EVENTS_DIRECT};
 /// The Service of etcd-main for clients.
 const MAIN_SERVICE: &str = "etcd-main-client";
 
-/// Host and port for `--etcd-servers-overrides`. Must be called after etcd-main was awaited: the Etcd has what the flow asked for, and
-/// the Service what etcd-druid made of that.
+/// Host and port for `--etcd-servers-overrides`. Must be called after etcd-main was awaited: the Etcd has
+/// what the flow asked for, and the Service what etcd-druid made of that.
 pub(super) async fn address(f: &Facts) -> Result<String> {
     let found = f.etcds().get_opt(MAIN).await;
     let found = found.context("could not read Etcd etcd-main")?;

@@ -1,5 +1,5 @@
-//! The flags of kube-apiserver. Only the address of etcd-events depends on the seed: tokens and certificates stay good when the
-//! shoot moves.
+//! The flags of kube-apiserver. Only the address of etcd-events depends on the seed: tokens and certificates
+//! stay good when the shoot moves.
 
 use placement::Names;
 use runtime::workload::mounted;
@@ -14,7 +14,8 @@ pub(super) const PORT: u16 = 6443;
 /// ConfigMap that says who may ask without credentials: probes, and nobody else.
 pub(super) const AUTHENTICATION: &str = "kube-apiserver-authentication";
 
-/// All flags, sorted by topic. `events`: host and port of etcd-events, or of the gate in front of etcd-events.
+/// All flags, sorted by topic. `events`: host and port of etcd-events, or of the gate in front of
+/// etcd-events.
 pub(super) fn flags(names: &Names, events: &str) -> Vec<String> {
     let mut flags = etcd(events);
     flags.extend(identity(names));

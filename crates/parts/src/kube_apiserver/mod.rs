@@ -1,4 +1,5 @@
-//! kube-apiserver: the process behind a shoot's address. When it is gone, nobody can write to the shoot any more (R7-50).
+//! kube-apiserver: the process behind a shoot's address. When it is gone, nobody can write to the shoot any
+//! more (R7-50).
 
 mod events;
 mod flags;
@@ -32,8 +33,8 @@ use crate::{
 
 /// Name of the Deployment, of the Service and of the Secret with its certificate.
 pub(crate) const NAME: &str = KUBE_APISERVER;
-/// All that a planned stop may take. Longer than it takes to answer the requests that were begun; shorter than the two
-/// seconds that a move has for it.
+/// All that a planned stop may take. Longer than it takes to answer the requests that were begun; shorter
+/// than the two seconds that a move has for it.
 const GRACE_SECONDS: i64 = 2;
 
 /// The Service in front of kube-apiserver, and the seed's front that leads to it.
@@ -152,7 +153,8 @@ fn workload(f: &Facts, events: &str) -> Workload {
         health: Health {
             scheme: "HTTPS",
             port: PORT,
-            // Events are no reason to end kube-apiserver: etcd-events may be away while etcd-main serves the shoot.
+            // Events are no reason to end kube-apiserver: etcd-events may be away while etcd-main serves the
+            // shoot.
             readiness: "/readyz?exclude=etcd-override-0&exclude=etcd-override-readiness-0",
             liveness: "/livez?exclude=etcd-override-0",
         },

@@ -1,5 +1,6 @@
-//! ContainerRuntime: a further way to run containers on the nodes of a pool, one object for each that a pool names. Its provider
-//! installs it on nodes that are there, so it comes after the machines, and goes when its pool does not name it any more.
+//! ContainerRuntime: a further way to run containers on the nodes of a pool, one object for each that a pool
+//! names. Its provider installs it on nodes that are there, so it comes after the machines, and goes when its
+//! pool does not name it any more.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +78,8 @@ fn object_of<'a>(stay: &'a Stay, name: &str) -> ExtensionResource<'a, extensions
     ExtensionResource::new(stay, name, stay.settings.timeouts.extension)
 }
 
-/// The objects by name. A name is a type and a pool's name, which may fit together in two ways: then nothing is written.
+/// The objects by name. A name is a type and a pool's name, which may fit together in two ways: then nothing
+/// is written.
 fn wanted(pools: &[Worker]) -> Result<BTreeMap<String, extensions::ContainerRuntime>> {
     let mut all = BTreeMap::new();
     for pool in pools {

@@ -1,4 +1,5 @@
-//! Which system the machines of a pool start with: as the Shoot names it, held against what its CloudProfile offers. Pure.
+//! Which system the machines of a pool start with: as the Shoot names it, held against what its CloudProfile
+//! offers. Pure.
 
 use api::{
     gardencore::{CloudProfile, shoot::Worker},
@@ -17,8 +18,8 @@ pub(super) struct MachineImage {
     pub(super) provider_config: Option<PackedExtension>,
 }
 
-/// What the pool names. A version that is left open is not chosen here: another profile would be another choice, and with it
-/// other machines.
+/// What the pool names. A version that is left open is not chosen here: another profile would be another
+/// choice, and with it other machines.
 pub(super) fn of(pool: &Worker, profile: &CloudProfile) -> Result<MachineImage> {
     let offered = || {
         let all = profile.spec.machine_images.iter();

@@ -1,7 +1,8 @@
-//! OperatingSystemConfig: what the machines of a pool run at first, one object a pool. Its provider puts it into the words of the
-//! system that machines start with; what comes out is user data of new machines.
+//! OperatingSystemConfig: what the machines of a pool run at first, one object a pool. Its provider puts it
+//! into the words of the system that machines start with; what comes out is user data of new machines.
 //!
-//! Two words stand in it that are filled in for each machine when it is made: its name, and a bootstrap token.
+//! Two words stand in it that are filled in for each machine when it is made: its name, and a bootstrap
+//! token.
 
 use api::{
     extensions::{
@@ -135,7 +136,8 @@ fn operating_system_config(
     ))
 }
 
-/// JSON is YAML. The words that are filled in later must stay to be seen: so this file is not encoded as a whole ([`file`]).
+/// JSON is YAML. The words that are filled in later must stay to be seen: so this file is not encoded as a
+/// whole ([`file`]).
 fn bootstrap_kubeconfig(server: &str, authority: &[u8]) -> serde_json::Value {
     json!({
         "apiVersion": "v1",

@@ -92,8 +92,8 @@ pub(super) fn pool(worker: &Worker, first: &OperatingSystemConfig, given: &Given
     })
 }
 
-/// The name of what replaces machines when it changes: how their kubelet and their container runtime are set up. A certificate that
-/// is renewed, or words of ours that change, replace none.
+/// The name of what replaces machines when it changes: how their kubelet and their container runtime are set
+/// up. A certificate that is renewed, or words of ours that change, replace none.
 fn rolls_with(worker: &Worker, kubelet: Option<&KubeletConfig>) -> String {
     // What is there where nothing is said.
     let runtime = worker.cri.as_ref().map_or("containerd", |cri| cri.name.as_str());
@@ -184,7 +184,8 @@ mod tests {
         pool(&worker(over), first, &given)
     }
 
-    /// I4: what is written by another seed, by another hand, or anew replaces no machine; a kubelet's setting does.
+    /// I4: what is written by another seed, by another hand, or anew replaces no machine; a kubelet's setting
+    /// does.
     #[test]
     fn machines_are_replaced_for_what_they_run_and_not_for_where_it_is_written() {
         let of = |over: &Value, secret: &str| made(over, &first(secret)).unwrap().node_agent_secret_name;

@@ -15,8 +15,9 @@ use crate::{
 pub struct NodeRights;
 
 impl NodeRights {
-    /// "Deploying rights of nodes in Shoot": a machine may ask for a node's certificate with its bootstrap token, a node may renew
-    /// its own, kube-apiserver may use kubelets, and the machine-controller-manager may do what it is there for.
+    /// "Deploying rights of nodes in Shoot": a machine may ask for a node's certificate with its bootstrap
+    /// token, a node may renew its own, kube-apiserver may use kubelets, and the machine-controller-manager
+    /// may do what it is there for.
     pub async fn deploy(stay: &Stay) -> Result<()> {
         let shoot = stay.shoot_client().await?;
         for binding in bindings()? {

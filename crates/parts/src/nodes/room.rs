@@ -8,8 +8,8 @@ use crate::configuration_problem;
 /// Length of the range of a node, as the managers that give them out have it unless they are told otherwise.
 const OF_A_NODE: [u32; 2] = [24, 64];
 
-/// Says before anything is made that some nodes would never get a range, and with it no pod (I8). Counts what pools may grow to,
-/// as upstream does.
+/// Says before anything is made that some nodes would never get a range, and with it no pod (I8). Counts what
+/// pools may grow to, as upstream does.
 pub(crate) fn check(pools: &[Worker], network: &str) -> Result<()> {
     let wanted: u64 = pools
         .iter()

@@ -1,10 +1,11 @@
 //! What is left of pools that a Shoot does not have any more.
 //!
-//! Of one pool it is what its machines ran at first: it goes when the Worker is done, since until then machines of the pool may
-//! still be made from it. Of all pools it should not come to that, as admission refuses to take the last one away; but objects may
-//! be left by hand or by another version, and machines that nobody sees cost money. So a shoot without pools takes away whatever
-//! there is: its machines first, while the network and all else that they need is still there. They go without a drain: no
-//! machine stays to which their pods could go.
+//! Of one pool it is what its machines ran at first: it goes when the Worker is done, since until then
+//! machines of the pool may still be made from it. Of all pools it should not come to that, as admission
+//! refuses to take the last one away; but objects may be left by hand or by another version, and machines
+//! that nobody sees cost money. So a shoot without pools takes away whatever there is: its machines first,
+//! while the network and all else that they need is still there. They go without a drain: no machine stays to
+//! which their pods could go.
 
 use api::extensions::OperatingSystemConfig;
 use kube::ResourceExt;
@@ -49,8 +50,8 @@ impl Destroy for Workers {
 }
 
 impl OperatingSystemConfigs {
-    /// "Deleting stale operating system configurations": of pools that are not there any more. Their providers take the Secrets
-    /// with user data away, which also hold what a machine joins with.
+    /// "Deleting stale operating system configurations": of pools that are not there any more. Their
+    /// providers take the Secrets with user data away, which also hold what a machine joins with.
     pub async fn delete_stale(f: &Facts) -> Result<()> {
         ExtensionResource::delete_all(&stale(f).await?).await
     }

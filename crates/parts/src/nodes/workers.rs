@@ -48,7 +48,8 @@ impl Workers {
         ExtensionResource::new(stay, &stay.tenant.name, stay.settings.timeouts.worker)
     }
 
-    /// Copies the deadline to the Worker and the SubnetIsolation that are there, or removes a former deadline.
+    /// Copies the deadline to the Worker and the SubnetIsolation that are there, or removes a former
+    /// deadline.
     ///
     /// # Errors
     /// The seed does not answer.
@@ -63,7 +64,8 @@ impl Workers {
             .await
     }
 
-    /// Tells the Worker that is there to leave the isolated zone, where a flow has not come to [`Workers::deploy`].
+    /// Tells the Worker that is there to leave the isolated zone, where a flow has not come to
+    /// [`Workers::deploy`].
     ///
     /// # Errors
     /// The seed does not answer.

@@ -1,5 +1,5 @@
-//! Puts Secrets of the ShootState back into the shoot's namespace: first the gardenlet's own, then those of extensions, as soon as
-//! every reserved Secret exists.
+//! Puts Secrets of the ShootState back into the shoot's namespace: first the gardenlet's own, then those of
+//! extensions, as soon as every reserved Secret exists.
 
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Secret;
@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{FIELD_MANAGER, Facts, Stay, shoot_state::Opened};
 
-/// Secrets that are put back at a time. Nobody can write to the shoot meanwhile; more would only queue in the seed's API.
+/// Secrets that are put back at a time. Nobody can write to the shoot meanwhile; more would only queue in the
+/// seed's API.
 const AT_ONCE: usize = 8;
 
 /// The Secrets of extensions that go with the shoot to another seed (RX-21).
@@ -20,8 +21,9 @@ const AT_ONCE: usize = 8;
 pub struct ExtensionSecrets;
 
 impl ExtensionSecrets {
-    /// "Restoring carried Secrets": puts back every Secret of the ShootState that is not the gardenlet's own. Runs after the
-    /// Secrets with reserved names exist, so that a carried Secret never takes the place of a reserved Secret.
+    /// "Restoring carried Secrets": puts back every Secret of the ShootState that is not the gardenlet's own.
+    /// Runs after the Secrets with reserved names exist, so that a carried Secret never takes the place of a
+    /// reserved Secret.
     pub async fn restore(f: &Facts) -> Result<()> {
         let Some(state) = f.shoot_state().await? else {
             return Ok(());
@@ -59,7 +61,8 @@ fn is_own(name: &str) -> bool {
     config::CARRIED.contains(&name)
 }
 
-/// The restored Secret; `None` where a Secret of this name exists: an earlier run restored that Secret, or the Secret is newer.
+/// The restored Secret; `None` where a Secret of this name exists: an earlier run restored that Secret, or
+/// the Secret is newer.
 async fn put_back(
     stay: &Stay,
     state: &Opened,

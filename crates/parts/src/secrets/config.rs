@@ -1,7 +1,8 @@
-//! The table of all Secrets of a control plane: what each is made of and whether it must be carried (R7-10, R7-11).
+//! The table of all Secrets of a control plane: what each is made of and whether it must be carried (R7-10,
+//! R7-11).
 //!
-//! The order is the order of issue: a certificate authority stands before what it signs. Names are fixed, so that parts
-//! of the control plane and other processes can refer to them.
+//! The order is the order of issue: a certificate authority stands before what it signs. Names are fixed, so
+//! that parts of the control plane and other processes can refer to them.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -33,7 +34,8 @@ pub const KUBE_APISERVER: &str = "kube-apiserver";
 pub const SERVICE_ACCOUNT_KEY: &str = "service-account-key";
 /// Key that lets an administrator into machines.
 pub const SSH_KEY_PAIR: &str = "ssh-keypair";
-/// Certificate by which agents in the shoot come to the tunnel. It is in the shoot, so it stays the same when the shoot moves.
+/// Certificate by which agents in the shoot come to the tunnel. It is in the shoot, so it stays the same when
+/// the shoot moves.
 pub const TUNNEL_AGENT: &str = "tunnel-agent";
 /// Serving certificate of the tunnel.
 pub const TUNNEL_SERVER: &str = "tunnel-server";
@@ -164,9 +166,11 @@ pub struct Config {
     pub name: &'static str,
     /// What it is made of.
     pub recipe: Recipe,
-    /// Made once in the shoot's life and carried from seed to seed; otherwise made anew from the carried ones.
+    /// Made once in the shoot's life and carried from seed to seed; otherwise made anew from the carried
+    /// ones.
     pub carried: bool,
-    /// Carried, and yet made anew where nobody has it: who needs it is told through the shoot's API, so nobody is cut off.
+    /// Carried, and yet made anew where nobody has it: who needs it is told through the shoot's API, so
+    /// nobody is cut off.
     pub replaceable: bool,
 }
 
@@ -294,7 +298,8 @@ fn login_from_elsewhere(common_name: &str, organization: Option<&'static str>, n
     }
 }
 
-/// All names under which kube-apiserver is asked for. None depends on the seed, as the certificate is carried.
+/// All names under which kube-apiserver is asked for. None depends on the seed, as the certificate is
+/// carried.
 fn kube_apiserver_names(names: &Names) -> Vec<String> {
     let mut all = local();
     all.extend(service_names("kubernetes", "default"));

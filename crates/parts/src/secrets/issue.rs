@@ -15,8 +15,8 @@ use serde_json::json;
 use super::{config::Recipe, signing_key};
 use crate::kubeconfig;
 
-/// How long an authority and a carried certificate are valid. Longer than a shoot is expected to live without a
-/// rotation of its authorities, since a carried certificate is never made anew.
+/// How long an authority and a carried certificate are valid. Longer than a shoot is expected to live without
+/// a rotation of its authorities, since a carried certificate is never made anew.
 pub(super) const CARRIED_YEARS: i16 = 10;
 /// How long a derived certificate is valid. Much longer than [`super::RENEW_BEFORE`].
 pub(crate) const DERIVED_YEARS: i16 = 1;

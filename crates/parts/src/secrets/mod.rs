@@ -1,9 +1,9 @@
 //! The secrets manager: keys and certificates of a control plane (R7-10, R7-11, R7-40).
 //!
-//! Promises: a Secret that is there and carried is never made anew; on another seed a carried Secret is the same byte for
-//! byte (I7); one that should come from the ShootState and does not is an error that names it, and nothing is made in its
-//! place. Derived Secrets are made anew only when they are missing, when what they are made of changed, or shortly before
-//! they end. Doing all twice changes nothing.
+//! Promises: a Secret that is there and carried is never made anew; on another seed a carried Secret is the
+//! same byte for byte (I7); one that should come from the ShootState and does not is an error that names it,
+//! and nothing is made in its place. Derived Secrets are made anew only when they are missing, when what they
+//! are made of changed, or shortly before they end. Doing all twice changes nothing.
 
 mod carried;
 pub mod config;
@@ -32,13 +32,14 @@ use crate::{FIELD_MANAGER, Facts, Operation, Stay, shoot_state::Opened};
 /// Who manages the Secrets, as a label.
 const IDENTITY: &str = "gardenlet";
 
-/// All Secrets of the control plane. Their names are reserved: data keys of other writers are removed from them.
+/// All Secrets of the control plane. Their names are reserved: data keys of other writers are removed from
+/// them.
 #[derive(Debug)]
 pub struct Secrets;
 
 impl Secrets {
-    /// "Initializing secrets management": makes sure that all of them are there: carried ones from the ShootState where they are
-    /// missing, derived ones from those (R7-40).
+    /// "Initializing secrets management": makes sure that all of them are there: carried ones from the
+    /// ShootState where they are missing, derived ones from those (R7-40).
     pub async fn deploy(f: &Facts) -> Result<()> {
         let api: Api<Secret> = f.seed.namespaced(&f.namespace);
         let mut existing = f.managed_secrets().await?;
@@ -81,8 +82,8 @@ impl Secrets {
 }
 
 impl Stay {
-    /// All Secrets in the shoot's namespace that go with the shoot to another seed: those of this manager, and those that
-    /// an extension labelled so (RX-21).
+    /// All Secrets in the shoot's namespace that go with the shoot to another seed: those of this manager,
+    /// and those that an extension labelled so (RX-21).
     pub async fn carried_secrets(&self) -> Result<Vec<Secret>> {
         let api: Api<Secret> = self.seed.namespaced(&self.namespace);
         let selector = format!("{}=true", constants::PERSIST);

@@ -41,8 +41,9 @@ pub(super) enum Missing {
 /// What the seed holds, by name.
 pub(super) type Existing = BTreeMap<String, Secret>;
 
-/// Decides for one line of the table. Lines are decided one after the other, since a derived Secret depends on
-/// authorities that stand before it in `existing`. `carried`: what the ShootState holds of what is missing, if there is one.
+/// Decides for one line of the table. Lines are decided one after the other, since a derived Secret depends
+/// on authorities that stand before it in `existing`. `carried`: what the ShootState holds of what is
+/// missing, if there is one.
 pub(super) fn decide(
     config: &Config,
     existing: &Existing,
@@ -77,7 +78,8 @@ pub(super) fn decide(
     )))
 }
 
-/// The Secret without data keys that no gardenlet writes: a ShootState is written by a seed that may be hostile.
+/// The Secret without data keys that no gardenlet writes: a ShootState is written by a seed that may be
+/// hostile.
 pub(super) fn with_own_keys(config: &Config, mut secret: Secret) -> Secret {
     let keys = config.recipe.keys();
     if let Some(data) = &mut secret.data {
@@ -102,8 +104,8 @@ fn is_current(config: &Config, secret: &Secret, existing: &Existing, now: Timest
     lasts && label(constants::CHECKSUM_OF_CONFIG) == Some(checksum(config, existing).as_str())
 }
 
-/// Changes whenever a Secret of this line would have to look different: with the recipe, and with the authorities.
-/// Short enough for a label.
+/// Changes whenever a Secret of this line would have to look different: with the recipe, and with the
+/// authorities. Short enough for a label.
 pub(super) fn checksum(config: &Config, existing: &Existing) -> String {
     let mut hash = Sha256::new();
     hash.update(format!("{:?}", config.recipe));

@@ -1,12 +1,14 @@
 //! The key that signs tokens of service accounts, in the one form that every reader of it takes.
 //!
-//! kube-apiserver reads the same file as signing key and as verification key. For the latter it takes a public key or a
-//! private key in SEC 1 (`EC PRIVATE KEY`), but not PKCS #8 (`PRIVATE KEY`): with that it does not start.
+//! kube-apiserver reads the same file as signing key and as verification key. For the latter it takes a
+//! public key or a private key in SEC 1 (`EC PRIVATE KEY`), but not PKCS #8 (`PRIVATE KEY`): with that it
+//! does not start.
 
 use rcgen::KeyPair;
 use runtime::{Error, Result};
 
-/// What stands before the private number in the PKCS #8 form of a P-256 key, and between it and the public point.
+/// What stands before the private number in the PKCS #8 form of a P-256 key, and between it and the public
+/// point.
 const BEFORE_PRIVATE: [u8; 7] = [0x30, 0x6b, 0x02, 0x01, 0x01, 0x04, 0x20];
 const BEFORE_PUBLIC: [u8; 5] = [0xa1, 0x44, 0x03, 0x42, 0x00];
 /// The curve, as SEC 1 wants it between the two.

@@ -23,7 +23,8 @@ fn names() -> Names {
     crate::names_in_tests("100.96.0.0/11")
 }
 
-/// What `initialize_secrets_management` does, on a map instead of a seed. Returns the names of what was written.
+/// What `initialize_secrets_management` does, on a map instead of a seed. Returns the names of what was
+/// written.
 fn run(
     existing: &mut Existing,
     state: Option<&ShootState>,
@@ -423,8 +424,9 @@ fn keys_and_files_have_the_form_that_their_readers_want() {
     );
 }
 
-/// kube-apiserver reaches etcd-events under a name of etcd-main, and TLS passes the gate untouched (decision 36). The names must not
-/// depend on the seed's setting: the certificate of a shoot that is there is not issued anew for it.
+/// kube-apiserver reaches etcd-events under a name of etcd-main, and TLS passes the gate untouched (decision
+/// 36). The names must not depend on the seed's setting: the certificate of a shoot that is there is not
+/// issued anew for it.
 #[test]
 fn the_certificate_of_both_etcds_holds_the_names_of_both() {
     let table = config::table(&names());

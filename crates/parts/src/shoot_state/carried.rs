@@ -1,10 +1,11 @@
 //! What a ShootState may hold (R7-22, RX-33): exactly what a seed collects.
 //!
-//! The seed that wrote it may have been taken over, and the seed that reads it applies what it holds with the rights of its
-//! own gardenlet. Therefore one function, [`check`], stands at both ends: what does not pass is not collected, and a
-//! ShootState with one piece that does not pass is refused as a whole, before anything of it is applied. It promises that
-//! a restore makes nothing but Secrets and ConfigMaps, in the shoot's namespace, under names that are no paths, without
-//! owners and finalizers, and of types that no controller of the seed fills or acts on.
+//! The seed that wrote it may have been taken over, and the seed that reads it applies what it holds with the
+//! rights of its own gardenlet. Therefore one function, [`check`], stands at both ends: what does not pass is
+//! not collected, and a ShootState with one piece that does not pass is refused as a whole, before anything
+//! of it is applied. It promises that a restore makes nothing but Secrets and ConfigMaps, in the shoot's
+//! namespace, under names that are no paths, without owners and finalizers, and of types that no controller
+//! of the seed fills or acts on.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +25,8 @@ use super::{
 };
 use crate::{configuration_problem, secrets::config};
 
-/// Kinds of extension objects that live in a shoot's namespace. A state of any other kind would be given to nobody.
+/// Kinds of extension objects that live in a shoot's namespace. A state of any other kind would be given to
+/// nobody.
 pub(super) const KINDS: &[&str] = &[
     "Bastion",
     "ContainerRuntime",
@@ -39,8 +41,9 @@ pub(super) const KINDS: &[&str] = &[
     "Worker",
 ];
 
-/// Types of Kubernetes' own that only hold what they are given. All others of its domain are filled or acted on: one of type
-/// `kubernetes.io/service-account-token` becomes a token for whatever service account it names.
+/// Types of Kubernetes' own that only hold what they are given. All others of its domain are filled or acted
+/// on: one of type `kubernetes.io/service-account-token` becomes a token for whatever service account it
+/// names.
 const PLAIN_TYPES: &[&str] = &["tls", "ssh-auth", "basic-auth", "dockercfg", "dockerconfigjson"];
 
 /// Whether this is what a seed collects. The error names the first piece that is not.
@@ -222,8 +225,9 @@ pub(super) fn is_kind_of_object(api_version: Option<&str>, kind: &str) -> bool {
     version(api_version) == "v1" && matches!(kind, "Secret" | "ConfigMap")
 }
 
-/// The Secret of an extension may also be carried for its own sake. A Secret of the gardenlet is never carried as a reference. Former
-/// versions carried further Secrets that each seed creates; a restore ignores these.
+/// The Secret of an extension may also be carried for its own sake. A Secret of the gardenlet is never
+/// carried as a reference. Former versions carried further Secrets that each seed creates; a restore ignores
+/// these.
 pub(super) fn why_not_referenced(secret: &Secret) -> Option<String> {
     if is_of_gardenlet(&secret.name_any()) {
         return Some("the gardenlet or the seed creates the Secret of this name, not an extension".into());
@@ -231,14 +235,15 @@ pub(super) fn why_not_referenced(secret: &Secret) -> Option<String> {
     why_not_made(secret)
 }
 
-/// Whether each seed creates the Secret of this name. Such a Secret is not carried, with any labels: a restore would replace the
-/// content of the destination by the content of the source. All further names are free for extensions.
+/// Whether each seed creates the Secret of this name. Such a Secret is not carried, with any labels: a
+/// restore would replace the content of the destination by the content of the source. All further names are
+/// free for extensions.
 pub(super) fn is_reserved(name: &str) -> bool {
     config::DERIVED.contains(&name) || is_of_seed(name)
 }
 
-/// Whether the gardenlet or the seed creates the object that a state refers to, in each seed. Such an object is neither collected
-/// nor restored for the reference.
+/// Whether the gardenlet or the seed creates the object that a state refers to, in each seed. Such an object
+/// is neither collected nor restored for the reference.
 pub(crate) fn is_created_by_seed(target: &CrossVersionObjectReference) -> bool {
     target.kind == "Secret" && (is_of_gardenlet(&target.name) || is_of_seed(&target.name))
 }

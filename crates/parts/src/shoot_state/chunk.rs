@@ -1,15 +1,15 @@
 //! From one long text to chunks that fit into objects, and back: pure.
 //!
-//! Each chunk is a zstd frame of its own, so that one is read without the others. Where a chunk ends depends on the lines
-//! that are in it: a change within one line changes the chunks of that line, and seldom others.
+//! Each chunk is a zstd frame of its own, so that one is read without the others. Where a chunk ends depends
+//! on the lines that are in it: a change within one line changes the chunks of that line, and seldom others.
 
 use api::gardencore::StateChunk;
 use sha2::{Digest, Sha256};
 
 use crate::secrets::issue::hex;
 
-/// Most bytes of text in a chunk. zstd makes at most a few thousand more of bytes that cannot be compressed; in base64, with
-/// the object around it, that stays below 1 MiB (R7-26).
+/// Most bytes of text in a chunk. zstd makes at most a few thousand more of bytes that cannot be compressed;
+/// in base64, with the object around it, that stays below 1 MiB (R7-26).
 pub(super) const MOST_TEXT: usize = 740_000;
 /// How hard zstd tries: its own default. Equal text must be equal bytes, so this is fixed.
 const LEVEL: i32 = 3;
@@ -63,7 +63,8 @@ pub(super) fn pack(text: &[u8]) -> Result<Packed, String> {
     })
 }
 
-/// The text of a chunk, or why the bytes are not those that were written. No more is unpacked than the chunk may hold.
+/// The text of a chunk, or why the bytes are not those that were written. No more is unpacked than the chunk
+/// may hold.
 pub(super) fn unpack(chunk: &StateChunk, bytes: &[u8]) -> Result<Vec<u8>, String> {
     if hash(bytes) != chunk.sha256 {
         return Err(format!(

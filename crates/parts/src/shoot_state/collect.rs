@@ -1,5 +1,5 @@
-//! From the objects in a shoot's namespace to the pieces of its ShootState, one after another. What a restore accepts is
-//! decided in [`super::carried`], for both.
+//! From the objects in a shoot's namespace to the pieces of its ShootState, one after another. What a restore
+//! accepts is decided in [`super::carried`], for both.
 
 use std::{collections::BTreeMap, fmt::Debug};
 
@@ -33,7 +33,8 @@ use super::{
 };
 use crate::{Kinds, Stay};
 
-/// Objects that are read at a time. An object has at most 1.5 MiB (R7-28), so this bounds the memory for them.
+/// Objects that are read at a time. An object has at most 1.5 MiB (R7-28), so this bounds the memory for
+/// them.
 const PAGE: u32 = 8;
 
 /// Puts in the state of the shoot's namespace, in the order of pieces. Without `into`, only checks the state.
@@ -154,8 +155,9 @@ impl<'a, K: Resource + Clone + DeserializeOwned + Debug> Pages<'a, K> {
     }
 }
 
-/// The entry for the shoot's machines, if it has any or could have (R7-12). That there are none is carried, too: where nothing is
-/// said of machines they may have been lost. A Worker that has a state of its own says all that its provider wants to say.
+/// The entry for the shoot's machines, if it has any or could have (R7-12). That there are none is carried,
+/// too: where nothing is said of machines they may have been lost. A Worker that has a state of its own says
+/// all that its provider wants to say.
 async fn machines(stay: &Stay) -> Result<Option<GardenerResourceData>> {
     let deployments = all_of::<MachineDeployment>(stay).await?;
     let sets = all_of::<MachineSet>(stay).await?;
@@ -199,8 +201,8 @@ where
     }
 }
 
-/// An extension object's state, if it has any. State and references are opaque (R7-24). What a Worker was given of machines is
-/// not carried a second time where the machines are (gardener#12579, #12821).
+/// An extension object's state, if it has any. State and references are opaque (R7-24). What a Worker was
+/// given of machines is not carried a second time where the machines are (gardener#12579, #12821).
 fn state_of(
     kind: &str,
     object: &DynamicObject,
@@ -242,8 +244,8 @@ fn describe(kind: &str, object: &DynamicObject) -> String {
     format!("{kind} {}", object.name_any())
 }
 
-/// Reads an object that an extension object refers to (RX-33). One that is missing is an error: the destination could not
-/// restore without it.
+/// Reads an object that an extension object refers to (RX-33). One that is missing is an error: the
+/// destination could not restore without it.
 async fn referenced(
     seed: &Seed,
     namespace: &str,

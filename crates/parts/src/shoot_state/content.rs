@@ -1,4 +1,5 @@
-//! The objects that states of extensions refer to, as they are carried: without what belongs to their cluster.
+//! The objects that states of extensions refer to, as they are carried: without what belongs to their
+//! cluster.
 
 use api::meta::{RawExtension, ResourceData};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -25,8 +26,8 @@ pub fn content<K: Serialize + ResourceExt>(mut object: K) -> Result<RawExtension
     RawExtension::encode(&object).map_err(|error| Error::bug(format!("an object does not encode: {error}")))
 }
 
-/// The object that a resource of a ShootState holds, or why it is none. It must be what [`content`] made, to the byte: what
-/// else there is (owners, finalizers, fields of other kinds) nobody has collected.
+/// The object that a resource of a ShootState holds, or why it is none. It must be what [`content`] made, to
+/// the byte: what else there is (owners, finalizers, fields of other kinds) nobody has collected.
 pub(crate) fn referenced(resource: &ResourceData) -> Result<Referenced, String> {
     match resource.kind.as_str() {
         "Secret" => decode(resource).map(|secret| Referenced::Secret(Box::new(secret))),

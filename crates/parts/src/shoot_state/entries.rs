@@ -40,8 +40,8 @@ pub fn to_shoot_state(secrets: &[Secret]) -> Result<Vec<GardenerResourceData>> {
     Ok(entries)
 }
 
-/// The Secrets that a ShootState holds, without a namespace. An entry that does not decode is an error that names it:
-/// nothing may be made in its place.
+/// The Secrets that a ShootState holds, without a namespace. An entry that does not decode is an error that
+/// names it: nothing may be made in its place.
 pub fn from_shoot_state(state: &ShootState) -> Result<Vec<Secret>> {
     state
         .spec

@@ -1,10 +1,12 @@
 //! ShootState: what of a shoot must survive its seed (R7-20..R7-28), written and read here and nowhere else.
 //!
-//! Garden-controller-manager makes it, empty, and it stays as long as its Shoot. The seed that has the shoot keeps it up to date
-//! ([`ShootState::sync`], R7-42) and writes it in a move, once more after each later step that may have written state (RX-11);
-//! the seed that takes the shoot over reads it. No seed makes or deletes one. What passes [`carried::check`] is collected, and
-//! nothing else is applied. Who has the shoot in an earlier epoch than the last writer writes nothing. Small content stands in the ShootState, as people can read it; what has more than 1 MiB lies in
-//! InternalSecrets that it refers to. docs/shoot-state.md has all of it.
+//! Garden-controller-manager makes it, empty, and it stays as long as its Shoot. The seed that has the shoot
+//! keeps it up to date ([`ShootState::sync`], R7-42) and writes it in a move, once more after each later step
+//! that may have written state (RX-11); the seed that takes the shoot over reads it. No seed makes or deletes
+//! one. What passes [`carried::check`] is collected, and nothing else is applied. Who has the shoot in an
+//! earlier epoch than the last writer writes nothing. Small content stands in the ShootState, as people can
+//! read it; what has more than 1 MiB lies in InternalSecrets that it refers to. docs/shoot-state.md has all
+//! of it.
 
 pub mod carried;
 mod chunk;
@@ -46,7 +48,8 @@ use self::{
 };
 use crate::{Facts, NamespaceState, Stay, secrets::config};
 
-/// When a ShootState that is not there is looked for again. It is made within a second, unless nobody makes any.
+/// When a ShootState that is not there is looked for again. It is made within a second, unless nobody makes
+/// any.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// When a namespace that lacks something is looked at again: somebody has to do something about it.
 const INCOMPLETE: Duration = Duration::from_secs(60);
@@ -58,18 +61,20 @@ const ATTEMPTS: usize = 5;
 pub struct ShootState;
 
 impl ShootState {
-    /// "Persisting ShootState in garden cluster": writes what the namespace holds into it. What was collected earlier and is not
-    /// in the namespace any more (an extension resource that is migrated and gone) stays as it was.
+    /// "Persisting ShootState in garden cluster": writes what the namespace holds into it. What was collected
+    /// earlier and is not in the namespace any more (an extension resource that is migrated and gone) stays
+    /// as it was.
     ///
-    /// State that no other seed can restore, and that appeared after [`Self::check`], is left out and named in constraint
-    /// `ShootStateComplete` of the Shoot: an error here would stop the move while the API of the shoot is down.
+    /// State that no other seed can restore, and that appeared after [`Self::check`], is left out and named
+    /// in constraint `ShootStateComplete` of the Shoot: an error here would stop the move while the API of
+    /// the shoot is down.
     pub async fn persist(f: &Facts) -> Result<()> {
         let kept = keep(&f.garden, &f.stay, &f.shoot, true).await?;
         left_out::report(f, &kept.left_out).await
     }
 
-    /// "Checking that the state of the shoot can be carried": fails for state that no other seed can restore, before the move has
-    /// stopped anything. Writes nothing.
+    /// "Checking that the state of the shoot can be carried": fails for state that no other seed can restore,
+    /// before the move has stopped anything. Writes nothing.
     pub async fn check(f: &Facts) -> Result<()> {
         match collect::collect(&f.stay, None, &mut Unfit::Refused).await {
             Ok(()) => Ok(()),
@@ -78,9 +83,10 @@ impl ShootState {
         }
     }
 
-    /// Brings it in line with what the namespace holds: with all of it, and no more (R7-42). For a shoot that is complete and
-    /// settled in this seed, and no other: what is not there is forgotten. A namespace that lacks a key of the shoot is no
-    /// complete one, and nothing is written. State that no other seed can restore is left out, and named in the result.
+    /// Brings it in line with what the namespace holds: with all of it, and no more (R7-42). For a shoot that
+    /// is complete and settled in this seed, and no other: what is not there is forgotten. A namespace that
+    /// lacks a key of the shoot is no complete one, and nothing is written. State that no other seed can
+    /// restore is left out, and named in the result.
     pub async fn sync(garden: &Garden, stay: &Stay, shoot: &gardencore::Shoot) -> Result<Kept> {
         if stay.namespace_state().await? != NamespaceState::Active {
             return Err(incomplete(stay, "it is not there, or being deleted"));
@@ -100,7 +106,8 @@ impl ShootState {
 }
 
 impl ShootState {
-    /// All that it holds, verified, wherever it lies. For tools and tests: a large one takes as much memory as it has bytes.
+    /// All that it holds, verified, wherever it lies. For tools and tests: a large one takes as much memory
+    /// as it has bytes.
     pub async fn whole(f: &Facts) -> Result<Option<gardencore::ShootStateSpec>> {
         match f.shoot_state().await? {
             Some(opened) => opened.whole().await.map(Some),
@@ -168,8 +175,8 @@ async fn try_keep(
 }
 
 impl Facts {
-    /// The ShootState of this Shoot, if there is one. One that holds what no seed collects, or whose chunks are not those that
-    /// were written, is an error: nothing of it may be applied.
+    /// The ShootState of this Shoot, if there is one. One that holds what no seed collects, or whose chunks
+    /// are not those that were written, is an error: nothing of it may be applied.
     pub(crate) async fn shoot_state(&self) -> Result<Option<Arc<Opened>>> {
         let place = Place::new(&self.garden, &self.shoot_namespace(), &self.shoot.name_any());
         let Some(state) = place.state(&self.shoot.uid().unwrap_or_default()).await? else {

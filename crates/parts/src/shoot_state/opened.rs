@@ -1,8 +1,9 @@
 //! A ShootState that was looked through and can be used: piece by piece, wherever they lie.
 //!
-//! Promises: all of it was verified before any piece is given out (hashes, sizes, count, and [`carried`](super::carried)),
-//! and each chunk once more when it is read for a piece. At most two chunks and one piece are held at a time, whatever the
-//! size of the state; of pieces in chunks an index is kept, some hundred bytes for each.
+//! Promises: all of it was verified before any piece is given out (hashes, sizes, count, and
+//! [`carried`](super::carried)), and each chunk once more when it is read for a piece. At most two chunks and
+//! one piece are held at a time, whatever the size of the state; of pieces in chunks an index is kept, some
+//! hundred bytes for each.
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,6 @@
-//! Lays what is there now over what was collected before, in one pass over both, so that a later, poorer look never loses
-//! anything: what was collected earlier and is not there any more (an extension object that let go and went) stays.
+//! Lays what is there now over what was collected before, in one pass over both, so that a later, poorer look
+//! never loses anything: what was collected earlier and is not there any more (an extension object that let
+//! go and went) stays.
 
 use runtime::Error;
 

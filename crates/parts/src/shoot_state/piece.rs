@@ -1,7 +1,8 @@
 //! One piece of what is carried: pieces pass one after another, so that nobody holds all of them.
 //!
-//! They have an order, by [`Key`]: pieces of the gardenlet, states of extension objects, and what these refer to. What is
-//! collected and what is read again come in it, so that two rows of pieces are laid over each other in one pass.
+//! They have an order, by [`Key`]: pieces of the gardenlet, states of extension objects, and what these refer
+//! to. What is collected and what is read again come in it, so that two rows of pieces are laid over each
+//! other in one pass.
 
 use api::{
     gardencore::{ExtensionResourceState, GardenerResourceData, ShootStateSpec},

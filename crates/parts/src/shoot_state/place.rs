@@ -12,7 +12,8 @@ use runtime::{Cluster, Error, Garden, Result, error::Explain};
 
 use crate::FIELD_MANAGER;
 
-/// When a right that garden-controller-manager gives is tried again. It follows `status.seedName` within a second.
+/// When a right that garden-controller-manager gives is tried again. It follows `status.seedName` within a
+/// second.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// Under which key an InternalSecret holds a chunk.
 pub(super) const KEY: &str = "chunk";
@@ -38,8 +39,8 @@ impl Place {
         }
     }
 
-    /// The ShootState, if there is one of the Shoot with this uid. One that is left of an earlier Shoot of the same name holds the
-    /// keys of another cluster.
+    /// The ShootState, if there is one of the Shoot with this uid. One that is left of an earlier Shoot of
+    /// the same name holds the keys of another cluster.
     pub(super) async fn state(&self, shoot: &str) -> Result<Option<ShootState>> {
         let found = match self.states.get_opt(&self.name).await {
             Err(kube::Error::Api(status)) if status.is_forbidden() => return Err(self.not_yet()),

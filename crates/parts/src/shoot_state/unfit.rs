@@ -1,5 +1,6 @@
-//! State that no other seed can restore. A planned move is refused because of such state before the control plane stops. The
-//! ShootState leaves the state out, so that a single object never keeps the remaining state from being saved.
+//! State that no other seed can restore. A planned move is refused because of such state before the control
+//! plane stops. The ShootState leaves the state out, so that a single object never keeps the remaining state
+//! from being saved.
 
 use api::meta::CrossVersionObjectReference;
 use k8s_openapi::api::core::v1::Secret;
@@ -53,8 +54,8 @@ pub(super) fn why_not_secret(secret: &Secret) -> Option<String> {
         .map(|why| format!("{why} (remedy: remove the label persist=true, or change the Secret)"))
 }
 
-/// The reason why an object cannot be carried that a state refers to, if there is a reason. A Secret is read, as the reason may be
-/// the type. The collection reports a missing object.
+/// The reason why an object cannot be carried that a state refers to, if there is a reason. A Secret is read,
+/// as the reason may be the type. The collection reports a missing object.
 pub(super) async fn why_not_reference(
     seed: &Seed,
     namespace: &str,

@@ -1,16 +1,21 @@
-//! Writes the pieces of a state to where they belong: into the ShootState while they are small, else into chunks (R7-27).
+//! Writes the pieces of a state to where they belong: into the ShootState while they are small, else into
+//! chunks (R7-27).
 //!
-//! The order of writes makes every crash harmless. What is read is always what the last finished write of the ShootState
-//! refers to:
-//! 1. The attempt is claimed: a write of the ShootState gives it a number. Whoever else is at it fails from here on.
-//! 2. Chunks are made, under names that only this attempt has. A chunk that is there already is referred to again.
+//! The order of writes makes every crash harmless. What is read is always what the last finished write of the
+//! ShootState refers to:
+//! 1. The attempt is claimed: a write of the ShootState gives it a number. Whoever else is at it fails from
+//!    here on.
+//! 2. Chunks are made, under names that only this attempt has. A chunk that is there already is referred to
+//!    again.
 //! 3. One write of the ShootState refers to all of them, and notes which are not needed any more.
-//! 4. Those are deleted, and the note with them. What a crash leaves is noted, too, and goes with the next write.
+//! 4. Those are deleted, and the note with them. What a crash leaves is noted, too, and goes with the next
+//!    write.
 //!
-//! Each of these writes says the ownership epoch of its writer, and none is made over what a later epoch has written.
+//! Each of these writes says the ownership epoch of its writer, and none is made over what a later epoch has
+//! written.
 //!
-//! Nothing is written where nothing changed: chunks are compared by their hashes. At most one chunk, twice, and one piece are
-//! held at a time, and of a state that fits into the ShootState all of it (1 MiB).
+//! Nothing is written where nothing changed: chunks are compared by their hashes. At most one chunk, twice,
+//! and one piece are held at a time, and of a state that fits into the ShootState all of it (1 MiB).
 
 use std::collections::HashMap;
 
@@ -30,9 +35,11 @@ use super::{
 };
 use crate::configuration_problem;
 
-/// Most bytes of text that stand in the ShootState itself. With what surrounds them that is less than etcd takes (1.5 MiB).
+/// Most bytes of text that stand in the ShootState itself. With what surrounds them that is less than etcd
+/// takes (1.5 MiB).
 pub(super) const MOST_HERE: usize = 1024 * 1024;
-/// Most bytes of text of a whole state. A bound against what never ends; the ShootState could refer to ten times as much.
+/// Most bytes of text of a whole state. A bound against what never ends; the ShootState could refer to ten
+/// times as much.
 const MOST: usize = 1024 * 1024 * 1024;
 
 /// Why a state was not written.
@@ -59,7 +66,8 @@ pub struct Kept {
     pub bytes: usize,
     /// InternalSecrets that hold it; none: the ShootState itself does.
     pub chunks: usize,
-    /// Sentences about state of the namespace that the ShootState leaves out because no other seed could restore it.
+    /// Sentences about state of the namespace that the ShootState leaves out because no other seed could
+    /// restore it.
     pub left_out: Vec<String>,
 }
 
@@ -88,8 +96,8 @@ struct Chunks {
 }
 
 impl Writer {
-    /// For the seed that has the shoot in this epoch. Of an earlier one than that of the last write nothing is written any more:
-    /// somebody else has had the shoot since.
+    /// For the seed that has the shoot in this epoch. Of an earlier one than that of the last write nothing
+    /// is written any more: somebody else has had the shoot since.
     pub(super) fn new(place: Place, state: ShootState, epoch: i64) -> Result<Self, Unwritten> {
         check_epoch(&place.name, state.spec.epoch(), epoch)?;
         Ok(Self {
@@ -271,7 +279,8 @@ impl Writer {
         self.write(&body).await
     }
 
-    /// Deletes what nothing refers to. Names are never used again, so that this is safe whoever writes meanwhile.
+    /// Deletes what nothing refers to. Names are never used again, so that this is safe whoever writes
+    /// meanwhile.
     async fn clean_up(&mut self) -> Result<(), Unwritten> {
         let mut attempt = self.attempt();
         if attempt.leftovers.is_empty() && attempt.unfinished.is_empty() {

@@ -1,9 +1,9 @@
-//! The way from pods to the shoot's own API at the address of the Service `kubernetes`, which is what a client in a pod finds in its
-//! environment.
+//! The way from pods to the shoot's own API at the address of the Service `kubernetes`, which is what a
+//! client in a pod finds in its environment.
 //!
-//! kube-apiserver is not in the shoot, so it names no endpoint of that Service. Its endpoint is one address that every machine
-//! has for itself, and behind which a proxy of the machine listens (docs/decisions/0021). So there is one endpoint that never
-//! changes, whatever becomes of nodes and seeds.
+//! kube-apiserver is not in the shoot, so it names no endpoint of that Service. Its endpoint is one address
+//! that every machine has for itself, and behind which a proxy of the machine listens (docs/decisions/0021).
+//! So there is one endpoint that never changes, whatever becomes of nodes and seeds.
 
 use runtime::{
     Result,
@@ -24,10 +24,12 @@ const MANAGED_RESOURCE: &str = "shoot-core-api-proxy";
 /// The Service that kube-apiserver makes, and of whose port it says this name.
 const SERVICE: &str = "kubernetes";
 const SERVICE_PORT: &str = "https";
-/// The address. Nobody is given it: it lies in what is reserved for later (240.0.0.0/4), and no network of a shoot may contain it
-/// (`spec.networking`). It is no setting, as two seeds that differ in it would make a move change objects in the shoot (I4).
+/// The address. Nobody is given it: it lies in what is reserved for later (240.0.0.0/4), and no network of a
+/// shoot may contain it (`spec.networking`). It is no setting, as two seeds that differ in it would make a
+/// move change objects in the shoot (I4).
 const ADDRESS: &str = "240.0.0.1";
-/// Where it listens there. Above 1024, which needs no privilege, and below what node ports and outgoing connections have.
+/// Where it listens there. Above 1024, which needs no privilege, and below what node ports and outgoing
+/// connections have.
 const PORT: u16 = 10292;
 /// Where it says how it is.
 const HEALTH: u16 = 10291;

@@ -157,7 +157,8 @@ fn corefile() -> String {
 
 fn container(image: &str, api: &str) -> Value {
     let mut may = hardened();
-    // The makers of its image gave this to the program, which cannot be started without it. It does not use it.
+    // The makers of its image gave this to the program, which cannot be started without it. It does not use
+    // it.
     may["capabilities"]["add"] = json!(["NET_BIND_SERVICE"]);
     let look = |path: &str, port: u16| json!({"httpGet": {"path": path, "port": port}});
     let mut live = look("/health", 8080);
@@ -172,7 +173,8 @@ fn container(image: &str, api: &str) -> Value {
         "imagePullPolicy": "IfNotPresent",
         "args": ["-conf", "/etc/coredns/Corefile"],
         "env": [
-            // The address of the Service `kubernetes` takes kube-proxy and api-proxy: one thing less that this waits for.
+            // The address of the Service `kubernetes` takes kube-proxy and api-proxy: one thing less that
+            // this waits for.
             {"name": "KUBERNETES_SERVICE_HOST", "value": api},
             {"name": "KUBERNETES_SERVICE_PORT", "value": "443"},
         ],

@@ -110,9 +110,11 @@ fn configuration(pods: &str, config: &KubeProxyConfig) -> Value {
         "clientConnection": {"kubeconfig": format!("{FILES}/kubeconfig")},
         "clusterCIDR": pods,
         "detectLocalMode": "ClusterCIDR",
-        // Nobody but the machine itself reads them. The health endpoint (10256) is open: load balancers ask it.
+        // Nobody but the machine itself reads them. The health endpoint (10256) is open: load balancers ask
+        // it.
         "metricsBindAddress": "127.0.0.1:10249",
-        // These would be written below /proc/sys, which a container without privileges cannot: the machine sets them.
+        // These would be written below /proc/sys, which a container without privileges cannot: the machine
+        // sets them.
         "conntrack": {
             "maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s",
         },
@@ -161,7 +163,8 @@ fn container(image: &str, config: &KubeProxyConfig) -> Value {
     may["runAsUser"] = json!(0);
     may["runAsNonRoot"] = json!(false);
     may["capabilities"]["add"] = json!(["NET_ADMIN", "NET_RAW"]);
-    // On its first call the image's iptables notes in a link of its own file system which kind the machine uses.
+    // On its first call the image's iptables notes in a link of its own file system which kind the machine
+    // uses.
     may["readOnlyRootFilesystem"] = json!(false);
     if config.mode == Some(ProxyMode::IPVS) {
         // The kernel's virtual server is set up below /proc/sys, which only a privileged container may write.

@@ -1,12 +1,13 @@
-//! What runs on the nodes of every shoot that has any: kube-proxy, so that Services lead to pods, CoreDNS, so that names lead to
-//! Services, and api-proxy, so that the Service `kubernetes` leads to the API. Each is a ManagedResource, which the resource-manager
-//! keeps in the shoot.
+//! What runs on the nodes of every shoot that has any: kube-proxy, so that Services lead to pods, CoreDNS, so
+//! that names lead to Services, and api-proxy, so that the Service `kubernetes` leads to the API. Each is a
+//! ManagedResource, which the resource-manager keeps in the shoot.
 //!
-//! They name the shoot's API by its own name, which is the same on every seed: a move changes none of these objects, and so no
-//! pod (I4). They are ready when they are applied, not when they run: there may be no node yet.
+//! They name the shoot's API by its own name, which is the same on every seed: a move changes none of these
+//! objects, and so no pod (I4). They are ready when they are applied, not when they run: there may be no node
+//! yet.
 //!
-//! A part that is not wanted any more is taken away, with its objects. When the shoot goes or moves, [`crate::ManagedResources`]
-//! looks after them.
+//! A part that is not wanted any more is taken away, with its objects. When the shoot goes or moves,
+//! [`crate::ManagedResources`] looks after them.
 
 mod api_proxy;
 mod coredns;

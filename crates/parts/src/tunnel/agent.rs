@@ -1,5 +1,5 @@
-//! The agents: two pods on different nodes with the network of any pod, which dial the seed's front and make connections for the API
-//! server.
+//! The agents: two pods on different nodes with the network of any pod, which dial the seed's front and make
+//! connections for the API server.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use runtime::{

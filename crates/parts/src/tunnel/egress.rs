@@ -29,7 +29,8 @@ pub(crate) fn flag() -> String {
     format!("--egress-selector-config-file={}", mounted(NAME, FILE))
 }
 
-/// Only what is in the shoot is reached through the tunnel; etcd and what users name by a URL is reached as it was.
+/// Only what is in the shoot is reached through the tunnel; etcd and what users name by a URL is reached as
+/// it was.
 pub(super) fn config_map(namespace: &str) -> Result<ConfigMap> {
     let tls = json!({
         "caBundle": mounted(CA_VPN, "ca.crt"),

@@ -1,10 +1,12 @@
-//! The tunnel: by which kube-apiserver reaches nodes, pods and Services of a shoot where the seed has no road to them.
+//! The tunnel: by which kube-apiserver reaches nodes, pods and Services of a shoot where the seed has no road
+//! to them.
 //!
-//! kube-apiserver asks the server ([`server`]) by HTTP CONNECT, as its EgressSelector is told ([`egress`]); agents on the nodes
-//! ([`agent`]) have dialled the server through the seed's front. Another tunnel that takes CONNECT can stand in the same place:
-//! kube-apiserver knows nothing of this one but an address.
+//! kube-apiserver asks the server ([`server`]) by HTTP CONNECT, as its EgressSelector is told ([`egress`]);
+//! agents on the nodes ([`agent`]) have dialled the server through the seed's front. Another tunnel that
+//! takes CONNECT can stand in the same place: kube-apiserver knows nothing of this one but an address.
 //!
-//! Keys are the shoot's own and go with it, so that agents find the new seed with what they have (gardener#15442).
+//! Keys are the shoot's own and go with it, so that agents find the new seed with what they have
+//! (gardener#15442).
 
 mod agent;
 mod egress;

@@ -1,4 +1,5 @@
-//! The server: one for each shoot, in its namespace, so that a tenant's agents have nothing to do with another tenant's.
+//! The server: one for each shoot, in its namespace, so that a tenant's agents have nothing to do with
+//! another tenant's.
 
 use k8s_openapi::api::core::v1::Service;
 use runtime::{

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::{Subject, operation, terms, world::NAMESPACE, zone::Zone};
 
-/// R17-50: a server that shows another record would hold up the final snapshot while the shoot has no API. The move waits before that,
-/// and does not wait for a server that is down.
+/// R17-50: a server that shows another record would hold up the final snapshot while the shoot has no API.
+/// The move waits before that, and does not wait for a server that is down.
 pub async fn servers_that_contradict(subject: &Subject) -> Result<()> {
     let (primary, secondary) = (Zone::start().await?, Zone::start().await?);
     let named = [primary.address.to_string(), secondary.address.to_string()];

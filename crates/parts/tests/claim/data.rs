@@ -33,7 +33,8 @@ pub fn brought(complete: bool) -> Option<CopiedChain> {
     })
 }
 
-/// R17-45: what a copy of the source's last snapshot leaves out is told, with the choice of the data and not later.
+/// R17-45: what a copy of the source's last snapshot leaves out is told, with the choice of the data and not
+/// later.
 pub async fn tells_what_is_lost(subject: &Subject) -> Result<()> {
     let before = clock::now();
     for (epoch, is_final) in [(30, false), (31, true)] {
@@ -96,7 +97,8 @@ pub async fn given_by_its_source(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// R17-45: a planned move whose backups are short goes on with the consent of a person, and reports the loss as a number.
+/// R17-45: a planned move whose backups are short goes on with the consent of a person, and reports the loss
+/// as a number.
 pub async fn given_with_a_loss(subject: &Subject) -> Result<()> {
     let mut record = taken(40);
     record["drained"] = json!(true);
@@ -218,7 +220,8 @@ async fn given_without_phases(subject: &Subject, record: Value) -> Result<Facts>
     subject.world.facts(Operation::Restore, settings()).await
 }
 
-/// R17-45: a loss that a person has accepted was recorded nowhere without phases, and the backups of the source were deleted.
+/// R17-45: a loss that a person has accepted was recorded nowhere without phases, and the backups of the
+/// source were deleted.
 async fn without_phases_a_loss_is_recorded(subject: &Subject) -> Result<()> {
     let facts = given_without_phases(subject, json!({"epoch": 42})).await?;
     assert_eq!(Claim::plan(&facts, true)?, ClaimPlan::Nothing);

@@ -1,4 +1,5 @@
-//! The fence of a source that did not hand the shoot over: the begin of the fence, and the steps that wait for the end.
+//! The fence of a source that did not hand the shoot over: the begin of the fence, and the steps that wait
+//! for the end.
 
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ use serde_json::json;
 use super::{Claiming, Held, Last, Opening, Subject, data, settings, taken, terms, zone::Zone};
 use crate::world::NAMESPACE;
 
-/// R17-20, R7-59, R7-60: the fence begins when the servers of the zone show the new owner, and the bucket does.
+/// R17-20, R7-59, R7-60: the fence begins when the servers of the zone show the new owner, and the bucket
+/// does.
 pub async fn seen_everywhere(subject: &Subject) -> Result<()> {
     let zone = Zone::start().await?;
     let named = json!({"spec": {"settings": {"ownerChecks": {"authorities": [zone.address.to_string()]}}}});

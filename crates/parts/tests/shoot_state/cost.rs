@@ -1,5 +1,5 @@
-//! `make bench`: how long a large state takes to be collected, to be read again and to be restored on another seed, and what memory
-//! that needs besides.
+//! `make bench`: how long a large state takes to be collected, to be read again and to be restored on another
+//! seed, and what memory that needs besides.
 
 use std::{sync::Arc, time::Instant};
 
@@ -62,7 +62,8 @@ async fn told(work: impl Future<Output = runtime::Result<()>>) -> Result<String>
     Ok(format!("{seconds:.1} s | {}", before.mib()?))
 }
 
-/// Another seed with an API server of its own, and what is known of the shoot there, all of whose Extensions are to be restored.
+/// Another seed with an API server of its own, and what is known of the shoot there, all of whose Extensions
+/// are to be restored.
 async fn destination(world: &World, objects: u32) -> Result<(ControlPlane, Facts)> {
     let plane = ControlPlane::start("shoot-state-cost-destination").await?;
     testkit::apply_crds(&plane.admin(), &crds_of(Target::Seed)).await?;

@@ -21,7 +21,8 @@ use crate::{
     world::{PROJECT, World},
 };
 
-/// It slept while the shoot went on, before it looked or between its look and its write. Not even a chunk is made.
+/// It slept while the shoot went on, before it looked or between its look and its write. Not even a chunk is
+/// made.
 pub async fn a_former_owner_writes_nothing(world: &World, former: &Facts) -> Result<()> {
     let shoots: Api<Shoot> = Api::namespaced(world.client(), PROJECT);
     let later = json!({"status": {"ownership": {"epoch": 3}}});
@@ -65,7 +66,8 @@ pub async fn a_former_owner_writes_nothing(world: &World, former: &Facts) -> Res
     Ok(())
 }
 
-/// A client of a process that sleeps before its first write, and wakes when the owner of a later epoch has written.
+/// A client of a process that sleeps before its first write, and wakes when the owner of a later epoch has
+/// written.
 fn woken_late(client: Client, owner: &Facts) -> Client {
     let namespace = client.default_namespace().to_owned();
     let (owner, asleep) = (Arc::new(owner.clone()), Arc::new(AtomicBool::new(true)));

@@ -1,4 +1,5 @@
-//! Which image of EC2 a pool's machines start with: as the CloudProfile says, in the format of Gardener's provider for AWS.
+//! Which image of EC2 a pool's machines start with: as the CloudProfile says, in the format of Gardener's
+//! provider for AWS.
 
 use api::{extensions::WorkerPool, meta::RawExtension};
 use extension::worker::cloud_profile_config;

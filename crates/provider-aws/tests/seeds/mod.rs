@@ -89,7 +89,8 @@ pub fn object<K: ExtensionObject>(name: &str, region: &str, more: Value) -> Resu
     of_kind(object)
 }
 
-/// What a seed has for machines: the image by which they start, what they run at first, and the way of their manager to the shoot.
+/// What a seed has for machines: the image by which they start, what they run at first, and the way of their
+/// manager to the shoot.
 pub async fn equip(seed: &Client, region: &str, kubeconfig: Vec<u8>) -> Result<()> {
     let regions = json!([{"name": region, "ami": IMAGE}]);
     let images = json!([{"name": "gardenlinux", "versions": [{"version": "1", "regions": regions}]}]);

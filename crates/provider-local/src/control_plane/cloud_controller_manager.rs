@@ -1,7 +1,7 @@
 //! The cloud-controller-manager beside a shoot's control plane: what it is, from what the ControlPlane says.
 //!
-//! A pod is made anew whenever something that it mounts changes. So a change of the file of leader migration, which is read at the
-//! start only, takes effect.
+//! A pod is made anew whenever something that it mounts changes. So a change of the file of leader migration,
+//! which is read at the start only, takes effect.
 
 use api::extensions::CloudControllerManager;
 use ipnet::Ipv4Net;
@@ -9,8 +9,8 @@ use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::O
 use owner_checks::{AUTHORITY, OwnerClaim};
 use runtime::workload::{Files, Health, MOUNTS, Workload};
 
-/// Name of the Deployment and of its container. The Secret with the kubeconfig of the shoot, which a gardenlet makes, is called
-/// the same; so is its main lock in the shoot, which it has the right to.
+/// Name of the Deployment and of its container. The Secret with the kubeconfig of the shoot, which a
+/// gardenlet makes, is called the same; so is its main lock in the shoot, which it has the right to.
 pub const NAME: &str = "cloud-controller-manager";
 /// The Secret with the account in the cloud.
 const CLOUD_PROVIDER: &str = "cloudprovider";

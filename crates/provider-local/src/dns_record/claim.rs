@@ -1,8 +1,10 @@
-//! The owner record of a shoot (R17-10; docs/ownership.md): two names that belong together, and what may become of what stands
-//! there. Pure: what was read in, what is to change out. What may follow what is decided in the crate `ownership`
-//! (`Record`): here is what can be a record at all, and what to say where it is refused.
+//! The owner record of a shoot (R17-10; docs/ownership.md): two names that belong together, and what may
+//! become of what stands there. Pure: what was read in, what is to change out. What may follow what is
+//! decided in the crate `ownership` (`Record`): here is what can be a record at all, and what to say where it
+//! is refused.
 //!
-//! An epoch only goes up, and its end is for ever. So whoever comes late, with whatever it has read or slept over, changes nothing.
+//! An epoch only goes up, and its end is for ever. So whoever comes late, with whatever it has read or slept
+//! over, changes nothing.
 
 use ::ownership::{Barred, ClaimError, Conditional, Record, epoch_of, is_identity};
 use api::{
@@ -86,7 +88,8 @@ impl Claim {
         }
     }
 
-    /// What makes the record that of this claim. None: it is already. An error: it is not to become so, now or ever.
+    /// What makes the record that of this claim. None: it is already. An error: it is not to become so, now
+    /// or ever.
     pub(super) fn write(&self, epoch: &Held, owner: &Held) -> Result<Option<Changes>> {
         let found = self.found(epoch, owner)?;
         let write = match found.claim(self.identity.clone(), self.epoch) {
@@ -107,7 +110,8 @@ impl Claim {
 
     /// What takes away what this claim has written. None: nothing of it is there (any more).
     ///
-    /// The epoch stays, so that whoever was the owner in it knows that it is over (R17-50), unless the claim is to be forgotten.
+    /// The epoch stays, so that whoever was the owner in it knows that it is over (R17-50), unless the claim
+    /// is to be forgotten.
     pub(super) fn remove(&self, epoch: &Held, owner: &Held) -> Option<Changes> {
         // What cannot be understood is not ours, and holds up no deletion.
         let found = self.found(epoch, owner).ok()?;

@@ -1,8 +1,9 @@
-//! Names of a shoot beside its owner record: an update of them says in which epoch the shoot is, and the server makes it in that
-//! epoch only.
+//! Names of a shoot beside its owner record: an update of them says in which epoch the shoot is, and the
+//! server makes it in that epoch only.
 //!
-//! A request that is delivered late may land when the right that let it out is long over (docs/ownership.md): beside the names
-//! of another seed, or of the same seed in a later epoch, with the same values. The server compares, whenever it lands.
+//! A request that is delivered late may land when the right that let it out is long over (docs/ownership.md):
+//! beside the names of another seed, or of the same seed in a later epoch, with the same values. The server
+//! compares, whenever it lands.
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ use runtime::{Error, Result};
 
 use super::claim::epoch_name;
 
-/// When a refused update is tried again. The owner record is written, or this seed learns that it has lost the shoot.
+/// When a refused update is tried again. The owner record is written, or this seed learns that it has lost
+/// the shoot.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// What the zone has to say for an update to be made.
@@ -29,8 +31,8 @@ pub(super) struct Epoch {
 }
 
 impl Epoch {
-    /// For updates of a zone; none where owners are not checked, or the owner record lies in another zone: a server can only
-    /// compare what is in the zone that it changes.
+    /// For updates of a zone; none where owners are not checked, or the owner record lies in another zone: a
+    /// server can only compare what is in the zone that it changes.
     pub(super) fn of(context: &Context<DNSRecord>, zone: &Name) -> Result<Option<Self>> {
         context
             .cluster
@@ -119,7 +121,8 @@ mod tests {
             spec["shoot"]["status"]["ownership"] = Value::Null;
         });
         assert_eq!(first, Some((name, "1".into())));
-        // Of the users' names nobody knows whether that zone has the record: a parent has not, nor has a part of it that is given away.
+        // Of the users' names nobody knows whether that zone has the record: a parent has not, nor has a part
+        // of it that is given away.
         for other in ["test", "internal.example.test", "example.com"] {
             assert_eq!(told(other, |_| {}), None, "{other}");
         }

@@ -1,8 +1,10 @@
-//! Writes and removes the owner record of a shoot: both names in one update, and only while they are what was read.
+//! Writes and removes the owner record of a shoot: both names in one update, and only while they are what was
+//! read.
 //!
-//! Reading comes first, and nobody holds anything between reading and writing: the server compares again. So two writers, a
-//! writer that was stopped in between, and an update that was on the way for long all end in the same way: what was read does not
-//! stand any more, nothing is changed, and what stands now is judged anew.
+//! Reading comes first, and nobody holds anything between reading and writing: the server compares again. So
+//! two writers, a writer that was stopped in between, and an update that was on the way for long all end in
+//! the same way: what was read does not stand any more, nothing is changed, and what stands now is judged
+//! anew.
 
 use cloud_local::dns::{self, Held, Server};
 use hickory_proto::{op::ResponseCode, rr::Name};
@@ -11,17 +13,20 @@ use tracing::info;
 
 use super::claim::{Changes, Claim};
 
-/// For how many seconds it may be kept where nothing else is said. Owner checks ask past every cache (docs/ownership.md).
+/// For how many seconds it may be kept where nothing else is said. Owner checks ask past every cache
+/// (docs/ownership.md).
 const TTL: u32 = 10;
-/// So often is judged anew when somebody else has written meanwhile. Whoever loses twice has lost to a later epoch, or is tried again.
+/// So often is judged anew when somebody else has written meanwhile. Whoever loses twice has lost to a later
+/// epoch, or is tried again.
 const ATTEMPTS: usize = 3;
 
-/// Makes the record that of the claim. It is refused for ever where a later epoch has begun, or this one has ended.
+/// Makes the record that of the claim. It is refused for ever where a later epoch has begun, or this one has
+/// ended.
 pub(super) async fn write(server: &Server, zone: &Name, claim: &Claim, ttl: Option<i64>) -> Result<()> {
     let ttl = ttl.and_then(|ttl| u32::try_from(ttl).ok()).unwrap_or(TTL);
     for _ in 0..ATTEMPTS {
-        // The epoch first: asked for last, the former owner could be seen beside the epoch that a twin of ours has written
-        // meanwhile, which would be refused.
+        // The epoch first: asked for last, the former owner could be seen beside the epoch that a twin of
+        // ours has written meanwhile, which would be refused.
         let mut epoch = server.text_of(&claim.epoch_name).await?;
         let owner = server.text_of(&claim.name).await?;
         if epoch == Held::Nothing && owner != Held::Nothing {

@@ -97,7 +97,8 @@ impl Refusal {
     }
 }
 
-/// A client whose library gets refusals as errors that can be found again. What the library itself repeats goes through to it.
+/// A client whose library gets refusals as errors that can be found again. What the library itself repeats
+/// goes through to it.
 #[derive(Clone, Debug)]
 pub struct Telling(pub HttpClient);
 

@@ -1,7 +1,7 @@
 //! Files and units as a shell script. Pure.
 //!
-//! Text stays text in it, since words such as `<<MACHINE_NAME>>` are filled in when a machine is made. The script can be run
-//! again, as it is at each start of a machine.
+//! Text stays text in it, since words such as `<<MACHINE_NAME>>` are filled in when a machine is made. The
+//! script can be run again, as it is at each start of a machine.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 

@@ -1,4 +1,5 @@
-//! Names beside the owner record change in the shoot's present epoch only, whenever an update lands (R17-63). The server is real.
+//! Names beside the owner record change in the shoot's present epoch only, whenever an update lands (R17-63).
+//! The server is real.
 
 use std::sync::Arc;
 
@@ -103,8 +104,8 @@ async fn has(world: &World, shoot: &str, addresses: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Seed a has the shoot, then seed b, then a again. What a sent in the first epoch is delivered in the third, and names the very
-/// address that stands there.
+/// Seed a has the shoot, then seed b, then a again. What a sent in the first epoch is delivered in the third,
+/// and names the very address that stands there.
 async fn an_address_that_lands_late_changes_nothing(world: &World) -> Result<()> {
     let credentials = Credentials::new("test/dns", world::dns_credentials(&world.dns));
     let server = Server::new(&credentials, &Permit::sole("a test"))?;
@@ -154,8 +155,8 @@ async fn an_address_that_lands_late_changes_nothing(world: &World) -> Result<()>
     has(world, "late-name", &[]).await
 }
 
-/// Two seeds write a name where no server can compare the epoch. What the first seed sent is delivered once more when the second seed
-/// has written, as after a network failure.
+/// Two seeds write a name where no server can compare the epoch. What the first seed sent is delivered once
+/// more when the second seed has written, as after a network failure.
 async fn an_update_outside_of_the_owners_zone_that_lands_late_changes_nothing(world: &World) -> Result<()> {
     let name = format!("elsewhere.{ZONE}");
     let copied = Copied::start(&world.dns.address).await?;

@@ -125,7 +125,8 @@ pub async fn an_entry_takes_its_place(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// R7-60, R17-22: the source's place is claimed before the Secret says so, and only where the source did not hand the shoot over itself.
+/// R7-60, R17-22: the source's place is claimed before the Secret says so, and only where the source did not
+/// hand the shoot over itself.
 pub async fn a_source_that_cannot_help_is_claimed(world: &World) -> Result<()> {
     let namespace = "shoot--dev--claimed";
     world::namespace(&world.seed, namespace, &world::store_credentials(&world.store)).await?;
@@ -222,8 +223,9 @@ pub async fn only_the_own_entry_removes_objects(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// A seed that comes back, or whose deletion is late, finds the place in the hands of another: nothing of it is removed, by its own
-/// entry as by one to copy from, until the place says something else, or for ever if the deletion is forced.
+/// A seed that comes back, or whose deletion is late, finds the place in the hands of another: nothing of it
+/// is removed, by its own entry as by one to copy from, until the place says something else, or for ever if
+/// the deletion is forced.
 pub async fn a_place_of_a_later_epoch_keeps_its_backups(world: &World) -> Result<()> {
     let namespace = "shoot--dev--later";
     world::namespace(&world.seed, namespace, &world::store_credentials(&world.store)).await?;

@@ -1,4 +1,5 @@
-//! ControlPlane: the cloud-controller-manager. Deployments and pods are made by the real controllers; that a pod runs is played.
+//! ControlPlane: the cloud-controller-manager. Deployments and pods are made by the real controllers; that a
+//! pod runs is played.
 
 use std::{
     collections::BTreeMap,
@@ -100,7 +101,8 @@ impl<'w> Subject<'w> {
         run(&reconciler, &self.object).await.map(|_| ())
     }
 
-    /// Runs as a controller does, until nothing is awaited: on a slow machine one run ends before what it waits for comes.
+    /// Runs as a controller does, until nothing is awaited: on a slow machine one run ends before what it
+    /// waits for comes.
     async fn succeeds(&self) -> runtime::Result<()> {
         let end = Instant::now() + SOON;
         loop {

@@ -51,8 +51,8 @@ impl Actuator<Infrastructure> for Idle {
     }
 }
 
-/// A deletion that has succeeded is not told as under way again, for nobody would ever end it. The finalizer goes at any moment of
-/// the successor's work.
+/// A deletion that has succeeded is not told as under way again, for nobody would ever end it. The finalizer
+/// goes at any moment of the successor's work.
 pub async fn a_finalizer_that_goes_late_undoes_no_success(world: &World) -> Result<()> {
     let namespace = "shoot--dev--late";
     world::namespace(&world.seed, namespace, &world.cloud).await?;

@@ -1,6 +1,6 @@
-//! What an actuator does outside of its seed when the right to act is lost: nothing any more. Every operation runs again
-//! and again, and the right is lost while the first answer is awaited, the second one, and so on until it comes to its end.
-//! The servers are real; what reaches them is seen on the line to them.
+//! What an actuator does outside of its seed when the right to act is lost: nothing any more. Every operation
+//! runs again and again, and the right is lost while the first answer is awaited, the second one, and so on
+//! until it comes to its end. The servers are real; what reaches them is seen on the line to them.
 
 use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 
@@ -66,8 +66,8 @@ impl Line {
     }
 }
 
-/// Loses the right at each answer in turn. `work` may be repeated and dropped anywhere (I5). Returns how often it was
-/// lost.
+/// Loses the right at each answer in turn. `work` may be repeated and dropped anywhere (I5). Returns how
+/// often it was lost.
 async fn lost_at_each_answer<F>(line: &Line, work: impl Fn(Permit) -> F) -> Result<usize>
 where
     F: Future<Output = runtime::Result<()>>,

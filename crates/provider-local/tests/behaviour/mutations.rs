@@ -1,4 +1,5 @@
-//! Rules of the extension library and of the local cloud that are switched off: a scenario of this program fails without each of them.
+//! Rules of the extension library and of the local cloud that are switched off: a scenario of this program
+//! fails without each of them.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The owner record (R17-10, R17-50): two names that change together and only towards a later epoch, whoever comes late, twice
-//! or at the same moment. The server is real, and so is the crate that asks it for owners.
+//! The owner record (R17-10, R17-50): two names that change together and only towards a later epoch, whoever
+//! comes late, twice or at the same moment. The server is real, and so is the crate that asks it for owners.
 
 use std::{pin::pin, sync::Arc};
 
@@ -155,7 +155,8 @@ async fn answered(
     }
 }
 
-/// Seed a has the shoot, gives it away in a planned move, and seed b takes it; a's process wakes again and again.
+/// Seed a has the shoot, gives it away in a planned move, and seed b takes it; a's process wakes again and
+/// again.
 async fn a_record_is_handed_over(world: &World) -> Result<()> {
     let reconciler = world::dns_record(&world.seed);
     let (of_a, of_b) = ("shoot--owner--a", "shoot--owner--b");
@@ -319,7 +320,8 @@ async fn what_is_not_ours_is_left_alone(world: &World) -> Result<()> {
     holds(world, "was", &["seed-b"], &["2"]).await
 }
 
-/// R17-21: the destination's key is known to the server, and may not change this zone. The shoot stays with whoever has it.
+/// R17-21: the destination's key is known to the server, and may not change this zone. The shoot stays with
+/// whoever has it.
 async fn a_key_that_may_not_write_takes_no_shoot(world: &World) -> Result<()> {
     let namespace = "shoot--owner--reads";
     let right = world::dns_credentials(&world.dns);

@@ -1,5 +1,5 @@
-//! Whose shoot it is, asked at a real name server while an actuator works, and of a played process beside etcd where that says
-//! nothing (R17-13, R17-14, R17-43, R17-60..62, RX-41, RX-42).
+//! Whose shoot it is, asked at a real name server while an actuator works, and of a played process beside
+//! etcd where that says nothing (R17-13, R17-14, R17-43, R17-60..62, RX-41, RX-42).
 
 use std::sync::{Arc, Mutex};
 
@@ -220,7 +220,8 @@ async fn another_seed_takes_it(world: &World, name: &str) -> Result<()> {
     Ok(owner::act(world, &record, None).await?)
 }
 
-/// R17-03: a request of before, and a deletion, find nobody who acts on them; and the object says nothing that it did not say.
+/// R17-03: a request of before, and a deletion, find nobody who acts on them; and the object says nothing
+/// that it did not say.
 async fn nothing_begins(
     world: &World,
     real: &ExtensionReconciler<Infrastructure, InfrastructureActuator>,

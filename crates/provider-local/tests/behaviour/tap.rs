@@ -1,4 +1,5 @@
-//! Stands before a server of any protocol over TCP: passes bytes on, counts what clients send, and holds answers back.
+//! Stands before a server of any protocol over TCP: passes bytes on, counts what clients send, and holds
+//! answers back.
 
 use std::time::Duration;
 

@@ -20,7 +20,8 @@ fn zone(namespace: &str, id: &str) -> Result<SubnetIsolation> {
     object("zone", namespace, json!({"isolatedZoneID": id}))
 }
 
-/// What closes the zone is taken away by hand: it is closed again at the next look, and nobody is asked. At last it is opened.
+/// What closes the zone is taken away by hand: it is closed again at the next look, and nobody is asked. At
+/// last it is opened.
 pub async fn a_zone_opened_by_hand_is_closed_again(world: &World) -> Result<()> {
     let namespace = "shoot--dev--by-hand";
     world::namespace(&world.seed, namespace, &world.cloud).await?;
@@ -74,7 +75,8 @@ pub async fn a_zone_closed_by_others_is_left_alone(world: &World) -> Result<()> 
     Ok(())
 }
 
-/// An ID that is none, and one of a zone that the shoot does not use; nothing is written into the cloud, and a deletion asks for nothing.
+/// An ID that is none, and one of a zone that the shoot does not use; nothing is written into the cloud, and
+/// a deletion asks for nothing.
 pub async fn a_zone_that_is_none_is_refused(world: &World) -> Result<()> {
     let namespace = "shoot--dev--no-zone";
     world::namespace(&world.seed, namespace, &world.cloud).await?;

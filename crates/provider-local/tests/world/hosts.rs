@@ -1,4 +1,5 @@
-//! Hosts of the cloud, played: each confirms at once what is wanted of it, as its agent does when its kernel has it.
+//! Hosts of the cloud, played: each confirms at once what is wanted of it, as its agent does when its kernel
+//! has it.
 
 use anyhow::Result;
 use cloud_local::{Cloud, Host, isolation};

@@ -1,4 +1,5 @@
-//! The world that actuators act in, with real parts: API servers for seeds and cloud, a DNS server, an object store.
+//! The world that actuators act in, with real parts: API servers for seeds and cloud, a DNS server, an object
+//! store.
 #![allow(dead_code)] // each test file uses its own part of it
 
 pub mod hosts;
@@ -59,8 +60,8 @@ use testkit::{NameServer, ObjectStore, eventually};
 /// The test plays a gardenlet or a user.
 pub const MANAGER_OF_TEST: runtime::apply::FieldManager = runtime::apply::FieldManager("test");
 
-/// Far longer than any of these operations takes: a few seconds on an idle machine, with the start of the process that does
-/// it.
+/// Far longer than any of these operations takes: a few seconds on an idle machine, with the start of the
+/// process that does it.
 pub const SOON: Duration = Duration::from_secs(120);
 /// How the seed is called whose actuators are tested.
 pub const THIS_SEED: &str = "this-seed";
@@ -149,7 +150,8 @@ pub async fn seed(control_plane: &testkit::ControlPlane) -> Result<Client> {
     Ok(control_plane.admin())
 }
 
-/// Opens an account in the cloud for a user that may do what the provider needs, and nothing else. Returns the Secret.
+/// Opens an account in the cloud for a user that may do what the provider needs, and nothing else. Returns
+/// the Secret.
 pub async fn account(cloud: &testkit::ControlPlane, user: &str) -> Result<BTreeMap<String, Vec<u8>>> {
     let client = cloud.admin();
     create(
@@ -272,7 +274,8 @@ pub async fn set_credentials(
     secret(seed, namespace, "credentials", credentials).await
 }
 
-/// Writes the Secrets that a gardenlet has made before it makes a ControlPlane. Nothing connects with them: no pod runs.
+/// Writes the Secrets that a gardenlet has made before it makes a ControlPlane. Nothing connects with them:
+/// no pod runs.
 pub async fn secrets_of_control_plane(seed: &Client, namespace: &str) -> Result<()> {
     for name in ["cloud-controller-manager", "cloudprovider"] {
         secret(seed, namespace, name, &data([("kubeconfig", b"one".to_vec())])).await?;
@@ -333,7 +336,8 @@ pub async fn create<K: runtime::apply::Object>(api: &Api<K>, object: &K) -> Resu
         .with_context(|| format!("could not create {}", K::kind(&())))
 }
 
-/// From now on the Secret `credentials` of a namespace holds these: the world outside refuses what is done with them.
+/// From now on the Secret `credentials` of a namespace holds these: the world outside refuses what is done
+/// with them.
 pub fn refuse<'a>(
     seed: &Client,
     namespace: &'static str,

@@ -114,7 +114,8 @@ impl Controller {
         Ok(outcome)
     }
 
-    /// What is going to be made is in the status before it is: a process that ends in between leaves nothing that nobody knows.
+    /// What is going to be made is in the status before it is: a process that ends in between leaves nothing
+    /// that nobody knows.
     async fn note(&self, work: &Work<'_>, noted: &mut Vec<Key>, objects: &[Placed<'_>]) -> Result<()> {
         let known = |key: &Key| noted.iter().any(|noted| noted.identity() == key.identity());
         let new: Vec<Key> = objects

@@ -153,8 +153,8 @@ impl Controller {
         self.ledger.keeps(owner, items);
     }
 
-    /// There is no way to the objects. With the namespace goes the whole control plane, and they with it; otherwise it is said
-    /// what is awaited.
+    /// There is no way to the objects. With the namespace goes the whole control plane, and they with it;
+    /// otherwise it is said what is awaited.
     pub(super) async fn unreachable(
         &self,
         owner: &Owner,

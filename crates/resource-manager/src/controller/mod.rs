@@ -30,7 +30,8 @@ use crate::{
     watches::State,
 };
 
-/// When a deletion that cannot go on is looked at again: there is no watch of the namespace that it may go with.
+/// When a deletion that cannot go on is looked at again: there is no watch of the namespace that it may go
+/// with.
 const DELETION_AGAIN: Duration = Duration::from_secs(30);
 
 /// A share of what may be worked on at a time; none where the process ends.

@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Controller {
-    /// Refuses to take an object over that another one keeps. One that nobody keeps any more (its ManagedResource is gone, or
-    /// has let it go) may be taken.
+    /// Refuses to take an object over that another one keeps. One that nobody keeps any more (its
+    /// ManagedResource is gone, or has let it go) may be taken.
     ///
     /// # Errors
     /// Who has it.

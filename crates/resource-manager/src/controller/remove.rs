@@ -37,7 +37,8 @@ pub(super) enum Removed {
 }
 
 impl Controller {
-    /// Deletes one object. Whether that may be is read just before: somebody may have wanted objects kept since it began.
+    /// Deletes one object. Whether that may be is read just before: somebody may have wanted objects kept
+    /// since it began.
     pub(super) async fn remove(
         &self,
         owner: &Owner,
@@ -96,8 +97,8 @@ impl Controller {
     }
 }
 
-/// Deletes exactly this object. What depends on it goes afterwards. Of the answer, which may be the object itself, only
-/// the kind is read.
+/// Deletes exactly this object. What depends on it goes afterwards. Of the answer, which may be the object
+/// itself, only the kind is read.
 async fn delete(target: &Target, api: &Api<Live>, live: &Live) -> Result<Removed, Refused> {
     let params = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Background),

@@ -1,7 +1,8 @@
-//! The right by which objects of a shoot are changed: that of its owner, beside the one of the lock (R17-60..62; docs/ownership.md).
+//! The right by which objects of a shoot are changed: that of its owner, beside the one of the lock
+//! (R17-60..62; docs/ownership.md).
 //!
-//! A former seed of a shoot may still reach its API server, wherever that runs by now. Whatever goes into the seed itself needs the
-//! lock alone: what a seed has, it cleans up itself.
+//! A former seed of a shoot may still reach its API server, wherever that runs by now. Whatever goes into the
+//! seed itself needs the lock alone: what a seed has, it cleans up itself.
 //!
 //! | | the ManagedResource | besides |
 //! |---|---|---|
@@ -27,10 +28,11 @@ use crate::{
 pub const UNCONFIRMED: &str = "OwnershipUnconfirmed";
 
 impl Controller {
-    /// Does `work`, with a share of what may be worked on at a time, and with the cluster by which everything leaves under the right that
-    /// is needed. It is dropped when that ends.
+    /// Does `work`, with a share of what may be worked on at a time, and with the cluster by which everything
+    /// leaves under the right that is needed. It is dropped when that ends.
     ///
-    /// The share is taken when the right is there: whoever waits for an answer, as of a seed that is cut off, holds up no other shoot.
+    /// The share is taken when the right is there: whoever waits for an answer, as of a seed that is cut off,
+    /// holds up no other shoot.
     ///
     /// # Errors
     /// The right was not to be had, or has ended.
@@ -78,7 +80,8 @@ impl Controller {
         Box::pin(confirmed).await.map(Some)
     }
 
-    /// What the gardenlet says of the shoot in this namespace. It is written before anything else is, and goes last.
+    /// What the gardenlet says of the shoot in this namespace. It is written before anything else is, and
+    /// goes last.
     async fn cluster(&self, namespace: &str) -> Result<Option<ClusterObject>> {
         let found = self.seed.cluster_wide::<ClusterObject>().get_opt(namespace).await;
         found.context(format_args!("could not read Cluster {namespace}"))

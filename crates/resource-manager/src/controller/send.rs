@@ -164,14 +164,15 @@ impl Controller {
     }
 }
 
-/// Whether the ManagedResource has created this object, and `immutable` forbids each change. An object without the origin may be a user's.
+/// Whether the ManagedResource has created this object, and `immutable` forbids each change. An object
+/// without the origin may be a user's.
 fn is_own_immutable(work: &Work<'_>, key: &Key, live: &Live) -> bool {
     let holds_data = key.is("", "ConfigMap") || key.is("", "Secret");
     holds_data && live.value()["immutable"] == true && live.origin() == Some(work.owner.origin().as_str())
 }
 
-/// Waits until a definition is served, so that what needs it can be applied in the same run. If it takes longer, that is told
-/// of the objects.
+/// Waits until a definition is served, so that what needs it can be applied in the same run. If it takes
+/// longer, that is told of the objects.
 async fn established(target: &Target, served: &Served, key: &Key) {
     let api = target.api(served, key);
     let is_established = |definition: Option<&Live>| {

@@ -1,4 +1,5 @@
-//! Whether an object does what it is there for, from the object alone. What is not listed here is healthy by being there.
+//! Whether an object does what it is there for, from the object alone. What is not listed here is healthy by
+//! being there.
 
 mod others;
 mod verdict;

@@ -11,10 +11,12 @@ use serde::{
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
-/// What lies deeper counts for nothing. Nobody here writes anything so deep, and others must not make it unreadable.
+/// What lies deeper counts for nothing. Nobody here writes anything so deep, and others must not make it
+/// unreadable.
 const DEEPEST: usize = 64;
 
-/// Another number whenever the content is another one, in whichever order its fields come. It is that of one process only.
+/// Another number whenever the content is another one, in whichever order its fields come. It is that of one
+/// process only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Digest(pub(super) u64);
 

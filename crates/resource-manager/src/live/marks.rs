@@ -1,7 +1,8 @@
 //! What is remembered of an object so that a change by somebody else is noticed, in a few bytes.
 //!
-//! The API server notes who wrote which field (`managedFields`). What another one changes or takes away leaves our list, whatever
-//! its value: so the list alone tells whether the object is as it was applied, and status updates do not matter.
+//! The API server notes who wrote which field (`managedFields`). What another one changes or takes away
+//! leaves our list, whatever its value: so the list alone tells whether the object is as it was applied, and
+//! status updates do not matter.
 
 use std::{borrow::Cow, fmt};
 
@@ -30,7 +31,8 @@ impl Marks {
         }
     }
 
-    /// Whether an object with these marks is as it was with `applied`. `exactly`: nobody else's labels and annotations are borne.
+    /// Whether an object with these marks is as it was with `applied`. `exactly`: nobody else's labels and
+    /// annotations are borne.
     #[must_use]
     pub fn hold(self, applied: Self, exactly: bool) -> bool {
         self.fields == applied.fields && (!exactly || self.lists == applied.lists)

@@ -1,9 +1,10 @@
 //! An object as it is in a cluster, as far as anything here looks at it.
 //!
-//! Whoever may write in a shoot makes objects as large as their API server takes them, out of as many parts as he likes, and a part of
-//! three bytes takes a hundred in memory once it is read. One process keeps the objects of all shoots of a seed. So what nothing here
-//! looks at is read over, of lists only some elements are kept, and texts have a bound ([`pick`]). Whether somebody has changed the
-//! object is told by a few numbers that are made while it is read ([`Marks`]).
+//! Whoever may write in a shoot makes objects as large as their API server takes them, out of as many parts
+//! as he likes, and a part of three bytes takes a hundred in memory once it is read. One process keeps the
+//! objects of all shoots of a seed. So what nothing here looks at is read over, of lists only some elements
+//! are kept, and texts have a bound ([`pick`]). Whether somebody has changed the object is told by a few
+//! numbers that are made while it is read ([`Marks`]).
 
 mod digest;
 mod listed;
@@ -36,8 +37,8 @@ const FINALIZERS: usize = 50;
 /// An object that is asked for as a whole.
 pub type Live = Seen<true>;
 
-/// An object, without what nothing here looks at. `WHOLE`: more than its metadata comes over the wire. Of kinds whose objects are as they
-/// ought to be by being there nothing else is asked for.
+/// An object, without what nothing here looks at. `WHOLE`: more than its metadata comes over the wire. Of
+/// kinds whose objects are as they ought to be by being there nothing else is asked for.
 #[derive(Clone, Debug)]
 pub struct Seen<const WHOLE: bool> {
     /// What a client of kube needs of it.

@@ -1,4 +1,5 @@
-//! Which fields of an object are kept besides its metadata, and how they are read whatever is written there instead of them.
+//! Which fields of an object are kept besides its metadata, and how they are read whatever is written there
+//! instead of them.
 
 use std::{borrow::Cow, fmt};
 

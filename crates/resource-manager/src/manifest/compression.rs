@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
-/// Bytes of all manifests of one ManagedResource when they are unpacked. A Secret holds 1 MiB, and text of this kind is rarely
-/// packed to less than a tenth.
+/// Bytes of all manifests of one ManagedResource when they are unpacked. A Secret holds 1 MiB, and text of
+/// this kind is rarely packed to less than a tenth.
 pub const LARGEST: usize = 16 << 20;
 /// Of the buffer for packed data.
 const BUFFER: usize = 4096;

@@ -1,5 +1,5 @@
-//! What the Secrets of a ManagedResource say: their data becomes a list of objects, or sentences that tell what is wrong and
-//! where. No sentence holds anything of the data.
+//! What the Secrets of a ManagedResource say: their data becomes a list of objects, or sentences that tell
+//! what is wrong and where. No sentence holds anything of the data.
 
 mod compression;
 mod documents;
@@ -10,7 +10,8 @@ pub use compression::LARGEST;
 
 use crate::object::Wanted;
 
-/// Objects of one ManagedResource. Its status names each of them and must stay below what an API server takes.
+/// Objects of one ManagedResource. Its status names each of them and must stay below what an API server
+/// takes.
 pub const MOST_OBJECTS: usize = 2000;
 
 /// Reads the data of Secrets, by their names. Keys are read in their order.

@@ -1,4 +1,5 @@
-//! Annotations by which a manifest, or an object that is there, says how it is to be handled. Others are left alone.
+//! Annotations by which a manifest, or an object that is there, says how it is to be handled. Others are left
+//! alone.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! How far a ManagedResource of class `seed` reaches.
 //!
-//! This process may hold rights that make whoever uses them the administrator of the seed. They are for the landscape, which writes
-//! into the namespace `garden`. Others write ManagedResources too, in the namespaces of shoots: what they say of the seed stays
-//! in that namespace, and gives nobody a right.
+//! This process may hold rights that make whoever uses them the administrator of the seed. They are for the
+//! landscape, which writes into the namespace `garden`. Others write ManagedResources too, in the namespaces
+//! of shoots: what they say of the seed stays in that namespace, and gives nobody a right.
 
 use api::constants::GARDEN_NAMESPACE;
 

@@ -36,7 +36,8 @@ pub(super) async fn connection(data: &BTreeMap<String, Vec<u8>>) -> Result<Conne
     Connection::multiplexed_to_users_cluster(config).map_err(|_| wrong("makes no client"))
 }
 
-/// A kubeconfig is used in this process: it must neither start programs here, nor read files, nor lead past certificates.
+/// A kubeconfig is used in this process: it must neither start programs here, nor read files, nor lead past
+/// certificates.
 fn leads_out(kubeconfig: &Kubeconfig) -> bool {
     let users = kubeconfig
         .auth_infos

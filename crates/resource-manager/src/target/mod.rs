@@ -1,5 +1,5 @@
-//! A cluster that objects go into: the seed, or a shoot. Each has its own connection, its own back-off and its own share of the
-//! work, so that one that does not answer delays nobody else.
+//! A cluster that objects go into: the seed, or a shoot. Each has its own connection, its own back-off and
+//! its own share of the work, so that one that does not answer delays nobody else.
 
 mod answer;
 mod gate;
@@ -174,7 +174,8 @@ impl Target {
         }
     }
 
-    /// The kind of an object that was applied once: its version may not be served any more while another one is.
+    /// The kind of an object that was applied once: its version may not be served any more while another one
+    /// is.
     pub async fn served_in_any_version(&self, key: &Key) -> Result<Option<Arc<Served>>, Refused> {
         match self.served(key).await? {
             Some(served) => Ok(Some(served)),

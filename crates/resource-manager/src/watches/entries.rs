@@ -1,8 +1,10 @@
-//! What is known of the objects of one kind in one cluster: how they were applied, and how they were seen last.
+//! What is known of the objects of one kind in one cluster: how they were applied, and how they were seen
+//! last.
 //!
-//! Whoever may write in a shoot may write objects that look as if they were ours, as many as he likes. So only some are remembered
-//! that were not applied from here: more than there are of a kind when the process starts again, before they are applied anew. What
-//! was applied is remembered always, so that its changes are noticed whatever else there is.
+//! Whoever may write in a shoot may write objects that look as if they were ours, as many as he likes. So
+//! only some are remembered that were not applied from here: more than there are of a kind when the process
+//! starts again, before they are applied anew. What was applied is remembered always, so that its changes are
+//! noticed whatever else there is.
 
 use std::collections::HashMap;
 
@@ -71,7 +73,8 @@ pub struct Entries {
     problem: Option<String>,
     /// How many of the objects were applied from here.
     applied: usize,
-    /// Some object was seen and is not remembered: since the last listing that ended, and in the one that goes on.
+    /// Some object was seen and is not remembered: since the last listing that ended, and in the one that
+    /// goes on.
     crowded: bool,
     crowds: bool,
     /// How an object is shows in its status.
@@ -164,7 +167,8 @@ impl Entries {
         events
     }
 
-    /// The kind cannot be listed. Whether that is news: who tries again and again must not wake anybody each time.
+    /// The kind cannot be listed. Whether that is news: who tries again and again must not wake anybody each
+    /// time.
     pub fn list_fails(&mut self, why: String) -> bool {
         let news = !self.listed && self.problem.as_ref() != Some(&why);
         if news {

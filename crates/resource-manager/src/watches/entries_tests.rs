@@ -141,7 +141,8 @@ fn before_the_first_listing_nothing_is_known() {
     assert_eq!(entries.state(None, "x"), State::Missing);
 }
 
-/// Who labels masses of objects in his shoot makes nobody remember them, and hides no change of what was applied.
+/// Who labels masses of objects in his shoot makes nobody remember them, and hides no change of what was
+/// applied.
 #[test]
 fn a_crowd_of_strangers_is_passed_over() {
     for judged in [false, true] {

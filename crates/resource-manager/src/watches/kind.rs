@@ -1,5 +1,5 @@
-//! One watch: of the objects of one kind in one cluster that carry the label. Of kinds whose objects are healthy by being there,
-//! only metadata come over the wire.
+//! One watch: of the objects of one kind in one cluster that carry the label. Of kinds whose objects are
+//! healthy by being there, only metadata come over the wire.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -144,7 +144,8 @@ fn changes_of<const WHOLE: bool>(of: &Of) -> Changes {
     events.default_backoff().boxed()
 }
 
-/// Keeps nothing of what it was begun with but what it tells of: there is one of these for each kind in each shoot.
+/// Keeps nothing of what it was begun with but what it tells of: there is one of these for each kind in each
+/// shoot.
 fn see(of: &Of, entries: Arc<Mutex<Entries>>, tell: Tell) -> BoxFuture<'static, ()> {
     let (scope, kind) = (of.scope.clone(), Arc::clone(&of.kind));
     let seeing = changes(of).for_each(move |event| {

@@ -1,5 +1,5 @@
-//! Watches of what was applied: one for each kind in each cluster, only of objects that carry the label, begun when the kind is
-//! first needed there and ended when it is not any more.
+//! Watches of what was applied: one for each kind in each cluster, only of objects that carry the label,
+//! begun when the kind is first needed there and ended when it is not any more.
 
 mod entries;
 mod event;
@@ -27,8 +27,8 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// What starts watches, and what runs them: as long as that future is polled, and no longer (invariant 3). `tell` is called
-    /// with what they see; it must not wait.
+    /// What starts watches, and what runs them: as long as that future is polled, and no longer (invariant
+    /// 3). `tell` is called with what they see; it must not wait.
     pub fn new(tell: Tell) -> (Self, impl Future<Output = ()> + Send) {
         let (begun, works) = unbounded_channel();
         (Self { begun, tell }, run(works))

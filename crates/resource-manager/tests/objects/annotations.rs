@@ -161,7 +161,8 @@ pub async fn of_immutable_objects(world: &World) -> Result<()> {
     .await?;
     place.applied("core", None).await?;
 
-    // A user's own of the same name, and a manifest that could not be created either, cost nothing that is there.
+    // A user's own of the same name, and a manifest that could not be created either, cost nothing that is
+    // there.
     let theirs = map(place.name, "theirs", "3", &[]);
     let mut theirs: ConfigMap = serde_json::from_value(theirs)?;
     theirs.immutable = Some(true);

@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 
 use crate::world::{World, until};
 
-/// Objects that look as if they were ours. Together they are larger than an answer may be, and so are ten of them.
+/// Objects that look as if they were ours. Together they are larger than an answer may be, and so are ten of
+/// them.
 const LARGE: usize = 12;
 /// Parts of one of them, some 700 KiB in an answer, with who has written what.
 const PARTS: usize = 12_000;
 
-/// RX-02: all of one kind is listed, in as small parts as it takes; what is ours is applied, judged, put right and deleted, although
-/// users have written into it, too.
+/// RX-02: all of one kind is listed, in as small parts as it takes; what is ours is applied, judged, put
+/// right and deleted, although users have written into it, too.
 pub async fn a_shoot_that_its_users_have_filled(world: &World) -> Result<()> {
     let place = world.shoot("filled").await?;
     let sets: Api<StatefulSet> = place.in_shoot();

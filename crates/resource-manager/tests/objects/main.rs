@@ -1,4 +1,5 @@
-//! ManagedResources on real API servers, a seed's and a shoot's, with the rights that the chart gives in the seed and no more.
+//! ManagedResources on real API servers, a seed's and a shoot's, with the rights that the chart gives in the
+//! seed and no more.
 //!
 //! All shoots of these scenarios are the same API server; each has its namespace there and in the seed.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]

@@ -1,5 +1,5 @@
-//! Objects of a shoot are changed for who has it, and for nobody else (R17-60..62): whose it is, is asked at a real name server; the
-//! process beside etcd is silent.
+//! Objects of a shoot are changed for who has it, and for nobody else (R17-60..62): whose it is, is asked at
+//! a real name server; the process beside etcd is silent.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ use testkit::{OwnerRecord, eventually};
 
 use crate::world::{Place, SOON, World, change, map, uid};
 
-/// Another seed takes it: from then on nothing of it is touched, neither what drifts nor what is deleted, until this one has it again.
+/// Another seed takes it: from then on nothing of it is touched, neither what drifts nor what is deleted,
+/// until this one has it again.
 pub async fn a_shoot_that_is_lost(world: &World) -> Result<()> {
     let place = world.shoot("shoot--dev--lost").await?;
     let record = OwnerRecord::start().await?;

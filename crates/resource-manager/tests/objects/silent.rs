@@ -1,4 +1,5 @@
-//! Shoots of which nobody says whose they are, many of them: whoever is asked lets them wait, and no other shoot waits with them.
+//! Shoots of which nobody says whose they are, many of them: whoever is asked lets them wait, and no other
+//! shoot waits with them.
 
 use std::collections::HashSet;
 
@@ -29,7 +30,8 @@ const SILENT: [&str; 12] = [
     "shoot--dev--silent-11",
 ];
 
-/// For some of them the first answer is awaited as long as this test may take: a shoot that waits for one of them is seen to.
+/// For some of them the first answer is awaited as long as this test may take: a shoot that waits for one of
+/// them is seen to.
 pub async fn shoots_of_which_nobody_says_whose_they_are(world: &World) -> Result<()> {
     let nobody = Nobody::listen().await?;
     let record = OwnerRecord::start().await?;

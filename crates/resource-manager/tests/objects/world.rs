@@ -138,7 +138,8 @@ impl Place<'_> {
         Ok(wait::until_gone(&self.resources(), name, SOON).await?)
     }
 
-    /// Waits until its objects are applied, of its present generation and of Secrets with another checksum than `before`.
+    /// Waits until its objects are applied, of its present generation and of Secrets with another checksum
+    /// than `before`.
     pub async fn applied(&self, name: &str, before: Option<&str>) -> Result<ManagedResource> {
         self.until(name, "it is applied", |resource| {
             let status = resource.status.as_ref()?;
@@ -202,7 +203,8 @@ pub fn is(resource: &ManagedResource, type_: &str, status: ConditionStatus) -> b
     condition(resource, type_).is_some_and(|condition| condition.status == status)
 }
 
-/// A ConfigMap in a namespace of the shoot, with one value and these annotations below `resources.gardener.cloud/`.
+/// A ConfigMap in a namespace of the shoot, with one value and these annotations below
+/// `resources.gardener.cloud/`.
 pub fn map(namespace: &str, name: &str, value: &str, annotations: &[(&str, &str)]) -> Value {
     let annotations: BTreeMap<_, _> = annotations
         .iter()

@@ -1,7 +1,9 @@
-//! The shoot's side: keeps one connection to the seed's front, and makes the connections that it is asked for.
+//! The shoot's side: keeps one connection to the seed's front, and makes the connections that it is asked
+//! for.
 //!
-//! Where the seed is says the API's name, which is looked up before each attempt and while connected: after a move the name leads
-//! elsewhere, and the agent goes there although the former seed may still be glad to keep it (a seed that was cut off).
+//! Where the seed is says the API's name, which is looked up before each attempt and while connected: after a
+//! move the name leads elsewhere, and the agent goes there although the former seed may still be glad to keep
+//! it (a seed that was cut off).
 
 pub mod reach;
 mod service;

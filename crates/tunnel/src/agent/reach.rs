@@ -1,4 +1,5 @@
-//! Where an agent goes and where not. It has the network of a pod; what is the agent's own or the machine's own is nobody's target.
+//! Where an agent goes and where not. It has the network of a pod; what is the agent's own or the machine's
+//! own is nobody's target.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,8 +11,8 @@ use tokio::{
 
 use crate::bounds::DIAL;
 
-/// What is refused unless it is said otherwise: the agent itself, what only one link knows (there are the cloud's credentials for
-/// its machines), and what is no single machine.
+/// What is refused unless it is said otherwise: the agent itself, what only one link knows (there are the
+/// cloud's credentials for its machines), and what is no single machine.
 pub const REFUSED: &str =
     "0.0.0.0/8,127.0.0.0/8,169.254.0.0/16,224.0.0.0/3,::/128,::1/128,fe80::/10,ff00::/8";
 

@@ -15,8 +15,8 @@ use crate::bounds::{
     ALIVE_EVERY, ALIVE_WITHIN, HANDSHAKE, HEADERS, LOOK_UP_EVERY, SEND_BUFFER, SHARED_WINDOW, STREAMS, WINDOW,
 };
 
-/// Serves what is asked on a connection, to its end, and says why it ended. It is the agent that ends it when it is told to stop
-/// and when the name leads elsewhere; what is being answered then gets a moment.
+/// Serves what is asked on a connection, to its end, and says why it ended. It is the agent that ends it when
+/// it is told to stop and when the name leads elsewhere; what is being answered then gets a moment.
 pub(super) async fn serve(
     carrier: &Arc<Carrier>,
     way: &Way,

@@ -74,8 +74,8 @@ impl Way {
 pub(crate) struct Doubt(u32);
 
 impl Doubt {
-    /// Takes what a look has found, and says whether the name has left this address for good. A name that is not found, or leads
-    /// nowhere, says nothing.
+    /// Takes what a look has found, and says whether the name has left this address for good. A name that is
+    /// not found, or leads nowhere, says nothing.
     pub(crate) fn is_sure(&mut self, found: Result<&[SocketAddr], &String>, here: SocketAddr) -> bool {
         match found {
             Ok([]) | Err(_) => {}

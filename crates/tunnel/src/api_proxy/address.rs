@@ -1,7 +1,8 @@
-//! The address at which pods find the proxy of their own node: one and the same on every machine, on its loopback device.
+//! The address at which pods find the proxy of their own node: one and the same on every machine, on its
+//! loopback device.
 //!
-//! It is held by a process of its own ([`hold`]): telling the kernel takes a privilege that nothing should have that reads what
-//! pods send. It stays when that process ends; connections do not notice.
+//! It is held by a process of its own ([`hold`]): telling the kernel takes a privilege that nothing should
+//! have that reads what pods send. It stays when that process ends; connections do not notice.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
@@ -61,7 +62,8 @@ async fn ensure(handle: &Handle, address: Ipv4Addr) -> Result<(), rtnetlink::Err
         return Ok(());
     }
     let mut add = handle.address().add(index, IpAddr::V4(address), 32);
-    // Known to this machine only: never the source of what it sends to others, nor taken for the machine's own by a kubelet.
+    // Known to this machine only: never the source of what it sends to others, nor taken for the machine's
+    // own by a kubelet.
     add.message_mut().header.scope = AddressScope::Host;
     add.replace().execute().await?;
     info!(%address, "device {DEVICE} has the address");

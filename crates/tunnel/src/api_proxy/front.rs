@@ -17,7 +17,8 @@ pub(super) struct Front {
     pub address: SocketAddr,
 }
 
-/// Connects to the first address that takes it, beginning anywhere, and says for which API it is and between whom.
+/// Connects to the first address that takes it, beginning anywhere, and says for which API it is and between
+/// whom.
 pub(super) async fn dial(
     addresses: &[SocketAddr],
     host: &str,
@@ -46,7 +47,8 @@ async fn connect(address: SocketAddr, head: &[u8]) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// What is written is sent at once, and a peer that is gone is missed soon, whether or not something is on its way to it.
+/// What is written is sent at once, and a peer that is gone is missed soon, whether or not something is on
+/// its way to it.
 pub(super) fn prepare(socket: &SockRef<'_>) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
     let probes = TcpKeepalive::new()
@@ -57,8 +59,8 @@ pub(super) fn prepare(socket: &SockRef<'_>) -> io::Result<()> {
     socket.set_tcp_user_timeout(Some(UNHEARD))
 }
 
-/// A head of the PROXY protocol, version 2, whose authority is the API's name. Addresses are those of the pod's connection: without
-/// any, the front would not look at what follows them.
+/// A head of the PROXY protocol, version 2, whose authority is the API's name. Addresses are those of the
+/// pod's connection: without any, the front would not look at what follows them.
 fn head(host: &str, between: (SocketAddr, SocketAddr)) -> io::Result<Vec<u8>> {
     Builder::with_addresses(Version::Two | Command::Proxy, Protocol::Stream, between)
         .write_tlv(Type::Authority, host.as_bytes())?

@@ -4,11 +4,12 @@
 //! pod --TLS--> Service kubernetes --kube-proxy--> proxy on the pod's node --head, then the same bytes--> seed's front --> kube-apiserver
 //! ```
 //!
-//! A client that is given an address says no name in TLS, so the front would not know for which shoot it comes: the proxy says it in
-//! a head of the PROXY protocol ([`front`]). What follows passes untouched. TLS is between the pod and kube-apiserver; the proxy has
-//! neither a key nor a right.
+//! A client that is given an address says no name in TLS, so the front would not know for which shoot it
+//! comes: the proxy says it in a head of the PROXY protocol ([`front`]). What follows passes untouched. TLS
+//! is between the pod and kube-apiserver; the proxy has neither a key nor a right.
 //!
-//! Where the seed is says the API's name ([`name`]): new connections go where it leads, and old ones end when it has left them.
+//! Where the seed is says the API's name ([`name`]): new connections go where it leads, and old ones end when
+//! it has left them.
 
 pub mod address;
 mod front;

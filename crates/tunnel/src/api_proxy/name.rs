@@ -96,7 +96,8 @@ mod tests {
     const THERE: &str = "192.0.2.2:8443";
     const AWAY: &str = "";
 
-    /// A name with these answers, one after the other; the last one stays. Gives how often it was asked for, too.
+    /// A name with these answers, one after the other; the last one stays. Gives how often it was asked for,
+    /// too.
     fn name(answers: &'static [&'static str]) -> (Way, Arc<AtomicUsize>) {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);

@@ -83,7 +83,8 @@ impl Agents {
         }
     }
 
-    /// Adds an agent that is connected; `None` where there are too many. It is known by the number that is given back.
+    /// Adds an agent that is connected; `None` where there are too many. It is known by the number that is
+    /// given back.
     pub(super) fn add(&self, ask: Ask, node: Option<IpAddr>) -> Option<u64> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let agent = Arc::new(Agent {
@@ -115,8 +116,8 @@ impl Agents {
         });
     }
 
-    /// Opens a connection to this target. An agent that fails by itself is followed by the next one; a target that cannot be
-    /// reached is not, as agents have the same network.
+    /// Opens a connection to this target. An agent that fails by itself is followed by the next one; a target
+    /// that cannot be reached is not, as agents have the same network.
     ///
     /// # Errors
     /// Why there is none, within [`WAIT_FOR_AGENT`] and [`ANSWER`] for each agent.

@@ -15,8 +15,8 @@ pub struct Candidate {
     pub streams: usize,
 }
 
-/// The agent on the target's own node, which needs no other node to be well; else the one with the fewest connections. None that was
-/// tried already, and none that is full.
+/// The agent on the target's own node, which needs no other node to be well; else the one with the fewest
+/// connections. None that was tried already, and none that is full.
 #[must_use]
 pub fn choose(candidates: &[Candidate], target: Option<IpAddr>, tried: &[u64]) -> Option<u64> {
     candidates

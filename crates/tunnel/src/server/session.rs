@@ -22,8 +22,8 @@ use crate::{
     words::NODE,
 };
 
-/// Keeps an agent in the list for as long as its connection lasts. In HTTP/2 we are the client: whatever an agent sends that is no
-/// answer ends the connection, so it can open nothing.
+/// Keeps an agent in the list for as long as its connection lasts. In HTTP/2 we are the client: whatever an
+/// agent sends that is no answer ends the connection, so it can open nothing.
 pub(super) async fn keep(agents: Arc<Agents>, stream: TlsStream<TcpStream>, from: SocketAddr) {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder

@@ -164,8 +164,8 @@ impl World {
         .await
     }
 
-    /// A connection through the tunnel, as kube-apiserver asks for it; or the line of the status. The door gives a
-    /// handshake some seconds: on a busy machine it is tried again.
+    /// A connection through the tunnel, as kube-apiserver asks for it; or the line of the status. The door
+    /// gives a handshake some seconds: on a busy machine it is tried again.
     pub async fn connect(&self, target: &str) -> Result<Result<TlsStream<TcpStream>, String>> {
         for _ in 0..2 {
             if let Ok(answer) = self.connect_once(target).await {

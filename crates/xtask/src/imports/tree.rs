@@ -59,7 +59,8 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Adds the module that fills a file. Files of its children lie in `folder`, which ends with a slash or is empty.
+    /// Adds the module that fills a file. Files of its children lie in `folder`, which ends with a slash or
+    /// is empty.
     fn add_file(&mut self, parent: Option<usize>, file: &str, folder: &str, read: Reader) -> Result<usize> {
         let text = read(file).ok_or_else(|| anyhow!("{file} cannot be read"))?;
         let parsed = syn::parse_file(&text).with_context(|| file.to_owned())?;
@@ -127,7 +128,8 @@ impl Tree {
         self.add_file(Some(at), &file, &below, read)
     }
 
-    /// The file that defines what this path names in module `at`. `None`: it is of another crate, a local name, or a module.
+    /// The file that defines what this path names in module `at`. `None`: it is of another crate, a local
+    /// name, or a module.
     pub fn defined_in(&self, at: usize, path: &[String], chain: usize) -> Option<String> {
         let (mut at, mut rest) = match self.begin(at, path)? {
             Begin::Module(module, rest) => (module, rest),

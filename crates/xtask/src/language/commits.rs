@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 /// Characters that a subject may have.
 const LONGEST: usize = 72;
 
-/// The version of `file` before the last commit that changed it. `None` where the history of this checkout has none.
+/// The version of `file` before the last commit that changed it. `None` where the history of this checkout
+/// has none.
 pub fn former_version(file: &str) -> Result<Option<String>> {
     let Some(commit) = git(&["log", "-1", "--format=%H", "--", file])?.filter(|commit| !commit.is_empty())
     else {

@@ -6,8 +6,8 @@ use serde_json::Value;
 /// Characters that a description has at least.
 const SHORTEST: usize = 20;
 
-/// How many fields of a CRD have no description, a description without a whole sentence, or a default that the
-/// description does not name.
+/// How many fields of a CRD have no description, a description without a whole sentence, or a default that
+/// the description does not name.
 pub fn weak(yaml: &str) -> Result<u64> {
     let crd: Value = serde_yaml_ng::from_str(yaml)?;
     let versions = crd.pointer("/spec/versions").and_then(Value::as_array);

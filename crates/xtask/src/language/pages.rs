@@ -3,7 +3,8 @@
 /// Words that a sentence may have.
 const LONGEST: usize = 25;
 
-/// How many sentences of a Markdown page, outside tables and blocks of code, have more than [`LONGEST`] words.
+/// How many sentences of a Markdown page, outside tables and blocks of code, have more than [`LONGEST`]
+/// words.
 pub fn long_sentences(markdown: &str) -> u64 {
     let long = paragraphs(markdown)
         .iter()

@@ -46,7 +46,8 @@ pub struct CloudProfileSpec {
     pub provider_config: Option<RawExtension>,
     /// Regions of the provider that shoots may use.
     pub regions: Vec<Region>,
-    /// Seeds to which shoots of the profile may move, by label and provider type. Without a selector every seed may.
+    /// Seeds to which shoots of the profile may move, by label and provider type. Without a selector every
+    /// seed may.
     pub seed_selector: Option<SeedSelector>,
     /// Type of the provider, to which `spec.provider.type` of a Shoot must be equal.
     #[schemars(length(min = 1, max = 253))]

@@ -59,15 +59,16 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("!has(oldSelf.backup) || has(self.backup)", "backup cannot be removed"))]
 pub struct SeedSpec {
-    /// Where backups of its shoots go. Without it there are none, and a shoot cannot be moved to or from here.
+    /// Where backups of its shoots go. Without it there are none, and a shoot cannot be moved to or from
+    /// here.
     #[x_kube(validation = (
         "self.provider == oldSelf.provider && has(self.region) == has(oldSelf.region) && (!has(self.region) || self.region == oldSelf.region)",
         "provider and region of backup are immutable"
     ))]
     pub backup: Option<SeedBackup>,
-    /// Domains under which its shoots are found. While Shoots are on the seed, existing domains keep their provider type and order, and a
-    /// domain can only be added to `defaults` at the end. Domain and zone of `internal` do not change once set: processes of shoots ask for owner
-    /// records there.
+    /// Domains under which its shoots are found. While Shoots are on the seed, existing domains keep their
+    /// provider type and order, and a domain can only be added to `defaults` at the end. Domain and zone of
+    /// `internal` do not change once set: processes of shoots ask for owner records there.
     #[x_kube(validation = (
         "!has(oldSelf.internal) || has(self.internal) && self.internal.domain == oldSelf.internal.domain && (!has(oldSelf.internal.zone) || has(self.internal.zone) && self.internal.zone == oldSelf.internal.zone)",
         "domain and zone of dns.internal are immutable, since processes of shoots ask for owner records there; register a Seed with the other domain instead"
@@ -77,8 +78,8 @@ pub struct SeedSpec {
     pub networks: SeedNetworks,
     /// The provider it runs on.
     pub provider: SeedProvider,
-    /// Taints that keep shoots away. A Shoot is created on the seed, or moves to the seed, only if the Shoot's `spec.tolerations`
-    /// tolerate all taints.
+    /// Taints that keep shoots away. A Shoot is created on the seed, or moves to the seed, only if the
+    /// Shoot's `spec.tolerations` tolerate all taints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<SeedTaint>,
     /// Settings for volumes of control planes. Has no effect.
@@ -170,8 +171,8 @@ pub struct SeedDNSProviderConfig {
 }
 
 impl SeedDNSProviderConfig {
-    /// The zone by its name: the one that the DNS provider is told, where that is a name around the domain and not an id; else the
-    /// domain is one.
+    /// The zone by its name: the one that the DNS provider is told, where that is a name around the domain
+    /// and not an id; else the domain is one.
     #[must_use]
     pub fn zone_name(&self) -> &str {
         let domain = self.domain.trim_end_matches('.');
@@ -276,8 +277,9 @@ pub struct SeedStatus {
     /// What the seed could host, by resource. Resource `shoots` is the number of control planes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub capacity: BTreeMap<String, Quantity>,
-    /// The part of `capacity` that may be used. A planned move begins only while fewer control planes are on the seed, or on the way to
-    /// the seed, than resource `shoots` says. Without this resource the number has no bound.
+    /// The part of `capacity` that may be used. A planned move begins only while fewer control planes are on
+    /// the seed, or on the way to the seed, than resource `shoots` says. Without this resource the number has
+    /// no bound.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub allocatable: BTreeMap<String, Quantity>,
     /// When its gardenlet's certificate ends.
@@ -287,8 +289,8 @@ pub struct SeedStatus {
     pub constraints: Vec<Condition>,
     /// Type, state and progress of the last operation on the seed.
     pub last_operation: Option<LastOperation>,
-    /// The longest fence that the Seed has given since it had no shoot, in seconds, rounded up: a destination waits no less for what may
-    /// still go by it, whatever the Seed says by then. Its gardenlet tells it.
+    /// The longest fence that the Seed has given since it had no shoot, in seconds, rounded up: a destination
+    /// waits no less for what may still go by it, whatever the Seed says by then. Its gardenlet tells it.
     #[schemars(range(min = 0))]
     pub owner_check_fence_seconds: Option<i64>,
 }

@@ -1,4 +1,5 @@
-//! Whether a seed says in DNS which shoots are its own, of whom that is asked, and for how long an answer is good.
+//! Whether a seed says in DNS which shoots are its own, of whom that is asked, and for how long an answer is
+//! good.
 
 use std::net::SocketAddr;
 
@@ -13,9 +14,9 @@ const ADDRESS_AND_PORT: &str = r"^([0-9.]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}$";
 /// Go's notation of a duration, so short that its value can be compared.
 const SHORT_DURATION: &str = r"^([0-9]{1,6}(\.[0-9]{1,3})?(ns|us|µs|ms|s|m|h))+$";
 
-/// Whether the seed says in DNS which shoots are its own, of whom that is asked, and for how long an answer is good
-/// (docs/ownership.md, "Time"). A destination waits for the longest `fence` of those Seeds from which something of the shoot may be
-/// left.
+/// Whether the seed says in DNS which shoots are its own, of whom that is asked, and for how long an answer
+/// is good (docs/ownership.md, "Time"). A destination waits for the longest `fence` of those Seeds from which
+/// something of the shoot may be left.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -34,8 +35,8 @@ const SHORT_DURATION: &str = r"^([0-9]{1,6}(\.[0-9]{1,3})?(ns|us|µs|ms|s|m|h))+
 pub struct OwnerChecks {
     /// Whether the seed writes owner records and checks them. Default: false.
     pub enabled: bool,
-    /// The servers of the zone in which the seed's internal names are, as `address:port`; found by its NS records where none are
-    /// named. All seeds must name the same.
+    /// The servers of the zone in which the seed's internal names are, as `address:port`; found by its NS
+    /// records where none are named. All seeds must name the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(max = 64), regex(pattern = ADDRESS_AND_PORT)))]
     pub authorities: Vec<String>,
@@ -47,7 +48,8 @@ pub struct OwnerChecks {
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('50ms') && duration(self) <= duration('1h')", "must be from 50ms to 1h"))]
     pub timeout: Option<String>,
-    /// Bound of the question to the second witness, that is the store, the garden, or the process beside etcd; 1s unless given.
+    /// Bound of the question to the second witness, that is the store, the garden, or the process beside
+    /// etcd; 1s unless given.
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('50ms') && duration(self) <= duration('1h')", "must be from 50ms to 1h"))]
     pub store_timeout: Option<String>,
@@ -59,14 +61,16 @@ pub struct OwnerChecks {
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('100ms') && duration(self) <= duration('1h')", "must be from 100ms to 1h"))]
     pub requests: Option<String>,
-    /// For how long a server may show the former record to others after it has shown the new one; 2s unless given.
+    /// For how long a server may show the former record to others after it has shown the new one; 2s unless
+    /// given.
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = (
         "duration(self) == duration('0s') || duration(self) >= duration('1ms') && duration(self) <= duration('1h')",
         "must be from 1ms to 1h, or 0s"
     ))]
     pub propagation: Option<String>,
-    /// For how long something on the way may answer in a server's place; 0s unless given. Nothing of ours keeps an answer.
+    /// For how long something on the way may answer in a server's place; 0s unless given. Nothing of ours
+    /// keeps an answer.
     #[serde(rename = "dnsCacheTTL")]
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = (
@@ -74,16 +78,17 @@ pub struct OwnerChecks {
         "must be from 1ms to 1h, or 0s"
     ))]
     pub dns_cache_ttl: Option<String>,
-    /// How long a seed waits that takes a shoot over without the help of this seed. The default of 24s is also the shortest wait.
-    /// The other durations are checked against this field.
+    /// How long a seed waits that takes a shoot over without the help of this seed. The default of 24s is
+    /// also the shortest wait. The other durations are checked against this field.
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('24s') && duration(self) <= duration('1h')", "must be from 24s to 1h"))]
     pub fence: Option<String>,
     /// By how many parts of a million a clock may be wrong; 1000 unless given.
     #[schemars(range(min = 0, max = 100_000))]
     pub drift: Option<i32>,
-    /// What etcd does when neither the servers nor the store say anything: it is not served any more (`Deactivate`), unless given.
-    /// With `Tolerate` no time fences this seed: a shoot is taken over only on the word of a person that the seed is off.
+    /// What etcd does when neither the servers nor the store say anything: it is not served any more
+    /// (`Deactivate`), unless given. With `Tolerate` no time fences this seed: a shoot is taken over only on
+    /// the word of a person that the seed is off.
     pub silence: Option<OwnerCheckSilence>,
 }
 

@@ -28,7 +28,8 @@ pub struct SeedSettings {
     pub zone_selection: Option<ZoneSelection>,
     /// Automatic growth of volumes. Has no effect.
     pub persistent_volume_claim_autoscaler: Option<Enabled>,
-    /// Whether the seed says in DNS which shoots are its own, so that others can check it (R17-10). Off unless said otherwise.
+    /// Whether the seed says in DNS which shoots are its own, so that others can check it (R17-10). Off
+    /// unless said otherwise.
     pub owner_checks: Option<OwnerChecks>,
 }
 

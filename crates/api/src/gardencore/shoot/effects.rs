@@ -1,7 +1,9 @@
-//! Fields and annotations that are accepted, because manifests of Gardener's users have them, and that nothing acts on yet.
+//! Fields and annotations that are accepted, because manifests of Gardener's users have them, and that
+//! nothing acts on yet.
 //!
-//! Promise: such a field or annotation is never ignored silently. A page in `docs/` and the admission policies that
-//! answer a manifest with a warning are generated from this table. A field that gets an effect loses its line here.
+//! Promise: such a field or annotation is never ignored silently. A page in `docs/` and the admission
+//! policies that answer a manifest with a warning are generated from this table. A field that gets an effect
+//! loses its line here.
 
 mod annotations;
 
@@ -16,13 +18,13 @@ use annotations::{ALL, idle_annotations};
 /// One field without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Where it is, e.g. `spec.addons`, or `spec.provider.workers[].caBundle` in any item of a list. Everything below it is
-    /// meant too.
+    /// Where it is, e.g. `spec.addons`, or `spec.provider.workers[].caBundle` in any item of a list.
+    /// Everything below it is meant too.
     pub path: &'static str,
     /// What one would expect of it.
     pub meaning: &'static str,
-    /// What is said without effect, where some of its values have one: CEL over the `object` and the `item` that has the
-    /// field. `None`: whatever it says.
+    /// What is said without effect, where some of its values have one: CEL over the `object` and the `item`
+    /// that has the field. `None`: whatever it says.
     pub when: Option<&'static str>,
 }
 
@@ -303,8 +305,8 @@ fn policy(plural: &str, what: &str, written: &str, ignored: &str) -> [Value; 2] 
     [policy, binding]
 }
 
-/// An expression that is true if the object says by this field what has no effect. `spec.a.b`: if it has the field;
-/// `spec.a[].b`: if any item of the list has it, or is as [`Field::when`] says.
+/// An expression that is true if the object says by this field what has no effect. `spec.a.b`: if it has the
+/// field; `spec.a[].b`: if any item of the list has it, or is as [`Field::when`] says.
 fn is_idle(field: &Field) -> String {
     let optional = |path: &str| path.replace('.', ".?");
     match field.path.split_once("[].") {

@@ -2,7 +2,8 @@
 
 use crate::derive::{Deserialize, JsonSchema, PackedExtension, Serialize, Time, skip_serializing_none};
 
-/// The move that garden-controller-manager has approved (constraint `ReadyForMigration`), and its progress. Seeds write `progress` alone.
+/// The move that garden-controller-manager has approved (constraint `ReadyForMigration`), and its progress.
+/// Seeds write `progress` alone.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -13,14 +14,15 @@ pub struct MigrationApproval {
     pub destination: String,
     /// The generation of the Shoot that was judged. A move begins with this generation only.
     pub generation: i64,
-    /// The Shoot's specification with which the whole move works. Later edits of the specification take effect after the move.
+    /// The Shoot's specification with which the whole move works. Later edits of the specification take
+    /// effect after the move.
     pub spec: PackedExtension,
     /// The step that runs now. Absent until the move begins.
     pub progress: Option<MigrationProgress>,
 }
 
-/// The step of a move that runs now. The gardenlet that works on the shoot writes the progress with each new step, and at most every 5 s
-/// within a step.
+/// The step of a move that runs now. The gardenlet that works on the shoot writes the progress with each new
+/// step, and at most every 5 s within a step.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -28,20 +30,22 @@ pub struct MigrationProgress {
     /// The name of the Seed whose gardenlet reports the progress.
     #[schemars(length(min = 1, max = 253))]
     pub seed_name: String,
-    /// The step that runs now, as in `status.lastOperation.description`. Of several steps that run side by side, the step that started
-    /// first.
+    /// The step that runs now, as in `status.lastOperation.description`. Of several steps that run side by
+    /// side, the step that started first.
     #[schemars(length(min = 1, max = 256))]
     pub step: String,
     /// The time at which the step started, by the clock of the gardenlet.
     pub start_time: Time,
-    /// The condition that the step waits for, or the error of the last attempt. Absent while the step waits for nothing.
+    /// The condition that the step waits for, or the error of the last attempt. Absent while the step waits
+    /// for nothing.
     #[schemars(length(max = 1024))]
     pub awaited: Option<String>,
-    /// Bytes of etcd backups that the destination has copied and verified so far. Absent where no backups are copied.
+    /// Bytes of etcd backups that the destination has copied and verified so far. Absent where no backups are
+    /// copied.
     #[schemars(range(min = 0))]
     pub copied_bytes: Option<i64>,
-    /// Bytes of the etcd backups to copy, as far as the copy has listed these backups. The total grows while a source that does not
-    /// answer adds backups. Absent where no backups are copied.
+    /// Bytes of the etcd backups to copy, as far as the copy has listed these backups. The total grows while
+    /// a source that does not answer adds backups. Absent where no backups are copied.
     #[schemars(range(min = 0))]
     pub total_bytes: Option<i64>,
 }

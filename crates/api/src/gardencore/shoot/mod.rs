@@ -191,7 +191,8 @@ pub struct ShootSpec {
     pub extensions: Vec<Extension>,
     /// Whether and when it sleeps.
     pub hibernation: Option<Hibernation>,
-    /// Its control plane's programs. A shoot that says nothing gets the newest version that its CloudProfile offers.
+    /// Its control plane's programs. A shoot that says nothing gets the newest version that its CloudProfile
+    /// offers.
     #[serde(default)]
     pub kubernetes: Kubernetes,
     /// Network plugin of the shoot, and ranges of addresses.
@@ -217,13 +218,14 @@ pub struct ShootSpec {
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
     )]
     pub seed_name: Option<String>,
-    /// Seeds on which the shoot may be created, and to which the shoot may move, by label and provider type. Without a selector every
-    /// seed may.
+    /// Seeds on which the shoot may be created, and to which the shoot may move, by label and provider type.
+    /// Without a selector every seed may.
     pub seed_selector: Option<SeedSelector>,
     /// Objects that extensions' configurations refer to by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<NamedResourceReference>,
-    /// Taints of seeds that the shoot tolerates. A taint without value is tolerated by key, a taint with a value by key and value.
+    /// Taints of seeds that the shoot tolerates. A taint without value is tolerated by key, a taint with a
+    /// value by key and value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
     /// How its API is exposed.

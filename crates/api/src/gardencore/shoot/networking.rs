@@ -76,9 +76,11 @@ pub struct DNSProvider {
     pub domains: Option<DNSIncludeExclude>,
     /// Whether it keeps the cluster's own domain.
     pub primary: Option<bool>,
-    /// Name of the Secret with the credentials, in the Shoot's namespace. Has no effect beside `credentialsRef`, which replaces it.
+    /// Name of the Secret with the credentials, in the Shoot's namespace. Has no effect beside
+    /// `credentialsRef`, which replaces it.
     pub secret_name: Option<String>,
-    /// The object with the credentials, in the Shoot's namespace. Only a Secret is supported (`apiVersion` v1, `kind` Secret).
+    /// The object with the credentials, in the Shoot's namespace. Only a Secret is supported (`apiVersion`
+    /// v1, `kind` Secret).
     pub credentials_ref: Option<CrossVersionObjectReference>,
     /// Type of the provider, which a ControllerRegistration offers for DNSRecords.
     pub type_: Option<String>,

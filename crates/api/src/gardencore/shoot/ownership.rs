@@ -2,8 +2,8 @@
 
 use crate::derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_none};
 
-/// Identity of the shoot's present history. Each hand-over to a seed, also one back to the same seed, begins a new one. It is read,
-/// tested and written as a whole.
+/// Identity of the shoot's present history. Each hand-over to a seed, also one back to the same seed, begins
+/// a new one. It is read, tested and written as a whole.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -20,30 +20,32 @@ pub struct Ownership {
     pub source: Option<FormerSeed>,
     /// Which of the source's data were chosen: once in an epoch.
     pub chain: Option<OwnershipChain>,
-    /// The end of the epoch that its own seed has handed over last, written with the hand-over and never changed. It binds the copy of
-    /// the backups only if `sealed.epoch` is the epoch of `source` (where `source` is absent: the epoch before this one). A value of
-    /// any other epoch has no effect.
+    /// The end of the epoch that its own seed has handed over last, written with the hand-over and never
+    /// changed. It binds the copy of the backups only if `sealed.epoch` is the epoch of `source` (where
+    /// `source` is absent: the epoch before this one). A value of any other epoch has no effect.
     pub sealed: Option<SealedEpoch>,
     /// Consent to one hand-over without the source's help. No seed writes it.
     pub approval: Option<OwnershipApproval>,
     /// What the shoot went on with when it was last taken over.
     pub restored: Option<RestoredData>,
-    /// The same of earlier takeovers, the newest first: what a later one loses does not hide what was lost before. The last
-    /// five.
+    /// The same of earlier takeovers, the newest first: what a later one loses does not hide what was lost
+    /// before. The last five.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5))]
     pub restored_before: Vec<RestoredData>,
     /// The former seeds of which a person has stated that none of their processes runs any more (annotation
-    /// `shoot.gardener.cloud/force-restore=source-is-off`), each with the epoch in which the seed had the shoot last. The fence of a
-    /// destination asks no server for these seeds. The list survives later takeovers; garden-controller-manager alone writes the list, and
-    /// removes seeds that are neither in `formerSeeds` nor the `source`.
+    /// `shoot.gardener.cloud/force-restore=source-is-off`), each with the epoch in which the seed had the
+    /// shoot last. The fence of a destination asks no server for these seeds. The list survives later
+    /// takeovers; garden-controller-manager alone writes the list, and removes seeds that are neither in
+    /// `formerSeeds` nor the `source`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub seeds_stated_off: Vec<FormerSeed>,
 }
 
-/// The data with which an epoch began that was taken over. Writes that the source acknowledged after `saved` are lost. `fenced` bounds
-/// these writes only if all processes of the source follow the owner check. Where one of the two times is absent, `unknown` says why.
+/// The data with which an epoch began that was taken over. Writes that the source acknowledged after `saved`
+/// are lost. `fenced` bounds these writes only if all processes of the source follow the owner check. Where
+/// one of the two times is absent, `unknown` says why.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -55,31 +57,34 @@ pub struct RestoredData {
     pub last_revision: Option<i64>,
     /// When the newest snapshot was taken, by the clock of the source.
     pub saved: Option<Time>,
-    /// The latest time at which the source has ended to acknowledge writes, by the clock of the destination, if all processes of the
-    /// source seed ask the servers that the destination has asked. The destination calculates this time and cannot observe the source.
+    /// The latest time at which the source has ended to acknowledge writes, by the clock of the destination,
+    /// if all processes of the source seed ask the servers that the destination has asked. The destination
+    /// calculates this time and cannot observe the source.
     pub fenced: Time,
     /// Who had acknowledged it, and tells how much it was when it returns.
     pub source: Option<FormerSeed>,
     /// Why nobody knows how much may be lost: for people. Absent where both bounds are known.
     pub unknown: Option<String>,
-    /// Changes of the source after `lastRevision`: all that is lost. Absent until the source has returned and saved what it had. After a
-    /// planned move whose loss a person accepted, the number is known at once.
+    /// Changes of the source after `lastRevision`: all that is lost. Absent until the source has returned and
+    /// saved what it had. After a planned move whose loss a person accepted, the number is known at once.
     #[schemars(range(min = 0))]
     pub lost_revisions: Option<i64>,
-    /// Names of objects in the bucket of the source that look like snapshots, and were left aside because the name cannot be read or
-    /// the content cannot be trusted: at most five. These objects may hold lost changes.
+    /// Names of objects in the bucket of the source that look like snapshots, and were left aside because the
+    /// name cannot be read or the content cannot be trusted: at most five. These objects may hold lost
+    /// changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5), extend("x-kubernetes-list-type" = "atomic"))]
     pub left_aside: Vec<String>,
 }
 
-/// The end of an ownership epoch, as the seed that had the shoot in that epoch proved it: the final snapshot was read back from the bucket,
-/// and etcd had no later revision. The destination fails rather than begin with less, unless a person accepts the loss with annotation
-/// `shoot.gardener.cloud/accept-loss`.
+/// The end of an ownership epoch, as the seed that had the shoot in that epoch proved it: the final snapshot
+/// was read back from the bucket, and etcd had no later revision. The destination fails rather than begin
+/// with less, unless a person accepts the loss with annotation `shoot.gardener.cloud/accept-loss`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SealedEpoch {
-    /// The ownership epoch that has ended. This is the epoch before the hand-over, not the epoch of the destination.
+    /// The ownership epoch that has ended. This is the epoch before the hand-over, not the epoch of the
+    /// destination.
     #[schemars(range(min = 1))]
     pub epoch: i64,
     /// The last revision of etcd in that epoch. The copied backups must reach this revision.
@@ -88,7 +93,8 @@ pub struct SealedEpoch {
     /// Name of the final snapshot in the bucket of the source.
     #[schemars(length(min = 1, max = 253))]
     pub snapshot: String,
-    /// The sha256 of the final snapshot as it is stored, in hex. An object with the same name and any other hash does not count.
+    /// The sha256 of the final snapshot as it is stored, in hex. An object with the same name and any other
+    /// hash does not count.
     #[schemars(regex(pattern = r"^[0-9a-f]{64}$"))]
     pub sha256: String,
 }
@@ -153,9 +159,10 @@ pub struct OwnershipApproval {
     /// What was decided, and why: a sentence for people.
     pub reason: String,
     /// A person has stated that no process of the seed in `from` runs any more (annotation
-    /// `shoot.gardener.cloud/force-restore=source-is-off`). The takeover then skips the checks that depend on these processes: condition
-    /// `OwnershipVerified`, condition `OwnerChecksComplete`, the comparison of server lists, and the host clock. The fence of the destination
-    /// asks only the servers of the destination. The default is `false`; the silence of a seed never sets this field.
+    /// `shoot.gardener.cloud/force-restore=source-is-off`). The takeover then skips the checks that depend on
+    /// these processes: condition `OwnershipVerified`, condition `OwnerChecksComplete`, the comparison of
+    /// server lists, and the host clock. The fence of the destination asks only the servers of the
+    /// destination. The default is `false`; the silence of a seed never sets this field.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub source_is_off: bool,
 }
@@ -194,10 +201,12 @@ impl Ownership {
         self.sealed.as_ref().filter(|sealed| sealed.epoch == source)
     }
 
-    /// How many earlier takeovers are remembered. As many as fit on a page that a person reads; each is a few hundred bytes.
+    /// How many earlier takeovers are remembered. As many as fit on a page that a person reads; each is a few
+    /// hundred bytes.
     pub const MOST_RESTORED_BEFORE: usize = 5;
 
-    /// What stands in `restoredBefore` once `epoch` has told its own loss in `restored`. An epoch that tells again replaces what it told.
+    /// What stands in `restoredBefore` once `epoch` has told its own loss in `restored`. An epoch that tells
+    /// again replaces what it told.
     #[must_use]
     pub fn restored_before_epoch(&self, epoch: i64) -> Vec<RestoredData> {
         let told = self.restored.iter().chain(&self.restored_before);
@@ -205,8 +214,8 @@ impl Ownership {
         earlier.take(Self::MOST_RESTORED_BEFORE).cloned().collect()
     }
 
-    /// Name of the seed whose processes are stated to be off by the approval that began this epoch. Only the former owner can be stated:
-    /// `source` may name a seed of an earlier epoch, of which nothing was stated.
+    /// Name of the seed whose processes are stated to be off by the approval that began this epoch. Only the
+    /// former owner can be stated: `source` may name a seed of an earlier epoch, of which nothing was stated.
     #[must_use]
     pub fn seed_that_is_off(&self) -> Option<&str> {
         let approval = self.approval.as_ref()?;
@@ -214,7 +223,8 @@ impl Ownership {
         (approval.source_is_off && began_this_epoch).then_some(approval.from.as_str())
     }
 
-    /// Whether a person has stated that no process of the seed runs any more that had the shoot in this epoch or before.
+    /// Whether a person has stated that no process of the seed runs any more that had the shoot in this epoch
+    /// or before.
     #[must_use]
     pub fn is_stated_off(&self, seed: &str, epoch: i64) -> bool {
         let mut stated = self.seeds_stated_off.iter();
@@ -243,7 +253,8 @@ mod tests {
         json!({"epoch": epoch, "lastRevision": epoch * 100, "fenced": "2026-01-01T00:01:30Z"})
     }
 
-    /// The statement ends with the epoch that it began: the fence of a later epoch asks the servers of every seed again.
+    /// The statement ends with the epoch that it began: the fence of a later epoch asks the servers of every
+    /// seed again.
     #[test]
     fn a_seed_is_off_for_the_epoch_that_began_with_the_statement() {
         let approved = |epoch: i64, is_off: Option<bool>| {

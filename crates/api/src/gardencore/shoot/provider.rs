@@ -7,7 +7,8 @@ use crate::derive::{Deserialize, KubeSchema, PackedExtension, Serialize, skip_se
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-// As upstream. A shoot that loses its last pool would lose what its pods run on, its network and its DNS with it.
+// As upstream. A shoot that loses its last pool would lose what its pods run on, its network and its DNS with
+// it.
 #[x_kube(validation = (
     "(has(oldSelf.workers) && size(oldSelf.workers) > 0) == (has(self.workers) && size(self.workers) > 0)",
     "the last worker pool cannot be removed, nor pools be added to a shoot that was made without: give pools minimum 0 and maximum 0 to be without machines, or make another Shoot"
@@ -29,7 +30,8 @@ pub struct Provider {
     /// Pools of nodes; none at all makes the shoot workerless.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
-    // Pools are told apart by name, so that rules about an old and a new value can tell which belong together.
+    // Pools are told apart by name, so that rules about an old and a new value can tell which belong
+    // together.
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub workers: Vec<Worker>,
     /// Settings for all pools.

@@ -33,17 +33,18 @@ pub struct ShootStatus {
     pub last_errors: Vec<LastError>,
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,
-    /// Hash of the specification, without `seedName`, that a seed reconciled last with success. A planned move begins once the present
-    /// specification has this hash. Absent until a seed has reconciled the shoot.
+    /// Hash of the specification, without `seedName`, that a seed reconciled last with success. A planned
+    /// move begins once the present specification has this hash. Absent until a seed has reconciled the
+    /// shoot.
     #[schemars(length(max = 64))]
     pub reconciled_spec_hash: Option<String>,
     /// Since when an operation is tried again and again.
     pub retry_cycle_start_time: Option<Time>,
     /// The seed that hosts it. Differs from `spec.seedName` while a move is wanted or running.
     pub seed_name: Option<String>,
-    /// The name of the Seed in which the last creation, reconciliation or restoration of the control plane has succeeded. Removed when a
-    /// move or a deletion begins. Equals the destination of a move only after the end of the move, so that `kubectl wait` can wait for
-    /// this value.
+    /// The name of the Seed in which the last creation, reconciliation or restoration of the control plane
+    /// has succeeded. Removed when a move or a deletion begins. Equals the destination of a move only after
+    /// the end of the move, so that `kubectl wait` can wait for this value.
     #[schemars(length(min = 1, max = 253))]
     pub settled_seed_name: Option<String>,
     /// Its name in the seed: the namespace of its control plane. Empty until first reconciled.
@@ -81,14 +82,14 @@ pub struct ShootStatus {
     /// Seeds that hosted it and still have something of it to clean up. Each removes its own entry, last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_seeds: Vec<FormerSeed>,
-    /// How the processes of each seed that may act for the shoot check its owner: of the seed that has the shoot, and of former seeds that
-    /// may have left processes. The gardenlet of the seed that has the shoot writes its own entry and removes entries of other seeds
-    /// once they have cleaned up.
+    /// How the processes of each seed that may act for the shoot check its owner: of the seed that has the
+    /// shoot, and of former seeds that may have left processes. The gardenlet of the seed that has the shoot
+    /// writes its own entry and removes entries of other seeds once they have cleaned up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub owner_checks: Vec<SeedOwnerCheck>,
-    /// The move that garden-controller-manager has approved, and the progress of this move. Absent while no move may begin, and removed
-    /// after the end of the move.
+    /// The move that garden-controller-manager has approved, and the progress of this move. Absent while no
+    /// move may begin, and removed after the end of the move.
     pub migration: Option<MigrationApproval>,
     /// The zone that was last cut off, or is, and how far that is. Absent while none ever was.
     pub zone_isolation: Option<ZoneIsolation>,
@@ -204,8 +205,8 @@ impl ShootStatus {
         self.owner_checks.iter().find(|entry| entry.seed_name == seed)
     }
 
-    /// Whether a person has stated that no process runs any more of this former seed. A statement about an earlier residency says nothing of
-    /// a later one.
+    /// Whether a person has stated that no process runs any more of this former seed. A statement about an
+    /// earlier residency says nothing of a later one.
     #[must_use]
     pub fn is_stated_off(&self, seed: &str) -> bool {
         let Some(ownership) = &self.ownership else {
@@ -219,8 +220,8 @@ impl ShootStatus {
         last.is_some_and(|epoch| ownership.is_stated_off(seed, epoch))
     }
 
-    /// All entries after this one was written: entries of seeds that neither have the shoot nor may have left processes of it are
-    /// removed.
+    /// All entries after this one was written: entries of seeds that neither have the shoot nor may have left
+    /// processes of it are removed.
     #[must_use]
     pub fn owner_checks_with(&self, entry: SeedOwnerCheck) -> Vec<SeedOwnerCheck> {
         let source = self

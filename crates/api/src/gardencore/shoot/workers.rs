@@ -59,11 +59,12 @@ pub struct Worker {
     pub data_volumes: Vec<DataVolume>,
     /// The disk that the kubelet keeps its state on.
     pub kubelet_data_volume_name: Option<String>,
-    /// Zones of the region over which the machines of the pool are spread evenly, each named once, as the account calls the zone.
-    /// 32 at most. Without a zone the provider chooses.
+    /// Zones of the region over which the machines of the pool are spread evenly, each named once, as the
+    /// account calls the zone. 32 at most. Without a zone the provider chooses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(max = 63)))]
-    // Each zone is a MachineDeployment. A rule of CEL, unlike a list of type `set`, spares Shoots from before this rule.
+    // Each zone is a MachineDeployment. A rule of CEL, unlike a list of type `set`, spares Shoots from before
+    // this rule.
     #[x_kube(validation = (
         "self.all(zone, self.exists_one(other, other == zone))",
         "a worker pool names each zone once: remove the second entry, or set minimum and maximum for more machines in the zone"

@@ -16,9 +16,9 @@ pub struct ZoneIsolation {
     pub phase: ZoneIsolationPhase,
     /// State of the current phase.
     pub status: ZoneIsolationStatus,
-    /// The time by which the network of the zone is closed, whatever is left in the zone: 15 minutes after the failover has begun, unless
-    /// the gardenlet has another setting. Annotation `shoot.gardener.cloud/isolated-zone-close-now` sets the present time. Absent in a
-    /// failback.
+    /// The time by which the network of the zone is closed, whatever is left in the zone: 15 minutes after
+    /// the failover has begun, unless the gardenlet has another setting. Annotation
+    /// `shoot.gardener.cloud/isolated-zone-close-now` sets the present time. Absent in a failback.
     pub close_deadline_time: Option<Time>,
     /// When any of this last changed.
     pub last_update_time: Time,

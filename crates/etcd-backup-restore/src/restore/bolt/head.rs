@@ -1,7 +1,7 @@
 //! The two meta pages at the head of the file.
 //!
-//! Of the valid ones that with the higher transaction counts. It says how many pages there must be; a file that was cut is
-//! found by that although the pages that are left may be consistent.
+//! Of the valid ones that with the higher transaction counts. It says how many pages there must be; a file
+//! that was cut is found by that although the pages that are left may be consistent.
 
 use super::page::HEADER;
 use std::fs::File;
@@ -14,7 +14,8 @@ const MAGIC: u32 = 0xED0C_DAED;
 const LENGTH: usize = 64;
 /// Place of the checksum: everything before it is covered.
 const CHECKSUM: usize = 56;
-/// The free pages are not written down but are those that nothing refers to, as in every database that etcd has opened.
+/// The free pages are not written down but are those that nothing refers to, as in every database that etcd
+/// has opened.
 const NO_FREE_LIST: u64 = u64::MAX;
 const FREE_LIST: usize = 32;
 const PAGES: usize = 40;
@@ -86,8 +87,8 @@ impl Meta {
         self.bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
     }
 
-    /// Writes both pages for a file that has become longer. The older one says the same, as in a snapshot: what it said before
-    /// is not there any more.
+    /// Writes both pages for a file that has become longer. The older one says the same, as in a snapshot:
+    /// what it said before is not there any more.
     pub(super) fn write(mut self, file: &File, pages: u64) -> Result<()> {
         self.set(FREE_LIST, NO_FREE_LIST);
         self.set(PAGES, pages);

@@ -5,8 +5,8 @@ use super::node::{Element, Node, Place, What};
 use super::page::{Page, broken};
 use std::io::Result;
 
-/// The end of a bucket, where entries are added: its last leaf, and above it a branch each up to its root. Memory holds these
-/// nodes alone; a full one is written and followed by the next.
+/// The end of a bucket, where entries are added: its last leaf, and above it a branch each up to its root.
+/// Memory holds these nodes alone; a full one is written and followed by the next.
 pub(in crate::restore) struct Tail {
     bucket: String,
     /// From the leaf to the root.
@@ -217,7 +217,8 @@ mod tests {
     }
 
     fn entries(numbers: std::ops::Range<u32>) -> Vec<(Vec<u8>, Vec<u8>)> {
-        // Long keys, so that few of them make a tree of many levels; some values flow over into further pages.
+        // Long keys, so that few of them make a tree of many levels; some values flow over into further
+        // pages.
         let value = |n: u32| vec![u8::try_from(n % 251).unwrap(); if n % 97 == 5 { 3 * PAGE } else { 10 }];
         numbers
             .map(|n| ([&n.to_be_bytes()[..], &[7; 1000]].concat(), value(n)))

@@ -161,8 +161,8 @@ impl EtcdServer {
     }
 }
 
-/// The same keys at the revision with which etcd goes on after a volume was lost within an epoch. `losses`: in a row, without a
-/// snapshot in between.
+/// The same keys at the revision with which etcd goes on after a volume was lost within an epoch. `losses`:
+/// in a row, without a snapshot in between.
 pub fn after_loss((keys, revision): &(Vec<Key>, i64), losses: i64) -> (Vec<Key>, i64) {
     (keys.clone(), revision + losses * ownership::LEFT_OUT_WITHIN_EPOCH)
 }

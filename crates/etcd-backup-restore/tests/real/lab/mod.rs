@@ -126,8 +126,8 @@ impl Lab {
         self.s3.folder.join(BUCKET).join(prefix).join("v2").join(name)
     }
 
-    /// Breaks the content of an object and keeps its size. The checksum lies in the last eight bytes, packed or not; a bit
-    /// in the midst of packed zeros may unpack to the same content.
+    /// Breaks the content of an object and keeps its size. The checksum lies in the last eight bytes, packed
+    /// or not; a bit in the midst of packed zeros may unpack to the same content.
     pub fn garble(&self, prefix: &str, name: &str) {
         let path = self.object(prefix, name);
         let mut content = std::fs::read(&path).unwrap();

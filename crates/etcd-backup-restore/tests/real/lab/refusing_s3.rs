@@ -69,8 +69,8 @@ impl RefusingS3 {
         }
     }
 
-    /// Refuses the next `times` requests with this method whose path ends with `key`, or whose query begins with `key` if
-    /// `key` begins with a question mark.
+    /// Refuses the next `times` requests with this method whose path ends with `key`, or whose query begins
+    /// with `key` if `key` begins with a question mark.
     pub fn refuse(
         &self,
         method: Method,

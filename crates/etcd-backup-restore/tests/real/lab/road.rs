@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 /// Longer than a name server takes to answer; whoever asks has given up before.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 
-/// A road to a name server that can be cut: what is sent is lost then, and nobody is told. Another way leads to the server still, so that
-/// its record can be changed meanwhile.
+/// A road to a name server that can be cut: what is sent is lost then, and nobody is told. Another way leads
+/// to the server still, so that its record can be changed meanwhile.
 pub struct Road {
     /// Where the server is asked by this road.
     pub address: String,

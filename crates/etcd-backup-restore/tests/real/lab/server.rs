@@ -146,7 +146,8 @@ impl Server {
         assert!(sent.success());
     }
 
-    /// Stops the process, all of it: one thread takes the signal and tells the others, and on a busy machine they go on until then.
+    /// Stops the process, all of it: one thread takes the signal and tells the others, and on a busy machine
+    /// they go on until then.
     pub async fn stop(&self) {
         self.signal("-STOP");
         let threads = format!("/proc/{}/task", self.process.id());

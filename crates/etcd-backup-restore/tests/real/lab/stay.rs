@@ -15,7 +15,8 @@ const UID: &str = "0841c87f";
 pub const EPOCH: i64 = 3;
 /// Of the quick settings below.
 pub const VALIDITY: Duration = Duration::from_secs(10);
-/// H of the quick settings below: a pause of the machine between the gate's check of its permit and its write.
+/// H of the quick settings below: a pause of the machine between the gate's check of its permit and its
+/// write.
 pub const REQUESTS: Duration = Duration::from_secs(1);
 
 const QUICK: [&str; 7] = [
@@ -95,7 +96,8 @@ impl Stay {
         Self::asking(zone, &authority, settings).await
     }
 
-    /// The same with a gate for clients of the etcd with the Events at this host and port, and the address of the gate.
+    /// The same with a gate for clients of the etcd with the Events at this host and port, and the address of
+    /// the gate.
     pub async fn with_events(target: &str) -> (Self, String) {
         let address = format!("127.0.0.1:{}", free_port());
         let listen = format!("--gate-events-listen-address={address}");
@@ -162,7 +164,8 @@ impl Stay {
         self.server = Some(server);
     }
 
-    /// The seed is given the shoot anew, in the next epoch: etcd and the process beside it are started in that one.
+    /// The seed is given the shoot anew, in the next epoch: etcd and the process beside it are started in
+    /// that one.
     pub async fn comes_back(&mut self) {
         let next = EPOCH + 1;
         self.server = None;
@@ -281,7 +284,8 @@ impl Stay {
         names
     }
 
-    /// Waits for the one final snapshot; a seed that takes the shoot over finds in it all that was acknowledged.
+    /// Waits for the one final snapshot; a seed that takes the shoot over finds in it all that was
+    /// acknowledged.
     pub async fn hands_over(&self, acknowledged: &[Acknowledged]) {
         eventually("the final snapshot is proven", async || {
             let (_, latest) = self.server().get("/snapshot/latest").await;

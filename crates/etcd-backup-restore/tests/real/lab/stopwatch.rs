@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-/// Dates the bytes that a gate sends to its clients by the kernel's clock for received packets. On loopback the kernel sets that date
-/// within the gate's own system call, so that a test that stands still, and reads late, dates no byte too late.
+/// Dates the bytes that a gate sends to its clients by the kernel's clock for received packets. On loopback
+/// the kernel sets that date within the gate's own system call, so that a test that stands still, and reads
+/// late, dates no byte too late.
 pub struct Stopwatch {
     pub endpoint: String,
     newest: Arc<Mutex<SystemTime>>,
@@ -21,7 +22,8 @@ impl Stopwatch {
         let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let newest = Arc::new(Mutex::new(SystemTime::UNIX_EPOCH));
         let dates = newest.clone();
-        // Threads of their own: the runtime of a test may be busy. They end with the test's process, or with their connection.
+        // Threads of their own: the runtime of a test may be busy. They end with the test's process, or with
+        // their connection.
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let Ok(server) = TcpStream::connect(gate.trim_start_matches("http://")) else {

@@ -13,9 +13,10 @@ pub struct Acknowledged {
     pub key: String,
     /// When the client sent the write.
     pub sent: SystemTime,
-    /// When the last byte of the acknowledgement left the gate, by the date that the kernel gave that byte. The date is exact
-    /// also where the client reads late. A late gate and a pause of the machine between the gate's check of the permit and
-    /// the gate's write look the same; H of docs/ownership.md bounds that pause.
+    /// When the last byte of the acknowledgement left the gate, by the date that the kernel gave that byte.
+    /// The date is exact also where the client reads late. A late gate and a pause of the machine between the
+    /// gate's check of the permit and the gate's write look the same; H of docs/ownership.md bounds that
+    /// pause.
     pub released: SystemTime,
 }
 
@@ -78,7 +79,8 @@ impl Writer {
         kept.clone()
     }
 
-    /// Waits until it has looked at all that was acknowledged when nothing is any more: an attempt that began after that has failed.
+    /// Waits until it has looked at all that was acknowledged when nothing is any more: an attempt that began
+    /// after that has failed.
     pub async fn settled(&self) -> Vec<Acknowledged> {
         let failed = self.failed.load(Ordering::SeqCst);
         eventually("an attempt that began now has failed", async || {

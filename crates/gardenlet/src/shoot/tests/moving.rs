@@ -175,7 +175,8 @@ fn the_hand_over_reports_that_the_destination_is_awaited() {
     );
 }
 
-/// garden-controller-manager withdraws the approval of a move from an ignored Shoot, unless a person asked for the move by force.
+/// garden-controller-manager withdraws the approval of a move from an ignored Shoot, unless a person asked
+/// for the move by force.
 #[test]
 fn an_approved_move_begins_although_the_shoot_is_ignored() {
     let shoot = shoot(&json!({}));

@@ -41,7 +41,8 @@ fn a_retry_keeps_the_errors_and_the_start_of_the_cycle() {
     );
 }
 
-/// RZ-03: a shoot whose reconciliation fails for something else is no reason to pass over whoever asks for its zone again.
+/// RZ-03: a shoot whose reconciliation fails for something else is no reason to pass over whoever asks for
+/// its zone again.
 #[test]
 fn a_zone_that_has_failed_is_tried_again_when_it_is_asked_for_or_edited_and_not_by_itself() {
     let mut failed = recorded("a", "Reconcile", "Error");
@@ -103,7 +104,8 @@ fn what_is_lost_is_told_once_and_begins_anew_in_the_next_epoch() {
     );
 }
 
-/// A check that is repeated by itself changes nothing until the refusal has passed; a check that a user asks for begins anew.
+/// A check that is repeated by itself changes nothing until the refusal has passed; a check that a user asks
+/// for begins anew.
 #[test]
 fn a_repeated_check_of_a_refusal_is_no_new_failover() {
     let refused = shoot(&super::refused("NodesUnknown"));

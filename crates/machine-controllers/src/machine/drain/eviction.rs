@@ -20,14 +20,15 @@ use serde::Deserialize;
 
 use super::pods::{Refusals, title};
 
-/// How long an answer is waited for. Clients repeat what was answered with 429 by themselves, for minutes; here the pod is asked
-/// again in the next round, and what keeps it is to be known by then.
+/// How long an answer is waited for. Clients repeat what was answered with 429 by themselves, for minutes;
+/// here the pod is asked again in the next round, and what keeps it is to be known by then.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
 /// A pod that was not evicted, and the reason that the API has given.
 pub type Refused<'p> = (&'p Pod, String);
 
-/// Asks a pod to leave: exactly this pod, not a later pod of the same name. Returns the refusal, if there is one.
+/// Asks a pod to leave: exactly this pod, not a later pod of the same name. Returns the refusal, if there is
+/// one.
 pub async fn evict<'p>(shoot: &Shoot, pod: &'p Pod) -> Result<Option<Refused<'p>>> {
     let asked = shoot.client().request::<Status>(request(pod)?);
     let refusal = match tokio::time::timeout(ANSWERS_WITHIN, asked).await {
@@ -42,8 +43,8 @@ pub async fn evict<'p>(shoot: &Shoot, pod: &'p Pod) -> Result<Option<Refused<'p>
     Ok(Some((pod, refusal)))
 }
 
-/// The reason for each refusal: the budgets that keep the pod, else the answer of the API. Budgets are listed once,
-/// however many pods were refused.
+/// The reason for each refusal: the budgets that keep the pod, else the answer of the API. Budgets are listed
+/// once, however many pods were refused.
 pub async fn explain(shoot: &Shoot, refused: Vec<Refused<'_>>) -> Result<Refusals> {
     if refused.is_empty() {
         return Ok(Refusals::new());

@@ -12,8 +12,8 @@ pub type Refusals = BTreeMap<String, String>;
 /// Pods named in a sentence. More would not fit into an Event.
 const NAMED: usize = 5;
 
-/// Whether a Node is not empty while this pod is on it. Pods of DaemonSets would come again at once, mirror pods belong to the
-/// kubelet, and what has finished goes with the Node.
+/// Whether a Node is not empty while this pod is on it. Pods of DaemonSets would come again at once, mirror
+/// pods belong to the kubelet, and what has finished goes with the Node.
 pub fn has_to_leave(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let of_a_daemon_set = pod

@@ -1,5 +1,5 @@
-//! Volumes that are attached to a Node. When an instance ends before its volumes are detached, the next Node gets each
-//! volume minutes later, as Kubernetes cannot know that the former Node has stopped writing.
+//! Volumes that are attached to a Node. When an instance ends before its volumes are detached, the next Node
+//! gets each volume minutes later, as Kubernetes cannot know that the former Node has stopped writing.
 
 use std::{
     collections::BTreeMap,
@@ -52,8 +52,8 @@ impl Volumes {
         }
     }
 
-    /// The state of the volumes of this Node. The bound counts from the first call for the Machine. A listing that fails
-    /// is no reason to keep an instance for longer than the bound.
+    /// The state of the volumes of this Node. The bound counts from the first call for the Machine. A listing
+    /// that fails is no reason to keep an instance for longer than the bound.
     pub async fn detachment(&self, machine: &str, node: &str, bound: Duration) -> Result<Detachment> {
         let since = *self
             .waiting()
@@ -77,8 +77,8 @@ impl Volumes {
         self.waiting().remove(machine);
     }
 
-    /// The volumes of a Node, by a listing that began after `since`: an older listing may lack a volume that was attached
-    /// before the last pod left.
+    /// The volumes of a Node, by a listing that began after `since`: an older listing may lack a volume that
+    /// was attached before the last pod left.
     async fn attached(&self, node: &str, since: Instant) -> Result<Vec<String>> {
         let mut listed = self.listed.lock().await;
         let known = listed

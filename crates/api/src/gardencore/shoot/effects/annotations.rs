@@ -139,8 +139,8 @@ pub const SEED_ANNOTATIONS: &[Annotation] = &[
 /// All annotations of an object, in CEL.
 pub(super) const ALL: &str = "metadata.?annotations.orValue({})";
 
-/// A list of the keys of annotations that this write adds or changes and that have no effect. An annotation from
-/// before is not reported again: controllers write annotations of the same object.
+/// A list of the keys of annotations that this write adds or changes and that have no effect. An annotation
+/// from before is not reported again: controllers write annotations of the same object.
 pub(super) fn idle_annotations(annotations: &[Annotation]) -> String {
     let judged: Vec<String> = annotations
         .iter()

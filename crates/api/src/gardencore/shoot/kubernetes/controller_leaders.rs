@@ -15,7 +15,8 @@ pub struct ControllerLeader {
 /// Controllers that more than one manager can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum MovableController {
-    /// Gives each Node its range of pod addresses. The kube-controller-manager runs it unless something else is said.
+    /// Gives each Node its range of pod addresses. The kube-controller-manager runs it unless something else
+    /// is said.
     #[serde(rename = "node-ipam-controller")]
     NodeIpam,
 }

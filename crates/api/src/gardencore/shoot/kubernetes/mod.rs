@@ -47,9 +47,9 @@ pub struct Kubernetes {
     pub vertical_pod_autoscaler: Option<VerticalPodAutoscaler>,
     /// The two etcd clusters.
     pub etcd: Option<EtcdClusters>,
-    /// Controllers that another manager than usual runs. A change moves them while both managers run (KEP-2436): never in
-    /// both; while it moves, new Nodes may wait some seconds for their range. A cluster that is made or moved has them where
-    /// they belong from the start.
+    /// Controllers that another manager than usual runs. A change moves them while both managers run
+    /// (KEP-2436): never in both; while it moves, new Nodes may wait some seconds for their range. A cluster
+    /// that is made or moved has them where they belong from the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub controller_leaders: Vec<ControllerLeader>,
