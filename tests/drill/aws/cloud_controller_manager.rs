@@ -86,14 +86,6 @@ async fn a_node_gets_its_zone_and_loses_its_taint_through_the_cloud_controller_m
                 "{label}: {labels:?}"
             );
         }
-        let addresses = described
-            .status
-            .and_then(|status| status.addresses)
-            .unwrap_or_default();
-        ensure!(
-            addresses.iter().any(|address| address.type_ == "InternalIP"),
-            "{addresses:?}"
-        );
     }
 
     // Neither kubelet reports. The Node goes whose instance has ended, and no other Node.
@@ -248,10 +240,17 @@ async fn is_described(client: &Client, name: &str) -> Result<Node, String> {
     let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
     let is_tainted = taints.into_iter().any(|taint| taint.key == UNINITIALIZED);
     if is_tainted {
-        Err("it is tainted".to_owned())
-    } else {
-        Ok(node)
+        return Err("it is tainted".to_owned());
     }
+    // The program writes the addresses after it has removed the taint.
+    let addresses = node
+        .status
+        .iter()
+        .flat_map(|status| status.addresses.iter().flatten());
+    if !addresses.into_iter().any(|address| address.type_ == "InternalIP") {
+        return Err("it has no address".to_owned());
+    }
+    Ok(node)
 }
 
 /// Why the program has ended, if it has.
