@@ -13,3 +13,13 @@ pub fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
         .unwrap_or_default();
     first.iter().chain(then)
 }
+
+/// The termination messages of a container that has ended without an error, in the order of the pods.
+pub fn final_messages<'p>(pods: &'p [Pod], container: &str) -> impl Iterator<Item = &'p str> {
+    pods.iter()
+        .flat_map(statuses)
+        .filter(move |status| status.name == container)
+        .filter_map(|status| status.state.as_ref()?.terminated.as_ref())
+        .filter(|ended| ended.exit_code == 0)
+        .filter_map(|ended| ended.message.as_deref())
+}

@@ -4,7 +4,7 @@ use api::druid::BegunEpoch;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::copy::can_be_written;
-use crate::{containers::statuses, names::INITIALIZE_CONTAINER};
+use crate::{containers::final_messages, names::INITIALIZE_CONTAINER};
 
 /// The report of the first start in the newest epoch. A later start finds the data of the same epoch and
 /// reports no begin, so that the report stays. A start that restores again in the same epoch, with an
@@ -21,13 +21,7 @@ pub(super) fn newest(pods: &[Pod], before: Option<BegunEpoch>) -> Option<BegunEp
 }
 
 fn reported(pods: &[Pod]) -> Option<BegunEpoch> {
-    let mut ended = pods
-        .iter()
-        .flat_map(statuses)
-        .filter(|status| status.name == INITIALIZE_CONTAINER)
-        .filter_map(|status| status.state.as_ref()?.terminated.as_ref());
-    ended.find_map(|ended| {
-        let line = ended.message.as_deref().filter(|_| ended.exit_code == 0)?;
+    final_messages(pods, INITIALIZE_CONTAINER).find_map(|line| {
         let begun: BegunEpoch = serde_json::from_str(line).ok()?;
         let saved = begun.saved.filter(|saved| can_be_written(saved.0));
         Some(BegunEpoch { saved, ..begun })

@@ -9,7 +9,7 @@ use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Time};
 use serde::Deserialize;
 
 use super::{copy::can_be_written, fence};
-use crate::{containers::statuses, names::INITIALIZE_CONTAINER};
+use crate::{containers::final_messages, names::INITIALIZE_CONTAINER};
 
 /// How long a loss is reported. Nobody can undo a loss, and a condition that stays for ever hides the next
 /// loss.
@@ -41,17 +41,12 @@ pub(super) fn newest(
 }
 
 fn reported(pods: &[Pod]) -> impl Iterator<Item = VolumeLoss> {
-    pods.iter()
-        .flat_map(statuses)
-        .filter(|status| status.name == INITIALIZE_CONTAINER)
-        .filter_map(|status| {
-            let ended = status.state.as_ref()?.terminated.as_ref()?;
-            let line = ended.message.as_deref().filter(|_| ended.exit_code == 0)?;
-            let report: Report = serde_json::from_str(line).ok()?;
-            let loss = report.volume_loss;
-            let saved = loss.saved.clone().filter(|saved| can_be_written(saved.0));
-            can_be_written(loss.restored.0).then_some(VolumeLoss { saved, ..loss })
-        })
+    final_messages(pods, INITIALIZE_CONTAINER).filter_map(|line| {
+        let report: Report = serde_json::from_str(line).ok()?;
+        let loss = report.volume_loss;
+        let saved = loss.saved.clone().filter(|saved| can_be_written(saved.0));
+        can_be_written(loss.restored.0).then_some(VolumeLoss { saved, ..loss })
+    })
 }
 
 /// Type and content of the condition.
