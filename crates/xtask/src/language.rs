@@ -95,22 +95,13 @@ fn package_of(path: &Path) -> String {
 /// Paths relative to `root` and texts of all files below `folder` with this extension, in the order of their
 /// paths.
 fn texts_below(root: &Path, folder: &str, extension: &str) -> Result<Vec<(String, String)>> {
-    let mut texts = Vec::new();
-    let mut folders: Vec<PathBuf> = vec![root.join(folder)];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
-            let path = entry?.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|found| found == extension) {
-                let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-                let shown = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-                texts.push((shown, text));
-            }
-        }
-    }
-    texts.sort();
-    Ok(texts)
+    let files = sources::files_below(vec![root.join(folder)], extension)?;
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let shown = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        Ok((shown, text))
+    };
+    files.into_iter().map(read).collect()
 }
 
 #[cfg(test)]

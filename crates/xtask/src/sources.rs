@@ -102,14 +102,18 @@ fn in_file(path: &str, text: &str) -> Vec<String> {
 }
 
 pub(crate) fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
+    files_below(vec![root.join("crates"), root.join("tests")], "rs")
+}
+
+/// All files below these folders with the extension, in the order of their paths.
+pub(crate) fn files_below(mut folders: Vec<PathBuf>, extension: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    let mut folders = vec![root.join("crates"), root.join("tests")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
             let path = entry?.path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|ext| ext == "rs") {
+            } else if path.extension().is_some_and(|found| found == extension) {
                 files.push(path);
             }
         }
