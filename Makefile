@@ -27,7 +27,7 @@ unit: ## Tests that start no server
 test: ## Unit tests, and integration tests on real etcd, kube-apiserver and kube-controller-manager
 	$(call run,test,hack/test.sh)
 
-bench: ## Memory and time of idle processes, large states and many moves at once, on real API servers (docs/bench.md)
+bench: ## Memory and time of idle processes, large states and many moves at once, on real API servers (docs/understand/bench.md)
 	$(call run,bench,hack/bench.sh)
 
 e2e: ## A shoot moves between kind clusters and back, under load, with gardenlets killed; each capability once

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures what docs/bench.md has figures of, and prints its tables. Everything runs as processes on this machine, and ends
+# Measures what docs/understand/bench.md has figures of, and prints its tables. Everything runs as processes on this machine, and ends
 # with this script; nothing else should run beside.
 #   hack/bench.sh [idle|state|moves|zones]…      all by default
 # BENCH_PROFILE=release measures optimised binaries (they are compiled first; default: dev, dependencies with opt-level 1).

@@ -165,7 +165,7 @@ lockNamespace: garden
 END
 }
 
-# registration ARCHIVE: the provider, as an operator of the garden registers it (docs/extensions.md). A seed needs it for its
+# registration ARCHIVE: the provider, as an operator of the garden registers it (docs/operate/extensions.md). A seed needs it for its
 # names and backups, before it has any shoot.
 registration() {
   cat <<END

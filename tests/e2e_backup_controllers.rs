@@ -1,6 +1,6 @@
-//! The worked example of docs/leader-migration.md on real clusters: the backup controllers of seed-b move
-//! from its gardenlet into provider-local during rolling upgrades, back, there again, and out of the
-//! migration (RK-20 to RK-25). All the time BackupEntries and BackupBuckets are made and deleted in the
+//! The worked example of docs/understand/leader-migration.md on real clusters: the backup controllers of
+//! seed-b move from its gardenlet into provider-local during rolling upgrades, back, there again, and out of
+//! the migration (RK-20 to RK-25). All the time BackupEntries and BackupBuckets are made and deleted in the
 //! garden; each must become ready and go, whoever holds the lock.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e`. Upgrades are done as an operator does

@@ -42,10 +42,11 @@ const CLAIMED_WITHIN: Duration = Duration::from_secs(60);
 const BACK_WITHIN: Duration = Duration::from_secs(300);
 /// What one end of the gardenlet that restores may cost: its lock runs out, and the fence is counted anew.
 const KILLED_FOR: Duration = Duration::from_secs(60);
-/// For how long one witness is silent: longer than a permit is good (V of docs/ownership.md, 12 s).
+/// For how long one witness is silent: longer than a permit is good (V of docs/understand/ownership.md, 12
+/// s).
 const SILENT_FOR: Duration = Duration::from_secs(20);
-/// From the end of the permit to the end of a watch through the edge (docs/decisions/0038): 30 s, and a pause
-/// of the writer whose last acknowledgement shows the end of the permit.
+/// From the end of the permit to the end of a watch through the edge (docs/understand/decisions/0038): 30 s,
+/// and a pause of the writer whose last acknowledgement shows the end of the permit.
 const WATCH_ENDS_WITHIN: Duration = Duration::from_secs(35);
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 /// The longest time between two writes of a shoot that nothing happens to, on a busy machine. A control plane

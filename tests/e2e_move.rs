@@ -26,7 +26,7 @@ use repot_tests::{
 
 const OBJECTS: usize = 500;
 /// The time in which the shoot's API cannot be written: a bound to notice a step that hangs, many times what
-/// it takes on two cores. The aim is 60 s; the figure is printed, and measured in docs/testing.md.
+/// it takes on two cores. The aim is 60 s; the figure is printed, and measured in docs/understand/testing.md.
 const UNWRITABLE_AT_MOST: Duration = Duration::from_secs(240);
 /// Kills in one move.
 const KILLS: usize = 5;

@@ -55,7 +55,7 @@ pub fn files() -> Vec<(String, String)> {
 
 /// `operations.md`, which begins with the installation, then the others.
 pub fn pages() -> Vec<(String, String)> {
-    let mut names = vec!["docs/operations.md".to_owned(), "README.md".to_owned()];
+    let mut names = vec!["docs/operate/operations.md".to_owned(), "README.md".to_owned()];
     let mut folders = vec!["docs".to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(root().join(&folder)).unwrap() {

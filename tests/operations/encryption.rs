@@ -19,7 +19,7 @@ const SOON: Duration = Duration::from_secs(150);
 
 /// The block of the documentation.
 fn documented() -> Result<String> {
-    let page = fs::read_to_string(root().join("docs/shoot-state.md"))?;
+    let page = fs::read_to_string(root().join("docs/understand/shoot-state.md"))?;
     let blocks = page.split("```yaml\n").skip(1);
     let mut blocks = blocks.filter_map(|rest| rest.split("```").next());
     let block = blocks.find(|block| block.contains("kind: EncryptionConfiguration"));

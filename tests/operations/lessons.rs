@@ -1,5 +1,6 @@
-//! Each complaint and bug of those who came before has a test (docs/lessons.md), so has each requirement of
-//! the bad case (docs/gep-17.md), which names its number, and each test that a page names is there.
+//! Each complaint and bug of those who came before has a test (docs/understand/lessons.md), so has each
+//! requirement of the bad case (docs/understand/gep-17.md), which names its number, and each test that a page
+//! names is there.
 
 use std::{collections::BTreeSet, fs};
 
@@ -104,7 +105,7 @@ fn cites(text: &str, number: u32) -> bool {
 }
 
 fn page(name: &str) -> String {
-    fs::read_to_string(root().join("docs").join(name)).unwrap()
+    fs::read_to_string(root().join("docs/understand").join(name)).unwrap()
 }
 
 fn rows(text: &str) -> Vec<&str> {
@@ -133,7 +134,11 @@ fn each_lesson_has_its_test() {
         );
     }
     let lack: Vec<String> = rows.iter().filter_map(|row| lacks(row)).collect();
-    assert!(lack.is_empty(), "docs/lessons.md:\n{}", lack.join("\n"));
+    assert!(
+        lack.is_empty(),
+        "docs/understand/lessons.md:\n{}",
+        lack.join("\n")
+    );
 }
 
 #[test]
@@ -147,7 +152,7 @@ fn each_requirement_of_the_bad_case_has_its_test() {
         .chain(40..=54)
         .chain(60..=64);
     let all: Vec<String> = numbers.clone().map(|number| format!("R17-{number:02}")).collect();
-    assert_eq!(told, all, "docs/gep-17.md");
+    assert_eq!(told, all, "docs/understand/gep-17.md");
     let mut lack = Vec::new();
     for (row, number) in rows.into_iter().zip(numbers) {
         let test = row
@@ -164,7 +169,7 @@ fn each_requirement_of_the_bad_case_has_its_test() {
             |(file, function): &(String, String)| missing(file, function).or_else(|| uncited(file, number));
         lack.extend(named.iter().filter_map(short));
     }
-    assert!(lack.is_empty(), "docs/gep-17.md:\n{}", lack.join("\n"));
+    assert!(lack.is_empty(), "docs/understand/gep-17.md:\n{}", lack.join("\n"));
 }
 
 /// GEP-17 does not repeat what GEP-7 names as a weakness.
@@ -172,7 +177,7 @@ fn each_requirement_of_the_bad_case_has_its_test() {
 fn each_requirement_of_gep_7_on_the_page_has_its_test() {
     let table = page("gep-17.md");
     let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| R7-")).collect();
-    assert!(!rows.is_empty(), "docs/gep-17.md");
+    assert!(!rows.is_empty(), "docs/understand/gep-17.md");
     for row in rows {
         let named = tests_in(row);
         assert!(!named.is_empty(), "{row} names no test");
@@ -206,7 +211,11 @@ fn each_test_that_prevents_something_is_there() {
         "only {} tests were found on the page",
         seen.len()
     );
-    assert!(lack.is_empty(), "docs/prevented.md:\n{}", lack.join("\n"));
+    assert!(
+        lack.is_empty(),
+        "docs/understand/prevented.md:\n{}",
+        lack.join("\n")
+    );
 }
 
 fn tests_folder(head: &str) -> String {

@@ -1,4 +1,4 @@
--- Ends the connections of a shoot whose kube-apiserver has lost etcd, as in a fenced seed (docs/decisions/0038).
+-- Ends the connections of a shoot whose kube-apiserver has lost etcd, as in a fenced seed (docs/understand/decisions/0038).
 --
 -- Such a kube-apiserver answers reads and watches from caches until the kubelet ends it. These checks need HAProxy and the
 -- network between HAProxy and kube-apiserver: no kubelet, no API server of the seed, no gardenlet and no DNS.

@@ -18,7 +18,10 @@ pub fn files() -> Result<BTreeMap<String, String>, serde_yaml_ng::Error> {
         let path = format!("crds/{}/{}", crd.target.folder(), crd.file_name());
         files.insert(path, format!("{HEAD}{}", yaml(&crd.definition)?));
     }
-    files.insert("docs/fields-without-effect.md".to_owned(), effects::page());
+    files.insert(
+        "docs/look-up/fields-without-effect.md".to_owned(),
+        effects::page(),
+    );
     let mut policies = HEAD.to_owned();
     for (index, object) in effects::policies().iter().enumerate() {
         let separator = if index == 0 { "" } else { "---\n" };

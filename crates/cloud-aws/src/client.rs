@@ -1,7 +1,7 @@
 //! Signs a call, sends it and reads the answer.
 //!
 //! HTTP client and signature are those of the crate `object_store`, whose every request asks the permit
-//! (docs/decisions/0033-calls-of-ec2-are-written-out.md says why).
+//! (docs/understand/decisions/0033-calls-of-ec2-are-written-out.md says why).
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,6 +1,6 @@
 //! A provider for a cloud that is a folder: a network is a file in it. Four functions make it a provider that
-//! can take part in a move; docs/adding-an-actuator.md goes through them. It passes the contract's suite
-//! (tests/contract/example.rs).
+//! can take part in a move; docs/understand/adding-an-actuator.md goes through them. It passes the contract's
+//! suite (tests/contract/example.rs).
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -1,5 +1,5 @@
-//! Whose the shoot is, asked for as long as work for it lasts (R17-13, R17-14, R17-60..62; docs/ownership.md
-//! is the protocol).
+//! Whose the shoot is, asked for as long as work for it lasts (R17-13, R17-14, R17-60..62;
+//! docs/understand/ownership.md is the protocol).
 //!
 //! Off unless the Seed in the Cluster says otherwise; then nothing of this is done or kept.
 //!

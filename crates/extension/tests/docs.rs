@@ -1,4 +1,4 @@
-//! What docs/adding-an-actuator.md quotes is what is built and proven.
+//! What docs/understand/adding-an-actuator.md quotes is what is built and proven.
 
 use std::{fs, path::Path};
 
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 fn quoted_code_is_that_of_the_example() -> Result<()> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| fs::read_to_string(here.join(path)).with_context(|| path.to_owned());
-    let page = read("../../docs/adding-an-actuator.md")?;
+    let page = read("../../docs/understand/adding-an-actuator.md")?;
     let sources = read("examples/provider_example.rs")? + &read("tests/contract/example.rs")?;
     let quotes: Vec<_> = page
         .split("```rust\n")

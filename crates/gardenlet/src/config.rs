@@ -70,12 +70,13 @@ pub struct Config {
 
     /// A label of Nodes, in shoots and in the seed, with their provider's ID of their zone; may be given
     /// several times. By it a failover is refused that would cut a shoot off from its own control plane
-    /// (docs/zone-isolation.md).
+    /// (docs/operate/zone-isolation.md).
     #[arg(long = "zone-id-label", default_values = ["topology.k8s.aws/zone-id"])]
     pub zone_id_labels: Vec<String>,
 
     /// How long the failover of a zone may take: machines elsewhere come, pods leave the zone, its machines
-    /// end. Then the network of the zone is closed, whatever is left in the zone (docs/zone-isolation.md).
+    /// end. Then the network of the zone is closed, whatever is left in the zone
+    /// (docs/operate/zone-isolation.md).
     #[arg(long, default_value = "15m", value_parser = duration)]
     pub zone_close_within: Duration,
 

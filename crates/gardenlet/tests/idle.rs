@@ -1,6 +1,7 @@
 //! A gardenlet that has nothing to do is small, however many shoots it looks after.
 //!
-//! The figure is printed; docs/bench.md has those of other numbers of shoots (`REPOT_IDLE_SHOOTS`).
+//! The figure is printed; docs/understand/bench.md has those of other numbers of shoots
+//! (`REPOT_IDLE_SHOOTS`).
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

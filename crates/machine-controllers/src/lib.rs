@@ -1,5 +1,5 @@
 //! MachineDeployment → MachineSet → Machine over a [`Driver`] of four functions. A process for one cloud
-//! brings the driver and calls [`run`]; docs/machines.md says how a Machine lives and why.
+//! brings the driver and calls [`run`]; docs/understand/machines.md says how a Machine lives and why.
 //!
 //! | controller ([`NAMES`]) | what it does |
 //! |---|---|

@@ -44,7 +44,7 @@ pub struct OwnerFlags {
 }
 
 /// How often it is asked, and for how long an answer is good: durations in Go's notation. What is not given
-/// is as docs/ownership.md has it.
+/// is as docs/understand/ownership.md has it.
 #[derive(Args, Clone, Debug, Default)]
 #[allow(clippy::struct_field_names)] // they are the names of the flags
 struct TermsFlags {

@@ -1,5 +1,6 @@
 //! Whether a shoot is still this seed's: what is asked, who is asked, and what runs only while the answer is
-//! yes (R17-13, R17-60..63; docs/ownership.md is the protocol, the crate `ownership` the judgement).
+//! yes (R17-13, R17-60..63; docs/understand/ownership.md is the protocol, the crate `ownership` the
+//! judgement).
 //!
 //! What this promises
 //! - What is to be asked comes from one place, the Cluster that a gardenlet hands over, and reaches a process

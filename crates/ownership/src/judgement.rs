@@ -1,4 +1,4 @@
-//! The table of docs/ownership.md: what two witnesses together mean. A pure function.
+//! The table of docs/understand/ownership.md: what two witnesses together mean. A pure function.
 
 use std::time::Duration;
 

@@ -23,7 +23,7 @@
 //!   destination changes every witness before it begins to wait. The simulation in this crate runs that, and
 //!   breaks one rule after the other.
 //! - One silent witness ends nothing. When both are silent the permit ends with its validity, without grace,
-//!   and there is a new one when a witness says Owned again (R17-47..49, docs/decisions/0019).
+//!   and there is a new one when a witness says Owned again (R17-47..49, docs/understand/decisions/0019).
 //! - What was lost stays lost: after Lost there is no permit in this epoch any more.
 //! - Only answers of authorities count, and only such as can be a record of ours. All that is wrong with a
 //!   record or an answer makes its server silent; it never means Lost.

@@ -1,5 +1,5 @@
 //! What the garden keeps of a shoot's ownership, and who may write which step: a pure function.
-//! `docs/ownership.md`, "Moves".
+//! `docs/understand/ownership.md`, "Moves".
 
 use crate::conditional::Conditional;
 use crate::witness::Testimony;

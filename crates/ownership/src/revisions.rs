@@ -1,5 +1,5 @@
 //! Revisions of etcd that an owner leaves out, since the one before may have given them away
-//! (docs/decisions/0022), and what of a difference between two revisions are changes (R17-46).
+//! (docs/understand/decisions/0022), and what of a difference between two revisions are changes (R17-46).
 
 /// So many for each owner whose end is not known. Many more than an etcd counts between two snapshots;
 /// Kubernetes advises as many.

@@ -1,9 +1,9 @@
 //! How often is asked, for how long an answer is good, and how long a destination waits: checked against each
 //! other.
 //!
-//! docs/ownership.md explains the numbers. Seeds may have different ones: a destination waits for the least
-//! fence of the settings of all seeds joined ([`Terms::waiting_for_settings`]), and for the longest fence
-//! that any seed has recorded ([`Terms::waiting_for`]).
+//! docs/understand/ownership.md explains the numbers. Seeds may have different ones: a destination waits for
+//! the least fence of the settings of all seeds joined ([`Terms::waiting_for_settings`]), and for the longest
+//! fence that any seed has recorded ([`Terms::waiting_for`]).
 
 use std::ops::Add;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl Silence {
 }
 
 /// The intervals and bounds of the owner check, as a Seed may set them. All defaults are those of
-/// docs/ownership.md.
+/// docs/understand/ownership.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// I: from the start of one check to that of the next.

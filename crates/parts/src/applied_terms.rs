@@ -1,7 +1,7 @@
 //! With which owner terms the processes of a shoot run: recorded in `status.ownerChecks` of the Shoot when a
 //! flow has ended, and withdrawn before a flow gives other terms to the first process. A takeover needs the
 //! record: a process that was given other terms, or none, may ask a server that no destination knows
-//! (docs/ownership.md, "Who gets the settings").
+//! (docs/understand/ownership.md, "Who gets the settings").
 
 use api::gardencore::{Seed as SeedObject, Shoot, shoot::SeedOwnerCheck};
 use kube::ResourceExt;

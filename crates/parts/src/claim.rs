@@ -1,6 +1,7 @@
 //! What a seed does that was given a shoot, from the hand-over until it acts as any other: it fences whoever
 //! had the shoot before, chooses the data that it begins with, and says so in the Shoot's `status.ownership`
-//! (docs/ownership.md, "The destination"). What may follow what is decided in the crate `ownership`.
+//! (docs/understand/ownership.md, "The destination"). What may follow what is decided in the crate
+//! `ownership`.
 //!
 //! Only where phases are recorded. A move whose source hands the shoot over by itself needs no fence: it has
 //! stopped, and proved its final snapshot, before it could.

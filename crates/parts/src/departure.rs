@@ -1,5 +1,5 @@
-//! What a seed records of a shoot that leaves it (docs/ownership.md, "A planned move"): how far it is decides
-//! what a call-off has to do.
+//! What a seed records of a shoot that leaves it (docs/understand/ownership.md, "A planned move"): how far it
+//! is decides what a call-off has to do.
 //!
 //! Only where the seed keeps an owner record: where nobody asks whose the shoot is, its epoch ends with the
 //! hand-over.

@@ -1,9 +1,9 @@
 //! Who must own the shoot for etcd-main to be served (R17-13), and what a move may conclude from an etcd that
-//! is kept away from clients by design (R17-53, R17-54; docs/ownership.md).
+//! is kept away from clients by design (R17-53, R17-54; docs/understand/ownership.md).
 //!
 //! etcd-events has no separate check: no backup and no further seed ever has the content. kube-apiserver
 //! reaches etcd-events through the process beside etcd-main, so that one permit ends both
-//! (docs/decisions/0036-events-need-the-gate.md).
+//! (docs/understand/decisions/0036-events-need-the-gate.md).
 
 use api::{
     constants::{OWNERSHIP_EPOCH, condition::OWNERSHIP_VERIFIED},

@@ -1,6 +1,6 @@
 //! The fence of a shoot that is taken over without its source: the destination waits until nothing that
 //! anybody has told the source is good any more. It begins when every witness shows the destination
-//! (docs/ownership.md, "Time").
+//! (docs/understand/ownership.md, "Time").
 
 use std::sync::Arc;
 

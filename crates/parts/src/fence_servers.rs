@@ -1,6 +1,6 @@
 //! Which DNS servers have to show a destination before its fence begins: every server that a process of any
 //! seed may ask that had the shoot. A single server left out could extend the permit of a former owner
-//! (docs/ownership.md, "Which servers").
+//! (docs/understand/ownership.md, "Which servers").
 
 use std::{
     collections::{BTreeMap, BTreeSet},

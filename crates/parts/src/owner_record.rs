@@ -1,5 +1,5 @@
 //! The owner record: which seed has the shoot, told in DNS, where also those can read it who reach no API
-//! server (R17-10..13; docs/ownership.md).
+//! server (R17-10..13; docs/understand/ownership.md).
 //!
 //! It is written once an epoch and left alone otherwise (R17-12): a reconciliation of a seed that does not
 //! know yet that it has lost the shoot must not even try. The provider refuses what comes late; this part
@@ -19,7 +19,7 @@ use crate::{
     verbs::{Deploy, Destroy, Migrate, Tasks},
 };
 
-/// For how many seconds resolvers may keep it. Owner checks ask past them (docs/ownership.md).
+/// For how many seconds resolvers may keep it. Owner checks ask past them (docs/understand/ownership.md).
 const TTL: i64 = 10;
 
 /// The DNSRecord of the owner record.

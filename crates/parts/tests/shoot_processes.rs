@@ -28,7 +28,7 @@ use world::{NAMESPACE, World};
 
 /// Longer than a start on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(90);
-/// Seconds from the fence to the end of the last watch, as docs/ownership.md states.
+/// Seconds from the fence to the end of the last watch, as docs/understand/ownership.md states.
 const ENDS_WITHIN: u64 = 65;
 
 #[tokio::test]

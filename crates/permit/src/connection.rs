@@ -37,8 +37,8 @@ use tower::{BoxError, Service};
 use crate::permit::Permit;
 
 /// Sent bytes that are not acknowledged for this long end their connection. Shorter than H, the time that a
-/// successor leaves for requests under way (5 s by default, docs/ownership.md). A watch is silent and is not
-/// concerned.
+/// successor leaves for requests under way (5 s by default, docs/understand/ownership.md). A watch is silent
+/// and is not concerned.
 pub const UNACKNOWLEDGED_FOR: Duration = Duration::from_secs(4);
 
 /// After this silence the kernel asks the other side for a sign of life…

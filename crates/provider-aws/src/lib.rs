@@ -8,7 +8,7 @@
 //! | [`worker`] | instances, by the machine-controller-manager of the shoot | its machine objects are that |
 //! | [`subnet_isolation`] | a network ACL that lets nothing pass, in front of a zone's subnets | which ACL each subnet had |
 //!
-//! What comes later is told in docs/provider-aws.md, with the rights that an account needs.
+//! What comes later is told in docs/operate/provider-aws.md, with the rights that an account needs.
 
 pub mod account;
 pub mod control_plane;

@@ -9,11 +9,11 @@
 //! The shoot's own place gets an `ownership.json` before it gets the Secret, without which no etcd starts:
 //! the backup process reads there whose the place is, and never writes the first one itself. Where the shoot
 //! is taken over without its source, the place that has its data is claimed before the Secret comes that says
-//! so, by its annotation with the epoch (docs/ownership.md): the source's, or the seed's own, if the shoot
-//! was there last.
+//! so, by its annotation with the epoch (docs/understand/ownership.md): the source's, or the seed's own, if
+//! the shoot was there last.
 //!
-//! Nobody asks whose the shoot is before an entry is deleted (docs/decisions/0029): the place itself says it.
-//! Objects are removed only where `ownership.json` shows no later epoch and no other shoot.
+//! Nobody asks whose the shoot is before an entry is deleted (docs/understand/decisions/0029): the place
+//! itself says it. Objects are removed only where `ownership.json` shows no later epoch and no other shoot.
 
 use std::collections::BTreeMap;
 

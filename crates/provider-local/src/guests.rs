@@ -1,5 +1,5 @@
 //! Controllers of the gardenlet that a leader migration can hand over to this provider, and what they must be
-//! told before that (docs/leader-migration.md).
+//! told before that (docs/understand/leader-migration.md).
 //!
 //! Promises: a process to which a guest is handed over has all that the guest needs, or it ends before it
 //! asks for a lock; a process to which none is handed over never talks to the garden.

@@ -1,5 +1,5 @@
-//! Whose data a shoot begins with that is taken over without the help of its source (docs/ownership.md,
-//! "Without the source").
+//! Whose data a shoot begins with that is taken over without the help of its source
+//! (docs/understand/ownership.md, "Without the source").
 
 use api::extensions::Cluster as ClusterObject;
 use runtime::{Cluster, Result, Seed};

@@ -6,7 +6,7 @@
 //! seed, below a path of its own, and a list or a watch of all namespaces of a shoot tells of that shoot's
 //! objects and of no others.
 //!
-//! `cargo test -p resource-manager --test idle -- --ignored --nocapture` gives the figures of docs/bench.md
+//! `cargo test -p resource-manager --test idle -- --ignored --nocapture` gives the figures of docs/understand/bench.md
 //! (with `REPOT_IDLE_SHOOTS` and `REPOT_IDLE_KINDS` those of other numbers). It takes some minutes, hence not
 //! with every test.
 

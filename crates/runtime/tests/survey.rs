@@ -51,7 +51,8 @@ fn page(continue_: &str, name: &str) -> String {
     page
 }
 
-/// "A tenant ends a seed's gardenlet by definitions that are too large to be in memory" (docs/prevented.md).
+/// "A tenant ends a seed's gardenlet by definitions that are too large to be in memory"
+/// (docs/understand/prevented.md).
 #[tokio::test]
 async fn what_users_write_is_read_over() {
     let answers = Arc::new([page("t", "one"), page("", "two")]);

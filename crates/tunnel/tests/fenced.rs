@@ -32,7 +32,7 @@ use world::{
     front::{BOUND, Front, HOST, LOOKUP, ZONE, add},
 };
 
-/// From the loss of etcd to the end of each connection (docs/decisions/0038).
+/// From the loss of etcd to the end of each connection (docs/understand/decisions/0038).
 const ENDED_WITHIN: Duration = Duration::from_secs(30);
 /// Failed checks in a row that end connections, as in fence.lua.
 const FAILURES: u32 = 4;
@@ -225,7 +225,7 @@ async fn goes_on(mut user: TlsStream<TcpStream>) -> Result<()> {
     Ok(())
 }
 
-/// Shoots of the seed for which docs/bench.md has figures:
+/// Shoots of the seed for which docs/understand/bench.md has figures:
 /// `cargo test -p tunnel --test fenced -- --nocapture cost`.
 const SHOOTS: u8 = 250;
 const MEASURED_FOR: Duration = Duration::from_secs(20);

@@ -69,7 +69,7 @@ const TRYING: Duration = Duration::from_secs(8);
 /// As clients of Kubernetes pause after their first failures.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Figures of docs/bench.md: `cargo test -p tunnel --test refused -- --nocapture cost`.
+/// Figures of docs/understand/bench.md: `cargo test -p tunnel --test refused -- --nocapture cost`.
 #[tokio::test]
 async fn users_who_always_try_where_a_service_has_no_endpoint_cost_the_front_little() -> Result<()> {
     let chart = whole_config()?;

@@ -1,4 +1,4 @@
-//! What waits for the gates of docs/ownership.md, and in which moves.
+//! What waits for the gates of docs/understand/ownership.md, and in which moves.
 
 use anyhow::{Context, Result, ensure};
 use gardenlet::shoot::{Zones, reconcile_flow};

@@ -1,5 +1,5 @@
 //! Generated files: what follows from `api` (everything below `crds/`, and fields without effect), and
-//! `docs/flows.md`, from the flows, and `values.schema.json` of each chart, from its values.
+//! `docs/understand/flows.md`, from the flows, and `values.schema.json` of each chart, from its values.
 //!
 //! The folders below `crds/` are owned by this task: a file that is not generated any more is removed (or,
 //! with `--check`, reported).

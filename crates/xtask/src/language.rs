@@ -47,7 +47,7 @@ pub fn run(lower: bool) -> Result<()> {
     }
     if !breaches.is_empty() {
         bail!(
-            "{} breach(es) of the language; docs/language.md has the rules",
+            "{} breach(es) of the language; docs/understand/language.md has the rules",
             breaches.len()
         );
     }

@@ -1,7 +1,7 @@
 //! `xtask layering`: the arrows between crates and the habits that a compiler does not check.
 //!
 //! The table in `allowed` is the whole truth about which crate may use which. A new arrow is a decision: it
-//! is added there and in `docs/architecture.md` in one change.
+//! is added there and in `docs/understand/architecture.md` in one change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,7 @@ pub fn run() -> Result<()> {
     }
     if !breaches.is_empty() {
         bail!(
-            "{} breach(es) of the layering; docs/architecture.md says why the rules are there",
+            "{} breach(es) of the layering; docs/understand/architecture.md says why the rules are there",
             breaches.len()
         );
     }

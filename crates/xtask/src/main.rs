@@ -23,7 +23,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Writes the files that are generated: crds/, docs/flows.md, values.schema.json of each chart.
+    /// Writes the files that are generated: crds/, docs/understand/flows.md, values.schema.json of each
+    /// chart.
     Generate {
         /// Writes nothing; fails if a file differs from what would be written.
         #[arg(long)]

@@ -1,5 +1,5 @@
 // Kubernetes' own cloud-controller-manager for AWS with the controllers of Nodes alone: provider-aws makes neither
-// load balancers nor routes, so that no other right in the account is needed (docs/provider-aws.md).
+// load balancers nor routes, so that no other right in the account is needed (docs/operate/provider-aws.md).
 package main
 
 import (

@@ -50,7 +50,8 @@ const AT_ONCE: usize = 10;
 /// Longer than a hundred machines take.
 const WITHIN: Duration = Duration::from_secs(900);
 
-/// A shoot with so many machines in two zones, one of which is cut off. Prints a row for docs/bench.md.
+/// A shoot with so many machines in two zones, one of which is cut off. Prints a row for
+/// docs/understand/bench.md.
 pub async fn measure(machines: usize) -> Result<()> {
     let moto = Moto::start().await?;
     let region = Region::of(&moto, REGION).await?;

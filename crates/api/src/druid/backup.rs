@@ -117,8 +117,8 @@ pub struct StoreSpec {
     pub secret_ref: Option<SecretReference>,
 }
 
-/// Who must own the shoot for its etcd to be served and backed up (docs/ownership.md). What is not given is
-/// as there.
+/// Who must own the shoot for its etcd to be served and backed up (docs/understand/ownership.md). What is not
+/// given is as there.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]

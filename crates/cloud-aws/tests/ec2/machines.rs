@@ -123,7 +123,7 @@ pub async fn are_told_apart(moto: &Moto) -> Result<()> {
     let two = machines.launch("pool-a-x1", &spec, USER_DATA).await?;
     ensure!(
         one.instance_id != two.instance_id,
-        "moto knows client tokens: say so in docs/provider-aws.md"
+        "moto knows client tokens: say so in docs/operate/provider-aws.md"
     );
     let found = machines.find("pool-a-x1", None).await?;
     let lowest = one.instance_id.clone().min(two.instance_id.clone());

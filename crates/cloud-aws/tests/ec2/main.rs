@@ -1,6 +1,6 @@
-//! Infrastructure, machines and isolation of zones against EC2, as moto plays it (docs/provider-aws.md says
-//! where that differs): each call is throttled, each loses its answer once, the right ends after each, and
-//! what somebody changes by hand is mended or left.
+//! Infrastructure, machines and isolation of zones against EC2, as moto plays it
+//! (docs/operate/provider-aws.md says where that differs): each call is throttled, each loses its answer
+//! once, the right ends after each, and what somebody changes by hand is mended or left.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod faults;
@@ -27,8 +27,8 @@ use testkit::Moto;
 use proxy::Fault;
 use world::{Notebook, Region, SHOOT, allow, is_complete, refused, until_done};
 
-/// A shoot's whole life. At its end nothing of it is left, and the rights that docs/provider-aws.md asks for
-/// are those that were used.
+/// A shoot's whole life. At its end nothing of it is left, and the rights that docs/operate/provider-aws.md
+/// asks for are those that were used.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shoot_converges_whatever_happens_to_each_call() -> Result<()> {
     let moto = Moto::start().await?;

@@ -1,4 +1,5 @@
-//! The rights that docs/provider-aws.md tells an operator to give are those that are used: no more, no less.
+//! The rights that docs/operate/provider-aws.md tells an operator to give are those that are used: no more,
+//! no less.
 
 #![allow(dead_code)] // each test program uses its own part of it
 
@@ -7,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-const PAGE: &str = include_str!("../../../../docs/provider-aws.md");
+const PAGE: &str = include_str!("../../../../docs/operate/provider-aws.md");
 /// Sid of the statement for Kubernetes' cloud-controller-manager. All other statements are for the suite's
 /// own calls.
 const CLOUD_CONTROLLER_MANAGER: &str = "CloudControllerManager";

@@ -1,5 +1,5 @@
 //! The etcd with the Events, in a separate pod. Clients pass a gate beside etcd-main, so that a fenced seed
-//! acknowledges no Events (docs/decisions/0036-events-need-the-gate.md).
+//! acknowledges no Events (docs/understand/decisions/0036-events-need-the-gate.md).
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};

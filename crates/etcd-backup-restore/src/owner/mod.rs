@@ -1,5 +1,5 @@
-//! Who owns the shoot, asked while etcd serves (R17-13, R17-14, R17-40..49; docs/ownership.md is the
-//! protocol).
+//! Who owns the shoot, asked while etcd serves (R17-13, R17-14, R17-40..49; docs/understand/ownership.md is
+//! the protocol).
 //!
 //! Off unless its flags are given. etcd then listens on loopback and clients pass the gate in this process.
 //!

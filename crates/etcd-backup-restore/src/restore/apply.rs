@@ -4,7 +4,7 @@
 //! list of all changes. So nothing has to be done again: revisions and versions are those that were, and
 //! every resourceVersion that a client of the Kubernetes API remembers stays valid. An etcd that is given the
 //! changes one transaction after the other comes to the same database, and takes a multiple of the time and
-//! memory (docs/decisions/0011).
+//! memory (docs/understand/decisions/0011).
 
 use super::history::{Change, History};
 use crate::delta::{Entry, read_entries};

@@ -198,7 +198,7 @@ async fn a_shoot_that_stays_after_all_has_everything_in_its_next_epoch() {
     assert_eq!(stay.holding().await["epoch"], EPOCH + 1);
 }
 
-/// The figure of docs/etcd-backup-restore.md:
+/// The figure of docs/understand/etcd-backup-restore.md:
 /// `cargo test -p etcd-backup-restore --test real -- --ignored --nocapture records_change`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement of some minutes"]

@@ -5,17 +5,19 @@ use crate::lab::{EPOCH, Road, Stay, Writer, Zone, now};
 use futures::{StreamExt, stream};
 use std::time::Duration;
 
-/// V of docs/ownership.md.
+/// V of docs/understand/ownership.md.
 const VALIDITY: Duration = Duration::from_secs(12);
-/// H of docs/ownership.md: a pause of the machine between the gate's check of its permit and its write.
+/// H of docs/understand/ownership.md: a pause of the machine between the gate's check of its permit and its
+/// write.
 const REQUESTS: Duration = Duration::from_secs(5);
-/// I of docs/ownership.md: the changes are spread over the time between two checks.
+/// I of docs/understand/ownership.md: the changes are spread over the time between two checks.
 const INTERVAL: Duration = Duration::from_secs(4);
 /// Sources that are cut off at a time. Each mostly waits.
 const AT_A_TIME: usize = 8;
 
 /// R17-47, R17-49: it does not hear that it has lost the shoot, and stops all the same; when it hears it, it
-/// stays so. `REPOT_CUTS` says how often that is measured: docs/etcd-backup-restore.md has the figure.
+/// stays so. `REPOT_CUTS` says how often that is measured: docs/understand/etcd-backup-restore.md has the
+/// figure.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_that_is_cut_off_acknowledges_nothing_soon_after_the_records_change() {
     let cuts = u32::try_from(testkit::size("REPOT_CUTS", 2).unwrap()).unwrap();

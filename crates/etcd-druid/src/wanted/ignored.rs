@@ -1,5 +1,5 @@
 //! Fields that the API accepts and that do nothing yet, so that nobody relies on them unawares. Listed in
-//! `docs/etcd-druid.md`.
+//! `docs/understand/etcd-druid.md`.
 
 use api::druid::Etcd;
 

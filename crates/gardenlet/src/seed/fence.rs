@@ -1,6 +1,6 @@
 //! The fence that a Seed has given, kept in its status: whoever takes a shoot over from a dead seed must wait
 //! for what that seed's processes were told, and not for what somebody has written into the Seed since
-//! (docs/ownership.md, "Who gets the settings").
+//! (docs/understand/ownership.md, "Who gets the settings").
 
 use api::gardencore::Seed;
 use ownership::Terms;

@@ -81,7 +81,7 @@ pub(super) async fn saved(stay: &Stay, epoch: i64) -> Result<Option<i64>> {
     saved.context("what this seed acknowledged last is not saved, and stays until it is")
 }
 
-/// In one write that changes nothing else, and only while nobody has told it (docs/admission.md).
+/// In one write that changes nothing else, and only while nobody has told it (docs/look-up/admission.md).
 async fn tell(context: &Context, shoot: &Shoot, epoch: i64, lost: i64) -> Result<()> {
     let api = context
         .garden

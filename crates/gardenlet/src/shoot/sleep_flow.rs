@@ -1,5 +1,5 @@
 //! The order in which a shoot that sleeps is kept, or restored on a new seed, without waking it (R17-54;
-//! docs/hibernation.md).
+//! docs/operate/hibernation.md).
 //!
 //! Nothing of it runs: no machine and no process of the control plane. What does not need the API is kept as
 //! the Shoot says, so that all of it is there when the shoot wakes: secrets, names, networks, the objects of

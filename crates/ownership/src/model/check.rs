@@ -125,8 +125,8 @@ impl State {
     fn i1(&self, scenario: &Scenario) -> bool {
         let mut opened = false;
         self.epochs().rev().all(|epoch| {
-            // Nothing inside a guest can prevent writes right after a long pause (docs/ownership.md,
-            // "Clocks").
+            // Nothing inside a guest can prevent writes right after a long pause
+            // (docs/understand/ownership.md, "Clocks").
             let is_excepted = self.site(epoch).sidecar.has_just_woken();
             let holds = !(opened && self.may_acknowledge(scenario, epoch)) || is_excepted;
             opened |= self.site(epoch).opened.is_some();

@@ -1,5 +1,5 @@
-//! The protocol of `docs/ownership.md`, explored exhaustively: breadth-first, so that what is found is found
-//! on the shortest way.
+//! The protocol of `docs/understand/ownership.md`, explored exhaustively: breadth-first, so that what is
+//! found is found on the shortest way.
 //!
 //! Everything that may happen is an action, in any order: processes ask and hear answers whenever they like,
 //! are stopped, woken and started anew; witnesses are silent to anybody at any time (a partition, a resolver

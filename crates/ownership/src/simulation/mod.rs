@@ -66,7 +66,7 @@ fn no_permit_is_good_after_the_fence_of_its_successor() {
     );
 }
 
-/// R17-47 is not followed to the letter here: docs/decisions/0019.
+/// R17-47 is not followed to the letter here: docs/understand/decisions/0019.
 #[test]
 fn one_silent_witness_takes_nothing_down() {
     let all = all(Rules {

@@ -1,4 +1,4 @@
-//! The table of docs/ownership.md, row by row.
+//! The table of docs/understand/ownership.md, row by row.
 
 use std::time::Duration;
 

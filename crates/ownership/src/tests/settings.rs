@@ -24,8 +24,11 @@ fn the_defaults_are_those_of_the_page() {
     assert_eq!(settings.least_fence(), ms(23_036));
     assert_eq!(terms.fence(), Some(s(24)));
     // The page shows each of them.
-    let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ownership.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/understand/ownership.md"
+    ))
+    .unwrap();
     for row in [
         "| I | `interval` | 4 s |",
         "| | `timeout` | 1 s |",
@@ -40,7 +43,10 @@ fn the_defaults_are_those_of_the_page() {
         "| F | `fence` | 24 s |",
         "23.036 s",
     ] {
-        assert!(page.contains(row), "docs/ownership.md does not say {row:?}");
+        assert!(
+            page.contains(row),
+            "docs/understand/ownership.md does not say {row:?}"
+        );
     }
 }
 

@@ -1,5 +1,5 @@
 //! Where kube-apiserver stores Events: in etcd-events, through the gate of etcd-main where that has one
-//! (docs/decisions/0036-events-need-the-gate.md).
+//! (docs/understand/decisions/0036-events-need-the-gate.md).
 
 use k8s_openapi::api::core::v1::Service;
 use kube::{Api, ResourceExt};

@@ -457,10 +457,12 @@ fn parse(certificate: &str) -> Vec<u8> {
     pem::parse(certificate).unwrap().into_contents()
 }
 
-/// R7-10, R7-11: the table of docs/control-plane-parts.md is that of the code, and has the eleven of GEP-7.
+/// R7-10, R7-11: the table of docs/look-up/control-plane-parts.md is that of the code, and has the eleven of
+/// GEP-7.
 #[test]
 fn the_documentation_has_all_secrets_and_the_eleven_of_gep_7() {
-    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/control-plane-parts.md");
+    let page =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/look-up/control-plane-parts.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (_, table) = page.split_once("| Secret | of the eleven | here |").unwrap();
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));

@@ -5,8 +5,8 @@
 //! that may have written state (RX-11); the seed that takes the shoot over reads it. No seed makes or deletes
 //! one. What passes [`carried::check`] is collected, and nothing else is applied. Who has the shoot in an
 //! earlier epoch than the last writer writes nothing. Small content stands in the ShootState, as people can
-//! read it; what has more than 1 MiB lies in InternalSecrets that it refers to. docs/shoot-state.md has all
-//! of it.
+//! read it; what has more than 1 MiB lies in InternalSecrets that it refers to.
+//! docs/understand/shoot-state.md has all of it.
 
 pub mod carried;
 mod chunk;

@@ -2,8 +2,9 @@
 //! client in a pod finds in its environment.
 //!
 //! kube-apiserver is not in the shoot, so it names no endpoint of that Service. Its endpoint is one address
-//! that every machine has for itself, and behind which a proxy of the machine listens (docs/decisions/0021).
-//! So there is one endpoint that never changes, whatever becomes of nodes and seeds.
+//! that every machine has for itself, and behind which a proxy of the machine listens
+//! (docs/understand/decisions/0021). So there is one endpoint that never changes, whatever becomes of nodes
+//! and seeds.
 
 use runtime::{
     Result,

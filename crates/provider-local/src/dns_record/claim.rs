@@ -1,7 +1,7 @@
-//! The owner record of a shoot (R17-10; docs/ownership.md): two names that belong together, and what may
-//! become of what stands there. Pure: what was read in, what is to change out. What may follow what is
-//! decided in the crate `ownership` (`Record`): here is what can be a record at all, and what to say where it
-//! is refused.
+//! The owner record of a shoot (R17-10; docs/understand/ownership.md): two names that belong together, and
+//! what may become of what stands there. Pure: what was read in, what is to change out. What may follow what
+//! is decided in the crate `ownership` (`Record`): here is what can be a record at all, and what to say where
+//! it is refused.
 //!
 //! An epoch only goes up, and its end is for ever. So whoever comes late, with whatever it has read or slept
 //! over, changes nothing.

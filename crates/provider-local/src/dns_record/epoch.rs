@@ -1,9 +1,9 @@
 //! Names of a shoot beside its owner record: an update of them says in which epoch the shoot is, and the
 //! server makes it in that epoch only.
 //!
-//! A request that is delivered late may land when the right that let it out is long over (docs/ownership.md):
-//! beside the names of another seed, or of the same seed in a later epoch, with the same values. The server
-//! compares, whenever it lands.
+//! A request that is delivered late may land when the right that let it out is long over
+//! (docs/understand/ownership.md): beside the names of another seed, or of the same seed in a later epoch,
+//! with the same values. The server compares, whenever it lands.
 
 use std::time::Duration;
 

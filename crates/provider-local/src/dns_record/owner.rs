@@ -14,7 +14,7 @@ use tracing::info;
 use super::claim::{Changes, Claim};
 
 /// For how many seconds it may be kept where nothing else is said. Owner checks ask past every cache
-/// (docs/ownership.md).
+/// (docs/understand/ownership.md).
 const TTL: u32 = 10;
 /// So often is judged anew when somebody else has written meanwhile. Whoever loses twice has lost to a later
 /// epoch, or is tried again.

@@ -180,7 +180,8 @@ async fn a_record_is_handed_over(world: &World) -> Result<()> {
     // R17-50: the owner goes, its epoch stays, and does not come back in it.
     act(world, &a, Some(false)).await?;
     holds(world, "web", &[], &["1"]).await?;
-    // That alone ends nothing (docs/ownership.md, "Who is asked"): the second witness has the last word.
+    // That alone ends nothing (docs/understand/ownership.md, "Who is asked"): the second witness has the last
+    // word.
     let is_deleted =
         |answer: &Answer| matches!(answer, Answer::Unknown(why) if why.contains("names no seed"));
     answered(world, "web", ("seed-a", 1), is_deleted).await?;

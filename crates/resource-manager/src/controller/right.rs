@@ -1,5 +1,5 @@
 //! The right by which objects of a shoot are changed: that of its owner, beside the one of the lock
-//! (R17-60..62; docs/ownership.md).
+//! (R17-60..62; docs/understand/ownership.md).
 //!
 //! A former seed of a shoot may still reach its API server, wherever that runs by now. Whatever goes into the
 //! seed itself needs the lock alone: what a seed has, it cleans up itself.

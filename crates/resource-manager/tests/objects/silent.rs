@@ -42,7 +42,7 @@ pub async fn shoots_of_which_nobody_says_whose_they_are(world: &World) -> Result
     for name in SILENT {
         let place = world.shoot(name).await?;
         let mut cluster = record.cluster(name, "seed-a", 1);
-        // All that makes a check long, within the rules of docs/ownership.md.
+        // All that makes a check long, within the rules of docs/understand/ownership.md.
         cluster["spec"]["seed"]["spec"]["settings"]["ownerChecks"] = json!({
             "enabled": true, "authorities": [nobody.address()?],
             "timeout": "300s", "interval": "610s", "validity": "1830s", "fence": "1900s",

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub const RECORD: &str = "crates/xtask/language.yaml";
 
 const HEADER: &str = "\
-# Breaches of the project's language that are still there (docs/language.md). A number may only fall:
+# Breaches of the project's language that are still there (docs/understand/language.md). A number may only fall:
 # `cargo run -p xtask -- language --lower` writes the numbers that fell.
 #
 # vagueWords       tenths of a word per 100 words of comment that stand for a noun, per crate; the aim is 35

@@ -15,8 +15,8 @@ const ADDRESS_AND_PORT: &str = r"^([0-9.]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}$";
 const SHORT_DURATION: &str = r"^([0-9]{1,6}(\.[0-9]{1,3})?(ns|us|µs|ms|s|m|h))+$";
 
 /// Whether the seed says in DNS which shoots are its own, of whom that is asked, and for how long an answer
-/// is good (docs/ownership.md, "Time"). A destination waits for the longest `fence` of those Seeds from which
-/// something of the shoot may be left.
+/// is good (docs/understand/ownership.md, "Time"). A destination waits for the longest `fence` of those Seeds
+/// from which something of the shoot may be left.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]

@@ -292,7 +292,7 @@ fn policy(plural: &str, what: &str, written: &str, ignored: &str) -> [Value; 2] 
             "validations": [{
                 "expression": "variables.ignored.size() == 0",
                 "messageExpression":
-                    "'accepted, but without effect yet (see docs/fields-without-effect.md): ' + variables.ignored.join(', ')",
+                    "'accepted, but without effect yet (see docs/look-up/fields-without-effect.md): ' + variables.ignored.join(', ')",
             }],
         },
     });

@@ -1,4 +1,4 @@
-//! Whose turn it is with a shoot: what the garden keeps of the protocol of `docs/ownership.md`.
+//! Whose turn it is with a shoot: what the garden keeps of the protocol of `docs/understand/ownership.md`.
 
 use crate::derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_none};
 

@@ -15,8 +15,8 @@ pub struct Acknowledged {
     pub sent: SystemTime,
     /// When the last byte of the acknowledgement left the gate, by the date that the kernel gave that byte.
     /// The date is exact also where the client reads late. A late gate and a pause of the machine between the
-    /// gate's check of the permit and the gate's write look the same; H of docs/ownership.md bounds that
-    /// pause.
+    /// gate's check of the permit and the gate's write look the same; H of docs/understand/ownership.md
+    /// bounds that pause.
     pub released: SystemTime,
 }
 
