@@ -53,9 +53,16 @@ pub fn files() -> Vec<(String, String)> {
     files
 }
 
-/// `operations.md`, which begins with the installation, then the others.
+/// The pages that an operator reads in this order, from the installation on, then all others.
 pub fn pages() -> Vec<(String, String)> {
-    let mut names = vec!["docs/operate/operations.md".to_owned(), "README.md".to_owned()];
+    const IN_ORDER: [&str; 5] = [
+        "docs/operate/install.md",
+        "docs/operate/move.md",
+        "docs/operate/dead-seed.md",
+        "docs/operate/runbooks.md",
+        "README.md",
+    ];
+    let mut names: Vec<String> = IN_ORDER.map(str::to_owned).into();
     let mut folders = vec!["docs".to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(root().join(&folder)).unwrap() {
@@ -68,7 +75,7 @@ pub fn pages() -> Vec<(String, String)> {
             }
         }
     }
-    names[2..].sort();
+    names[IN_ORDER.len()..].sort();
     names
         .into_iter()
         .map(|name| {

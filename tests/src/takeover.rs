@@ -205,7 +205,7 @@ impl Takeover {
     }
 }
 
-/// Removes what a seed has uploaded since it returned, as docs/operate/operations.md says: it is for people
+/// Removes what a seed has uploaded since it returned, as docs/operate/runbooks.md says: it is for people
 /// who look for what was lost (R17-46), nobody else reads it, and nobody else removes it. Returns what it
 /// was.
 ///

@@ -180,11 +180,11 @@ fn look_writable(name: &str, own_seed: &str, entry: Option<&gardencore::BackupEn
     match (removal_refusal(entry), on) {
         (Some(cause), None) => wait::Look::Fail(configuration_problem(format!(
             "BackupEntry {name} of an earlier move is still being deleted, and cannot name the bucket of the former seed before it \
-             is gone: {}. See \"The source BackupEntry cannot be deleted\" in docs/operate/operations.md",
+             is gone: {}. See \"The source BackupEntry cannot be deleted\" in docs/operate/runbooks.md",
             cause.trim_end_matches('.')
         ))),
         (_, on) => wait::Look::Wait(format!(
-            "an earlier move has left it{}, and {}. See \"The source BackupEntry cannot be deleted\" in docs/operate/operations.md",
+            "an earlier move has left it{}, and {}. See \"The source BackupEntry cannot be deleted\" in docs/operate/runbooks.md",
             on.map_or(String::new(), |on| format!(" to seed {on}")),
             describe_deletion(entry).trim_end_matches('.')
         )),

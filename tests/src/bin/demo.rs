@@ -73,7 +73,7 @@ async fn main() -> Result<()> {
     };
     Box::pin(prove(&landscape, &shoot, &before, to, &moved)).await?;
     println!(
-        "\nLook around: docs/operate/operations.md tells how. `make demo` again moves it back; `make demo-down` takes all away."
+        "\nLook around: docs/operate/README.md tells how. `make demo` again moves it back; `make demo-down` takes all away."
     );
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! An owner record that a stranger deletes: etcd serves on by the bucket's word, and the operator's cure
-//! keeps all data (docs/operate/operations.md, "A new epoch for the same seed").
+//! keeps all data (docs/operate/dead-seed.md, "A new epoch for the same seed").
 
 use crate::lab::{Acknowledged, EPOCH, EtcdServer, Stay, VALIDITY, Writer, eventually};
 use etcd_backup_restore::owner::Marker;

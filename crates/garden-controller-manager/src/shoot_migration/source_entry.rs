@@ -36,7 +36,7 @@ fn left(entry: &BackupEntry, source: &str) -> Verdict {
         reason: SOURCE_ENTRY_LEFT,
         message: format!(
             "BackupEntry {} of an earlier move is still being deleted: {cause}. Wait until the entry is gone, or set spec.seedName back to \
-             {source}; see docs/operate/operations.md.",
+             {source}; see docs/operate/runbooks.md.",
             entry.name_any()
         ),
     }

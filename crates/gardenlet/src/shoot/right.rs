@@ -125,7 +125,7 @@ fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&st
     if is_told {
         return Refusal::Lost(format!(
             "seed {seed} has lost the shoot in ownership epoch {epoch}: {loss}. It does nothing for the shoot any more in this epoch. \
-             If the shoot is to stay here, it needs a later epoch; see Event OwnershipLost in docs/operate/operations.md"
+             If the shoot is to stay here, it needs a later epoch; see Event OwnershipLost in docs/operate/runbooks.md"
         ));
     }
     if asked(operation) == Asked::WhereTold {
@@ -140,7 +140,7 @@ fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&st
     // shoot of this name. It goes on when that is gone.
     Refusal::NotNow(Error::transient(format!(
         "seed {seed} cannot tell that it has the shoot, in ownership epoch {epoch}: {loss}. Nothing is done for the shoot; see \
-         \"The owner record is refused\" in docs/operate/operations.md"
+         \"The owner record is refused\" in docs/operate/runbooks.md"
     )))
 }
 
