@@ -1,4 +1,4 @@
-//! The one writer: server-side apply with the crate's name as field manager.
+//! The only writer of the workspace: server-side apply with the name of the crate as the field manager.
 
 use std::{collections::BTreeMap, fmt::Debug};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Explain, Result};
 
-/// What a kind needs so that it can be written by [`apply`].
+/// The bounds of a kind that [`apply`] can write.
 pub trait Object:
     Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + Send + 'static
 {
@@ -22,13 +22,14 @@ impl<K> Object for K where
 {
 }
 
-/// A client-side writer: who writes. One a process; the name is the crate's.
+/// A writer with the field manager of this process. Each process has exactly one field manager, the name of
+/// the crate.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldManager(pub &'static str);
 
 impl FieldManager {
-    /// Applies an object: creates it, or makes the fields it names what it says, and takes back fields that
-    /// an earlier call of the same manager named and this one does not.
+    /// Creates the object, or sets the fields in `object`. Fields that an earlier call of this field manager
+    /// set, and that are missing in `object`, are removed.
     pub async fn apply<K: Object>(self, api: &Api<K>, object: &K) -> Result<K> {
         let name = object.name_any();
         api.patch(
@@ -40,7 +41,7 @@ impl FieldManager {
         .context(format_args!("could not write {} {name}", K::kind(&())))
     }
 
-    /// Applies a Secret whose content is this manager's alone: data keys of other writers are removed, and
+    /// Applies a Secret with data of this field manager only: data keys of foreign writers are removed and
     /// named in the log.
     pub async fn apply_secret(self, api: &Api<Secret>, secret: &Secret) -> Result<Secret> {
         let own = secret.data.clone().unwrap_or_default();
@@ -59,8 +60,8 @@ impl FieldManager {
         Ok(written)
     }
 
-    /// Removes the data keys of a Secret that are not its owner's. An immutable Secret is left as it is: no
-    /// writer can have added a key since the owner created it.
+    /// Removes the data keys that do not belong to the owner of the Secret. An immutable Secret stays as
+    /// read: no writer can have added a key since the owner created the Secret.
     pub async fn remove_foreign_keys(
         self,
         api: &Api<Secret>,
@@ -78,8 +79,8 @@ impl FieldManager {
         self.merge(api, &name, &json!({"data": removal})).await.map(drop)
     }
 
-    /// Applies part of an object's status, under a manager of its own so that spec and status never take each
-    /// other back.
+    /// Applies part of an object's status. The field manager is separate, so that a write of spec and a write
+    /// of status never remove each other's fields.
     pub async fn apply_status<K: Object>(self, api: &Api<K>, name: &str, status: &Value) -> Result<K> {
         let body = json!({
             "apiVersion": K::api_version(&()), "kind": K::kind(&()), "metadata": {"name": name}, "status": status,
@@ -93,7 +94,7 @@ impl FieldManager {
             ))
     }
 
-    /// Merges fields into an object's status; `null` removes one. For a status that has several writers.
+    /// Merges fields into an object's status; `null` removes a field. For a status that has several writers.
     pub async fn merge_status<K: Object>(self, api: &Api<K>, name: &str, status: &Value) -> Result<K> {
         api.patch_status(name, &self.merges(), &Patch::Merge(json!({"status": status})))
             .await
@@ -103,8 +104,8 @@ impl FieldManager {
             ))
     }
 
-    /// The same, but only if nobody has changed the object since it was read: what was decided on it still
-    /// holds. `None`: somebody has.
+    /// As [`Self::merge_status`], but only while the object is unchanged since `read`, so that the decision
+    /// made on `read` still holds. `None`: a concurrent write came first.
     pub async fn try_merge_status_of<K: Object>(
         self,
         api: &Api<K>,
@@ -124,14 +125,15 @@ impl FieldManager {
         }
     }
 
-    /// Merges fields into an object that must exist (annotations, a single field); `null` removes one.
+    /// Merges fields into an object that must exist (annotations, a single field); `null` removes a field.
     pub async fn merge<K: Object>(self, api: &Api<K>, name: &str, body: &Value) -> Result<K> {
         api.patch(name, &self.merges(), &Patch::Merge(body))
             .await
             .context(format_args!("could not change {} {name}", K::kind(&())))
     }
 
-    /// The same, but only if nobody has changed the object since it was read. `None`: somebody has.
+    /// As [`Self::merge`], but only while the object is unchanged since `read`. `None`: a concurrent write
+    /// came first.
     pub async fn try_merge_of<K: Object>(self, api: &Api<K>, read: &K, body: &Value) -> Result<Option<K>> {
         let mut body = body.clone();
         body["metadata"]["resourceVersion"] = json!(read.resource_version());
@@ -152,7 +154,7 @@ impl FieldManager {
         }
     }
 
-    /// Sets one annotation of an object that must exist.
+    /// Sets an annotation of an object that must exist; `None` removes the annotation.
     pub async fn annotate<K: Object>(
         self,
         api: &Api<K>,
@@ -165,7 +167,8 @@ impl FieldManager {
     }
 }
 
-/// Deletes an object; that it is gone already is success. `Background`: dependents are collected afterwards.
+/// Deletes an object; an object that is already gone is success. Dependents are collected in the background
+/// afterwards.
 pub async fn delete<K: Object>(api: &Api<K>, name: &str) -> Result<()> {
     api.delete(name, &DeleteParams::default())
         .await
@@ -174,8 +177,8 @@ pub async fn delete<K: Object>(api: &Api<K>, name: &str) -> Result<()> {
         .context(format_args!("could not delete {} {name}", K::kind(&())))
 }
 
-/// Deletes exactly this object, not a later one of the same name; its dependents go first. That it is gone
-/// already, also where another object has taken its name since, is success.
+/// Deletes exactly this object (by UID), not a later object of the same name; dependents are deleted first
+/// (foreground). Success also where the object is already gone or the name now belongs to a new object.
 pub async fn delete_exactly<K: Object>(api: &Api<K>, object: &K) -> Result<()> {
     let params = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Foreground),
@@ -187,8 +190,8 @@ pub async fn delete_exactly<K: Object>(api: &Api<K>, object: &K) -> Result<()> {
     };
     let name = object.name_any();
     match api.delete(&name, &params).await {
-        // A conflict is a precondition that does not hold, or two writers at the same moment: the object
-        // itself tells.
+        // A conflict means a failed precondition or two writers at the same moment. Only a fresh read of the
+        // object tells the two apart.
         Err(kube::Error::Api(status)) if status.is_conflict() => match api.get_opt(&name).await {
             Ok(found) if found.as_ref().is_none_or(|found| found.uid() != object.uid()) => Ok(()),
             Ok(_) => Err(kube::Error::Api(status)),
@@ -207,7 +210,7 @@ fn unless_gone(error: kube::Error) -> Result<(), kube::Error> {
     }
 }
 
-/// The object as JSON with its type and without the fields that only the server may set.
+/// The object as JSON with `apiVersion` and `kind`, and without the fields that only the server may set.
 fn with_type<K: Object>(object: &K) -> Result<Value> {
     let mut body = serde_json::to_value(object)
         .map_err(|e| crate::Error::bug(format!("{} does not serialise: {e}", K::kind(&()))))?;

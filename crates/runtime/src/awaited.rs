@@ -1,12 +1,12 @@
-//! The reason for which the present work waits, for a report beside this work.
+//! The reason why the present task waits, for a reporter that runs beside this task.
 
 use std::{future::Future, sync::Arc};
 
-/// Takes the reports. The methods are called while a wait is polled, so they must not block.
+/// Receives the reports. The methods are called while a wait is polled, so the methods must not block.
 pub trait Listener: Send + Sync {
     /// The work does not go on for this reason.
     fn awaits(&self, reason: &str);
-    /// The work waits for a copy, which has brought so many bytes of a total.
+    /// The work waits for a copy that has transferred `bytes` of `total`.
     fn has_copied(&self, bytes: i64, total: i64);
 }
 
@@ -25,7 +25,7 @@ pub fn report_reason(reason: &str) {
     let _ = LISTENER.try_with(|listener| listener.awaits(reason));
 }
 
-/// Reports the progress of the copy for which the present work waits. Has no effect without a listener.
+/// Reports the progress of the copy that blocks the present work. Has no effect without a listener.
 pub fn report_copied(bytes: i64, total: i64) {
     let _ = LISTENER.try_with(|listener| listener.has_copied(bytes, total));
 }

@@ -1,6 +1,6 @@
-//! Answers as they are read: each [`skimmed`], and of a cluster whose users write into it what they like none
-//! that is larger than it may be. A list whose answer would be is asked for again with fewer objects, down to
-//! one: its page is smaller, and whoever reads it page by page notices nothing.
+//! Reads answers of API servers within bounds. Each answer is [`skimmed`]. For a cluster with untrusted
+//! users, an answer beyond the size limit is rejected. A list with such an answer is requested again with a
+//! smaller `limit`, down to 1. The reader still gets pages, only smaller pages.
 
 use std::future::Future;
 
@@ -12,16 +12,16 @@ use tower::BoxError;
 
 use crate::skim::{Skimmed, Without, skimmed};
 
-/// So many objects are asked for where more of them are too large.
+/// Values of `limit` for the retries of a list page that is too large.
 const FEWER: [u32; 2] = [10, 1];
 
 /// A body of an answer: that of a list was read already.
 pub(crate) type Answer<B> = Either<Limited<Skimmed<B>>, Full<Bytes>>;
 
-/// What is read of answers.
+/// The limits for reading answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answers {
-    /// Bytes that one may have. That of a watch has no end and no bound.
+    /// Maximum bytes of an answer. The answer of a watch has no end, so no limit applies to a watch.
     pub(crate) most: usize,
     pub(crate) without: Without,
 }
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// What was sent, and the answer of a server with objects of 100 bytes each.
+    /// The URIs of all requests, and the result from a fake server whose objects have 100 bytes each.
     async fn asked(method: Method, uri: &str, most: usize) -> (Vec<String>, Result<usize, BoxError>) {
         let sent = Arc::new(Mutex::new(Vec::new()));
         let mut request = Request::new(Body::empty());

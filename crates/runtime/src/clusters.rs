@@ -1,5 +1,5 @@
-//! Three clusters, three types: writing to the wrong cluster does not compile. Each is made with a permit,
-//! and what is sent to it leaves only while that is good.
+//! Three clusters, three client types: a write to the wrong cluster does not compile. Each client is created
+//! with a permit, and requests leave the process only while that permit is valid.
 
 use std::fmt::Debug;
 
@@ -14,8 +14,8 @@ pub trait Cluster: Clone + Send + Sync + 'static {
     /// The client of this cluster.
     fn client(&self) -> &Client;
 
-    /// The right by which this cluster is talked to. What else leaves the process for the same purpose needs
-    /// it too.
+    /// The permit behind the requests to this cluster. Calls to outside systems for the same purpose need
+    /// this permit too.
     fn permit(&self) -> &Permit;
 
     /// The objects of a kind in one namespace.
@@ -54,7 +54,7 @@ macro_rules! cluster {
         }
 
         impl $name {
-            /// Takes a way that is known to lead to this cluster.
+            /// Takes a connection that is known to lead to this cluster.
             #[must_use]
             pub fn new(connection: impl Into<Connection>, permit: &Permit) -> Self {
                 let connection = connection.into();
@@ -65,7 +65,7 @@ macro_rules! cluster {
                 }
             }
 
-            /// The same cluster for who needs a further right besides.
+            /// The same cluster for a caller that also needs the permit `further`.
             #[must_use]
             pub fn under(&self, further: &Permit) -> Self {
                 Self::new(self.connection.clone(), &self.permit.and(further))
@@ -99,6 +99,6 @@ cluster!(
     Seed
 );
 cluster!(
-    /// A shoot: the hosted cluster itself.
+    /// A shoot: the hosted cluster.
     Shoot
 );

@@ -1,6 +1,6 @@
-//! Conditions and constraints have several writers: each changes its own entries of one list. A list is one
-//! field to the API server, so every change is a read, a change and a write that fails when somebody else
-//! wrote in between.
+//! Conditions and constraints have several writers, and each writer changes only the writer's own entries of
+//! a list. For the API server, the list is a single field. So every change is a read, a change and a write
+//! that fails after a concurrent write.
 
 use api::meta::Condition;
 use kube::{
@@ -14,12 +14,12 @@ use crate::{
     error::{Explain, Result},
 };
 
-/// Collisions in a row that are borne. More than the writers there are: the gardenlet's flow and its care,
+/// Maximum conflicts in a row. More than the number of writers: the gardenlet's flow, the gardenlet's care
 /// and the garden-controller-manager.
 const ATTEMPTS: usize = 5;
 
-/// Changes `status.<field>` (`conditions` or `constraints`) of an object and writes it if anything changed.
-/// An object that is gone needs no conditions. Returns whether something was written.
+/// Changes `status.<field>` (`conditions` or `constraints`) of an object and writes the list if an entry
+/// changed. A missing object is success, because no conditions are needed. Returns whether a write happened.
 pub async fn change<K: Object>(
     manager: FieldManager,
     api: &Api<K>,

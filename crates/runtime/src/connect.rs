@@ -1,5 +1,5 @@
-//! Ways to API servers: the one place of the suite that makes clients. A client is made for a permit, and its
-//! requests leave only while that is good.
+//! Connections to API servers: the only place of the workspace that creates clients. A client is created for
+//! a permit, and the client's requests leave the process only while that permit is valid.
 
 use std::{path::Path, time::Duration};
 
@@ -18,23 +18,25 @@ use crate::{
     survey,
 };
 
-/// For opening a connection. A packet that is lost is sent again after 1, 3 and 7 s: what is reached again
-/// late is tried anew first.
+/// Timeout for opening a connection. TCP repeats a lost SYN packet after 1, 3 and 7 s. A server that becomes
+/// reachable late is thus retried before the timeout.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// Of a cluster whose users write into it what they like.
+/// For clusters with untrusted users, who can create objects of any size.
 const OF_USERS: Answers = Answers {
     most: survey::ANSWER,
     ..Answers::WHOLE
 };
-/// Of the clusters that a process works in. Whoever reads who wrote which field has a connection of his own.
+/// For the clusters that a process works in. A reader of `metadata.managedFields` needs a separate
+/// connection.
 const OF_OURS: Answers = Answers {
     without: Without::ManagedFields,
     ..Answers::WHOLE
 };
 
-/// A way to an API server. By itself it sends nothing: whoever may act gets a client of it. Of an answer
-/// nothing is read that is nested too deep to be decoded: one such object would end the watch of all others.
+/// A connection to an API server. A `Connection` sends nothing alone: [`Self::client`] gives a client to the
+/// holder of a permit. JSON that is nested too deep to be decoded is cut out of every answer. Otherwise a
+/// single such object would end the watch of all objects.
 #[derive(Clone)]
 pub struct Connection(Way, Answers);
 
@@ -45,18 +47,18 @@ enum Way {
 }
 
 impl Connection {
-    /// For what is asked once. Opens nothing yet. Bound what is asked: a server that is there and does not
-    /// answer holds a request up.
+    /// For short-lived requests. Opens no connection yet. Callers must set a timeout: a reachable server that
+    /// does not answer holds a request up.
     ///
     /// # Errors
-    /// An address, a certificate or a key that is of no use.
+    /// An invalid address, certificate or key.
     pub fn new(config: Config) -> kube::Result<Self> {
         Self::usual(config, Answers::WHOLE)
     }
 
-    /// The same to a cluster whose users write into it what they like: an answer of more than 4 MiB is an
-    /// error, but for a watch, which has no end, and for a list that is read page by page: its pages get
-    /// smaller. See [`survey`](crate::survey).
+    /// As [`Connection::new`], for a cluster with untrusted users: an answer of more than 4 MiB is an error.
+    /// Two kinds of requests are exempt: a watch, which has no end, and a list with pages, which gets smaller
+    /// pages. See [`survey`](crate::survey).
     ///
     /// # Errors
     /// As [`Connection::new`].
@@ -64,9 +66,9 @@ impl Connection {
         Self::usual(config, OF_USERS)
     }
 
-    /// The same with one connection for everything that is under way, for who watches many things: see
-    /// `multiplexed`. The server must speak HTTP/2, as a kube-apiserver does; one without TLS gets
-    /// connections as usual.
+    /// As [`Connection::new`], with a single connection for all requests under way, for processes with many
+    /// watches: see `multiplexed`. The server must speak HTTP/2, as a kube-apiserver does; a server without
+    /// TLS gets ordinary connections.
     ///
     /// # Errors
     /// As [`Connection::new`].
@@ -74,7 +76,7 @@ impl Connection {
         Self::multiplexed_within(config, Answers::WHOLE)
     }
 
-    /// The same with answers bounded as by [`Connection::to_users_cluster`].
+    /// As [`Connection::multiplexed`], with answers bounded as by [`Connection::to_users_cluster`].
     ///
     /// # Errors
     /// As [`Connection::new`].
@@ -82,8 +84,8 @@ impl Connection {
         Self::multiplexed_within(config, OF_USERS)
     }
 
-    /// A connection for each request that is under way. Behind a proxy the connections are those that kube
-    /// opens, and what the kernel holds of a request may outlive the permit.
+    /// One connection for each request under way. Behind a proxy, kube opens the connections. There, request
+    /// bytes in the kernel's buffers may outlive the permit.
     fn usual(config: Config, answers: Answers) -> kube::Result<Self> {
         if config.proxy_url.is_some() {
             return Client::try_from(config).map(|client| Self(Way::Usual(client), answers));
@@ -101,15 +103,15 @@ impl Connection {
         }
     }
 
-    /// From the kubeconfig that `flag` names, or from the pod's own ServiceAccount where it names none.
+    /// From the kubeconfig named by `flag`, or from the pod's ServiceAccount without a kubeconfig.
     ///
     /// # Errors
-    /// A sentence that says what to do about the flag. It quotes nothing of the file.
+    /// A sentence with the remedy for the flag. The sentence quotes nothing of the file.
     pub async fn of_flag(flag: &str, kubeconfig: Option<&Path>) -> Result<Self, String> {
         let config = match kubeconfig {
             Some(path) => {
                 let read = Kubeconfig::read_from(path).map_err(|e| match e {
-                    // The parser quotes lines around the place, which may hold a token or a key.
+                    // The parser quotes lines around the error, and these lines may hold a token or a key.
                     KubeconfigError::Parse(_) => format!("{flag} {} is no kubeconfig", path.display()),
                     e => format!("{flag} {} cannot be read: {e}", path.display()),
                 })?;
@@ -123,23 +125,23 @@ impl Connection {
         Self::lasting(config).map_err(|e| format!("{flag} makes no client: {e}"))
     }
 
-    /// From `KUBECONFIG`, or from the pod's own ServiceAccount.
+    /// From `KUBECONFIG`, or from the pod's ServiceAccount.
     ///
     /// # Errors
-    /// A sentence that says what to do.
+    /// A sentence with the remedy.
     pub async fn inferred() -> Result<Self, String> {
         Self::lasting(infer().await?).map_err(of_no_use)
     }
 
-    /// The same as [`Connection::multiplexed`].
+    /// As [`Connection::inferred`], multiplexed like [`Connection::multiplexed`].
     ///
     /// # Errors
-    /// A sentence that says what to do.
+    /// A sentence with the remedy.
     pub async fn inferred_multiplexed() -> Result<Self, String> {
         Self::multiplexed(infer().await?).map_err(of_no_use)
     }
 
-    /// To an API server that the process talks to as long as it lives. `metadata.managedFields` is not read.
+    /// To an API server that the process uses until the process ends. `metadata.managedFields` is not read.
     fn lasting(mut config: Config) -> kube::Result<Self> {
         config.connect_timeout = Some(CONNECT_WITHIN);
         if config.cluster_url.scheme_str() == Some("https") && config.proxy_url.is_none() {
@@ -150,9 +152,9 @@ impl Connection {
         }
     }
 
-    /// A client whose requests leave only while it is permitted: what waited in it (in a queue, or for a
-    /// retry) when the right was lost is refused with [`permit::NotPermitted`], and a write that has left is
-    /// counted, so that a clean end waits for its answer.
+    /// A client whose requests leave only while `permit` is valid. A request that waits in the client (in a
+    /// queue, or for a retry) when the permit ends is refused with [`permit::NotPermitted`]. A write under
+    /// way is counted, so that a clean end of the permit waits for the answer.
     #[must_use]
     pub fn client(&self, permit: &Permit) -> Client {
         let answers = self.1;
@@ -178,8 +180,7 @@ impl Connection {
     }
 }
 
-/// The configuration of a kubeconfig in a process that may have a proxy for buckets and clouds in its
-/// environment.
+/// Loads a kubeconfig in a process whose environment may name a proxy for buckets and clouds.
 ///
 /// # Errors
 /// A kubeconfig without a usable context.
@@ -199,8 +200,8 @@ fn has_proxy(kubeconfig: &Kubeconfig) -> bool {
         .any(|cluster| cluster.proxy_url.is_some())
 }
 
-/// kube takes `HTTPS_PROXY` for each kubeconfig, whatever `NO_PROXY` says of the API server, and then opens
-/// no connection. The variable is meant for buckets and clouds, which only a proxy may reach.
+/// kube applies `HTTPS_PROXY` to each kubeconfig, ignores a `NO_PROXY` entry for the API server, and then
+/// cannot connect. The variable is meant for buckets and clouds that only a proxy can reach.
 fn ignore_proxy_of_environment(config: &mut Config, has_proxy: bool) {
     if !has_proxy {
         config.proxy_url = None;
@@ -218,7 +219,7 @@ fn of_no_use(error: kube::Error) -> String {
     format!("the kubeconfig makes no client: {error}")
 }
 
-/// A client that is there already: one of a test, or one that has other bounds besides.
+/// An existing client: the client of a test, or a client with further limits.
 impl From<Client> for Connection {
     fn from(client: Client) -> Self {
         Self(Way::Usual(client), Answers::WHOLE)

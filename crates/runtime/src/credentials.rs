@@ -1,4 +1,4 @@
-//! Credentials that a user wrote: a Secret, or the files of one.
+//! Credentials that a user wrote: a Secret, or the files of a Secret.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use api::meta::ErrorCode;
 
 use crate::{Error, Result};
 
-/// Content of a credentials Secret. Does not print its values.
+/// Content of a credentials Secret. `Debug` does not print the values.
 pub struct Credentials {
     origin: String,
     data: BTreeMap<String, Vec<u8>>,
 }
 
 impl Credentials {
-    /// Credentials from elsewhere than a Secret of the seed; `origin` names it in messages.
+    /// Credentials that do not come from a Secret of the seed; `origin` names the source in messages.
     #[must_use]
     pub fn new(origin: impl Into<String>, data: BTreeMap<String, Vec<u8>>) -> Self {
         Self {
@@ -22,7 +22,7 @@ impl Credentials {
         }
     }
 
-    /// Where they come from, for messages: `namespace/name` of the Secret.
+    /// The source of the credentials for messages: `namespace/name` of the Secret.
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
@@ -44,7 +44,7 @@ impl Credentials {
         })
     }
 
-    /// The text of an entry that may be missing; an empty one counts as missing.
+    /// The text of an optional entry; an empty entry counts as missing.
     pub fn optional_text(&self, key: &str) -> Result<Option<String>> {
         let Some(value) = self.data.get(key) else {
             return Ok(None);

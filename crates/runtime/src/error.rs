@@ -1,5 +1,8 @@
-//! Error classes. An error says who has to act: nobody yet (`Transient`, `NotReady`), the user (`Config`),
-//! the other seed (`NotOwner`), or us (`Bug`).
+//! Error classes. The class of an error names the party that has to act:
+//! - `Transient`, `NotReady`: no party, a retry is enough.
+//! - `Config`: the user.
+//! - `NotOwner`: the seed that owns the shoot.
+//! - `Bug`: the developers.
 
 use std::time::Duration;
 
@@ -12,30 +15,30 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why a step did not succeed. Every message is a sentence that an operator can act on and holds no secret.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
-    /// Something outside failed and may succeed when it is tried again: a request, a connection.
+    /// An outside system failed, and a retry may succeed: a request, a connection.
     #[error("{0}")]
     Transient(String),
 
-    /// Nothing failed; something that is awaited has not happened yet. Not counted as a failure.
+    /// No failure: an awaited event has not happened yet. Not counted as a failure.
     #[error("{why}")]
     NotReady {
-        /// When to look again at the latest; a watch may wake the controller earlier.
+        /// The requeue interval at the latest; a watch may wake the controller earlier.
         after: Duration,
-        /// What is awaited.
+        /// The awaited event.
         why: String,
     },
 
-    /// The configuration or the infrastructure is in the way. Someone has to change something; the flow goes
-    /// on by itself afterwards.
+    /// The configuration or the infrastructure blocks the work. A person has to change the configuration or
+    /// the infrastructure; the flow then continues without further action.
     #[error("{message}")]
     Config {
         /// Codes for `lastErrors[].codes`.
         codes: Vec<ErrorCode>,
-        /// What is wrong and what to do.
+        /// The fault and the remedy.
         message: String,
     },
 
-    /// This seed does not own the shoot (R17-60, RX-41). Not counted as a failure: another seed acts.
+    /// This seed does not own the shoot (R17-60, RX-41). Not counted as a failure: the owner seed acts.
     #[error("{0}")]
     NotOwner(String),
 
@@ -50,7 +53,7 @@ impl Error {
         Self::Transient(message.into())
     }
 
-    /// Something is awaited; look again after `after`.
+    /// An awaited event has not happened yet; requeue after `after`.
     pub fn not_ready(after: Duration, why: impl Into<String>) -> Self {
         Self::NotReady {
             after,
@@ -104,7 +107,7 @@ impl Error {
         }
     }
 
-    /// The same error with what was being done in front.
+    /// The same error with `doing`, the failed action, in front of the message.
     #[must_use]
     pub fn context(self, doing: impl std::fmt::Display) -> Self {
         match self {
@@ -123,14 +126,14 @@ impl Error {
     }
 }
 
-/// The right to act was lost: another one acts, or may do so.
+/// The permit ended: a different process acts, or may act.
 impl From<NotPermitted> for Error {
     fn from(refused: NotPermitted) -> Self {
         Self::NotOwner(refused.to_string())
     }
 }
 
-/// The refusal of a fenced client, however deep it is in the error of a library that used the client.
+/// The refusal of a fenced client, at any depth in the error of a library that used the client.
 #[must_use]
 pub fn refusal<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a NotPermitted> {
     let mut found = Some(error);
@@ -144,7 +147,8 @@ pub fn refusal<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a N
 }
 
 impl From<kube::Error> for Error {
-    /// An invalid object is ours to mend, a lost right is what it is, everything else may pass.
+    /// An invalid object needs a fix by the user (`Config`), a lost permit is `NotOwner`, every further error
+    /// may be transient.
     fn from(error: kube::Error) -> Self {
         if let Some(refused) = refusal(&error) {
             return refused.clone().into();
@@ -168,9 +172,9 @@ impl From<kube::runtime::wait::Error> for Error {
     }
 }
 
-/// Adds what was being done to an error.
+/// Adds the failed action to an error.
 pub trait Explain<T> {
-    /// The same result with what was being done in front of the error.
+    /// The same result with the failed action in front of the error.
     fn context(self, doing: impl std::fmt::Display) -> Result<T>;
 }
 

@@ -1,4 +1,4 @@
-//! Kubernetes Events, so that `kubectl describe` tells the story.
+//! Kubernetes Events, so that `kubectl describe` shows the course of the work.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -20,7 +20,7 @@ tokio::task_local! {
     static IDENTITY: String;
 }
 
-/// Runs work whose Events name the operation and the ownership epoch, as its logs do.
+/// Runs work whose Events name the operation and the ownership epoch, as the log lines of the work do.
 pub async fn in_operation<F: Future>(id: &str, epoch: i64, work: F) -> F::Output {
     let identity = format!(" (operation {id}, epoch {epoch})");
     let identity = identity.chars().take(IDENTITY_LIMIT).collect();
@@ -33,8 +33,7 @@ fn with_identity(note: &str) -> String {
     note.chars().take(room).chain(identity.chars()).collect()
 }
 
-/// Publishes Events in one cluster under the process's name. Losing an Event never fails the work it tells
-/// of.
+/// Publishes Events in a cluster under the name of the process. A lost Event never fails the work.
 #[derive(Clone)]
 pub struct Events {
     recorder: Recorder,
@@ -55,21 +54,21 @@ impl Events {
         }
     }
 
-    /// Something went as wanted. `reason` is one CamelCase word, `note` a sentence without secrets.
+    /// Reports success. `reason` is a single CamelCase word, `note` a sentence without secrets.
     pub async fn normal<K: Resource<DynamicType = ()>>(&self, object: &K, reason: &str, note: &str) {
         self.publish(object, EventType::Normal, (reason, reason), note)
             .await;
     }
 
-    /// Something needs attention.
+    /// Reports a problem that needs attention.
     pub async fn warning<K: Resource<DynamicType = ()>>(&self, object: &K, reason: &str, note: &str) {
         self.publish(object, EventType::Warning, (reason, reason), note)
             .await;
     }
 
-    /// As [`Self::warning`], in answer to a request. Events of one reason and action are counted in the first
-    /// Event, which keeps its note: the action tells notes apart, so that the note of a later answer is
-    /// published, too.
+    /// As [`Self::warning`], in answer to a request. The API server counts Events with the same reason and
+    /// action in the first Event, and keeps the first note. So the action is derived from the note, and a
+    /// later answer with a new note is published too.
     pub async fn answer_with_warning<K: Resource<DynamicType = ()>>(
         &self,
         object: &K,
@@ -115,7 +114,7 @@ impl Events {
     }
 }
 
-/// Joins sentences to notes below the limit. No sentence is divided, so that each name can be found in one
+/// Joins sentences to notes below the limit. No sentence is divided, so that each name is complete within a
 /// note.
 fn notes_of(sentences: &[String]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! Since when work that is done again and again has failed, and when that is too long.
+//! Tracks since when repeated work has failed, and when that time is too long.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 use crate::{Error, Result, process::Health};
 
-/// Since when nothing has gone well.
+/// The begin of the first failure since the last success; `None` after a success.
 pub struct Failing(Arc<Mutex<Option<Instant>>>);
 
 impl Failing {
-    /// Nothing has failed yet. `/healthz` says `what` and for how long, once it has failed for longer than
-    /// `ill_after`: the process is to be started anew then.
+    /// Starts without a failure. Once the work has failed for longer than `ill_after`, `/healthz` reports
+    /// `what` and the time. The kubelet then restarts the process.
     #[must_use]
     pub fn watched(health: &Health, ill_after: Duration, what: &'static str) -> Self {
         let since = Arc::<Mutex<Option<Instant>>>::default();
@@ -27,7 +27,8 @@ impl Failing {
         Self(since)
     }
 
-    /// Notes how a piece of work ended that was begun then. What is awaited is no reason to start anew.
+    /// Records the result of work that began at `begun`. An error of the class `NotReady` or `NotOwner` is no
+    /// reason for a restart.
     pub fn note<T>(&self, begun: Instant, done: &Result<T>) {
         let mut since = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = done.as_ref().is_err_and(Error::is_failure);

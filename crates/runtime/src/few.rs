@@ -1,4 +1,5 @@
-//! Lists and maps in an answer of which only so many elements are kept, as users fill them.
+//! Lists and maps of an answer, cut to a maximum number of elements, because users control the number of
+//! elements.
 
 use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
@@ -7,20 +8,20 @@ use serde::{
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
-/// The first `N` elements of a list. What is beyond is read over.
+/// The first `N` elements of a list. The decoder skips all further elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Few<T, const N: usize> {
     /// These elements.
     pub first: Vec<T>,
-    /// There were no others.
+    /// The list had no further elements.
     pub is_all: bool,
 }
 
-/// The first `N` entries of a map of strings, as labels are. What is beyond is read over.
+/// The first `N` entries of a map of strings, such as labels. The decoder skips all further entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FewEntries<const N: usize>(pub BTreeMap<String, String>);
 
-/// None, and no others.
+/// An empty list without further elements.
 impl<T, const N: usize> Default for Few<T, N> {
     fn default() -> Self {
         Self {
@@ -114,7 +115,7 @@ mod tests {
             is_all: false,
         };
         assert_eq!(few("[1,2,3]"), cut);
-        // What is read over may be anything.
+        // The skipped elements may have any type.
         assert_eq!(few("[1,2,[[{\"a\":{}}]],null]"), cut);
         assert!(serde_json::from_str::<Few<u8, 2>>("[1,\"a\"]").is_err());
         assert!(serde_json::from_str::<Few<u8, 2>>("{}").is_err());

@@ -1,4 +1,4 @@
-//! Finalizers, set and removed without touching those of others.
+//! Sets and removes a finalizer without touching foreign finalizers.
 
 use kube::{
     Api, ResourceExt,
@@ -11,8 +11,7 @@ use crate::{
     error::{Explain, Result},
 };
 
-/// Makes sure that the object carries the finalizer. Gives the object as it was written; `None` where there
-/// was nothing to write.
+/// Adds the finalizer to the object. Returns the object as written, or `None` without a write.
 pub async fn ensure<K: Object>(api: &Api<K>, object: &K, finalizer: &str) -> Result<Option<K>> {
     if object.finalizers().iter().any(|f| f == finalizer) {
         return Ok(None);
@@ -22,7 +21,7 @@ pub async fn ensure<K: Object>(api: &Api<K>, object: &K, finalizer: &str) -> Res
     write(api, object, &finalizers).await
 }
 
-/// Takes the finalizer away. Does nothing where it is not, or where the object is gone.
+/// Removes the finalizer. No effect without the finalizer, or when the object is gone.
 pub async fn remove<K: Object>(api: &Api<K>, object: &K, finalizer: &str) -> Result<()> {
     if !object.finalizers().iter().any(|f| f == finalizer) {
         return Ok(());
@@ -36,7 +35,7 @@ pub async fn remove<K: Object>(api: &Api<K>, object: &K, finalizer: &str) -> Res
     write(api, object, &finalizers).await.map(drop)
 }
 
-/// As [`remove`]; false where somebody has written the object since it was read.
+/// As [`remove`]; false where a concurrent write has changed the object since the read.
 pub async fn try_remove<K: Object>(api: &Api<K>, object: &K, finalizer: &str) -> Result<bool> {
     let kept: Vec<_> = object
         .finalizers()
@@ -59,7 +58,7 @@ pub async fn try_remove<K: Object>(api: &Api<K>, object: &K, finalizer: &str) ->
     }
 }
 
-/// Takes all finalizers away: for objects whose own controller must not act any more (RX-22).
+/// Removes all finalizers: for objects whose controller must not act any more (RX-22).
 pub async fn remove_all<K: Object>(api: &Api<K>, object: &K) -> Result<()> {
     if object.finalizers().is_empty() {
         Ok(())
@@ -68,7 +67,7 @@ pub async fn remove_all<K: Object>(api: &Api<K>, object: &K) -> Result<()> {
     }
 }
 
-/// The resourceVersion makes two writers of the list collide instead of overwriting each other.
+/// With the resourceVersion, two writers of the list conflict instead of overwriting each other.
 async fn write<K: Object>(api: &Api<K>, object: &K, finalizers: &[String]) -> Result<Option<K>> {
     match patch(api, object, finalizers).await {
         Ok(written) => Ok(Some(written)),

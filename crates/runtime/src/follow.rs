@@ -1,7 +1,7 @@
-//! Follows all objects of one kind, for agents that make something so as it follows from them.
+//! Follows all objects of one kind, for agents that derive state from these objects.
 //!
-//! A list counts when it has been read to its end. One that breaks off, or that cannot be read at all, is not
-//! an empty one: what was known before stays (I4).
+//! A list counts only when the list has been read to the end. A list that breaks off or fails is not an empty
+//! list: the last known objects stay (I4).
 
 use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
 
@@ -15,10 +15,10 @@ use tracing::warn;
 
 use crate::wait::Watched;
 
-/// What is known, by the objects' names; none before the first list.
+/// The known values by object name; `None` before the first complete list.
 pub type Known<V> = Option<Arc<BTreeMap<String, V>>>;
 
-/// What is known, and a list that is being read.
+/// The known values, and a list that is still being read.
 #[derive(Debug)]
 pub struct Kept<V> {
     known: Option<BTreeMap<String, V>>,
@@ -34,8 +34,9 @@ impl<V> Default for Kept<V> {
     }
 }
 
-/// Follows what `read` makes of the objects, for ever. An object of which it makes nothing is not there.
-/// Where they cannot be listed or watched, nothing is told: what is known stays.
+/// Follows the values that `read` derives from the objects, without end. An object for which `read` returns
+/// `None` counts as absent. While the objects cannot be listed or watched, `sender` reports no change: the
+/// known values stay.
 pub async fn follow<K, V>(
     objects: Api<K>,
     config: watcher::Config,
@@ -59,7 +60,7 @@ pub async fn follow<K, V>(
                     sender.send_replace(Some(Arc::new(known.clone())));
                 }
             }
-            // Once, not at each try: a move takes a while.
+            // Log once, not at each try: a move takes a while.
             Err(error) if !away => {
                 away = true;
                 let kind = K::plural(&());
@@ -71,7 +72,7 @@ pub async fn follow<K, V>(
 }
 
 impl<V: PartialEq> Kept<V> {
-    /// Takes what a watch says. Gives what is known if that has changed.
+    /// Takes an event of the watch. Returns the known values if the event changed the values.
     pub fn take<K: Resource>(
         &mut self,
         event: Event<K>,
@@ -100,7 +101,7 @@ impl<V: PartialEq> Kept<V> {
         self.known.as_ref().filter(|_| changed)
     }
 
-    /// What is known; none before the first list.
+    /// The known values; `None` before the first complete list.
     #[must_use]
     pub fn known(&self) -> Option<&BTreeMap<String, V>> {
         self.known.as_ref()
@@ -148,13 +149,13 @@ mod tests {
     fn a_list_counts_when_it_is_complete_and_changes_are_told_once() {
         let mut kept = Kept::default();
         let mut take = |event| take(&mut kept, event);
-        // What is said before the first list is not all.
+        // Events before the first list are not the complete state.
         assert_eq!(take(Event::Apply(object("a", "1"))), None);
         assert_eq!(take(Event::Init), None);
         assert_eq!(take(Event::InitApply(object("a", "1"))), None);
         assert_eq!(take(Event::InitApply(object("b", "-"))), None);
         assert_eq!(take(Event::InitDone).unwrap(), ["a=1"]);
-        // One that breaks off.
+        // A second list that breaks off.
         assert_eq!(take(Event::Init), None);
         assert_eq!(take(Event::Apply(object("a", "1"))), None);
         assert_eq!(take(Event::Apply(object("c", "3"))).unwrap(), ["a=1", "c=3"]);

@@ -1,8 +1,8 @@
-//! A client as kube makes it, one connection for each request that is under way, whose connections end when
-//! the other side is gone. kube's own do not notice: a watch that was cut off hears nothing for five minutes,
-//! also when the road is there again. One connection for everything (`multiplexed`) is not for a process that
-//! waits for many things at once: an API server takes a hundred requests on one, and the next ones wait for
-//! one of these to end.
+//! A client like kube's, with a connection for each request under way, whose connections end when the server
+//! is gone. The connections of kube do not notice: after a cut, a watch receives nothing for five minutes,
+//! even if the network is back. The alternative, one connection for all requests (`multiplexed`), does not
+//! suit a process with many waits at once. An API server accepts 100 requests on a connection, and each
+//! further request waits for the end of an earlier request.
 
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{client::legacy::Builder, rt::TokioExecutor};
@@ -14,7 +14,7 @@ use permit::PermittedConnector;
 
 use crate::multiplexed::{Sender, layered};
 
-/// Opens nothing yet.
+/// Opens no connection yet.
 pub(crate) fn sender(config: &Config) -> kube::Result<Sender> {
     let tcp = PermittedConnector::new(config.connect_timeout);
     let connector = config.rustls_https_connector_with_connector(tcp)?;
@@ -22,8 +22,8 @@ pub(crate) fn sender(config: &Config) -> kube::Result<Sender> {
     layered(config, connections, |frame| frame)
 }
 
-/// The same, and a connection ends when nothing is read or written on it for as long as the configuration
-/// says.
+/// As [`sender`]. In addition, a connection ends when no byte is read or written for the timeouts of the
+/// configuration.
 pub(crate) fn sender_with_timeouts(config: &Config) -> kube::Result<Sender> {
     let tcp = PermittedConnector::new(config.connect_timeout);
     let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp)?);

@@ -1,8 +1,8 @@
-//! What every process of the suite shares: start and stop, the three kinds of cluster, the controller runner,
+//! The shared parts of every process: start and stop, the three kinds of cluster, the controller runner,
 //! error classes, server-side apply, events and metrics.
 //!
-//! A controller author writes [`Reconciler::apply`] and [`Reconciler::cleanup`]; finalizer, span, back-off,
-//! metrics, events and shutdown are the [`runner`]'s.
+//! A controller author writes [`Reconciler::apply`] and [`Reconciler::cleanup`]. The [`runner`] provides
+//! finalizer, span, back-off, metrics, events and shutdown.
 
 pub mod apply;
 pub mod awaited;

@@ -3,10 +3,10 @@
 
 use tracing_subscriber::{EnvFilter, filter::Directive};
 
-/// What is logged where `RUST_LOG` is not set or cannot be parsed.
+/// The filter where `RUST_LOG` is missing or cannot be parsed.
 const DEFAULT: &str = "info,kube=warn";
-/// Directives that hold beside each filter. A client of kube logs the whole of an answer that it cannot
-/// decode as a warning; h2 logs the headers of requests, which hold credentials, as traces.
+/// Directives that hold beside each filter. A client of kube logs an answer that cannot be decoded in full,
+/// as a warning. The crate h2 logs the headers of requests, which hold credentials, as traces.
 const GUARD: [&str; 2] = ["kube_client::client=error", "h2=info"];
 
 /// The filter that `given`, a value of `RUST_LOG`, asks for, without bodies of requests and answers.
@@ -23,7 +23,7 @@ pub(crate) fn log_filter(given: Option<&str>) -> EnvFilter {
 
 #[cfg(test)]
 mod tests {
-    // No permit: nothing is written.
+    // No permit is needed: the test writes nothing.
     #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
     use std::{

@@ -1,8 +1,8 @@
-//! Objects that the resource-manager keeps in a shoot, or in the seed: a ManagedResource and its Secret in a
+//! Objects that the resource-manager keeps in a shoot or in the seed: a ManagedResource with a Secret, in a
 //! namespace of the seed.
 //!
-//! Whoever writes them knows when exactly these objects are applied: the ManagedResource's status tells which
-//! content was.
+//! The writer can tell when exactly these objects are applied: the ManagedResource's status holds the
+//! checksum of the applied content.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ use crate::{
     wait::{self, Look},
 };
 
-/// The condition that says so.
+/// The condition for applied objects.
 const APPLIED: &str = "ResourcesApplied";
 
-/// The class of objects that go into the seed itself.
+/// The class of ManagedResources whose objects go into the seed.
 pub const SEED_CLASS: &str = "seed";
 
 /// The label of a ManagedResource that names the creator.
@@ -40,7 +40,8 @@ pub struct Manifests {
 }
 
 impl Manifests {
-    /// These objects, each with `apiVersion`, `kind` and its name. The ManagedResource has this name.
+    /// Takes objects with `apiVersion`, `kind` and `metadata.name`. `name` is the name of the
+    /// ManagedResource.
     #[must_use]
     pub fn new(name: impl Into<String>, objects: &[Value]) -> Self {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
@@ -52,7 +53,7 @@ impl Manifests {
         }
     }
 
-    /// The same for the seed itself.
+    /// The same objects, but for the seed.
     #[must_use]
     pub fn in_seed(self) -> Self {
         Self {
@@ -61,7 +62,8 @@ impl Manifests {
         }
     }
 
-    /// Sets the label `origin`, by which the controller of a namespace recognizes its ManagedResources.
+    /// Sets the label `origin`, by which the controller of a namespace recognizes the ManagedResources of
+    /// that controller.
     #[must_use]
     pub fn of_origin(self, origin: &'static str) -> Self {
         Self {
@@ -76,10 +78,11 @@ impl Manifests {
         self.text.len()
     }
 
-    /// Writes them, and that they are not kept when they are not wanted any more.
+    /// Writes the Secret and the ManagedResource. Objects that are no longer in the list are deleted
+    /// (`keepObjects: false`).
     ///
     /// # Errors
-    /// The seed does not take them.
+    /// The seed refuses the write.
     pub async fn deploy(&self, manager: FieldManager, seed: &Seed, namespace: &str) -> Result<()> {
         manager
             .apply_secret(&seed.namespaced(namespace), &self.secret())
@@ -104,11 +107,11 @@ impl Manifests {
             .map(drop)
     }
 
-    /// Waits until exactly these objects are applied. Whether they work is another question: a shoot may have
+    /// Waits until exactly these objects are applied. The wait does not cover their health: a shoot may have
     /// no node yet.
     ///
     /// # Errors
-    /// What is still awaited then.
+    /// The part that is still awaited after `within`.
     pub async fn applied(&self, seed: &Seed, namespace: &str, within: Duration) -> Result<()> {
         let wanted = self.checksum();
         let api: Api<ManagedResource> = seed.namespaced(namespace);
@@ -117,8 +120,8 @@ impl Manifests {
             .map(drop)
     }
 
-    /// As the resource-manager works it out: `status.secretsDataChecksum` once it has acted on exactly these
-    /// objects.
+    /// The checksum as the resource-manager computes the checksum: equal to `status.secretsDataChecksum` once
+    /// the resource-manager has acted on exactly these objects.
     #[must_use]
     pub fn checksum(&self) -> String {
         checksum([(
@@ -140,11 +143,11 @@ impl Manifests {
     }
 }
 
-/// Takes a ManagedResource and its Secret away, and waits until both are gone. With `keep` its objects stay
-/// in the shoot (RX-23); that is said before anything is taken away.
+/// Deletes a ManagedResource and the Secret of the manifests, and waits until the ManagedResource is gone.
+/// With `keep`, the objects stay in the shoot (RX-23); `keepObjects` is written before the deletion.
 ///
 /// # Errors
-/// What is still awaited after `within`.
+/// The part that is still awaited after `within`.
 pub async fn remove(
     manager: FieldManager,
     seed: &Seed,
@@ -164,7 +167,7 @@ pub async fn remove(
         apply::delete(&resources, name).await?;
         wait::until_gone(&resources, name, within).await?;
     }
-    // Not before: without it nobody could tell what the objects are.
+    // Not earlier: the Secret is the only list of the objects.
     let secrets: Api<Secret> = seed.namespaced(namespace);
     apply::delete(&secrets, &secret_name(name)).await
 }

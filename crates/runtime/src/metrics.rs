@@ -1,4 +1,4 @@
-//! Metrics in the Prometheus text format, one registry a process.
+//! Metrics in the Prometheus text format, with one registry per process.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,7 @@ pub struct ControllerLabels {
     pub result: String,
 }
 
-/// Label of the gauge that tells whether a controller has its objects.
+/// Label of the gauge that shows whether a controller has listed the controller's objects.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct SyncLabels {
     controller: &'static str,
@@ -34,19 +34,19 @@ pub struct Metrics {
     reconciles: Family<ControllerLabels, Counter>,
     durations: Family<ControllerLabels, Histogram>,
     synced: Family<SyncLabels, Gauge>,
-    /// How many controllers of each name have not listed their objects yet.
+    /// By name, the number of controllers that have not completed the first list yet.
     unsynced: Arc<Mutex<BTreeMap<&'static str, usize>>>,
 }
 
-/// A controller that has not listed its objects yet. Until the value is dropped, `/readyz` of the process
-/// names the controller.
+/// A controller without a complete first list. Until the value is dropped, `/readyz` of the process names the
+/// controller.
 pub struct Unsynced {
     metrics: Metrics,
     controller: &'static str,
 }
 
 impl Unsynced {
-    /// The controller has listed its objects.
+    /// The controller has completed the first list.
     pub fn synced(self) {
         self.metrics.set_synced(self.controller, 1);
     }
@@ -117,7 +117,7 @@ impl Metrics {
             .observe(duration.as_secs_f64());
     }
 
-    /// A controller begins to list its objects.
+    /// A controller begins the first list.
     #[must_use]
     pub fn begin_sync(&self, controller: &'static str) -> Unsynced {
         self.set_synced(controller, 0);
@@ -128,7 +128,7 @@ impl Metrics {
         }
     }
 
-    /// Names the controllers that have not listed their objects yet; `None` where all have.
+    /// Names the controllers without a complete first list; `None` if every controller has listed.
     #[must_use]
     pub fn not_synced(&self) -> Option<String> {
         let unsynced = self.unsynced();

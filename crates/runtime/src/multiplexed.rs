@@ -1,6 +1,6 @@
-//! A client that sends everything over one connection (HTTP/2). kube's own opens one for each request that is
-//! under way, and a watch is always under way: who watches many things in many clusters pays for each with
-//! memory on both sides (decision 14).
+//! A client that sends all requests over one connection (HTTP/2). kube's client opens a connection for each
+//! request under way, and a watch is always under way. A process with many watches in many clusters would pay
+//! for each connection with memory on both sides (decision 14).
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,36 +20,35 @@ use permit::{PermittedConnector, Unanswered};
 use rustls::client::Resumption;
 use tower::{BoxError, ServiceBuilder, util::BoxCloneSyncService};
 
-/// How often it is asked whether the other side is there. A connection that carries watches alone is silent
-/// for minutes.
+/// Interval of HTTP/2 pings. A connection that carries only watches is silent for minutes.
 const PING_EVERY: Duration = Duration::from_secs(30);
-/// For its answer. Longer than a busy API server takes.
+/// Timeout for the answer to a ping. Longer than a busy API server takes.
 const PONG_WITHIN: Duration = Duration::from_secs(20);
-/// What may be under way of one answer before it is taken. Bounds what a connection keeps in memory.
+/// Flow-control window of a stream in bytes. Bounds the memory of a connection for data that the reader has
+/// not taken yet.
 const WINDOW: u32 = 64 << 10;
 
-/// What is remembered of answers' heads so that the next ones are shorter. An API server gives each an
-/// identity of its own, which fills 4 KiB with what never comes again, in some hundred pieces.
+/// Size of the HPACK table in bytes. An API server adds a unique id to the headers of each answer. A table of
+/// 4 KiB would fill with values that never repeat, in some hundred allocations.
 const HEADS: u32 = 0;
 
-/// What sends requests. A client of kube would keep a queue of its own; there is one already in the client of
-/// a permit.
+/// Sends requests. A service of kube would add a second queue; the client for a permit already has a queue.
 pub(crate) type Sender = BoxCloneSyncService<Request<Body>, Response<Loose>, BoxError>;
-/// An answer that is not held by what it was read into.
+/// An answer whose pieces do not keep the read buffer alive.
 pub(crate) type Loose = MapFrame<Incoming, fn(Frame<Bytes>) -> Frame<Bytes>>;
 
-/// What a connection reads is cut out of blocks of many KiB. A watch remembers the last piece that it was
-/// given until there is another, for minutes, and would keep a block for each.
+/// The HTTP client cuts pieces out of blocks of many KiB. A watch holds the last piece until the next piece
+/// arrives, for minutes, and would keep a block for each watch.
 fn loose(frame: Frame<Bytes>) -> Frame<Bytes> {
     frame.map_data(|piece| Bytes::copy_from_slice(&piece))
 }
 
-/// Opens nothing yet. The server must speak TLS.
+/// Opens no connection yet. The server must speak TLS.
 pub(crate) fn sender(config: &Config) -> kube::Result<Sender> {
     let mut tls = config.rustls_client_config()?;
     tls.alpn_protocols = vec![b"h2".to_vec()];
-    // A connection lasts. What a session is resumed with (tickets, with certificates in them) would be kept
-    // for as long.
+    // A connection lasts long. The data for session resumption (tickets that contain certificates) would stay
+    // in memory just as long.
     tls.resumption = Resumption::disabled();
     let server_name: Arc<dyn ResolveServerName + Send + Sync> = match &config.tls_server_name {
         Some(name) => {
@@ -75,7 +74,7 @@ pub(crate) fn sender(config: &Config) -> kube::Result<Sender> {
     layered(config, connections, loose)
 }
 
-/// With what each request to the cluster has. `frame`: what becomes of each piece of an answer.
+/// Adds the layers that each request to the cluster needs. `frame` converts each piece of an answer.
 pub(crate) fn layered<C>(
     config: &Config,
     connections: Client<C, Body>,

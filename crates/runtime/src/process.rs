@@ -1,7 +1,7 @@
-//! Start and stop of a process: logging, signals, the tasks it consists of, `/healthz` and `/metrics`.
+//! Start and stop of a process: logging, signals, the tasks of the process, `/healthz` and `/metrics`.
 //!
-//! Every task lives in one set. When one ends early or a signal comes, all are told to stop, are given a
-//! bounded time, and are dropped.
+//! Every task lives in one set. When a task ends early or a signal arrives, all tasks are asked to stop, get
+//! a bounded time, and are then dropped.
 
 use std::{
     collections::HashMap,
@@ -27,12 +27,13 @@ use crate::{log_filter::log_filter, metrics::Metrics};
 /// Time for tasks to end after a signal. Shorter than the 30 s after which the kubelet kills.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// Stack of a thread. Where nothing is optimised, a watch of a kind with a large specification takes most of
-/// the usual 2 MiB, and a stack that overflows ends the process. Only what is used takes memory.
+/// Stack size of a thread in bytes. In a build without optimisation, a watch of a kind with a large
+/// specification takes most of the default 2 MiB. An overflow of the stack ends the process. Only used pages
+/// of the stack take memory.
 const STACK: usize = 8 * 1024 * 1024;
 
-/// Runs a process to its end, on a thread for each core, and tells why it failed: the end of `main` of every
-/// manager.
+/// Runs a process to the end, on a thread for each core, and reports the reason of a failure: the last
+/// statement in `main` of every manager.
 pub fn run(process: impl Future<Output = Result<(), String>>) -> ExitCode {
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     let ended = match threads.enable_all().thread_stack_size(STACK).build() {
@@ -43,26 +44,26 @@ pub fn run(process: impl Future<Output = Result<(), String>>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             error!(%why, "the process ends");
-            // As plain text too: whoever looks why a pod does not start sees this first.
+            // Also as plain text: a person who checks why a pod does not start sees this line first.
             eprintln!("{why}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// How a part ended: with a sentence where it failed.
+/// The result of a part, with a sentence after a failure.
 type Outcome = Result<(), String>;
 
-/// A look at a part of the process: what is wrong with it, if anything is.
+/// Checks a part of the process and returns a problem, if any.
 type Check = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// What `/healthz` looks at; one and the same in all clones. It is asked by a task of its own, so that it can
-/// tell of another one that is stuck.
+/// The checks of `/healthz`, shared by all clones. A separate task serves the endpoint and can thus report a
+/// task that is stuck.
 #[derive(Clone, Default)]
 pub struct Health(Arc<Mutex<Vec<Check>>>);
 
 impl Health {
-    /// `/healthz` answers 500 with what this says, while it says anything. It must not wait.
+    /// While `check` returns a sentence, the endpoint answers 500 with this sentence. `check` must not block.
     pub fn add(&self, check: impl Fn() -> Option<String> + Send + Sync + 'static) {
         let mut checks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         checks.push(Box::new(check));
@@ -86,7 +87,7 @@ impl Health {
     }
 }
 
-/// Something that must happen before the process can do its work.
+/// An event that must happen before the process can work.
 #[derive(Debug)]
 pub struct Awaiting(#[expect(dead_code, reason = "the check asks whether the value still exists")] Arc<()>);
 
@@ -99,14 +100,15 @@ pub struct Process {
     pub shutdown: CancellationToken,
     /// The process's metrics.
     pub metrics: Metrics,
-    /// What `/healthz` looks at.
+    /// The checks of `/healthz`.
     pub health: Health,
-    /// What `/readyz` looks at: whether the process can do its work just now. It includes that each
-    /// controller has listed its objects. A replica that waits for a lock can do its work, which is to wait.
+    /// The checks of `/readyz`: whether the process can work now. A check for the first list of each
+    /// controller is included. A replica that waits for a lock is ready, because the wait is the work of that
+    /// replica.
     pub readiness: Health,
 }
 
-/// Why a process ended before it was told to.
+/// The reason why a process ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// A part ended although the process was to go on.
@@ -114,7 +116,7 @@ pub enum ProcessError {
     PartEnded {
         /// Name of the part.
         part: &'static str,
-        /// What it said.
+        /// The sentence that the part reported.
         why: String,
     },
     /// Signals cannot be received.
@@ -123,7 +125,7 @@ pub enum ProcessError {
 }
 
 impl Process {
-    /// Sets up logging (JSON; `RUST_LOG` filters) and the TLS provider, and starts nothing yet.
+    /// Sets up logging (JSON; `RUST_LOG` filters) and the TLS provider. Starts no task yet.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
         let filter = log_filter(std::env::var(EnvFilter::DEFAULT_ENV).ok().as_deref());
@@ -149,7 +151,7 @@ impl Process {
         }
     }
 
-    /// Adds a part that runs until shutdown. Its early end ends the process.
+    /// Adds a part that runs until shutdown. If the part ends early, the process ends.
     pub fn part(&mut self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
         self.fallible_part(name, async move {
             work.await;
@@ -195,7 +197,7 @@ impl Process {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let outcome = tokio::select! {
-            // In this order: a part that ends because it was told to is no early end.
+            // The order matters: after a request to stop, the end of a part is not an early end.
             biased;
             _ = terminate.recv() => Ok(()),
             _ = interrupt.recv() => Ok(()),
@@ -268,7 +270,7 @@ mod tests {
         assert!(answer().1.ends_with("shoot"), "{}", answer().1);
         controller.synced();
         assert_eq!(answer().0, StatusCode::OK);
-        // What is not ready is not ill: a restart would not help.
+        // A process that is not ready is still healthy: a restart would not help.
         assert_eq!(process.health.answer().0, StatusCode::OK);
     }
 }

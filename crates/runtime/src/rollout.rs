@@ -1,5 +1,5 @@
-//! Deployments as whoever writes them sees them: whether one is rolled out or gone, why it is not, and what
-//! its pods were made of.
+//! Deployments from the point of view of their writer: whether a Deployment is rolled out or gone, why the
+//! rollout is stuck, and the checksums of mounted Secrets.
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
@@ -16,15 +16,16 @@ use crate::{
     wait::{self, Look},
 };
 
-/// Bytes of a checksum. Enough that no two contents of one object ever meet.
+/// Bytes of a checksum. Enough to exclude a collision between two contents of an object.
 const CHECKSUM_BYTES: usize = 16;
-/// When to look again for a Secret that a gardenlet is about to write.
+/// Requeue interval for a Secret that a gardenlet is about to write.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// Characters of what a process wrote before it ended. Room for a long sentence, not for a page in
-/// `lastErrors`.
+/// Maximum characters quoted from the last output of a process. Enough for a long sentence, too few for a
+/// page in `lastErrors`.
 const LAST_WORDS: usize = 500;
 
-/// A Deployment and its pods. Nothing is read before it is asked for, and the Deployment need not exist.
+/// A Deployment and the pods of the Deployment. The constructor reads nothing, and the Deployment need not
+/// exist.
 pub struct Rollout<'n> {
     deployments: Api<Deployment>,
     pods: Api<Pod>,
@@ -33,7 +34,7 @@ pub struct Rollout<'n> {
 }
 
 impl<'n> Rollout<'n> {
-    /// `selected` finds its pods, and no others.
+    /// `selected` must match exactly the pods of the Deployment.
     #[must_use]
     pub fn new(cluster: &impl Cluster, namespace: &str, name: &'n str, selected: ListParams) -> Self {
         Self {
@@ -44,8 +45,8 @@ impl<'n> Rollout<'n> {
         }
     }
 
-    /// Waits until exactly the wanted pods run and are available. The error says what is missing, and what
-    /// the pods say. `written`: as in [`look`].
+    /// Waits until exactly the wanted pods run and are available. The error states the missing part and the
+    /// messages of the pods. `written`: as in [`look`].
     pub async fn wait_until_done(&self, written: Option<i64>, within: Duration) -> Result<()> {
         let looked = wait::until(&self.deployments, self.name, within, |found| look(found, written));
         let Err(error) = looked.await else {
@@ -57,8 +58,8 @@ impl<'n> Rollout<'n> {
         })
     }
 
-    /// Deletes the Deployment that is there now, and none that somebody makes meanwhile; it stays until its
-    /// pods are gone.
+    /// Deletes the Deployment that exists now (by UID), not a Deployment created meanwhile. The Deployment
+    /// object stays until all pods are gone (foreground deletion).
     pub async fn delete(&self) -> Result<()> {
         let found = self.deployments.get_opt(self.name).await;
         let found = found.context(format_args!("could not read Deployment {}", self.name))?;
@@ -68,23 +69,24 @@ impl<'n> Rollout<'n> {
         }
     }
 
-    /// Waits until a Deployment that wants no pod has none: also none that was told to stop and still runs.
-    /// `within`: for each object.
+    /// Waits until a Deployment with zero replicas has no pod left, terminating pods included. `within`: for
+    /// each object.
     pub async fn wait_until_stopped(&self, within: Duration) -> Result<()> {
         wait::until(&self.deployments, self.name, within, |found| look(found, None)).await?;
         self.wait_until_no_pod(within).await
     }
 
-    /// Waits until the Deployment and then every pod of it are gone: one that was deleted in another way than
-    /// by [`Self::delete`] leaves pods behind, and what has no object any more may still have a process.
-    /// `within`: for each object.
+    /// Waits until the Deployment and then every pod of the Deployment are gone. A Deployment deleted without
+    /// [`Self::delete`] leaves pods behind, and those pods may still run processes. `within`: for each
+    /// object.
     pub async fn wait_until_gone(&self, within: Duration) -> Result<()> {
         wait::until_gone(&self.deployments, self.name, within).await?;
         self.wait_until_no_pod(within).await
     }
 
     async fn wait_until_no_pod(&self, within: Duration) -> Result<()> {
-        // Again after each round: a pod may have been made between the list and the end of what makes it.
+        // Repeat after each round: a controller may have created a pod between the list and the end of the
+        // controller's object.
         loop {
             let left = self.pods.list(&self.selected).await;
             let left = left.context(format_args!("could not list the pods of {}", self.name))?;
@@ -99,7 +101,7 @@ impl<'n> Rollout<'n> {
 }
 
 /// Whether only the wanted pods run, and are available. `written`: the generation that a write has returned,
-/// since a watch may begin with what was there before it. A pod that was told to stop may still be there.
+/// because a watch may begin with the state before the write. A terminating pod may still exist.
 #[must_use]
 pub fn look(deployment: Option<&Deployment>, written: Option<i64>) -> Look {
     let wait = |why: &str| Look::Wait(why.into());
@@ -132,8 +134,8 @@ pub fn look(deployment: Option<&Deployment>, written: Option<i64>) -> Look {
     Look::Done
 }
 
-/// Why pods do not run, in the kubelet's or the scheduler's words; `None` if nothing is said of it. It is
-/// only for a sentence: that pods cannot be listed is no error.
+/// The reason why pods do not run, in the words of the kubelet or the scheduler; `None` without such a
+/// message. The text only completes a sentence, so a failed list of pods is not an error.
 pub async fn what_pods_say(pods: &Api<Pod>, selected: &ListParams) -> Option<String> {
     let found = pods.list(selected).await.ok()?;
     let said: Vec<_> = found.iter().filter_map(what_pod_says).collect();
@@ -154,14 +156,17 @@ fn what_pod_says(pod: &Pod) -> Option<String> {
     of_containers.chain(unscheduled).find(|said| !said.is_empty())
 }
 
-/// Of a process that ends again and again what it wrote last counts, not for how long the kubelet leaves it
-/// alone; also while it runs once more and is not ready.
+/// For a process that crashes repeatedly, the last output counts, not the back-off message of the kubelet.
+/// This also holds while the process runs again and is not ready.
 ///
-/// These words get into `lastErrors` and conditions, which more people read than logs. The logs of control
-/// planes' processes hold no secrets: keys and tokens are given to them as files, never as flags or
-/// environment, and they write the path of a file that they cannot use, not its content; they run without
-/// `-v`, so that Kubernetes' own write neither requests nor headers. A container of somebody else is quoted
-/// only where its maker asked for that by `terminationMessagePolicy`, or wrote the message.
+/// The output gets into `lastErrors` and conditions, which have more readers than logs. The logs of control
+/// plane processes hold no secrets:
+/// - Keys and tokens are passed as files, never as flags or environment.
+/// - An unusable file is logged by path, not by content.
+/// - The processes run without `-v`, so that Kubernetes components log neither requests nor headers.
+///
+/// A foreign container is quoted only if `terminationMessagePolicy` of the container allows that, or if the
+/// container wrote the message.
 fn what_container_says(container: &ContainerStatus) -> Option<String> {
     let last_words = |state: Option<&ContainerState>| -> Option<String> {
         let words = end_of(state?.terminated.as_ref()?.message.as_deref()?);
@@ -186,7 +191,7 @@ fn what_container_says(container: &ContainerStatus) -> Option<String> {
     Some(said.join(": "))
 }
 
-/// The end of an output, in one line: why a process ended stands last.
+/// The end of an output, on one line: the reason of a crash stands last.
 fn end_of(output: &str) -> String {
     let line = output.split_whitespace().collect::<Vec<_>>().join(" ");
     let start = line.char_indices().rev().nth(LAST_WORDS - 1);
@@ -196,11 +201,11 @@ fn end_of(output: &str) -> String {
     }
 }
 
-/// The checksums of Secrets that a process mounts, by their names. One that does not exist is awaited: a
-/// gardenlet writes them.
+/// The checksums of Secrets that a process mounts, by Secret name. A missing Secret is awaited: a gardenlet
+/// writes the Secret.
 ///
 /// # Errors
-/// [`Error::NotReady`] while one is missing; the cluster does not answer.
+/// [`Error::NotReady`] while a Secret is missing; the cluster does not answer.
 pub async fn checksums_of_secrets(
     cluster: &impl Cluster,
     namespace: &str,
@@ -224,13 +229,14 @@ pub async fn checksums_of_secrets(
     Ok(checksums)
 }
 
-/// Changes with the content, and tells nothing about it: an annotation of pods that are to be made anew when
-/// what they mount changes.
+/// Changes with the content and reveals nothing about the content. The checksum is an annotation of pods, so
+/// that pods are recreated when a mounted object changes.
 #[must_use]
 pub fn checksum<K: AsRef<[u8]>, V: AsRef<[u8]>>(data: impl IntoIterator<Item = (K, V)>) -> String {
     let mut hash = Sha256::new();
     for (key, value) in data {
-        // With their lengths, so that what one part loses is not what the next one gains.
+        // The lengths are hashed too. Otherwise two different pairs could have the same concatenation, and so
+        // the same hash.
         for part in [key.as_ref(), value.as_ref()] {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
@@ -321,13 +327,13 @@ mod tests {
             ),
             (last.clone(), &json!({}), format!("Error: {quoted}")),
             (json!({"running": {}}), &last, quoted.to_owned()),
-            // It has written nothing.
+            // The process has written no message.
             (
                 waits("CrashLoopBackOff"),
                 &ended(" "),
                 "CrashLoopBackOff: back-off 10s restarting failed container".to_owned(),
             ),
-            // Another trouble than the one it once ended of.
+            // The present problem differs from the reason of the earlier crash.
             (
                 waits("CreateContainerConfigError"),
                 &last,

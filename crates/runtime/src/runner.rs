@@ -1,9 +1,9 @@
-//! The controller runner: middleware around what a controller author writes.
+//! The controller runner: middleware around the code of a controller author.
 //!
-//! For each object it asks whether it may act, opens a span, keeps the finalizer, calls `apply` or `cleanup`,
-//! counts, tells failures by an Event, and decides when to call again: at the author's wish, at once on a
-//! watched change, or after a back-off that grows with each failure of *this* object and is forgotten on
-//! success.
+//! For each object, the runner checks the permit, opens a span, keeps the finalizer, and calls `apply` or
+//! `cleanup`. Then the runner counts the result and reports a failure as an Event. The next call comes after
+//! the interval that the author returned, immediately on a watched change, or after a back-off. The back-off
+//! grows with each failure of *this* object and is reset on success.
 
 use std::{
     collections::HashMap,
@@ -31,22 +31,22 @@ use tracing::{Instrument, debug, info_span, warn};
 
 use crate::{Cluster, Error, Events, Result, apply::Object, finalizer, metrics::Metrics};
 
-/// First pause after a failure. Shorter than anything that a person waits for.
+/// First pause after a failure. Shorter than any time that a person waits for.
 const BACKOFF_FIRST: Duration = Duration::from_secs(1);
 /// Longest pause after failures. Shorter than the time after which an operator gives up watching (R7-46: a
-/// flow goes on by itself once the cause is gone).
+/// flow continues once the cause is gone).
 const BACKOFF_LONGEST: Duration = Duration::from_secs(60);
 
 /// When a reconciler wants to be called again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// On the next change of what it watches.
+    /// On the next change of a watched object.
     Change,
     /// After this time at the latest.
     After(Duration),
 }
 
-/// What a controller author writes. Every call may be repeated, and may be dropped at any await when the
+/// The code of a controller author. Every call may be repeated, and may be dropped at any await when the
 /// process stops.
 pub trait Reconciler<K: Object>: Send + Sync + 'static {
     /// Name of the controller in metrics, spans and logs.
@@ -57,30 +57,31 @@ pub trait Reconciler<K: Object>: Send + Sync + 'static {
     /// are being deleted.
     const FINALIZER: Option<&'static str> = None;
 
-    /// Whether this process acts on the object at all. Others are neither finalized nor counted.
+    /// Whether this process acts on the object. Objects without a responsible process get no finalizer and
+    /// are not counted.
     fn is_responsible(&self, object: &K) -> bool {
         let _ = object;
         true
     }
 
-    /// Brings the world to what the object says.
+    /// Brings the outside systems to the state that the object describes.
     fn apply(&self, object: Arc<K>) -> impl Future<Output = Result<Next>> + Send;
 
-    /// Takes away what `apply` made. `Next::After`: not finished, call again (the finalizer stays).
+    /// Removes all that `apply` created. `Next::After`: not finished, call again (the finalizer stays).
     fn cleanup(&self, object: Arc<K>) -> impl Future<Output = Result<Next>> + Send;
 }
 
-/// A watch of objects that are as large as their writers like. All that is in an answer is in memory at once,
-/// decoded, before any of it is made smaller, and a process that starts has several answers at once: few are
-/// listed at a time.
+/// A watch of objects whose size the writers of the objects control. An answer is decoded in memory
+/// completely before `slim` reduces an object. A starting process has several answers in memory at once, so
+/// the pages are small.
 #[must_use]
 pub fn few_at_a_time() -> watcher::Config {
     watcher::Config::default().page_size(10)
 }
 
-/// A controller that is woken only when what `fingerprint` hashes has changed, so that a controller's own
-/// status writes do not wake it (and would not undo its back-off). `None` wakes always. Field ownership data
-/// is dropped from the cache.
+/// A controller that is woken only when the hash from `fingerprint` has changed. So the controller's own
+/// status writes neither wake the controller nor reset the back-off. `None` always wakes.
+/// `metadata.managedFields` is dropped from the cache.
 pub fn controller<K: Object + Sync>(
     api: Api<K>,
     config: watcher::Config,
@@ -89,7 +90,7 @@ pub fn controller<K: Object + Sync>(
     controller_of(api, config, |_| {}, fingerprint)
 }
 
-/// The same of objects of which `slim` leaves what is to be remembered.
+/// As [`controller`]; `slim` removes the fields of an object that the cache must not hold.
 pub fn controller_of<K: Object + Sync>(
     api: Api<K>,
     config: watcher::Config,
@@ -109,7 +110,7 @@ pub fn controller_of<K: Object + Sync>(
     Controller::for_stream(changes, reader)
 }
 
-/// Hashes anything hashable, for the fingerprint of [`controller`].
+/// Hashes any value, for the fingerprint of [`controller`].
 pub fn fingerprint(value: impl std::hash::Hash) -> Option<u64> {
     use std::hash::{DefaultHasher, Hasher};
     let mut hasher = DefaultHasher::new();
@@ -117,14 +118,14 @@ pub fn fingerprint(value: impl std::hash::Hash) -> Option<u64> {
     Some(hasher.finish())
 }
 
-/// What a runner needs from its process.
+/// The inputs that a runner needs from the process.
 #[derive(Clone)]
 pub struct Settings {
     /// At most so many objects at the same time.
     pub concurrency: u16,
     /// Ends the controller; work in progress is dropped, since every step may be run again (I5).
     pub shutdown: CancellationToken,
-    /// The right to act: nothing is reconciled without it.
+    /// The right to act: without a valid permit, no object is reconciled.
     pub permit: Permit,
     /// The process's metrics.
     pub metrics: Metrics,
@@ -147,7 +148,7 @@ pub async fn run_namespaced<K, R>(
     run(controller, api_of, reconciler, settings).await;
 }
 
-/// Runs a controller until shutdown. `api_of` gives the Api for one object (to write its finalizer).
+/// Runs a controller until shutdown. `api_of` returns the `Api` of an object (to write the finalizer).
 pub async fn run<K, R>(
     controller: Controller<K>,
     api_of: impl Fn(&K) -> Api<K> + Send + Sync + 'static,
@@ -190,7 +191,7 @@ pub async fn run<K, R>(
     running.await;
 }
 
-/// Gives the Api by which one object is written.
+/// Returns the `Api` for the writes to an object.
 type ApiOf<K> = Box<dyn Fn(&K) -> Api<K> + Send + Sync>;
 
 struct Running<K: Object, R> {
@@ -213,8 +214,8 @@ impl<K: Object + Sync, R: Reconciler<K>> Running<K, R> {
             name = object.name_any()
         );
         let started = Instant::now();
-        // Here, in the task that kube spawns for each object: a guard around the controller as a whole would
-        // not reach it.
+        // The guard is here, in the task that kube spawns for each object: a guard around the whole
+        // controller would not cover that task.
         let call = self.call(Arc::clone(&object)).instrument(span.clone());
         let outcome = self.settings.permit.guard(call).await;
         let outcome = outcome.unwrap_or_else(|refused| Err(refused.into()));
@@ -262,8 +263,8 @@ impl<K: Object + Sync, R: Reconciler<K>> Running<K, R> {
         Ok(next)
     }
 
-    /// What the clean-up itself has written of the object, its status, is no reason for another one; what a
-    /// user changes is.
+    /// The cleanup's own status writes are no reason for a second cleanup; a change by a user (new
+    /// generation) is.
     async fn let_go(api: &Api<K>, object: &K, name: &str) -> Result<()> {
         if finalizer::try_remove(api, object, name).await? {
             return Ok(());
@@ -285,7 +286,8 @@ impl<K: Object + Sync, R: Reconciler<K>> Running<K, R> {
     fn on_error(object: Arc<K>, error: &Error, context: Arc<Self>) -> Action {
         match error {
             Error::NotReady { after, .. } => return Action::requeue(*after),
-            // Another one acts. Whoever gives the right back writes the object, which wakes us.
+            // The owner process acts. Whoever returns the ownership writes the object, and that write wakes
+            // this controller.
             Error::NotOwner(_) => return Action::requeue(BACKOFF_LONGEST),
             _ => {}
         }

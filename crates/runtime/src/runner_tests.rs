@@ -1,4 +1,4 @@
-//! The runner without a watch: pauses, and what happens when the right to act is lost.
+//! The runner without a watch: pauses, and the behaviour when the permit ends.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
@@ -18,11 +18,11 @@ fn the_pause_grows_and_is_bounded() {
     assert!(pause_after(1) >= BACKOFF_FIRST);
     assert!(pause_after(1) < BACKOFF_FIRST * 3);
     assert!(pause_after(4) >= BACKOFF_FIRST * 8);
-    // Jitter adds at most one more of the longest pause.
+    // Jitter adds at most the longest pause once more.
     assert!(pause_after(50) <= BACKOFF_LONGEST * 2);
 }
 
-/// Counts its steps, one a second.
+/// Counts steps, one per second.
 struct Steps(Arc<AtomicU32>);
 
 impl Reconciler<ConfigMap> for Steps {
@@ -40,7 +40,7 @@ impl Reconciler<ConfigMap> for Steps {
     }
 }
 
-/// A cluster that has nothing.
+/// A cluster without objects.
 fn client() -> Client {
     let answer = |_: Request<Body>| async {
         let body = Body::from(br#"{"kind": "Status", "status": "Failure", "reason": "NotFound", "message": "none", "code": 404}"#.to_vec());
@@ -74,7 +74,8 @@ fn running(issuer: &Issuer, steps: &Arc<AtomicU32>) -> Arc<Running<ConfigMap, St
     })
 }
 
-/// kube runs each reconciliation in a task of its own, which no guard around the controller holds back.
+/// kube runs each reconciliation in a separate task, and a guard around the controller does not stop that
+/// task.
 #[tokio::test(start_paused = true)]
 async fn a_reconciliation_takes_no_step_when_the_right_is_lost() {
     let (issuer, steps) = (issued_for(60), Arc::default());
@@ -91,7 +92,7 @@ async fn a_reconciliation_takes_no_step_when_the_right_is_lost() {
         "{error}"
     );
     assert_eq!(steps.load(Ordering::SeqCst), 3);
-    // It is no failure: it is not told as one, and does not make later pauses longer.
+    // A lost permit is not a failure: no Event reports the loss, and later pauses do not grow.
     let pause = Running::on_error(Arc::new(ConfigMap::default()), &error, Arc::clone(&running));
     assert_eq!(pause, Action::requeue(BACKOFF_LONGEST));
     assert!(running.failures().is_empty());
@@ -109,7 +110,7 @@ async fn without_the_right_nothing_is_reconciled() {
     assert_eq!(steps.load(Ordering::SeqCst), 0);
 }
 
-/// What a fenced client refuses is no failure of the cluster behind it.
+/// A refusal by a fenced client is not a failure of the cluster behind the client.
 #[tokio::test(start_paused = true)]
 async fn a_refused_request_says_that_another_one_acts() {
     let issuer = issued_for(60);
@@ -149,7 +150,7 @@ fn going(version: &str, generation: i64) -> serde_json::Value {
     })
 }
 
-/// An API server that has the object in this version and generation, and notes what is written.
+/// A fake API server with the object in this version and generation; records the finalizers of each write.
 fn serving(version: &'static str, generation: i64, written: &Arc<Mutex<Vec<serde_json::Value>>>) -> Client {
     let written = Arc::clone(written);
     let answer = move |request: Request<Body>| {
@@ -183,8 +184,8 @@ fn serving(version: &'static str, generation: i64, written: &Arc<Mutex<Vec<serde
     Client::new(service_fn(answer), "ns")
 }
 
-/// A clean-up writes the status of its object, which makes a newer version: it is not done again for that. A
-/// user's change is looked at.
+/// A cleanup writes the status of the object, and so creates a newer version: the cleanup must not run again
+/// for that version. A change by a user is reconciled.
 #[tokio::test]
 async fn what_a_clean_up_writes_does_not_make_it_begin_again() {
     for (generation, expected) in [(7, vec![serde_json::json!(["x/y"])]), (8, vec![])] {

@@ -1,33 +1,35 @@
-//! Answers without what nobody could read, or nobody reads. A decoder follows only so many levels: one object
-//! that is nested deeper would spoil the list it is in, for whoever reads that, and it may be anybody's: what
-//! is below [`DEEPEST`] levels is `null` instead. And who wrote which field (`metadata.managedFields`) is
-//! often the larger part of an object, as long and as nested as its writers like.
+//! Removes the parts of an answer that cannot be decoded or that the process does not use. A decoder follows
+//! a limited number of levels. A single object with deeper nesting would spoil the whole list for every
+//! reader, and any user can create such an object. So a value below [`DEEPEST`] levels becomes `null`.
+//! `metadata.managedFields` is often the larger part of an object, and the writers of the object control the
+//! length and depth of that field.
 
 use http::{HeaderMap, header::CONTENT_TYPE};
 use http_body_util::{BodyExt, combinators::MapFrame};
 use hyper::body::{Body, Bytes, Frame};
 use memchr::memchr2;
 
-/// Levels that are kept. `serde_json` follows 127, and what is read here is put into other objects, which are
-/// read elsewhere.
+/// Levels that are kept. `serde_json` follows 127, and the decoded values are put into further objects that
+/// are decoded elsewhere.
 const DEEPEST: usize = 100;
-/// Below so many levels `metadata` is that of no object: the answer, `items` of a list, one of these.
+/// Below so many levels, a key `metadata` does not belong to an object: the levels are the answer, `items` of
+/// a list, and an item.
 const OBJECTS: usize = 3;
 /// Longer than any key that matters.
 const KEY: usize = 16;
 
 type Piece = Box<dyn FnMut(Frame<Bytes>) -> Frame<Bytes> + Send>;
-/// An answer that is read so.
+/// An answer without the removed parts.
 pub(crate) type Skimmed<B> = MapFrame<B, Piece>;
 
-/// What is left out besides what is nested too deep.
+/// The field that is removed in addition to values that are nested too deep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Without {
     Nothing,
     ManagedFields,
 }
 
-/// Of an answer in JSON, be it one document or, as of a watch, one after the other.
+/// For an answer in JSON: a single document or, for a watch, consecutive documents.
 pub(crate) fn skimmed<B: Body<Data = Bytes>>(body: B, head: &HeaderMap, without: Without) -> Skimmed<B> {
     let is_json = |value: &http::HeaderValue| value.as_bytes().starts_with(b"application/json");
     if !head.get(CONTENT_TYPE).is_some_and(is_json) {
@@ -37,16 +39,16 @@ pub(crate) fn skimmed<B: Body<Data = Bytes>>(body: B, head: &HeaderMap, without:
     body.map_frame(Box::new(move |frame| frame.map_data(|bytes| skim.over(bytes))))
 }
 
-/// Where in a document it is.
+/// The parser state within a document.
 struct Skim {
     without: Without,
     /// Objects and lists that are open.
     depth: usize,
-    /// The first of these that is left out; 0: none is.
+    /// The depth of the removed value; 0: no value is being removed.
     hidden: usize,
-    /// That of the `metadata` that is open; 0: none is.
+    /// The depth of the open `metadata`; 0: none is open.
     metadata: usize,
-    /// What a string has so far; `None` outside.
+    /// The open string so far; `None` outside a string.
     text: Option<Text>,
     /// The last string.
     word: Word,
@@ -92,7 +94,7 @@ impl Skim {
         }
     }
 
-    /// The next piece. One of which all is kept stays as it is.
+    /// Processes the next piece. A piece without removed parts is returned unchanged.
     fn over(&mut self, piece: Bytes) -> Bytes {
         let mut kept: Option<Vec<u8>> = None;
         let mut place = 0;
@@ -113,7 +115,8 @@ impl Skim {
         kept.map_or(piece, Bytes::from)
     }
 
-    /// Goes on over some bytes, and says how many: all up to what may end a string at once.
+    /// Advances over some bytes and returns the number: within a string, all bytes up to a quote or a
+    /// backslash at once.
     fn run(&mut self, rest: &[u8]) -> usize {
         if let Some(text) = self.text.as_mut().filter(|text| !text.escaped) {
             let run = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());

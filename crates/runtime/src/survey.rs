@@ -1,9 +1,8 @@
-//! Looks at objects of a cluster whose users make as many of them, and as large ones, as its API server
-//! takes. A process that looks after many such clusters must not need more memory for one of them than for
-//! any other: an answer has a bound in bytes
-//! ([`Connection::to_users_cluster`](crate::Connection::to_users_cluster)), and of each object only what
-//! counts is read. The types of Kubernetes are no measure for that: an empty schema within a
-//! CustomResourceDefinition is two bytes in an answer and a kilobyte in memory.
+//! Reads objects of a cluster whose users can create any number of objects of any size. A process that serves
+//! many such clusters must need the same memory for each cluster. So an answer has a limit in bytes
+//! ([`Connection::to_users_cluster`](crate::Connection::to_users_cluster)), and only the relevant fields of
+//! each object are decoded. The types of Kubernetes do not bound the memory: an empty schema within a
+//! CustomResourceDefinition takes two bytes in an answer and a kilobyte in memory.
 
 use std::ops::ControlFlow;
 
@@ -16,21 +15,21 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 /// Bytes of an answer. An API server takes 3 MiB for an object at most.
 pub(crate) const ANSWER: usize = 4 << 20;
-/// Objects in one answer. Where they are too large for that, it has fewer of them.
+/// Objects in an answer. If the objects are too large, the page has fewer objects.
 const PAGE: u32 = 50;
 
-/// One answer.
+/// One page of the list.
 #[derive(Deserialize)]
 struct Page<S> {
     metadata: ListMeta,
     items: Option<Vec<S>>,
 }
 
-/// Shows each object that `params` means to `see`, which ends the survey by [`ControlFlow::Break`]. It has no
-/// bound in time: give it one.
+/// Passes each object selected by `params` to `see`; [`ControlFlow::Break`] ends the survey. The survey has
+/// no timeout: callers must set a timeout.
 ///
-/// `S`: what is read of an object, with a bound for each of its lists ([`Few`](crate::Few)) where users fill
-/// them. Its type of Kubernetes only where the suite itself makes the objects.
+/// `S`: the decoded fields of an object, with a bound for each list ([`Few`](crate::Few)) that users can
+/// fill. Use the Kubernetes type only for objects that the project itself creates.
 ///
 /// # Errors
 /// As [`Api::list`].
@@ -45,7 +44,7 @@ pub async fn survey<K: Clone + Resource, S: DeserializeOwned>(
         let request = Request::new(api.resource_url()).list(&params);
         let request = request.map_err(kube::Error::BuildRequest)?;
         let text = client.request_text(request).await?;
-        // Not by the client, which writes an answer that it cannot read into the log.
+        // Decoded here and not by the client, because the client logs an answer that cannot be decoded.
         let page: Page<S> = serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
         drop(text);
         for object in page.items.into_iter().flatten() {

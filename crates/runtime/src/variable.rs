@@ -1,10 +1,11 @@
-//! Variables of the environment that a process gives to the pods that it makes, such as those of a proxy.
+//! Environment variables that a process passes to the pods that the process creates, such as the variables of
+//! a proxy.
 
 use std::{fmt, str::FromStr};
 
 use k8s_openapi::api::core::v1::EnvVar;
 
-/// A variable, which a flag gives as `NAME=VALUE`.
+/// A variable that a flag gives as `NAME=VALUE`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Variable {
     name: String,
@@ -39,7 +40,7 @@ impl From<&Variable> for EnvVar {
     }
 }
 
-/// Without the value, which may hold the password of a proxy.
+/// Without the value: the value may hold the password of a proxy.
 impl fmt::Debug for Variable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Variable")

@@ -11,26 +11,26 @@ use serde::de::DeserializeOwned;
 
 use crate::{Error, Result, awaited};
 
-/// What a look at an awaited object says.
+/// The verdict on an awaited object.
 pub enum Look {
     /// The condition holds.
     Done,
     /// Not yet, and why (for the sentence when time runs out).
     Wait(String),
-    /// It cannot hold any more without someone acting: stop waiting now.
+    /// The condition cannot hold any more unless a person or process acts: stop waiting now.
     Fail(Error),
 }
 
-/// What can be awaited: also objects whose kind is known by name only.
+/// Kinds that can be awaited, including kinds that are only known by name.
 pub trait Watched: Resource + Clone + Debug + DeserializeOwned + Send + 'static {}
 impl<K: Resource + Clone + Debug + DeserializeOwned + Send + 'static> Watched for K {}
 
-/// Watches one object until `look` says `Done` or `Fail`, for `timeout` at most. `look` gets `None` while the
-/// object does not exist. Returns the object as it was when the condition held.
+/// Watches an object until `look` returns `Done` or `Fail`, for `timeout` at most. `look` gets `None` while
+/// the object does not exist. Returns the object as read when the condition held.
 ///
 /// # Errors
-/// What `look` failed with; [`Error::NotReady`] with its last reason when time ran out; the server does not
-/// let it be watched.
+/// The error of `look`; [`Error::NotReady`] with the last reason at the timeout; a refusal of the watch by
+/// the server.
 pub async fn until<K: Watched>(
     api: &Api<K>,
     name: &str,
@@ -63,7 +63,8 @@ pub async fn until<K: Watched>(
     }
 }
 
-/// How an object is called that need not exist: by the last part of its API's path and its name.
+/// The name of an object that need not exist, for messages: the last part of the API path and the object
+/// name.
 fn title(url: &str, name: &str) -> String {
     let plural = url.rsplit('/').next().unwrap_or_default();
     format!("{plural}/{name}")

@@ -1,4 +1,4 @@
-//! Words that several parts tell in the same way.
+//! Phrases that several modules use in the same form.
 
 /// Some names, so many at most, and how many there are besides.
 #[must_use]

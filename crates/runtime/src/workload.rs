@@ -1,10 +1,10 @@
-//! A process of a control plane as a Deployment: one container without any privilege, with its files from
+//! A process of a control plane as a Deployment: a single container without privileges, with files from
 //! Secrets and ConfigMaps.
 //!
-//! Promises: no pod may do more than read its files, write to `/tmp` and use the network; it has no account
-//! in the seed unless it is given one. A pod is made anew whenever something that it mounts changes, as a
-//! checksum of each is an annotation of the pod. Why a process does not start can be read in its pod
-//! ([`crate::rollout`]).
+//! Promises: a pod may only read the mounted files, write to `/tmp` and use the network. A pod has no
+//! ServiceAccount token of the seed unless [`Workload::deployment_as`] adds a token. A pod is recreated
+//! whenever a mounted object changes, because an annotation of the pod holds a checksum of each object. The
+//! pod shows why the process does not start ([`crate::rollout`]).
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,14 @@ use crate::{Error, Result};
 
 /// User and group of every process, as in the images.
 pub const NON_ROOT: i64 = 65532;
-/// Where Secrets and ConfigMaps are mounted, each under its name.
+/// The folder of mounted Secrets and ConfigMaps, each in a subfolder with the name of the object.
 pub const MOUNTS: &str = "/srv/kubernetes";
-/// Readable by the group that the pod runs in, and by nobody else.
+/// Readable only by the group of the pod.
 const MODE: i32 = 0o440;
 
 /// One process.
 pub struct Workload {
-    /// Name of the Deployment and of its container, and the pods' label `role`.
+    /// Name of the Deployment and of the container, and the label `role` of the pods.
     pub name: &'static str,
     /// Image with tag.
     pub image: String,
@@ -34,40 +34,40 @@ pub struct Workload {
     pub program: String,
     /// Flags, in a fixed order.
     pub args: Vec<String>,
-    /// Where it says how it is.
+    /// The health endpoints of the process.
     pub health: Health,
-    /// What it reads, in a fixed order.
+    /// The mounted objects, in a fixed order.
     pub files: Vec<Files>,
-    /// Whether it writes to `/tmp`.
+    /// Whether the process writes to `/tmp`.
     pub scratch: bool,
     /// Seconds between the request to stop and the kill.
     pub grace_seconds: i64,
-    /// Whether the new process starts before the old one stops. Not for one that leads alone: a second would
-    /// only wait.
+    /// Whether the new process starts before the old process stops. False for a process with leader election:
+    /// a second process would only wait.
     pub overlaps: bool,
     /// Least memory and share of a core.
     pub requests: [&'static str; 2],
 }
 
-/// Where a process says how it is.
+/// The health endpoints of a process.
 #[derive(Clone, Copy)]
 pub struct Health {
     /// `HTTP` or `HTTPS`.
     pub scheme: &'static str,
-    /// Its port, which is called by the scheme.
+    /// The port. The name of the container port is the scheme.
     pub port: u16,
-    /// Path that says whether it can serve.
+    /// Path of the readiness probe.
     pub readiness: &'static str,
-    /// Path that says whether it has to be restarted.
+    /// Path of the liveness probe: a failure restarts the process.
     pub liveness: &'static str,
 }
 
-/// What is mounted at [`mounted`], by the name of its object.
+/// An object that is mounted at [`mounted`], by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Files {
     /// All of a Secret.
     Secret(&'static str),
-    /// Of the Secret of an authority the certificate, and not its key.
+    /// From the Secret of a certificate authority: the certificate without the key.
     Authority(&'static str),
     /// All of a ConfigMap.
     ConfigMap(&'static str),
@@ -79,7 +79,7 @@ pub fn mounted(object: &str, file: &str) -> String {
     format!("{MOUNTS}/{object}/{file}")
 }
 
-/// The labels by which the pods of a process are found.
+/// The labels that select the pods of a process.
 #[must_use]
 pub fn labels(name: &str) -> BTreeMap<String, String> {
     [("app", "kubernetes"), ("role", name)]
@@ -87,7 +87,7 @@ pub fn labels(name: &str) -> BTreeMap<String, String> {
         .into()
 }
 
-/// Finds the pods of a process, and no others.
+/// Selects exactly the pods of a process.
 #[must_use]
 pub fn selected(name: &str) -> ListParams {
     let labels = labels(name);
@@ -98,7 +98,8 @@ pub fn selected(name: &str) -> ListParams {
     ListParams::default().labels(&labels.join(","))
 }
 
-/// What a pod of this user may do: nothing but read and write its volumes and use the network.
+/// The security context of a pod with this user: the pod may only read and write the pod's volumes and use
+/// the network.
 #[must_use]
 pub fn pod_security(user: i64) -> PodSecurityContext {
     PodSecurityContext {
@@ -116,7 +117,7 @@ pub fn pod_security(user: i64) -> PodSecurityContext {
     }
 }
 
-/// The same for each of its containers.
+/// The security context for each container of the pod.
 #[must_use]
 pub fn container_security() -> SecurityContext {
     SecurityContext {
@@ -157,11 +158,11 @@ impl Files {
 }
 
 impl Workload {
-    /// The Deployment, without its namespace. `annotations`: of the pod, a checksum of each thing that it
-    /// mounts.
+    /// The Deployment, without a namespace. `annotations`: pod annotations with a checksum of each mounted
+    /// object.
     ///
     /// # Errors
-    /// None with what can be written here.
+    /// None with values that can be written here.
     pub fn deployment(&self, annotations: &BTreeMap<String, String>) -> Result<Deployment> {
         let mut pod_labels = labels(self.name);
         pod_labels.insert("gardener.cloud/role".into(), "controlplane".into());
@@ -184,8 +185,8 @@ impl Workload {
         .map_err(|error| Error::bug(format!("the Deployment {} cannot be made: {error}", self.name)))
     }
 
-    /// The same for a process that acts in the seed: its pod has the token of this ServiceAccount of its
-    /// namespace.
+    /// As [`Self::deployment`], for a process that acts in the seed: the pod has the token of this
+    /// ServiceAccount in the pod's namespace.
     ///
     /// # Errors
     /// As for [`Self::deployment`].
@@ -211,7 +212,7 @@ impl Workload {
             mounts.push(json!({"name": "tmp", "mountPath": "/tmp"}));
         }
         json!({
-            // The rights in the seed are none of its business.
+            // The process needs no rights in the seed.
             "automountServiceAccountToken": false,
             "enableServiceLinks": false,
             "terminationGracePeriodSeconds": self.grace_seconds,
@@ -239,7 +240,8 @@ impl Workload {
             "resources": {"requests": {"memory": memory, "cpu": cpu}},
             "terminationMessagePolicy": "FallbackToLogsOnError",
             "securityContext": container_security(),
-            // Each second without a control plane counts: it is ready as soon as it says so.
+            // Each second without a control plane counts: the pod becomes ready as soon as the probe
+            // succeeds.
             "readinessProbe": {
                 "httpGet": look(readiness), "periodSeconds": 1, "failureThreshold": 3, "timeoutSeconds": 5,
                 "successThreshold": 1,
@@ -284,7 +286,7 @@ mod tests {
         serde_json::to_value(deployment.unwrap()).unwrap()
     }
 
-    /// Or an error could only say that it ends again and again.
+    /// Without this policy, an error could only report that the process crashes repeatedly.
     #[test]
     fn what_a_process_wrote_last_can_be_read_in_its_pod() {
         let container = &pod(false)["spec"]["template"]["spec"]["containers"][0];

@@ -1,5 +1,5 @@
-//! Objects that users made too large for a process to hold, on a played API server. Alone in its process, as
-//! memory is measured.
+//! Objects too large for the memory of a process, on a fake API server. The test is alone in this binary,
+//! because the test measures memory of the process.
 #![allow(clippy::unwrap_used)]
 
 use std::{
@@ -18,7 +18,7 @@ use runtime::survey;
 use serde::Deserialize;
 use tower::service_fn;
 
-/// What the look may cost: each answer twice, as bytes and as text, and some for the rest of the process.
+/// Allowed peak in KiB: each answer twice, as bytes and as text, and some for the rest of the process.
 const MOST_KIB: usize = 24 << 10;
 
 #[derive(Deserialize)]
@@ -38,7 +38,7 @@ fn peak() -> usize {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Nothing but empty schemas: each takes a hundred times what it has in an answer, in the type of Kubernetes.
+/// Empty schemas only: in the type of Kubernetes, a schema takes a hundred times the bytes of the answer.
 fn page(continue_: &str, name: &str) -> String {
     let mut page = format!(
         r#"{{"metadata":{{"continue":"{continue_}"}},"items":[{{"metadata":{{"name":"{name}"}},"spec":{{"versions":[{{"#
