@@ -1,4 +1,4 @@
-//! What a gardenlet hands over with the Cluster: all that is needed to ask whose the shoot is.
+//! The inputs of an owner check, read from the Cluster that a gardenlet writes.
 
 use std::{fmt::Display, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -15,33 +15,34 @@ use serde_json::Value;
 
 use crate::terms::terms;
 
-/// A gardenlet records its seed's identity when it starts.
+/// A gardenlet records the identity of the seed when the gardenlet starts.
 const WAIT_FOR_IDENTITY: Duration = Duration::from_secs(10);
 
-/// One shoot in one epoch, as this seed has it.
+/// This seed's claim to a shoot in a single epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerClaim {
-    /// The uid of the Shoot; empty where the Cluster has none, or in a process of a single shoot.
+    /// The uid of the Shoot. Empty where the Cluster has no uid, or in a process for a single shoot.
     pub shoot_uid: String,
     /// Name of the owner record.
     pub name: String,
-    /// This seed's, which the record must have.
+    /// Identity of this seed, expected as the value of the record.
     pub identity: String,
     /// Zone of the record.
     pub zone: String,
-    /// Its servers; found by the zone's NS records where none are named.
+    /// DNS servers of the zone. If the list is empty, the check finds the servers by the zone's NS records.
     pub authorities: Vec<SocketAddr>,
-    /// The ownership epoch.
+    /// The ownership epoch of the claim.
     pub epoch: i64,
-    /// How often it is asked, and for how long an answer is good.
+    /// Interval of the check and validity of an answer.
     pub terms: Terms,
 }
 
 impl OwnerClaim {
-    /// What the Cluster hands over; none where the seed does not check owners.
+    /// The claim in the Cluster; `None` where the seed does not check owners.
     ///
     /// # Errors
-    /// It does, and something that is needed is missing or wrong: then nothing may be done for the shoot.
+    /// The seed checks owners, and a required field is missing or invalid. Then no work may be done for the
+    /// shoot.
     pub fn of(cluster: &ClusterObject) -> Result<Option<Self>> {
         let Some(seed) = &cluster.spec.seed else {
             return Ok(None);
@@ -67,10 +68,11 @@ impl OwnerClaim {
         }))
     }
 
-    /// Begins to ask; nothing is asked before it is run. `second`: the second witness.
+    /// Creates the check; the first question leaves when the caller runs the [`Watch`]. `second`: the second
+    /// witness.
     ///
     /// # Errors
-    /// It cannot be asked like that.
+    /// The claim or the terms are invalid.
     pub fn watch(&self, second: Arc<dyn SecondWitness>) -> Result<Watch> {
         let (claim, authorities) = self.parsed()?;
         let witnesses = Witnesses {
@@ -105,15 +107,16 @@ fn cannot_be_asked(error: impl Display) -> Error {
     wrong(format!("it cannot be asked who owns the shoot: {error}"))
 }
 
-/// Beside the internal name of the shoot's API, which the gardenlet tells.
+/// Derives the owner record's name from the internal name of the shoot's API, as the gardenlet reports that
+/// name in `status.advertisedAddresses`.
 fn owner_name(shoot: &Value) -> Option<String> {
     let addresses = shoot.pointer("/status/advertisedAddresses")?.as_array()?;
     let internal = addresses.iter().find(|address| address["name"] == "internal")?;
     placement::names::owner_record(internal["url"].as_str()?.strip_prefix("https://")?)
 }
 
-/// As `placement::names::uid`: a garden that was restored gives the object another uid, and the status keeps
-/// the first.
+/// The same rule as `placement::names::uid`: a restored garden gives the object a new uid, and the status
+/// keeps the first uid.
 fn shoot_uid(shoot: &Value) -> String {
     let uids = ["/status/uid", "/metadata/uid"].map(|path| shoot.pointer(path).and_then(Value::as_str));
     let uid = uids.into_iter().flatten().find(|uid| !uid.is_empty());
@@ -133,11 +136,11 @@ fn identity(seed: &Value) -> Result<String> {
         })
 }
 
-/// The ownership epoch of the shoot of a Cluster, whether or not its owner is checked. A shoot that was never
-/// handed over is in its first.
+/// The ownership epoch of a Cluster's shoot, whether or not the seed checks owners. A shoot that was never
+/// handed over is in epoch 1.
 ///
 /// # Errors
-/// It says anything else than a number, which is no first epoch.
+/// `status.ownership.epoch` is not a number. Such a value must not count as epoch 1.
 pub fn epoch(cluster: &ClusterObject) -> Result<i64> {
     match cluster.spec.shoot.0.pointer("/status/ownership/epoch") {
         None | Some(Value::Null) => Ok(1),

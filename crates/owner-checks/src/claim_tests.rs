@@ -56,7 +56,7 @@ fn all_that_is_needed_comes_with_the_cluster() {
     assert_eq!(first.unwrap().unwrap().epoch, 1);
 }
 
-/// R17-49: losses are remembered by this uid, which a garden that was restored from a backup keeps in the
+/// R17-49: losses are remembered by this uid. A garden restored from a backup keeps the first uid in the
 /// status.
 #[test]
 fn the_uid_is_that_of_the_first_reconciliation() {
@@ -70,7 +70,7 @@ fn the_uid_is_that_of_the_first_reconciliation() {
     }
 }
 
-/// A provider may know its zone by an id: that is no name of one.
+/// A provider may identify the zone by an id, and such an id is not a zone name.
 #[test]
 fn the_zone_is_a_name_around_the_domain() {
     for (zone, expected) in [
@@ -100,7 +100,7 @@ fn nothing_is_asked_where_the_seed_does_not_say_so() {
     }
 }
 
-/// Owner checks that cannot be made are not taken for owner checks that are off.
+/// An invalid owner check must not count as a disabled owner check.
 #[test]
 fn what_is_missing_or_wrong_is_said() {
     type Change = fn(&mut Value);

@@ -1,4 +1,4 @@
-//! Flags of a process that acts for one shoot.
+//! Flags of a process that acts for a single shoot.
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -14,65 +14,68 @@ use crate::{
     sidecar::{AUTHORITY, KnownBy, Sidecar, URL},
 };
 
-/// Who must have the shoot. All of it or nothing: without a name nobody is asked.
+/// The claim that must be confirmed. The flags are set together or not at all; without a name no owner is
+/// checked.
 #[derive(Args, Clone, Debug, Default)]
 pub struct OwnerFlags {
-    /// Name of the owner record: nothing is done for the shoot while it does not say that this seed has it.
-    /// Not asked if not given.
+    /// Name of the owner record. The process does nothing for the shoot while the record does not name this
+    /// seed. Without this flag no owner is checked.
     #[arg(long, requires_all = ["owner_id", "owner_zone", "ownership_epoch", "owner_witness"])]
     owner_name: Option<String>,
-    /// Identity of this seed, which the record must have.
+    /// Identity of this seed, expected as the value of the owner record.
     #[arg(long, requires = "owner_name")]
     owner_id: Option<String>,
-    /// Zone of the record.
+    /// Zone of the owner record.
     #[arg(long, requires = "owner_name")]
     owner_zone: Option<String>,
-    /// Servers of the zone, each an address and a port; found by the zone's NS records if not given.
+    /// DNS servers of the zone, each an address and a port. Default: the servers of the zone's NS records.
     #[arg(long, requires = "owner_name", value_delimiter = ',')]
     owner_authorities: Vec<SocketAddr>,
-    /// The epoch in which the seed has the shoot.
+    /// The ownership epoch in which this seed has the shoot.
     #[arg(long, requires = "owner_name", value_parser = clap::value_parser!(i64).range(1..))]
     ownership_epoch: Option<i64>,
-    /// Where the process beside the shoot's etcd says whose the shoot is.
+    /// URL at which the process beside the shoot's etcd reports the owner.
     #[arg(long, requires = "owner_name")]
     owner_witness: Option<String>,
-    /// PEM file with the authority by which that is known; for HTTPS.
+    /// PEM file with the certificate authority that verifies the process beside etcd; for HTTPS.
     #[arg(long, requires = "owner_name")]
     owner_witness_ca: Option<PathBuf>,
     #[command(flatten)]
     terms: TermsFlags,
 }
 
-/// How often it is asked, and for how long an answer is good: durations in Go's notation. What is not given
-/// is as docs/understand/ownership.md has it.
+/// Interval of the check and validity of an answer, as durations in Go's notation. A flag that is not set has
+/// the default of docs/understand/ownership.md.
 #[derive(Args, Clone, Debug, Default)]
-#[allow(clippy::struct_field_names)] // they are the names of the flags
+#[allow(clippy::struct_field_names)] // the fields have the names of the flags
 struct TermsFlags {
     /// Time from one check to the next.
     #[arg(long, requires = "owner_name")]
     owner_check_interval: Option<String>,
-    /// Bound of one try at the zone's servers; there are two in a check.
+    /// Bound of a single try at the zone's servers; a check makes two tries.
     #[arg(long, requires = "owner_name")]
     owner_check_timeout: Option<String>,
-    /// Bound of the question to the process beside etcd, where the zone's servers say nothing.
+    /// Bound of the question to the process beside etcd, asked when the zone's servers give no valid answer.
     #[arg(long, requires = "owner_name")]
     owner_check_store_timeout: Option<String>,
-    /// For how long an answer is good.
+    /// Time for which an answer is valid.
     #[arg(long, requires = "owner_name")]
     owner_check_validity: Option<String>,
-    /// How long a request may be under way after its permit has ended.
+    /// Time for which a request may be under way after the end of the permit.
     #[arg(long, requires = "owner_name")]
     owner_check_requests: Option<String>,
-    /// For how long a server may show the former record to others after it has shown the new one.
+    /// Time for which a server may still show the former record to other clients after showing the new
+    /// record.
     #[arg(long, requires = "owner_name")]
     owner_check_propagation: Option<String>,
-    /// For how long something on the way may answer in a server's place.
+    /// Time for which a cache between client and server may answer in a server's place.
     #[arg(long, requires = "owner_name")]
     owner_check_caches: Option<String>,
-    /// How long a destination waits: the others are checked against it.
+    /// Fence of a destination: the time that a destination waits. The other durations are checked against
+    /// this fence.
     #[arg(long, requires = "owner_name")]
     owner_check_fence: Option<String>,
-    /// By how many parts of a million a clock may be wrong.
+    /// Tolerated error of a clock, in parts per million.
     #[arg(long, requires = "owner_name")]
     owner_check_drift: Option<i32>,
 }
@@ -101,8 +104,8 @@ impl TermsFlags {
 }
 
 impl OwnerClaim {
-    /// The flags by which a process in this namespace of the seed asks. It mounts the authority of Secret
-    /// [`AUTHORITY`].
+    /// The flags for a process in this namespace of the seed. The process mounts the certificate authority of
+    /// Secret [`AUTHORITY`].
     #[must_use]
     pub fn flags(&self, namespace: &str) -> Vec<String> {
         let mut flags = vec![
@@ -117,7 +120,7 @@ impl OwnerClaim {
             let all: Vec<_> = self.authorities.iter().map(ToString::to_string).collect();
             flags.push(format!("--owner-authorities={}", all.join(",")));
         }
-        // What is usual is not said: a manager that does not know these flags goes on as before.
+        // Defaults are left out, so that a manager without these flags still starts.
         for (flag, value) in self.terms.settings().flags() {
             flags.push(format!("--{flag}={value}"));
         }
@@ -126,11 +129,11 @@ impl OwnerClaim {
 }
 
 impl OwnerFlags {
-    /// What is to be confirmed before anything is done, and again and again while it is; nothing where no
-    /// flag says so. `permit`: the right to ask.
+    /// The check that must confirm the claim before and during the work; `None` without the flags. `permit`:
+    /// the right to ask.
     ///
     /// # Errors
-    /// It cannot be asked like that.
+    /// The claim or the terms are invalid, or the durations do not fit together.
     pub fn held(&self, permit: &Permit) -> Result<Option<Held>> {
         let (Some(name), Some(identity), Some(zone), Some(epoch), Some(url)) = (
             self.owner_name.clone(),
@@ -247,7 +250,7 @@ mod tests {
             "--owner-check-drift=500",
         ];
         assert_eq!(flags[flags.len() - expected.len()..], expected);
-        // Together with the others, not each alone.
+        // The durations do not fit together, although each is valid alone.
         flags.retain(|flag| !flag.starts_with("--owner-check-fence"));
         let owner = read(&flags).unwrap().owner;
         let error = owner.held(&Permit::sole("a test")).map(drop).unwrap_err();
@@ -259,7 +262,7 @@ mod tests {
         );
     }
 
-    /// Half of it would look as if somebody was asked.
+    /// A part of the flags would look like a check while no owner is checked.
     #[test]
     fn all_of_it_or_nothing() {
         assert!(

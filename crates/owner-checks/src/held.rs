@@ -1,4 +1,4 @@
-//! What runs while the shoot is this seed's.
+//! Runs work while this seed owns the shoot.
 
 use std::{future::Future, pin::pin};
 
@@ -7,7 +7,7 @@ use ownership::{Loss, Report, Standing, Watch};
 use permit::Permit;
 use tokio::sync::watch::Receiver;
 
-/// A check that is run beside the work which needs it.
+/// An owner check that runs beside the work under the check.
 pub struct Held {
     watch: Watch,
 }
@@ -18,9 +18,9 @@ impl Held {
     }
 }
 
-/// Does `work` while the right `lock` is there and, if something has to be confirmed, while the shoot is
-/// confirmed to be this seed's: anew under each new right, until it ends by itself. What is lost does not
-/// come back: then nothing is done any more, and this waits for its caller to end.
+/// Runs `work` while the right `lock` is valid and, with `held`, while the check confirms that this seed owns
+/// the shoot. Each new right starts the work again, until the work ends without being dropped. A loss is
+/// final: from then on nothing runs, and this function stays pending until the caller drops the future.
 pub async fn while_owned<W, F, T>(held: Option<Held>, lock: Permit, mut work: W) -> T
 where
     W: FnMut(Permit) -> F,
@@ -59,7 +59,7 @@ where
             if lock.is_valid() {
                 continue;
             }
-            // Whoever gave the lock drops this.
+            // The holder of the lock drops this future.
             return pending().await;
         }
         if reports.changed().await.is_err() {
@@ -152,8 +152,8 @@ mod tests {
         }
     }
 
-    /// R17-47..49, R17-60: nothing before the first answer, nothing between two tenures, one at a time, and
-    /// nothing after a loss.
+    /// R17-47..49, R17-60: no work before the first answer or between two rights, a single run at a time, and
+    /// no work after a loss.
     #[tokio::test(start_paused = true)]
     async fn work_begins_with_a_right_and_ends_with_it() {
         let played = Played::new();
@@ -169,7 +169,7 @@ mod tests {
         let first = played.owned();
         go_on().await;
         assert_eq!(played.counts(), (1, 1));
-        // An answer more changes nothing.
+        // A repeated Owned changes nothing.
         played.say(Standing::Owner(first.permit()));
         go_on().await;
         assert_eq!(played.counts(), (1, 1));

@@ -1,22 +1,22 @@
-//! Whether a shoot is still this seed's: what is asked, who is asked, and what runs only while the answer is
-//! yes (R17-13, R17-60..63; docs/understand/ownership.md is the protocol, the crate `ownership` the
-//! judgement).
+//! Confirms that a shoot still belongs to this seed, and runs work only while the confirmation is valid
+//! (R17-13, R17-60..63). docs/understand/ownership.md describes the protocol; the crate `ownership` judges
+//! the answers.
 //!
-//! What this promises
-//! - What is to be asked comes from one place, the Cluster that a gardenlet hands over, and reaches a process
-//!   by its flags: a new epoch is a new process.
-//! - Work under [`while_owned`] is dropped when the right ends, with its sleeps and its requests, and begun
-//!   anew under a new one. What is lost is lost for as long as the process lives.
+//! This crate promises:
+//! - The inputs of a check come from a single place: the Cluster that a gardenlet writes. A process for a
+//!   single shoot receives the inputs as flags, so a new epoch starts a new process.
+//! - [`while_owned`] drops the work, with sleeps and requests, when the right ends. A new right starts the
+//!   work again. A lost shoot stays lost until the process ends.
 //!
-//! | file | what |
+//! | file | purpose |
 //! |---|---|
-//! | `claim` | what is asked: name, identity, zone, authorities, epoch, and how often |
-//! | `terms` | intervals and bounds, as a Seed gives them |
-//! | `flags` | the same as flags of a process |
+//! | `claim` | the inputs of a check: name, identity, zone, authorities, epoch, intervals |
+//! | `terms` | intervals and bounds from a Seed |
+//! | `flags` | the same inputs as flags of a process |
 //! | `sidecar` | the second witness: the process beside etcd |
-//! | `held` | what runs while the shoot is this seed's, again and again |
-//! | `once` | what is done once under that right |
-//! | `shared` | one check for all that is done for a shoot in a process, and what was lost |
+//! | `held` | work that runs, and restarts, while this seed owns the shoot |
+//! | `once` | work that is done a single time under that right |
+//! | `shared` | one shared check for all work on a shoot in a process, and the lost shoots |
 
 mod claim;
 mod flags;
@@ -34,5 +34,5 @@ pub use shared::{Ask, Begun, Patience, Refusal, SharedChecks, Tenure};
 pub use sidecar::{AUTHORITY, KnownBy, Sidecar, URL};
 pub use terms::{is_fenced_by, needed_fence, settings, terms};
 
-/// Reason of the Event by which whoever acts for a shoot tells that this seed has lost it.
+/// Reason of the Event by which a process reports that this seed has lost the shoot.
 pub const OWNERSHIP_LOST: &str = "OwnershipLost";

@@ -1,4 +1,4 @@
-//! Work that is done once, and only while the shoot is this seed's.
+//! Work that is done a single time, and only while this seed owns the shoot.
 
 use std::{future::Future, pin::pin, time::Duration};
 
@@ -7,20 +7,20 @@ use ownership::{Answer, Loss, Report, Standing, Watch};
 use permit::Permit;
 use tokio::{sync::watch::Receiver, time::timeout};
 
-/// Why work was not begun, or has not ended by itself.
+/// The reason why the work was not begun, or was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotOwned {
-    /// Another one has the shoot, or nobody: in this epoch for ever.
+    /// A different seed owns the shoot, or no seed does: final for this epoch.
     Lost(Loss),
-    /// Nobody has said for too long that this seed has it. It may be said again.
+    /// No witness has confirmed this seed for too long. A later answer may confirm the seed again.
     Unconfirmed(String),
 }
 
-/// Does `work` under the right `lock` and the owner's, and drops it when one of them ends. A first answer is
-/// waited for no longer than `patience`.
+/// Runs `work` under the right `lock` and the owner's right, and drops the work when either right ends. Waits
+/// for the first answer no longer than `patience`.
 ///
 /// # Errors
-/// The shoot is lost or not confirmed to be this seed's. What was under way was dropped.
+/// The shoot is lost or not confirmed for this seed. Work under way was dropped.
 pub async fn once_owned<T, F>(
     watch: Watch,
     lock: &Permit,
@@ -52,7 +52,7 @@ where
         Either::Right((Err(_), _)) => return Err(unconfirmed(&reports)),
     };
     let right = lock.and(&owner);
-    // What is lost at this moment is lost before the next step of the work.
+    // The check is polled first, so that a loss takes effect before the next step of the work.
     match select(asking, pin!(right.guard(work(right.clone())))).await {
         Either::Left((loss, _)) => Err(NotOwned::Lost(loss)),
         Either::Right((Ok(done), _)) => Ok(done),
@@ -63,7 +63,7 @@ where
     }
 }
 
-/// Waits for a right.
+/// Waits for a valid right of the owner.
 async fn confirmed(mut reports: Receiver<Report>) -> Permit {
     loop {
         if let Standing::Owner(owner) = &reports.borrow_and_update().standing
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(done.await, Ok(7));
     }
 
-    /// R17-49, R17-60: nothing is begun before the first answer.
+    /// R17-49, R17-60: no work begins before the first answer.
     #[tokio::test(start_paused = true)]
     async fn without_an_answer_nothing_is_begun() {
         let mut played = Played::new();

@@ -1,5 +1,5 @@
-//! The second witness: the process beside etcd, which asks by itself and says for how long what it was told
-//! is still good.
+//! The second witness: the process beside etcd. The sidecar runs a check of the shoot's owner and reports how
+//! long the last answer stays valid.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -12,35 +12,35 @@ use permit::Permit;
 use runtime::{Cluster, Connection, Seed};
 use serde::Deserialize;
 
-/// Where it answers inside the seed, by `{namespace}`. The Service leads to a pod that is not ready, too: it
-/// is not while it keeps clients away.
+/// Address of the sidecar inside the seed; `{namespace}` is the shoot's namespace. The Service must include
+/// pods that are not ready, because the pod is not ready while the sidecar shuts out clients.
 pub const URL: &str = "https://etcd-main-peer.{namespace}.svc:8080";
-/// Secret of the shoot's namespace of which such a process mounts the authority alone
+/// Secret of the shoot's namespace. A process mounts only the certificate authority of this Secret
 /// ([`runtime::workload::Files::Authority`]).
 pub const AUTHORITY: &str = "etcd-client";
 
-/// The authority by which it is known. It is read for each question: it may have been renewed since the last
-/// one.
+/// The certificate authority that verifies the sidecar. The authority is read for each question, because a
+/// renewal may have replaced the file or Secret in between.
 #[derive(Clone)]
 pub enum KnownBy {
-    /// That of Secret `etcd-client` in a shoot's namespace.
+    /// The authority in Secret `etcd-client` of a shoot's namespace.
     Secret {
-        /// Where the shoot is.
+        /// Seed of the shoot.
         seed: Box<Seed>,
-        /// Its namespace.
+        /// Namespace of the shoot.
         namespace: String,
     },
     /// A PEM file.
     File(PathBuf),
-    /// It needs none: plain HTTP.
+    /// No authority: plain HTTP.
     Nobody,
 }
 
-/// That of one shoot.
+/// Client of a single shoot's sidecar.
 pub struct Sidecar {
-    /// Where it answers.
+    /// Base URL of the sidecar.
     pub url: String,
-    /// Its authority.
+    /// Certificate authority of the sidecar.
     pub known_by: KnownBy,
     /// The right to ask.
     pub permit: Permit,
@@ -55,7 +55,7 @@ impl SecondWitness for Sidecar {
     }
 }
 
-/// What it says.
+/// Body of the response.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Said {
@@ -87,7 +87,7 @@ impl Sidecar {
         testimony(&said.map_err(|error| format!("its answer cannot be understood: {error}"))?)
     }
 
-    /// For one question.
+    /// Builds a client for a single question.
     async fn client(&self) -> Result<Client, String> {
         let url = &self.url;
         let address: http::Uri = url.parse().map_err(|error| format!("{url} is no URL: {error}"))?;
@@ -124,7 +124,8 @@ impl Sidecar {
     }
 }
 
-/// What is said, as a testimony. What it does not know itself it passes on as nothing.
+/// Translates the response into a testimony. An answer without knowledge (Unknown) becomes an error, so that
+/// the witness counts as silent.
 fn testimony(said: &Said) -> Result<Testimony, String> {
     let left = Duration::from_millis(said.valid_for_milliseconds);
     let testimony = Relayed::read(&said.answer, left).testimony(said.epoch);
@@ -147,7 +148,7 @@ mod tests {
         );
         let left = Some(Duration::from_secs(7));
         assert_eq!(owned.unwrap(), Testimony::Owned { epoch: 3, left });
-        // One that does not say for how long says it for no time at all.
+        // A response without `validForMilliseconds` is valid for no time.
         let left = Some(Duration::ZERO);
         let short = heard(r#"{"epoch": 3, "answer": "Owned"}"#);
         assert_eq!(short.unwrap(), Testimony::Owned { epoch: 3, left });

@@ -1,5 +1,5 @@
-//! The intervals and bounds that a Seed gives: read, and judged together, in one place for all who act by
-//! them.
+//! Reads and validates the intervals and bounds of a Seed, in a single place for all processes that use the
+//! values.
 
 use std::time::Duration;
 
@@ -9,28 +9,29 @@ use api::{
 };
 use ownership::{GivenError, Settings, Terms};
 
-/// Those by which a seed asks; what it does not give is as in `usual`. What silence does is no part of them:
-/// that is a matter of etcd, and the process beside it passes it on to all others by what it says of itself.
+/// The terms of a seed's check; fields that the Seed does not set come from `usual`. `silence` is not part of
+/// the terms: the field concerns etcd, and the process beside etcd passes the effect on through reported
+/// validity.
 ///
 /// # Errors
-/// The field, what is wrong with it or with all of them together, and what to write.
+/// The field, the fault (of the field or of all fields together), and the remedy.
 pub fn terms(checks: &OwnerChecks, usual: Terms) -> Result<Terms, String> {
     usual.given(checks.durations(), checks.drift).map_err(said)
 }
 
-/// How long a destination waits for a seed that gives this: the longer one of its fence and of what the
-/// others need.
+/// The time that a destination waits for a seed with these settings: the longer of the seed's fence and the
+/// fence that the remaining durations need.
 ///
 /// # Errors
-/// What cannot be read.
+/// A field cannot be parsed.
 pub fn needed_fence(checks: &OwnerChecks, usual: Terms) -> Result<Duration, String> {
     settings(checks, usual).map(|settings| settings.needs())
 }
 
-/// The settings of a seed that gives this, also where they do not fit together.
+/// The settings of a seed, also where the durations do not fit together.
 ///
 /// # Errors
-/// What cannot be read.
+/// A field cannot be parsed.
 pub fn settings(checks: &OwnerChecks, usual: Terms) -> Result<Settings, String> {
     usual
         .settings()
@@ -38,8 +39,8 @@ pub fn settings(checks: &OwnerChecks, usual: Terms) -> Result<Settings, String> 
         .map_err(said)
 }
 
-/// Whether a destination that waits for this long may take over beside an etcd that asks like that. Not
-/// beside one whose settings cannot be read: it goes on with those of before.
+/// Whether a destination with this fence may take over beside an etcd with these settings. `false` if the
+/// settings cannot be parsed, because such an etcd continues with the earlier settings.
 #[must_use]
 pub fn is_fenced_by(check: &OwnerCheckSpec, fence: Duration) -> bool {
     let settings = Settings::default().given(check.durations(), check.drift);

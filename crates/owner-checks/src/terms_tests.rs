@@ -34,13 +34,13 @@ fn what_a_seed_does_not_give_is_as_usual() {
         drift: 500,
         pause: Settings::default().pause,
         fence: s(90),
-        // Of etcd alone: others hear of it from the process beside it.
+        // `silence` concerns etcd alone: all further processes learn the effect from the process beside etcd.
         silence: ownership::Silence::Deactivate,
     };
     assert_eq!(*read.settings(), expected);
 }
 
-/// None of it comes past the API server; who acts does not rely on that.
+/// The API server refuses all these values; the reader must not rely on that.
 #[test]
 fn what_is_wrong_is_said_with_what_to_write() {
     const TOGETHER: &str = " of the Seed does not fit together: ";
@@ -118,7 +118,8 @@ fn a_seed_is_waited_for_as_long_as_it_says_and_as_it_needs() {
         (json!({}), s(24)),
         (json!({"fence": "45s"}), s(45)),
         (json!({"validity": "30s", "fence": "45s"}), s(45)),
-        // Nobody acts by what does not fit together, and nobody knows what it was before.
+        // No process acts by durations that do not fit together, and the durations before the edit are
+        // unknown.
         (json!({"validity": "30s"}), Duration::from_millis(41_072)),
         (json!({"silence": "Tolerate"}), s(24)),
     ] {
@@ -143,7 +144,7 @@ fn an_etcd_is_fenced_by_what_covers_all_of_its_settings() {
         (&json!({}), 24, true),
         (&json!({}), 23, false),
         (&longer, 41, false),
-        // Its own fence is what it was checked against; what it needs is less.
+        // The settings were checked against their own fence of 90 s; the needed fence is shorter.
         (&longer, 42, true),
         (&json!({"silence": "Tolerate"}), 3600, false),
         (&json!({"validity": "soon"}), 3600, false),

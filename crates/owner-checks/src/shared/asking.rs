@@ -1,4 +1,4 @@
-//! Who is asked whose a shoot is: the record at its authorities, and the process beside etcd.
+//! The witnesses of a check: the record at the zone's authorities, and the process beside etcd.
 
 use std::sync::Arc;
 
@@ -10,32 +10,32 @@ use tokio::sync::watch::Receiver;
 
 use crate::{KnownBy, OwnerClaim, Sidecar, URL};
 
-/// A check that has begun: it goes on while `run` is polled, and its right ends when that is dropped.
+/// A check that has begun. The check continues while the caller polls `run`; dropping `run` ends the right.
 pub struct Begun {
-    /// What is known at each moment.
+    /// The present knowledge.
     pub reports: Receiver<Report>,
     /// The check.
     pub run: BoxFuture<'static, Loss>,
 }
 
-/// Asks. Another one only where a test plays the world.
+/// Asks the witnesses. Tests replace this implementation with a fake.
 pub trait Ask: Send + Sync {
-    /// What is to be asked for the shoot of a Cluster; nothing where its seed does not check owners.
+    /// The claim to check for a Cluster's shoot; `None` where the seed does not check owners.
     ///
     /// # Errors
-    /// It does, and something that is needed is missing or wrong.
+    /// The seed checks owners, and a required field is missing or invalid.
     fn wanted(&self, cluster: Option<&ClusterObject>) -> Result<Option<OwnerClaim>>;
 
-    /// Begins to ask, for the shoot of that namespace.
+    /// Begins a check for the shoot of that namespace.
     ///
     /// # Errors
-    /// It cannot be asked like that.
+    /// The claim or the terms are invalid.
     fn begin(&self, wanted: &OwnerClaim, seed: &Seed, namespace: &str) -> Result<Begun>;
 }
 
-/// As it is done in a seed.
+/// Asks the real witnesses of a seed.
 pub struct Asking {
-    /// Where the processes beside etcd answer, by `{namespace}`.
+    /// URL of the processes beside etcd; `{namespace}` stands for the shoot's namespace.
     pub sidecars: String,
 }
 
@@ -48,9 +48,8 @@ impl Default for Asking {
 }
 
 impl Ask for Asking {
-    ///
     /// # Errors
-    /// It does, and something that is needed is missing or wrong.
+    /// The seed checks owners, and a required field is missing or invalid.
     fn wanted(&self, cluster: Option<&ClusterObject>) -> Result<Option<OwnerClaim>> {
         cluster.map_or(Ok(None), OwnerClaim::of)
     }

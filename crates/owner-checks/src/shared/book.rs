@@ -1,4 +1,4 @@
-//! What is known of shoots at this moment: which are asked for, and which were lost.
+//! The present knowledge of shoots: checks under way, and losses.
 
 use std::{
     collections::{HashMap, HashSet, hash_map},
@@ -11,15 +11,15 @@ use tokio::sync::watch::Receiver;
 
 use crate::OwnerClaim;
 
-/// A check, for whoever polls it.
+/// A check that each work can poll.
 pub(super) type Run = Shared<BoxFuture<'static, Loss>>;
 
-/// All shoots that are worked for, and those that were lost since the process began.
+/// All shoots with work under way, and all shoots lost since the process began.
 #[derive(Default)]
 pub(super) struct Book(Mutex<HashMap<ShootKey, Entry>>);
 
-/// Identifies a shoot. A shoot that is deleted and made anew under the same name has the same namespace,
-/// record name and first epoch, and must not inherit a loss: only the uid tells the two apart.
+/// Identifies a shoot. A shoot that is deleted and created again under the same name has the same namespace,
+/// record name and first epoch, and must not inherit a loss. Only the uid differs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ShootKey {
     pub namespace: String,
@@ -35,7 +35,7 @@ impl ShootKey {
     }
 }
 
-// A process has as many entries as shoots: the size of a loss does not matter.
+// A process has at most one entry per shoot, so the size of a loss does not matter.
 #[allow(clippy::large_enum_variant)]
 enum Entry {
     Asked {
@@ -46,21 +46,21 @@ enum Entry {
     Lost {
         epoch: i64,
         why: String,
-        /// Objects of which it was told.
+        /// Objects for which the loss was reported.
         told: HashSet<String>,
     },
 }
 
-/// What is known of a shoot.
+/// The knowledge of a shoot.
 pub(super) enum Known {
-    /// It is asked for.
+    /// A check is under way.
     Asked(Receiver<Report>, Run),
-    /// It was lost in this epoch, or a later one.
+    /// The shoot was lost in this epoch or a later epoch.
     Lost(String),
 }
 
 impl Book {
-    /// What is known; where that is nothing of this epoch, `begin` begins to ask.
+    /// The entry of the shoot. Without an entry for this epoch, `begin` begins a check.
     pub fn find<E>(
         &self,
         shoot: &ShootKey,
@@ -95,7 +95,7 @@ impl Book {
         Ok(Known::Asked(reports, run))
     }
 
-    /// The shoot is lost, in this epoch for ever. What is asked for a later one goes on.
+    /// Records that the shoot is lost in this epoch. A check for a later epoch continues.
     pub fn lost(&self, shoot: &ShootKey, epoch: i64, why: &str) {
         let lost = || Entry::Lost {
             epoch,
@@ -131,7 +131,7 @@ impl Book {
         losses == 0 || is_news
     }
 
-    /// Nobody works for it any more, or another one does by now.
+    /// Removes the entry after the last work for the shoot, unless new work has begun a check in between.
     pub fn leave(&self, shoot: &ShootKey, left: &OwnerClaim) {
         let mut shoots = self.shoots();
         let is_over = matches!(
@@ -143,7 +143,7 @@ impl Book {
         }
     }
 
-    /// Of how many shoots something is known.
+    /// Number of shoots with an entry.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.shoots().len()

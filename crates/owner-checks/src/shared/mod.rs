@@ -1,14 +1,14 @@
-//! Checks for a process that does many things for many shoots: one for each shoot and epoch for which
-//! something is done, shared by all that do it (R17-60, R17-61).
+//! Shared checks for a process that works for many shoots. All work for the same shoot and epoch shares a
+//! single check (R17-60, R17-61).
 //!
-//! Nothing is spawned (invariant 4): a check is one future that everybody polls who works under it, beside
-//! his work. It ends with the last of them.
+//! No task is spawned (invariant 4). A check is a single future: each work polls that future beside the work.
+//! The check ends with the last work.
 //!
-//! | file | what |
+//! | file | purpose |
 //! |---|---|
-//! | `asking` | who is asked, and about what |
-//! | `book` | which shoots are asked for, and which were lost |
-//! | `tenure` | the right of an owner, for who works under it |
+//! | `asking` | the witnesses of a check, and the claim to check |
+//! | `book` | the shoots under check, and the lost shoots |
+//! | `tenure` | the right of an owner, held by the work under that right |
 
 mod asking;
 mod book;
@@ -30,36 +30,36 @@ use asking::Asking;
 use book::{Book, Known, ShootKey};
 use tenure::Hold;
 
-/// Who may act for which shoot, as their owner records say. A process makes one and gives it to all that act.
-/// Cheap to clone.
+/// The checks of a process: decide whether the process may act for a shoot, as the owner record says. A
+/// process creates a single instance and shares clones. Cheap to clone.
 #[derive(Clone)]
 pub struct SharedChecks {
     asks: Arc<dyn Ask>,
     book: Arc<Book>,
 }
 
-/// How long it may take to be confirmed.
+/// Bound of the wait for a confirmation.
 #[derive(Clone, Copy, Debug)]
 pub enum Patience {
-    /// Until the first answer, whatever it is.
+    /// Until the first answer, also if that answer is Unknown.
     FirstAnswer,
-    /// Until an answer that decides, but no longer than this.
+    /// Until an answer that decides (Owned or Lost), but no longer than this duration.
     Decision(Duration),
 }
 
-/// A first answer comes sooner: each check has bounds of its own. Where they are long, twice as long as a
-/// check may take.
+/// Upper bound of the wait for a first answer. A check has bounds of its own and usually answers sooner.
+/// Where those bounds are long, the wait is twice the longest duration of a check.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
 impl SharedChecks {
-    /// Where the processes beside etcd answer somewhere else, at a URL with `{namespace}` in it.
+    /// For processes beside etcd at a different URL, with `{namespace}` in the URL.
     #[must_use]
     pub fn with_sidecars_at(url: &str) -> Self {
         let sidecars = url.to_owned();
         Self::asking(Arc::new(Asking { sidecars }))
     }
 
-    /// As somebody else asks.
+    /// With a different implementation of [`Ask`].
     #[must_use]
     pub fn asking(asks: Arc<dyn Ask>) -> Self {
         Self {
@@ -68,18 +68,19 @@ impl SharedChecks {
         }
     }
 
-    /// What has to be confirmed for the shoot of a Cluster; none where its seed does not check owners.
+    /// The claim that must be confirmed for a Cluster's shoot; `None` where the seed does not check owners.
     ///
     /// # Errors
-    /// It does, and something that is needed is missing or wrong: then nothing may be done for the shoot.
+    /// The seed checks owners, and a required field is missing or invalid. Then no work may be done for the
+    /// shoot.
     pub fn wanted(&self, cluster: Option<&ClusterObject>) -> Result<Option<OwnerClaim>> {
         self.asks.wanted(cluster)
     }
 
-    /// The right to act for a shoot: that of the check that is under way, or else of a new one.
+    /// The right to act for a shoot, from the check under way or else from a new check.
     ///
     /// # Errors
-    /// Why nothing may be done for it.
+    /// The reason why no work may be done for the shoot.
     pub async fn confirm(
         &self,
         seed: &Seed,
@@ -98,7 +99,7 @@ impl SharedChecks {
             Standing::Owner(_) | Standing::Lost(_) => true,
         };
         let mut reports = hold.reports.clone();
-        // Whatever came of it is looked at below.
+        // The standing is read below, whether the wait succeeded or timed out.
         let awaited = async { drop(timeout(within, reports.wait_for(is_decided)).await) };
         hold.beside(awaited).await;
         let standing = hold.reports.borrow().standing.clone();
@@ -108,7 +109,7 @@ impl SharedChecks {
         }
     }
 
-    /// A part in the check of the shoot.
+    /// A share of the shoot's check.
     fn hold(&self, seed: &Seed, namespace: &str, wanted: OwnerClaim) -> Result<Hold, Refusal> {
         let begin = || {
             let begun = self.asks.begin(&wanted, seed, namespace);
@@ -128,14 +129,14 @@ impl SharedChecks {
         }
     }
 
-    /// Whether this is the first time that the loss of a shoot is told of this object.
+    /// Whether the loss of a shoot is reported for this object for the first time.
     #[must_use]
     #[allow(clippy::needless_pass_by_value)] // Callers have made the text for this call.
     pub fn is_news(&self, namespace: &str, object: String) -> bool {
         self.book.is_news(namespace, &object)
     }
 
-    /// Of how many shoots something is known.
+    /// Number of shoots with an entry.
     #[cfg(test)]
     fn kept(&self) -> usize {
         self.book.len()

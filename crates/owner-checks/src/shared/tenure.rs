@@ -1,4 +1,4 @@
-//! The right of a shoot's owner, for who works under it.
+//! The right of a shoot's owner, held by the work under that right.
 
 use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
 
@@ -11,20 +11,21 @@ use tokio::sync::watch::Receiver;
 use super::book::{Book, Run, ShootKey};
 use crate::OwnerClaim;
 
-/// How soon it is asked again where nobody has confirmed whose a shoot is, or what is wanted is not of its
-/// epoch. About as often as a check is made.
+/// Requeue interval while no witness confirms the owner, or while the object belongs to a different epoch.
+/// Close to the interval of a check.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
-/// Why something may not be done.
+/// The reason why work is refused.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Another one has the shoot, or nobody: in this epoch for ever.
+    /// A different seed owns the shoot, or no seed does: final for this epoch.
     Lost(String),
-    /// Nobody has said that this seed has it, or not for too long. It may be said again.
+    /// No witness has confirmed this seed, or not recently enough. A later answer may confirm the seed.
     Unconfirmed(String),
-    /// What is wanted was written in another epoch than the shoot is in. It is written again.
+    /// The object was written in a different epoch than the shoot's epoch. The gardenlet of the present epoch
+    /// writes the object again.
     OtherEpoch(String),
-    /// It cannot be asked.
+    /// The check cannot be made.
     Impossible(Error),
 }
 
@@ -38,36 +39,36 @@ impl From<Refusal> for Error {
     }
 }
 
-/// The right of a shoot's owner, for as long as something is done under it.
+/// The right of a shoot's owner, for the duration of some work.
 pub struct Tenure {
-    /// It ends when the shoot is not confirmed any more.
+    /// Ends when no witness confirms the shoot any more.
     pub permit: Permit,
     pub(super) hold: Hold,
 }
 
-/// A part in a check, which ends with the last of them.
+/// A share of a check. The check ends when the last share is dropped.
 pub(super) struct Hold {
     pub book: Arc<Book>,
     pub shoot: ShootKey,
     pub wanted: OwnerClaim,
     pub reports: Receiver<Report>,
-    /// There until this is dropped.
+    /// Present until this share is dropped.
     pub run: Option<Run>,
 }
 
 impl Tenure {
-    /// The epoch in which the shoot is this seed's.
+    /// The epoch in which this seed owns the shoot.
     #[must_use]
     pub fn epoch(&self) -> i64 {
         self.hold.wanted.epoch
     }
 
-    /// Does this, and goes on asking meanwhile.
+    /// Runs `work` and polls the check beside the work.
     pub async fn beside<F: Future>(&self, work: F) -> F::Output {
         self.hold.beside(work).await
     }
 
-    /// Why nothing may be done under it any more; none while it may.
+    /// The reason why no work may be done under this right any more; `None` while the right is valid.
     #[must_use]
     pub fn ended(&self) -> Option<Refusal> {
         (!self.permit.is_valid()).then(|| self.hold.refusal())
@@ -75,12 +76,12 @@ impl Tenure {
 }
 
 impl Hold {
-    /// Does this, and goes on asking meanwhile.
+    /// Runs `work` and polls the check beside the work.
     pub async fn beside<F: Future>(&self, work: F) -> F::Output {
         let mut work = pin!(work);
         let mut run = self.run.clone();
         poll_fn(|context| {
-            // First: what is lost at this moment is lost before the next step of the work.
+            // The check is polled first, so that a loss takes effect before the next step of the work.
             if run.as_mut().is_some_and(|run| run.poll_unpin(context).is_ready()) {
                 run = None;
             }
@@ -89,7 +90,7 @@ impl Hold {
         .await
     }
 
-    /// Why nothing may be done.
+    /// The reason why no work may be done.
     pub fn refusal(&self) -> Refusal {
         let report = self.reports.borrow().clone();
         let epoch = self.wanted.epoch;
@@ -119,7 +120,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // With the last one the check ends, and its right.
+        // Dropping the last share ends the check and the right.
         self.run = None;
         let standing = self.reports.borrow().standing.clone();
         if let Standing::Lost(loss) = &standing {

@@ -20,11 +20,11 @@ use crate::OwnerClaim;
 
 const NAMESPACE: &str = "shoot--dev--web";
 
-/// Says what the test says, and counts how often somebody begins to ask.
+/// Answers as the test scripts, and counts how many checks begin.
 #[derive(Default)]
 struct Scripted {
     begun: AtomicUsize,
-    /// Steps that checks have taken.
+    /// Number of polls of all checks.
     polled: Arc<AtomicUsize>,
     last: Mutex<Option<Sender<Report>>>,
 }
@@ -132,7 +132,7 @@ fn refused(confirmed: Result<Tenure, Refusal>) -> Refusal {
     }
 }
 
-/// R17-60: one for a shoot and epoch, from the first that works for it to the last.
+/// R17-60: one check for each shoot and epoch, from the first work to the last.
 #[tokio::test(start_paused = true)]
 async fn all_that_work_for_a_shoot_share_one_check_and_nobody_else_asks() {
     let (script, checks) = checks();
@@ -144,7 +144,7 @@ async fn all_that_work_for_a_shoot_share_one_check_and_nobody_else_asks() {
     assert_eq!((script.begun.load(Ordering::SeqCst), checks.kept()), (1, 1));
     assert!(first.permit.is_valid() && second.permit.is_valid());
 
-    // It goes on beside whoever works, also when the one who began it has ended.
+    // The check continues beside the second work after the work that began the check has ended.
     drop(first);
     let before = script.polled.load(Ordering::SeqCst);
     second.beside(sleep(Duration::from_secs(9))).await;
@@ -159,7 +159,7 @@ async fn all_that_work_for_a_shoot_share_one_check_and_nobody_else_asks() {
     assert_eq!(checks.kept(), 0);
 }
 
-/// R17-49, R17-61: nobody is asked again in that epoch.
+/// R17-49, R17-61: no check begins again in that epoch.
 #[tokio::test(start_paused = true)]
 async fn what_was_lost_stays_lost_until_a_later_epoch() {
     let (script, checks) = checks();
@@ -189,8 +189,8 @@ async fn what_was_lost_stays_lost_until_a_later_epoch() {
     assert_eq!((again.epoch(), script.begun.load(Ordering::SeqCst)), (4, 2));
 }
 
-/// R17-61: a shoot that is deleted and made anew has the namespace, the record name and the epoch of the lost
-/// shoot.
+/// R17-61: a shoot that is deleted and created again has the namespace, the record name and the epoch of the
+/// lost shoot.
 #[tokio::test(start_paused = true)]
 async fn a_shoot_that_is_made_anew_under_its_name_does_not_inherit_a_loss() {
     let (script, checks) = checks();
@@ -227,7 +227,7 @@ async fn a_shoot_that_is_made_anew_under_its_name_does_not_inherit_a_loss() {
     assert_eq!(script.begun.load(Ordering::SeqCst), 2);
 }
 
-/// Also where its work ended before it could notice.
+/// The loss counts also where the work ended before the work could notice.
 #[tokio::test(start_paused = true)]
 async fn a_loss_that_nobody_looked_at_is_remembered() {
     let (script, checks) = checks();
@@ -259,12 +259,12 @@ async fn what_is_not_confirmed_may_be_later() {
     let work = confirmed(&checks, 3, || issued = Some(script.owned()))
         .await
         .unwrap();
-    // Nothing extends it: it ends by the clock.
+    // No answer extends the right, so the clock ends the right.
     work.beside(sleep(Duration::from_secs(13))).await;
     assert!(matches!(work.ended(), Some(Refusal::Unconfirmed(why)) if why.contains("too old")));
 }
 
-/// A forced deletion gives a hiccup some time, and no more than it has.
+/// A forced deletion waits through a short outage, but only as long as its patience.
 #[tokio::test(start_paused = true)]
 async fn who_has_patience_waits_for_a_decision() {
     let (script, checks) = checks();
