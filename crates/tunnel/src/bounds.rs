@@ -1,81 +1,85 @@
-//! All bounds in one place: what a peer may take, and for how long it is waited.
+//! All limits in one place: the resources and the time that a peer may take.
 
 use std::time::Duration;
 
-/// What an agent offers in TLS, and the seed's front looks for: it tells an agent from a user of the API.
+/// The ALPN protocol of an agent. The seed's edge uses the protocol to tell an agent from a user of the API.
 pub const PROTOCOL: &[u8] = b"repot-tunnel";
 
-/// Connections through one agent. More than a busy API server has to its kubelets (it keeps one or two to
-/// each, and one for each `exec` and `logs -f`); each may take [`WINDOW`] of memory when nobody reads.
+/// Connections through an agent. More than a busy API server has to the kubelets: 1 or 2 per kubelet, and 1
+/// for each `exec` and `logs -f`. Each connection may take [`WINDOW`] bytes of memory while the peer does not
+/// read.
 pub const STREAMS: u32 = 512;
-/// What may be on its way in one connection. More would only be memory: 128 KiB in 20 ms are 6 MiB/s.
+/// Bytes under way in a connection. A larger window would only cost memory: 128 KiB in 20 ms are 6 MiB/s.
 pub const WINDOW: u32 = 128 * 1024;
-/// What may be on its way in all connections of an agent: as much as all of them may have, so that one that
-/// nobody reads never stops the others.
+/// Bytes under way in all connections of an agent: the sum over all connections, so that a connection without
+/// a reader never stops the rest.
 pub const SHARED_WINDOW: u32 = STREAMS * WINDOW;
-/// What is read at once, in each direction.
+/// Bytes per read, in each direction.
 pub const BUFFER: usize = 16 * 1024;
-/// What waits to be sent of one connection.
+/// Bytes of a connection that wait to be sent.
 pub const SEND_BUFFER: usize = 64 * 1024;
 /// Headers of a request. A target is a name of 253 letters at most and a port.
 pub const HEADERS: usize = 8 * 1024;
-/// Agents of one shoot. More than a Deployment makes, also while it is rolled out and the former ones are not
-/// missed yet.
+/// Agents of a shoot. More than a Deployment creates, including a rollout while the server still lists the
+/// former agents.
 pub const AGENTS: usize = 16;
-/// Handshakes at the same time, at each door.
+/// Concurrent handshakes at each listener.
 pub const HANDSHAKES: usize = 64;
 
-/// A handshake, from the first byte to the peer's certificate, and the first words after it. Longer than four
-/// ways through a slow network; an attacker holds a place for no longer.
+/// Timeout of a handshake, from the first byte to the peer's certificate, and of the first request after the
+/// handshake. Longer than four round trips in a slow network. An attacker occupies a place no longer than
+/// this.
 pub const HANDSHAKE: Duration = Duration::from_secs(5);
-/// How long a connection waits for an agent where there is none: as long as one needs to come back after a
-/// hiccup, and shorter than a webhook's shortest sensible timeout.
+/// Wait of a connection while no agent is connected. Long enough for an agent to reconnect after a hiccup,
+/// and shorter than the shortest sensible timeout of a webhook.
 pub const WAIT_FOR_AGENT: Duration = Duration::from_secs(2);
-/// How long an agent tries to reach a target. Longer than three attempts of the kernel (1 s, 2 s), shorter
-/// than what the API server waits for.
+/// Timeout of an agent for dialling a target. Longer than three attempts of the kernel (1 s, 2 s), shorter
+/// than the timeout of the API server.
 pub const DIAL: Duration = Duration::from_secs(5);
 /// How long the server waits for an agent's answer: an agent that is stuck must not hold a request for
 /// longer.
 pub const ANSWER: Duration = Duration::from_secs(8);
-/// How often each side asks whether the other is there, and how long it waits for the answer: a node without
-/// power is missed after 15 s.
+/// Interval of the pings of each side. With the timeout [`ALIVE_WITHIN`], a node without power is detected
+/// after 15 s.
 pub const ALIVE_EVERY: Duration = Duration::from_secs(10);
 /// See [`ALIVE_EVERY`].
 pub const ALIVE_WITHIN: Duration = Duration::from_secs(5);
-/// A connection in which nothing moves. As long as the seed's front lets a silent connection of a user live,
-/// so that this is never what cuts off `kubectl logs -f`.
+/// Timeout of a connection without traffic. Equal to the timeout of the seed's edge for a silent user
+/// connection, so that the tunnel never cuts off `kubectl logs -f` first.
 pub const IDLE: Duration = Duration::from_secs(65 * 60);
-/// Pause of an agent after a first failure; it doubles up to [`LONGEST_PAUSE`].
+/// Pause of an agent after the first failure; doubles up to [`LONGEST_PAUSE`].
 pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// Shorter than a move may keep nodes waiting, longer than what a front minds.
+/// Longest pause of an agent. Shorter than the time that nodes may wait during a move, long enough to spare
+/// the edge.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How often an agent looks whether the API's name still leads to where it is connected.
+/// Interval in which an agent checks whether the API's name still leads to the connected address.
 pub const LOOK_UP_EVERY: Duration = Duration::from_secs(5);
-/// After so many looks that say otherwise it goes to where the name leads. More than one: an answer may be a
-/// mistake.
+/// Number of consecutive different answers before an agent follows the name. More than 1, because a single
+/// answer may be a mistake.
 pub const LOOK_UPS: u32 = 3;
 
-/// Connections through the proxy of a node. A node has some hundred pods, and a client of Go or Rust one or
-/// two connections; each takes two [`BUFFER`]s and what the kernel holds.
+/// Connections through the proxy of a node. A node has some hundred pods, and a client of Go or Rust has 1 or
+/// 2 connections. Each connection takes two [`BUFFER`]s and the buffers of the kernel.
 pub const CONNECTIONS: usize = 1024;
-/// Connections of one address, so that one pod does not take them all.
+/// Connections per pod address, so that a single pod cannot take all connections.
 pub const CONNECTIONS_OF_ONE: usize = 256;
-/// Ways to the front that are tried at the same time.
+/// Concurrent dials of the edge.
 pub const DIALS: usize = 64;
-/// How long one of the front's addresses is tried: one that does not answer must leave time for the next,
+/// Timeout for an address of the edge: an address without an answer must leave time for the next address,
 /// within [`DIAL`].
 pub const DIAL_ONE: Duration = Duration::from_secs(2);
-/// A peer that has said nothing for so long is asked whether it is there.
+/// Idle time of a connection before the first keep-alive probe.
 pub const PROBE_AFTER: Duration = Duration::from_secs(10);
-/// How often it is asked, and it is missed after [`PROBES`] without an answer.
+/// Interval of keep-alive probes. The peer is declared dead after [`PROBES`] probes without an answer.
 pub const PROBE_EVERY: Duration = Duration::from_secs(5);
 /// See [`PROBE_EVERY`].
 pub const PROBES: u32 = 3;
-/// What was sent and is not acknowledged for so long breaks a connection off, as above: a watch must not hang
-/// on a seed that died.
+/// Unacknowledged data of this age ends the connection, like unanswered probes: a watch must not hang on a
+/// dead seed.
 pub const UNHEARD: Duration = Duration::from_secs(25);
-/// A connection of which one side has said all, and the other one says nothing. As the seed's front has it:
-/// without it a pod that never closes its side would keep its seat.
+/// Timeout of a connection whose one direction is closed while the reverse direction is silent. Equal to the
+/// timeout of the seed's edge. Without this limit, a pod that never closes the connection would keep the
+/// place.
 pub const HALF_OPEN: Duration = Duration::from_secs(30);
-/// Pause before an address that somebody takes away is put back again.
+/// Pause before a removed address is added again.
 pub const HOLD_AGAIN: Duration = Duration::from_millis(250);

@@ -1,4 +1,5 @@
-//! Who is let in: a peer that shows a certificate of the authority that names the right one, within a bound.
+//! Admission of peers: a peer needs a certificate of the authority with the expected name, within a time
+//! limit.
 
 use std::{future::Future, net::SocketAddr, sync::Arc};
 
@@ -17,20 +18,20 @@ use crate::{
     tls::common_name,
 };
 
-/// Where peers of one kind come in.
+/// A listener for peers of one kind.
 pub struct Door {
-    /// Where they come.
+    /// The listening socket.
     pub listener: TcpListener,
-    /// What they have to show.
+    /// Verifies the certificates of peers.
     pub acceptor: TlsAcceptor,
-    /// Whom their certificate has to name.
+    /// The common name that a peer's certificate must have.
     pub named: String,
-    /// What they have to offer in TLS, if anything.
+    /// The ALPN protocol that peers must offer, if any.
     pub protocol: Option<&'static [u8]>,
 }
 
 impl Door {
-    /// Lets peers in until `shutdown`; then what they do is dropped.
+    /// Admits peers until `shutdown`; then the work of all peers is dropped.
     pub async fn serve<F, Fut>(self, shutdown: CancellationToken, handle: F)
     where
         F: Fn(TlsStream<TcpStream>, SocketAddr) -> Fut + Clone + Send + Sync + 'static,
@@ -51,8 +52,7 @@ impl Door {
                         drop(seat);
                         match admitted.unwrap_or_else(|_| Err("it took too long to say who it is".into())) {
                             Ok(stream) => handle(stream, from).await,
-                            // Anybody can come to the front and say anything: no reason for a warning each
-                            // time.
+                            // The edge is reachable for everyone, so a rejected peer is not worth a warning.
                             Err(why) => debug!(%from, why, "sent away"),
                         }
                     });
@@ -61,7 +61,7 @@ impl Door {
         }
     }
 
-    /// A peer, and its place among those that say who they are. `None`: there was none after all.
+    /// Accepts a peer and reserves a handshake. `None` after a failed accept.
     async fn next(
         &self,
         seats: &Arc<Semaphore>,
@@ -79,7 +79,7 @@ impl Door {
     }
 
     async fn admit(&self, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
-        // What is written is written at once: requests are small, and somebody waits for each.
+        // Requests are small and the requester waits, so bytes are sent immediately.
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
         let stream = self
             .acceptor

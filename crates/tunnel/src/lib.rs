@@ -1,34 +1,35 @@
-//! The way from a shoot's API server to its nodes, pods and Services where the seed has no road to them
-//! (RX-34 of the landscape; the API server's EgressSelector asks for it by HTTP CONNECT).
+//! The tunnel from a shoot's API server to the shoot's nodes, pods and Services, for seeds without a route to
+//! these addresses (RX-34). The API server uses the tunnel by HTTP CONNECT (EgressSelector).
 //!
 //! ```text
-//! kube-apiserver --CONNECT, TLS--> server <==one TLS connection, dialled by the agent== agent --TCP--> kubelet, pod, Service
-//!    (seed)                        (seed)            through the seed's front            (shoot)
+//! kube-apiserver --CONNECT, TLS--> server <==one TLS connection== agent --TCP--> kubelet, pod, Service
+//!     (seed)                       (seed)   dialled by the agent   (shoot)
+//!                                         through the seed's edge
 //! ```
 //!
-//! The agent dials and is asked: on its connection it is the *server* of HTTP/2, and every stream is a
-//! CONNECT of ours. So a stream can only begin in the seed; there is no message by which an agent could ask
-//! for anything.
+//! The agent dials, but the server sends the requests: on the agent's connection, the agent is the *server*
+//! of HTTP/2, and every stream is a CONNECT of the tunnel server. So a stream can only begin in the seed; an
+//! agent has no message for a request.
 //!
-//! | what | where |
+//! | topic | module |
 //! |---|---|
-//! | who is who: certificates of the shoot's own authority | [`tls`] |
-//! | who is let in | [`door`] |
-//! | which agents there are, and which one is asked | [`server::agents`], [`server::choose`] |
-//! | what kube-apiserver asks | [`server::front`] |
-//! | how an agent keeps its connection | [`agent`] |
-//! | where an agent goes and where not | [`agent::reach`] |
+//! | certificates of the shoot's authority for tunnels | [`tls`] |
+//! | admission of peers | [`door`] |
+//! | connected agents, and the choice of the agent for a request | [`server::agents`], [`server::choose`] |
+//! | requests of kube-apiserver | [`server::front`] |
+//! | the agent's connection | [`agent`] |
+//! | allowed targets of an agent | [`agent::reach`] |
 //! | bytes in both directions | [`pipe`] |
-//! | the other way round: from pods to the API server | [`api_proxy`] |
+//! | the reverse direction: from pods to the API server | [`api_proxy`] |
 //!
 //! Promises
-//! - Only the shoot's own kube-apiserver opens connections, only the shoot's own agents carry them: each by a
-//!   certificate of the shoot's authority for tunnels that names it.
-//! - Each wait has a bound ([`bounds`]), and so have memory, connections and headers.
-//! - A connection that was opened is never moved to another agent; one that could not be opened is tried with
-//!   the next.
-//! - Nothing here depends on the seed: after a move agents find the new one by the API's name, with the keys
-//!   they have.
+//! - Only the shoot's own kube-apiserver opens connections, and only the shoot's own agents carry
+//!   connections. Each peer needs a certificate of the shoot's authority for tunnels with the peer's name.
+//! - Each wait has a limit ([`bounds`]), and so have memory, connections and headers.
+//! - An open connection is never moved to a second agent. A connection that could not be opened is tried with
+//!   the next agent.
+//! - The agents do not depend on the seed: after a move, the agents find the new seed by the API's name, with
+//!   the same keys.
 
 pub mod agent;
 pub mod api_proxy;

@@ -1,5 +1,5 @@
-//! The process: a server in the seed, or an agent in the shoot, or what pods of the shoot reach the API
-//! through.
+//! The process: the server in the seed, the agent in the shoot, or the proxy from pods of the shoot to the
+//! API.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -17,7 +17,7 @@ use tunnel::{
     tls::Files,
 };
 
-/// The ways between a shoot's nodes and its API server.
+/// The tunnel between the nodes of a shoot and the shoot's API server.
 #[derive(Parser)]
 #[command(version)]
 struct Flags {
@@ -27,13 +27,13 @@ struct Flags {
 
 #[derive(Subcommand)]
 enum Side {
-    /// In the seed: takes what kube-apiserver asks for to agents.
+    /// In the seed: passes requests of kube-apiserver to agents.
     Server(ServerFlags),
-    /// In the shoot: makes the connections that are asked for.
+    /// In the shoot: opens the connections that the server requests.
     Agent(AgentFlags),
-    /// On each machine of the shoot: takes pods to the API.
+    /// On each machine of the shoot: passes connections of pods to the API.
     ApiProxy(ApiProxyFlags),
-    /// On each machine of the shoot: gives it the address at which pods find the proxy.
+    /// On each machine of the shoot: adds the address at which pods find the proxy.
     ApiProxyAddress(ApiProxyAddressFlags),
 }
 
@@ -43,10 +43,10 @@ struct ServerFlags {
     files: Files,
     #[command(flatten)]
     peers: Peers,
-    /// Where kube-apiserver asks.
+    /// Address for requests of kube-apiserver.
     #[arg(long, default_value = "0.0.0.0:8132")]
     client_address: SocketAddr,
-    /// Where agents come.
+    /// Address for connections of agents.
     #[arg(long, default_value = "0.0.0.0:8133")]
     agent_address: SocketAddr,
     /// Where /healthz, /readyz and /metrics are served.
@@ -58,10 +58,10 @@ struct ServerFlags {
 struct AgentFlags {
     #[command(flatten)]
     files: Files,
-    /// Name of the shoot's API, which leads to the front of the shoot's seed.
+    /// DNS name of the shoot's API; leads to the edge of the shoot's seed.
     #[arg(long)]
     front: String,
-    /// Port of the front.
+    /// Port of the edge.
     #[arg(long, default_value_t = 443)]
     front_port: u16,
     /// The name that the server's certificate must have.
@@ -70,7 +70,7 @@ struct AgentFlags {
     /// Address of this agent's node.
     #[arg(long, env = "NODE_ADDRESS")]
     node_address: Option<IpAddr>,
-    /// Ranges of addresses to which no connection is made.
+    /// Ranges of addresses that the agent never dials.
     #[arg(long, value_delimiter = ',', default_value = agent::reach::REFUSED)]
     refuse: Vec<IpNet>,
     /// Where /healthz, /readyz and /metrics are served.
@@ -80,24 +80,24 @@ struct AgentFlags {
 
 #[derive(Args)]
 struct ApiProxyFlags {
-    /// Where pods come. The machine may get the address later.
+    /// Address for connections of pods. The machine may get the address later.
     #[arg(long)]
     address: SocketAddr,
-    /// Name of the shoot's API, which leads to the front of the shoot's seed.
+    /// DNS name of the shoot's API; leads to the edge of the shoot's seed.
     #[arg(long)]
     front: String,
-    /// Port of the front for proxies.
+    /// Port of the edge for proxies.
     #[arg(long, default_value_t = 8443)]
     front_port: u16,
-    /// Where /healthz, /readyz and /metrics are served. The machine's network is that of the process: nobody
-    /// else is to ask.
+    /// Where /healthz, /readyz and /metrics are served. The process uses the machine's network, so the
+    /// default is reachable only from the machine.
     #[arg(long, default_value = "127.0.0.1:10291")]
     health_address: SocketAddr,
 }
 
 #[derive(Args)]
 struct ApiProxyAddressFlags {
-    /// The address.
+    /// The address to add.
     #[arg(long)]
     address: Ipv4Addr,
 }
@@ -135,8 +135,8 @@ fn assist(mut process: Process, flags: AgentFlags) -> Result<Process, String> {
     let numbers = agent::Numbers::default();
     process.metrics.register(|registry| numbers.register(registry));
     let connected = numbers.connected.clone();
-    // Who asks why nodes are not reached cannot read this process's log then. That it is not ready can be
-    // read.
+    // An operator without a connection to the nodes cannot read this log. The readiness of the pod is still
+    // visible.
     process.readiness.add(move || {
         let away = connected.get() == 0;
         away.then(|| "it is not connected to the tunnel's server in the seed".to_owned())

@@ -1,4 +1,5 @@
-//! Bytes in both directions, until both ends have said all, one breaks off, or nothing has moved for long.
+//! Copies bytes in both directions, until both ends have closed, an end breaks off, or the connection was
+//! idle for too long.
 
 use std::{
     io,
@@ -14,11 +15,11 @@ use tokio::{
 
 use crate::bounds::BUFFER;
 
-/// Moves bytes between two ends. The end of one direction is passed on, and the other goes on: a client may
-/// have said all and still listen.
+/// Copies bytes between two ends. The end of a direction is passed on, and the reverse direction continues: a
+/// client may finish the request and still read.
 ///
 /// # Errors
-/// An end broke off, or nothing moved for `idle` (to twice that).
+/// An end broke off, or no byte moved for `idle` (up to twice that time).
 pub async fn join(
     left: impl AsyncRead + AsyncWrite,
     right: impl AsyncRead + AsyncWrite,
@@ -27,12 +28,11 @@ pub async fn join(
     join_bounded(left, right, idle, idle).await
 }
 
-/// The same, with another bound for a connection of which one end has said all: the other one may never say
-/// anything again.
+/// As [`join`], with a separate limit for a half-open connection, because the open end may never send again.
 ///
 /// # Errors
-/// An end broke off, or nothing moved for `idle`, or for `half_open` after one end has said all (to twice
-/// that).
+/// An end broke off. Or no byte moved for `idle`, or for `half_open` after the first end has closed (up to
+/// twice that time).
 pub async fn join_bounded(
     left: impl AsyncRead + AsyncWrite,
     right: impl AsyncRead + AsyncWrite,
@@ -61,12 +61,12 @@ pub async fn join_bounded(
     }
 }
 
-/// What both directions have seen.
+/// Observations of both directions.
 #[derive(Default)]
 struct Seen {
-    /// Bytes, since somebody looked.
+    /// Bytes moved since the last check.
     moved: AtomicBool,
-    /// The end of one.
+    /// A direction has ended.
     ended: Notify,
 }
 
@@ -118,7 +118,7 @@ mod tests {
         let mut heard = String::new();
         server.read_to_string(&mut heard).await.unwrap();
         assert_eq!(heard, "question");
-        // Longer than what the ends between hold.
+        // Longer than the buffers between the ends.
         let answer = "answer".repeat(100);
         let say = async {
             server.write_all(answer.as_bytes()).await.unwrap();
@@ -141,7 +141,7 @@ mod tests {
         sleep(LONG * 3 / 4).await;
         let (mut reader, mut writer) = tokio::io::split(server);
         writer.shutdown().await.unwrap();
-        // What the client still has to say is heard, and counts.
+        // Bytes of the client still arrive, and reset the timeout.
         for _ in 0..4 {
             sleep(SHORT * 3 / 4).await;
             client.write_all(b"x").await.unwrap();

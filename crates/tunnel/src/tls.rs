@@ -1,5 +1,6 @@
-//! Who is who: both sides show a certificate of the shoot's own authority for tunnels. It signs nothing else,
-//! so no other key of the shoot opens a door here, and none of these opens another.
+//! Certificates: both sides show a certificate of the shoot's authority for tunnels. This authority signs no
+//! certificates for further purposes. So no different key of the shoot is accepted here, and no key of the
+//! tunnel is accepted elsewhere.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,7 +19,7 @@ use rustls::{
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Where certificate and key are.
+/// Paths of certificate and key.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Files {
     /// Certificate of the authority that both sides trust.
@@ -27,7 +28,7 @@ pub struct Files {
     /// This side's certificate.
     #[arg(long)]
     pub certificate: PathBuf,
-    /// Its key.
+    /// The key of this side's certificate.
     #[arg(long)]
     pub key: PathBuf,
 }
@@ -40,10 +41,10 @@ pub struct Identity {
 }
 
 impl Files {
-    /// Reads them.
+    /// Reads the files.
     ///
     /// # Errors
-    /// Names the file that is missing or not what it should be.
+    /// Names the file that is missing or invalid.
     pub fn read(&self) -> Result<Identity, String> {
         let named =
             |path: &Path, why: &dyn std::fmt::Display| format!("{} cannot be used: {why}", path.display());
@@ -68,11 +69,11 @@ impl Files {
 }
 
 impl Identity {
-    /// For those who come. Who has no certificate of the authority is sent away. `protocol`: what a peer has
-    /// to offer, if anything.
+    /// For incoming connections. Peers without a certificate of the authority are rejected. `protocol`: the
+    /// ALPN protocol that a peer must offer, if any.
     ///
     /// # Errors
-    /// Key and certificate do not go together.
+    /// Key and certificate do not match.
     pub fn acceptor(&self, protocol: Option<&[u8]>) -> Result<TlsAcceptor, String> {
         let verifier = WebPkiClientVerifier::builder(Arc::clone(&self.trusted))
             .build()
@@ -85,12 +86,12 @@ impl Identity {
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
-    /// For going to a server. It must have a certificate with this name, whatever it is called on the way
-    /// there: the front finds it by the name of the API, and no certificate of a tunnel may be good for that
-    /// name.
+    /// For connections to a server. The server's certificate must have this name, regardless of the dialled
+    /// name. The edge finds the server by the DNS name of the API, and no certificate of a tunnel may be
+    /// valid for that name.
     ///
     /// # Errors
-    /// The name is none, or key and certificate do not go together.
+    /// The name is invalid, or key and certificate do not match.
     pub fn connector(&self, name: &str) -> Result<TlsConnector, String> {
         let name =
             ServerName::try_from(name.to_owned()).map_err(|_| format!("{name} is no name of a server"))?;
@@ -107,7 +108,7 @@ impl Identity {
     }
 }
 
-/// Whom a certificate names, as the authority signed it.
+/// The common name in a certificate that the authority signed.
 #[must_use]
 pub fn common_name(chain: Option<&[CertificateDer<'_>]>) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(chain?.first()?).ok()?;

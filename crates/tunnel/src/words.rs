@@ -1,6 +1,6 @@
-//! What both sides say to each other besides bytes.
+//! Headers that server and agents exchange.
 
-/// Header in which an agent says on which node it is.
+/// Header of an agent with the address of the agent's node.
 pub const NODE: &str = "x-repot-node";
-/// Header in which an agent says in a sentence why there is no connection.
+/// Header of an agent with a sentence on the reason of a failure.
 pub const WHY: &str = "x-repot-why";

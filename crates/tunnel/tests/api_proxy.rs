@@ -1,5 +1,5 @@
-//! Pods reach the API of their shoot by an address, through a proxy and real fronts of seeds, also when the
-//! name leads to another seed.
+//! Pods reach the API of their shoot by an IP address, through a proxy and the real edge of a seed, also
+//! after the name leads to a second seed.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod world;
@@ -37,7 +37,7 @@ use world::{
     get,
 };
 
-/// The shoot's authority, and who trusts it.
+/// A shoot: the certificate authority and the DNS server.
 struct Shoot {
     folder: TempDir,
     authority: Authority,
@@ -54,7 +54,7 @@ impl Shoot {
         })
     }
 
-    /// Stands for kube-apiserver in a seed: says which one it is, then says back what it hears.
+    /// A fake kube-apiserver in a seed: sends the number of the seed, then echoes.
     async fn api(&self, seed: u8) -> Result<(u16, JoinSet<()>)> {
         let acceptor = self.authority.server(&["127.0.0.1"])?.acceptor()?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -77,8 +77,8 @@ impl Shoot {
         Ok((port, serving))
     }
 
-    /// A pod's connection to the address of the Service; it verifies the API's certificate. Gives what the
-    /// API says first, too.
+    /// A pod's connection to the address of the Service; verifies the API's certificate. Also returns the
+    /// first byte from the API.
     async fn connect(&self, proxy: u16) -> Result<(TlsStream<TcpStream>, u8)> {
         let stream = TcpStream::connect(("127.0.0.1", proxy)).await?;
         let connector = self.authority.connector()?;
@@ -98,7 +98,7 @@ async fn says_back(stream: &mut TlsStream<TcpStream>, words: &[u8]) -> Result<()
     Ok(())
 }
 
-/// A proxy in this process, under a name that leads where the test says.
+/// A proxy in this process, under a name whose target the test sets.
 struct Played {
     port: u16,
     leads_to: Arc<Mutex<u16>>,
@@ -142,7 +142,7 @@ impl Played {
     }
 }
 
-/// Whether the other side has ended it, with or without a word.
+/// Whether the peer has closed the connection, with or without an error.
 async fn is_closed(stream: &mut TcpStream) -> Result<bool> {
     let mut rest = [0; 1];
     Ok(!matches!(timeout(LONG, stream.read(&mut rest)).await?, Ok(1..)))
@@ -155,7 +155,7 @@ async fn a_pod_that_says_no_name_reaches_the_api_of_its_shoot_and_no_other() -> 
     let front = Front::start(shoot.folder.path(), &shoot.names, [api, free_port()?]).await?;
     let proxy = Played::start(HOST, front.proxies)?;
 
-    // The front does not know the shoot yet.
+    // The edge does not know the shoot yet.
     assert!(shoot.connect(proxy.port).await.is_err());
     add(&shoot.names, "sni", HOST).await?;
     let connected = || shoot.connect(proxy.port);
@@ -163,7 +163,7 @@ async fn a_pod_that_says_no_name_reaches_the_api_of_its_shoot_and_no_other() -> 
     assert_eq!(seed, 1);
     says_back(&mut stream, &vec![7; 300_000]).await?;
 
-    // A name of no shoot, and what is no TLS.
+    // A name without a shoot, and a connection without TLS.
     let stranger = Played::start("api.other.dev.internal.example.test", front.proxies)?;
     assert!(shoot.connect(stranger.port).await.is_err());
     let mut plain = TcpStream::connect(("127.0.0.1", proxy.port)).await?;
@@ -171,19 +171,19 @@ async fn a_pod_that_says_no_name_reaches_the_api_of_its_shoot_and_no_other() -> 
         .write_all(b"GET /version HTTP/1.1\r\nHost: kubernetes\r\n\r\n")
         .await?;
     assert!(is_closed(&mut plain).await?);
-    // Nobody keeps the front waiting: not without a head, and not without a word after it.
+    // A client without a PROXY header and a silent client are both disconnected.
     let mut silent = TcpStream::connect(("127.0.0.1", proxy.port)).await?;
     let mut headless = TcpStream::connect(("127.0.0.1", front.proxies)).await?;
     assert!(is_closed(&mut silent).await? && is_closed(&mut headless).await?);
-    // The bound of before a connection is not that of one: this one was silent all the time, and is for
-    // longer than those were.
+    // The timeout before the first bytes does not apply to an open connection: this connection stays silent
+    // for longer than the rejected connections.
     sleep(Duration::from_secs(6)).await;
     says_back(&mut stream, b"after a silence").await?;
 
-    // The end of one side is the end of the other.
+    // A close of the client closes the server's side.
     stream.shutdown().await?;
     let mut rest = Vec::new();
-    // With or without a last word of TLS.
+    // With or without a close message of TLS.
     let ended = timeout(LONG, stream.read_to_end(&mut rest)).await;
     ended.context("it is still open")?.ok();
     drop((plain, silent));
@@ -196,7 +196,7 @@ async fn a_pod_that_says_no_name_reaches_the_api_of_its_shoot_and_no_other() -> 
     eventually("the front has told who came", LONG, || async {
         let log = std::fs::read_to_string(front.haproxy.log())?;
         let line = log.lines().find(|line| line.contains("/kube-apiserver"));
-        // Who came stands before what the head says.
+        // The source of the connection stands before the source in the PROXY header.
         ensure!(
             line.context("no line")?.contains("127.0.0.1 for 127.0.0.1:"),
             "{log}"
@@ -206,7 +206,7 @@ async fn a_pod_that_says_no_name_reaches_the_api_of_its_shoot_and_no_other() -> 
     .await
 }
 
-/// Also where the former seed is glad to keep them: one that was cut off.
+/// The connections also leave a former seed that would keep the connections because the seed was cut off.
 #[tokio::test]
 async fn connections_go_where_the_name_leads_and_leave_where_it_led() -> Result<()> {
     let shoot = Shoot::new().await?;
@@ -244,7 +244,7 @@ async fn connections_go_where_the_name_leads_and_leave_where_it_led() -> Result<
 #[tokio::test]
 async fn one_pod_does_not_take_all_connections() -> Result<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // A front that takes everybody.
+    // An edge that accepts all connections.
     let (front, _front) = echo().await?;
     let proxy = Played::start(HOST, front)?;
     let mut held = Vec::new();
@@ -266,7 +266,7 @@ async fn one_pod_does_not_take_all_connections() -> Result<()> {
     Ok(())
 }
 
-/// The processes as they run on a machine: a network namespace. It needs root.
+/// The processes as on a machine: in a network namespace. The test needs root.
 #[tokio::test]
 async fn a_machine_has_the_address_for_as_long_as_somebody_holds_it() -> Result<()> {
     const ADDRESS: &str = "240.0.0.1";
@@ -283,7 +283,7 @@ async fn a_machine_has_the_address_for_as_long_as_somebody_holds_it() -> Result<
         let args = inside.into_iter().map(str::to_owned).chain(args.iter().cloned());
         Server::start(name, "ip", folder.path(), args, &[])
     };
-    // It listens before there is the address, and says why it does no good.
+    // The proxy listens before the address exists, and reports the missing address.
     let _proxy = start(
         "proxy",
         &[
@@ -313,12 +313,12 @@ async fn a_machine_has_the_address_for_as_long_as_somebody_holds_it() -> Result<
     let shown = machine.ip("-4 addr show dev lo")?;
     assert!(shown.contains("inet 240.0.0.1/32 scope host lo"), "{shown}");
     machine.ip("addr del 240.0.0.1/32 dev lo")?;
-    // The listener has survived that, too: somebody who comes is let in.
+    // The listener has survived the removal: a new connection is accepted.
     says("200 OK").await?;
     machine.knock(ADDRESS, 10292).await
 }
 
-/// A network namespace. It goes with its value.
+/// A network namespace. Dropping the value deletes the namespace.
 struct Machine(String);
 
 impl Machine {
@@ -333,7 +333,7 @@ impl Machine {
         ip(&own.into_iter().chain(arguments.split(' ')).collect::<Vec<_>>())
     }
 
-    /// Does something with sockets of the namespace, which stay in it.
+    /// Runs `work` in the namespace; its sockets stay in the namespace.
     async fn within<T, F>(&self, work: impl FnOnce() -> F + Send + 'static) -> Result<T>
     where
         T: Send + 'static,
@@ -341,7 +341,7 @@ impl Machine {
     {
         let file = std::fs::File::open(format!("/run/netns/{}", self.0))?;
         let thread = tokio::task::spawn_blocking(move || {
-            // A thread of its own: this one goes back to others.
+            // A separate thread, because the thread of the pool is used again outside the namespace.
             let thread = std::thread::spawn(move || {
                 nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET)?;
                 let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,5 +1,5 @@
-//! A real kube-apiserver whose EgressSelector leads through the tunnel, and a played kubelet: logs are the
-//! proof of the way.
+//! A real kube-apiserver with an EgressSelector for the tunnel, and a fake kubelet: container logs prove the
+//! path.
 
 mod world;
 
@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 use world::{LONG, World};
 
 const MIB: usize = 1024 * 1024;
-/// A container with a log of this length; the other one's log never ends.
+/// Bytes of the log of a container; the log of the second container never ends.
 const LONG_LOG: usize = 64 * MIB;
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn an_api_server_reaches_kubelets_through_the_tunnel() -> Result<()> {
         ensure!(busy < idle + 32 * 1024, "{idle} KiB have become {busy} KiB");
     }
 
-    // The agent is lost while somebody listens. That ends, and the next one carries what is asked next.
+    // The agent is lost during a stream of logs. The stream ends, and the next agent serves the next request.
     let mut lines = pods.log_stream("web", &container("endless", true)).await?.lines();
     let line = timeout(LONG, futures::StreamExt::next(&mut lines)).await?;
     ensure!(line.context("no line")?? == "line");
@@ -99,7 +99,7 @@ fn container(name: &str, follow: bool) -> LogParams {
     }
 }
 
-/// The flag with which an API server asks this tunnel.
+/// The flag that makes an API server use this tunnel.
 fn egress(world: &World) -> Result<String> {
     let files = world.files("client");
     let config = json!({
@@ -118,7 +118,7 @@ fn egress(world: &World) -> Result<String> {
     Ok(format!("--egress-selector-config-file={}", file.display()))
 }
 
-/// A pod with two containers on a node whose kubelet has this port.
+/// A pod with two containers on a node whose kubelet listens at this port.
 async fn pod_on_node(client: &Client, kubelet: u16) -> Result<Api<Pod>> {
     let nodes: Api<Node> = Api::all(client.clone());
     let node: Node = serde_json::from_value(json!({"metadata": {"name": "node"}}))?;
@@ -139,7 +139,7 @@ async fn pod_on_node(client: &Client, kubelet: u16) -> Result<Api<Pod>> {
     Ok(pods)
 }
 
-/// Answers what an API server asks for logs. It ends with what is given back.
+/// A fake kubelet that answers requests for logs. Dropping the returned tasks stops the kubelet.
 async fn kubelet(world: &World) -> Result<(u16, JoinSet<()>)> {
     let acceptor = world.authority.server(&["127.0.0.1"])?.acceptor()?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;

@@ -88,7 +88,7 @@ async fn a_watch_ends_when_kube_apiserver_has_lost_etcd() -> Result<()> {
     Ok(())
 }
 
-/// Reports the first event, and ends with its connection.
+/// Reports the first event, and returns when the connection ends.
 async fn watch(client: Client, first: oneshot::Sender<()>) -> Result<()> {
     let namespaces: Api<Namespace> = Api::all(client);
     let events = namespaces
@@ -107,7 +107,7 @@ async fn connections_end_where_the_node_refuses_checks_since_kube_apiserver_is_n
     let mut shoot = Shoot::start().await?;
     let mut user = shoot.user().await?;
     shoot.api.wait_for_checks(1).await?;
-    // From here on only connections that are open reach it.
+    // From here on, only open connections reach kube-apiserver.
     shoot.api.listening.abort_all();
     shoot.api.answer(WITHOUT_ETCD);
     timeout(ENDED_WITHIN, user.read(&mut [0]))
@@ -162,7 +162,7 @@ async fn a_slow_kube_apiserver_keeps_its_connections() -> Result<()> {
     goes_on(user).await
 }
 
-/// Such a kube-apiserver takes neither memory nor checks of other shoots.
+/// Such a kube-apiserver takes neither the memory nor the checks of further shoots.
 #[tokio::test]
 async fn an_answer_without_end_is_given_up_and_holds_up_no_other_shoot() -> Result<()> {
     let shoot = Shoot::start_with("set-var(txn.address) src").await?;
@@ -225,7 +225,7 @@ async fn goes_on(mut user: TlsStream<TcpStream>) -> Result<()> {
     Ok(())
 }
 
-/// Shoots of the seed for which docs/understand/bench.md has figures:
+/// Number of shoots in a seed, as in docs/understand/bench.md:
 /// `cargo test -p tunnel --test fenced -- --nocapture cost`.
 const SHOOTS: u8 = 250;
 const MEASURED_FOR: Duration = Duration::from_secs(20);
@@ -238,7 +238,7 @@ async fn checks_of_all_shoots_of_a_seed_cost_the_edge_little() -> Result<()> {
         let address = format!("127.0.4.{last}");
         users.push(shoot.user_from(&address).await.with_context(|| address)?);
     }
-    // Each shoot has been checked at least once, and its connection for checks is open.
+    // Each shoot has been checked at least once, and the connection for the checks is open.
     shoot.api.wait_for_checks(3 * u32::from(SHOOTS)).await?;
     let haproxy = &shoot.front.haproxy;
     let (files, before, checks) = (
@@ -331,7 +331,7 @@ struct FakeApi {
     port: u16,
     answer: Arc<AtomicU8>,
     checks: Arc<AtomicU32>,
-    /// Answers without end whose connection HAProxy has ended.
+    /// Endless answers whose connection HAProxy has ended.
     given_up: Arc<AtomicU32>,
     listening: JoinSet<()>,
     _serving: JoinSet<()>,
@@ -355,7 +355,7 @@ impl FakeApi {
         let shared = (Arc::clone(&answer), Arc::clone(&checks), Arc::clone(&given_up));
         serving.spawn(async move {
             let mut all = JoinSet::new();
-            // Connections go on when nobody listens any more.
+            // Connections continue after the listener has ended.
             loop {
                 tokio::select! {
                     Some(peer) = peers.recv() => {

@@ -1,5 +1,5 @@
-//! The seed's own front, a real HAProxy with the chart's configuration, leads an agent to the tunnel and a
-//! user to the API by one name.
+//! The seed's edge, a real HAProxy with the chart's configuration, leads an agent to the tunnel and a user to
+//! the API by the same name.
 
 mod world;
 
@@ -19,14 +19,14 @@ use world::{
     front::{Front, HOST, ZONE, add},
 };
 
-/// For how long the front waits for a greeting: then it is greeted anew.
+/// Timeout for the arrival of a greeting; after the timeout, the client connects again.
 const GREETED_WITHIN: Duration = Duration::from_secs(5);
 
 #[tokio::test]
 async fn one_name_leads_users_to_the_api_and_agents_to_the_tunnel() -> Result<()> {
     let world = World::start().await?;
     let names = NameServer::start(&[ZONE]).await?;
-    // Instead of kube-apiserver somebody who says what came.
+    // In place of kube-apiserver: a listener that reports the received byte.
     let api = TcpListener::bind("127.0.0.1:0").await?;
     let ports = [api.local_addr()?.port(), world.agents];
     let haproxy = Front::start(world.folder.path(), &names, ports).await?;
@@ -52,7 +52,7 @@ async fn one_name_leads_users_to_the_api_and_agents_to_the_tunnel() -> Result<()
     let mut running = tokio::task::JoinSet::new();
     running.spawn(agent.run(stop));
 
-    // The shoot is not there yet: the front refuses both. Then its names come.
+    // The names of the shoot do not exist yet, so the edge refuses both. Then the test adds the names.
     world.wait_for_agents(0).await?;
     for what in ["sni", "tunnel"] {
         add(&names, what, HOST).await?;
@@ -68,7 +68,7 @@ async fn one_name_leads_users_to_the_api_and_agents_to_the_tunnel() -> Result<()
     timeout(LONG, stream.read_exact(&mut heard)).await??;
     ensure!(&heard == b"through the front");
 
-    // A user of the API offers other protocols, or none, under the same name.
+    // A user of the API offers different protocols, or none, under the same name.
     for protocols in [vec![], vec![b"h2".to_vec(), b"http/1.1".to_vec()]] {
         let mut config = connector.config().as_ref().clone();
         config.alpn_protocols = protocols;
@@ -79,13 +79,14 @@ async fn one_name_leads_users_to_the_api_and_agents_to_the_tunnel() -> Result<()
                 let (mut peer, _) = api.accept().await?;
                 peer.read_u8().await
             };
-            // Nobody answers the user: what ends its greeting is a refusal.
+            // The listener never answers the user: a handshake that ends means that the edge refused the
+            // user.
             tokio::select! {
                 first = timeout(GREETED_WITHIN, came) => anyhow::Ok(first??),
                 refused = user.connect(HOST.try_into()?, stream) => bail!("{:?}", refused.map(drop)),
             }
         });
-        // Of a client's greeting.
+        // The first byte of a TLS ClientHello.
         ensure!(first.await? == 22);
     }
     world.wait_for_agents(1).await

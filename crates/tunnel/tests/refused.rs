@@ -12,17 +12,16 @@ use testkit::{Namespace, Server, eventually, find_program};
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/seed/files/haproxy.cfg");
 const LONG: Duration = Duration::from_secs(60);
-/// How long the front is looked at, and how much of it it may be busy. It is all of it if it turns in
-/// circles.
+/// Time of the measurement, and the allowed CPU time of the edge. A busy loop would use the whole time.
 const LOOKED_AT: Duration = Duration::from_secs(3);
 const BUSY: Duration = Duration::from_millis(600);
 /// As kube-proxy does for a Service without endpoints, of the first attempt alone.
 const REFUSE: &str = "-I INPUT -p tcp --dport 9000 --syn -m statistic --mode nth --every 1000000 --packet 0 \
                       -j REJECT --reject-with icmp-port-unreachable";
 
-/// The node's answer to the first attempt comes while HAProxy still connects. The kernel keeps it and tries
-/// again after a second; if that is taken, on the same socket, the answer lies there as long as the
-/// connection lives.
+/// The node's answer to the first attempt comes while HAProxy still connects. The kernel keeps the error and
+/// retries after a second. If the retry succeeds on the same socket, the error stays on the socket as long as
+/// the connection lives.
 #[tokio::test]
 async fn a_client_who_was_refused_first_and_served_then_costs_the_front_nothing() -> Result<()> {
     let host = Namespace::new("front")?;
@@ -56,7 +55,7 @@ async fn a_client_who_was_refused_first_and_served_then_costs_the_front_nothing(
     ensure!(refused == Some("1"), "not one attempt was refused: {told}");
 
     let before = front.cpu()?;
-    // That nothing happens can only be waited for.
+    // The absence of load can only be measured over time.
     tokio::time::sleep(LOOKED_AT).await;
     let busy = front.cpu()?.saturating_sub(before);
     ensure!(busy < BUSY, "busy for {busy:?} of {LOOKED_AT:?}");
@@ -66,14 +65,14 @@ async fn a_client_who_was_refused_first_and_served_then_costs_the_front_nothing(
 /// How many users try again and again, and for how long.
 const USERS: usize = 20;
 const TRYING: Duration = Duration::from_secs(8);
-/// As clients of Kubernetes pause after their first failures.
+/// The pause of Kubernetes clients after the first failures.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Figures of docs/understand/bench.md: `cargo test -p tunnel --test refused -- --nocapture cost`.
 #[tokio::test]
 async fn users_who_always_try_where_a_service_has_no_endpoint_cost_the_front_little() -> Result<()> {
     let chart = whole_config()?;
-    // As it was without the rules of backend `answers`.
+    // The chart without the rules of backend `answers`.
     let without: String = chart
         .lines()
         .filter(|line| !line.contains("if !is_answering") && !line.contains("unless is_answering"))

@@ -1,5 +1,4 @@
-//! Real servers and agents on loopback: what goes through them, who is let in, and what happens when one is
-//! lost.
+//! Real servers and agents on loopback: transferred bytes, admission of peers, and the loss of a process.
 
 mod world;
 
@@ -20,8 +19,8 @@ use world::{LONG, SERVER, World, ask, come, echo, get};
 
 const MIB: usize = 1024 * 1024;
 
-/// Each connection has its own bytes, one that nobody reads holds up none of the others, and memory stays
-/// bounded.
+/// Each connection has separate bytes, a connection without a reader holds up no further connection, and
+/// memory stays bounded.
 #[tokio::test]
 async fn a_hundred_connections_at_once() -> Result<()> {
     let world = World::start().await?;
@@ -32,7 +31,7 @@ async fn a_hundred_connections_at_once() -> Result<()> {
     let target = format!("127.0.0.1:{port}");
 
     let mut deaf = world.connect(&target).await?.map_err(anyhow::Error::msg)?;
-    // Writes until nothing goes any more: it reads nothing of what comes back.
+    // Writes until the connection blocks, and never reads.
     let chunk = vec![7; 64 * 1024];
     let mut sent = 0;
     while timeout(Duration::from_secs(2), deaf.write_all(&chunk))
@@ -43,7 +42,8 @@ async fn a_hundred_connections_at_once() -> Result<()> {
         ensure!(sent < 256 * MIB, "what nobody reads is kept somewhere");
     }
 
-    // A few handshakes at a time: on a busy machine a hundred together would take longer than one may.
+    // A few handshakes at a time: on a busy machine, a hundred concurrent handshakes would exceed the
+    // timeout.
     let streams: Vec<_> = stream::iter(0..100)
         .map(|_| async { world.connect(&target).await?.map_err(anyhow::Error::msg) })
         .buffered(4)
@@ -55,7 +55,7 @@ async fn a_hundred_connections_at_once() -> Result<()> {
             let bytes = vec![n; 128 * 1024];
             let write = async {
                 writer.write_all(&bytes).await?;
-                // All is said: the other direction goes on.
+                // This direction is closed; the reverse direction continues.
                 writer.shutdown().await
             };
             let mut heard = Vec::new();
@@ -69,7 +69,7 @@ async fn a_hundred_connections_at_once() -> Result<()> {
     timeout(LONG, through)
         .await
         .context("one holds up the others")??;
-    // The deaf one is the only one left.
+    // Only the connection without a reader is left.
     world.wait_for_number("repot_tunnel_streams", "1").await?;
     drop(deaf);
     world.wait_for_number("repot_tunnel_streams", "0").await?;
@@ -116,8 +116,9 @@ async fn rate(stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite) -> Resu
     Ok(64.0 / begun.elapsed().as_secs_f64())
 }
 
-/// An agent on the target's node is asked first; one that goes takes its connections with it, and the next
-/// one is asked; without any there is a sentence within the bound; they come back by themselves.
+/// The agent on the target's node is asked first. An agent that ends takes the agent's connections along, and
+/// the next agent is asked. Without an agent, the error arrives within the limit. Agents reconnect without
+/// help.
 #[tokio::test]
 async fn agents_and_servers_come_and_go() -> Result<()> {
     let mut world = World::start().await?;
@@ -154,7 +155,7 @@ async fn agents_and_servers_come_and_go() -> Result<()> {
             .contains("repot_tunnel_streams 0")
     );
 
-    // It is killed in the middle of a connection. The API server learns of it at once.
+    // The agent is killed during a connection. The API server notices immediately.
     drop(near);
     let ended = timeout(LONG, stream.read_u8()).await?;
     ensure!(ended.is_err(), "the connection goes on without its agent");
@@ -163,7 +164,7 @@ async fn agents_and_servers_come_and_go() -> Result<()> {
     stream.write_all(b"y").await?;
     ensure!(stream.read_u8().await? == b'y');
 
-    // A target that is not there is named, and no other agent is asked.
+    // The error names an unreachable target, and no further agent is asked.
     let nobody = format!("127.0.0.1:{}", testkit::free_port()?);
     let refused = world.connect(&nobody).await?.err().context("nobody is there")?;
     ensure!(
@@ -180,7 +181,7 @@ async fn agents_and_servers_come_and_go() -> Result<()> {
         "{refused}"
     );
 
-    // The server goes, as it does when the shoot moves.
+    // The server stops, as during a move.
     world.stop_server();
     eventually("the agent is not ready", LONG, || async {
         let answer = get(far_health, "/readyz").await?;
@@ -194,7 +195,7 @@ async fn agents_and_servers_come_and_go() -> Result<()> {
     Ok(())
 }
 
-/// Each door is for one name of one authority.
+/// Each listener admits a single name of a single authority.
 #[tokio::test]
 async fn who_is_let_in() -> Result<()> {
     let world = World::start().await?;
@@ -211,7 +212,8 @@ async fn who_is_let_in() -> Result<()> {
             "{name} is let in at the API server's door: {heard:?}"
         );
     }
-    // Kube-apiserver's own key is no agent's, and an agent's is none without the protocol.
+    // The key of kube-apiserver is invalid for an agent, and the key of an agent is invalid without the
+    // protocol.
     for (name, protocol) in [("stranger", true), ("client", true), ("agent", false)] {
         let identity = world.files(name).read().map_err(anyhow::Error::msg)?;
         let connector = identity.connector(SERVER).map_err(anyhow::Error::msg)?;
@@ -221,7 +223,7 @@ async fn who_is_let_in() -> Result<()> {
         };
         ensure!(heard.is_err(), "{name} is let in at the agents' door");
     }
-    // Who says nothing is not kept.
+    // A silent client is disconnected.
     let begun = Instant::now();
     let mut silent = TcpStream::connect(("127.0.0.1", world.agents)).await?;
     ensure!(
@@ -233,7 +235,7 @@ async fn who_is_let_in() -> Result<()> {
     world.wait_for_agents(0).await
 }
 
-/// An agent that asks for something instead of answering is disconnected: the tunnel has one direction.
+/// An agent that sends a request is disconnected: the tunnel has one direction.
 #[tokio::test]
 async fn an_agent_cannot_ask() -> Result<()> {
     let world = World::start().await?;

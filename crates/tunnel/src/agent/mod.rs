@@ -1,9 +1,9 @@
-//! The shoot's side: keeps one connection to the seed's front, and makes the connections that it is asked
-//! for.
+//! The agent in the shoot: keeps a connection to the server through the seed's edge, and dials the targets
+//! that the server requests.
 //!
-//! Where the seed is says the API's name, which is looked up before each attempt and while connected: after a
-//! move the name leads elsewhere, and the agent goes there although the former seed may still be glad to keep
-//! it (a seed that was cut off).
+//! The DNS name of the API leads to the edge of the shoot's seed. The agent resolves the name before each
+//! attempt and while connected. After a move the name leads to the destination, and the agent reconnects
+//! there. This also holds where the former seed would keep the connection (a seed that was cut off).
 
 pub mod reach;
 mod service;
@@ -26,31 +26,31 @@ pub use reach::Reach;
 pub(crate) use way::Doubt;
 pub use way::{Lookup, Way};
 
-/// One agent.
+/// An agent.
 pub struct Agent {
     /// Where the server is.
     pub way: Way,
-    /// Shows who it is, and who the server has to be.
+    /// The agent's certificate, and the expected certificate name of the server.
     pub connector: TlsConnector,
-    /// Where it goes.
+    /// The allowed targets.
     pub reach: Reach,
-    /// Address of its node.
+    /// Address of the agent's node.
     pub node: Option<IpAddr>,
-    /// What it counts.
+    /// The metrics of the agent.
     pub numbers: Numbers,
 }
 
 /// The numbers of an agent.
 #[derive(Clone, Debug, Default)]
 pub struct Numbers {
-    /// Whether it is connected to the server: 0 or 1.
+    /// Whether the agent is connected to the server: 0 or 1.
     pub connected: Gauge,
-    /// Connections that it carries.
+    /// Open connections through the agent.
     pub streams: Gauge,
 }
 
 impl Numbers {
-    /// Lets them be read.
+    /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         let connected = "Whether the agent is connected to the server in the seed";
         registry.register("repot_tunnel_connected", connected, self.connected.clone());
@@ -97,7 +97,7 @@ impl Agent {
         }
     }
 
-    /// A connection to the server, at the first of the name's addresses that has one.
+    /// Connects to the server, at the first reachable address of the name.
     async fn connect(&self) -> Result<way::Connected, String> {
         let addresses = self.way.addresses().await?;
         let mut why = format!("{} leads nowhere", self.way.host);

@@ -1,5 +1,5 @@
-//! Where an agent goes and where not. It has the network of a pod; what is the agent's own or the machine's
-//! own is nobody's target.
+//! The allowed targets of an agent. The agent has the network of a pod. Addresses of the agent's own pod or
+//! machine are never a target.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,15 +11,17 @@ use tokio::{
 
 use crate::bounds::DIAL;
 
-/// What is refused unless it is said otherwise: the agent itself, what only one link knows (there are the
-/// cloud's credentials for its machines), and what is no single machine.
+/// Ranges that are refused by default:
+/// - the agent's own pod.
+/// - link-local addresses, because a cloud serves machine credentials there.
+/// - addresses that do not denote a single machine.
 pub const REFUSED: &str =
     "0.0.0.0/8,127.0.0.0/8,169.254.0.0/16,224.0.0.0/3,::/128,::1/128,fe80::/10,ff00::/8";
 
 /// Where connections may lead.
 #[derive(Clone, Debug)]
 pub struct Reach {
-    /// Addresses to which none leads.
+    /// Ranges of addresses that are never dialled.
     pub refused: Vec<IpNet>,
 }
 
@@ -28,7 +30,7 @@ pub struct Reach {
 pub struct Unreachable {
     /// As in HTTP.
     pub status: u16,
-    /// A sentence.
+    /// A sentence with the reason.
     pub why: String,
 }
 
@@ -42,10 +44,11 @@ impl Unreachable {
 }
 
 impl Reach {
-    /// Connects to a target, at the first of its addresses that takes it.
+    /// Connects to a target, at the first address of the target that accepts.
     ///
     /// # Errors
-    /// It is refused (403), there is none or it refuses (502), or it does not answer within [`DIAL`] (504).
+    /// The target is refused (403), does not exist or refuses the connection (502), or does not answer within
+    /// [`DIAL`] (504).
     pub async fn dial(&self, host: &str, port: Option<u16>) -> Result<TcpStream, Unreachable> {
         let port = port.ok_or_else(|| Unreachable::refused("the target has no port"))?;
         let host = host.trim_matches(['[', ']']);
@@ -62,7 +65,8 @@ impl Reach {
             why: format!("{host}:{port} cannot be reached: {error}"),
         };
         let addresses: Vec<_> = lookup_host((host, port)).await.map_err(|e| failed(&e))?.collect();
-        // All of them are looked at first: a name must not lead somewhere by its second address.
+        // All addresses are checked before the dial: the second address of a name must not lead to a refused
+        // range.
         if let Some(address) = addresses.iter().find(|address| self.refuses(address)) {
             return Err(Unreachable::refused(&format!(
                 "{host}:{port} is not reached through the tunnel: {} is no address of the shoot",
@@ -75,7 +79,7 @@ impl Reach {
     }
 
     fn refuses(&self, address: &SocketAddr) -> bool {
-        // An IPv4 address may be written as one of IPv6.
+        // An IPv6 address may contain an IPv4 address.
         let address: IpAddr = address.ip().to_canonical();
         self.refused.iter().any(|range| range.contains(&address))
     }

@@ -1,4 +1,4 @@
-//! What the server asks of an agent: where it is, and connections.
+//! The requests of the server to an agent: the address of the agent's node, and connections.
 
 use std::{
     convert::Infallible,
@@ -22,7 +22,7 @@ use crate::{
     words::{NODE, WHY},
 };
 
-/// What answers, for as long as the process lives.
+/// The state behind the answers, for the lifetime of the process.
 pub(super) struct Carrier {
     /// Where connections may lead.
     pub reach: Reach,
@@ -32,20 +32,20 @@ pub(super) struct Carrier {
     pub open: Gauge,
 }
 
-/// The connections that one connection to the server has. They end with this value.
+/// The target connections of a single server connection. Dropping the value ends all of these connections.
 #[derive(Default)]
 pub(super) struct Carried(Mutex<JoinSet<()>>);
 
 impl Carried {
     fn add(&self, connection: impl Future<Output = ()> + Send + 'static) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that have ended take no place.
+        // Ended connections take no memory.
         while all.try_join_next().is_some() {}
         all.spawn(connection);
     }
 }
 
-/// Answers one request.
+/// Answers a request.
 pub(super) async fn answer(
     carrier: Arc<Carrier>,
     streams: Arc<Carried>,
@@ -68,7 +68,7 @@ pub(super) async fn answer(
     })
 }
 
-/// One connection that is open, in the number of those.
+/// An open connection in the gauge of open connections.
 struct Counted(Gauge);
 
 impl Drop for Counted {
@@ -77,7 +77,7 @@ impl Drop for Counted {
     }
 }
 
-/// Moves bytes, until one side ends it.
+/// Copies bytes until an end closes the connection.
 async fn carry(open: Gauge, request: Request<Incoming>, stream: TcpStream) {
     open.inc();
     let _open = Counted(open);
@@ -89,7 +89,7 @@ async fn carry(open: Gauge, request: Request<Incoming>, stream: TcpStream) {
     }
 }
 
-/// On which node this agent is.
+/// Reports the address of the agent's node.
 fn about(carrier: &Carrier) -> Response<Empty<Bytes>> {
     let mut response = Response::new(Empty::new());
     let node = carrier.node.map(|node| node.to_string()).unwrap_or_default();

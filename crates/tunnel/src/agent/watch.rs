@@ -1,4 +1,4 @@
-//! A connection to the server while it lasts.
+//! Serves a connection to the server until the connection ends.
 
 use std::{net::SocketAddr, pin::pin, sync::Arc};
 
@@ -15,8 +15,9 @@ use crate::bounds::{
     ALIVE_EVERY, ALIVE_WITHIN, HANDSHAKE, HEADERS, LOOK_UP_EVERY, SEND_BUFFER, SHARED_WINDOW, STREAMS, WINDOW,
 };
 
-/// Serves what is asked on a connection, to its end, and says why it ended. It is the agent that ends it when
-/// it is told to stop and when the name leads elsewhere; what is being answered then gets a moment.
+/// Serves the requests on a connection to the end, and returns the reason for the end. The agent ends the
+/// connection at shutdown, and when the name leads to a different address. Requests under way then get up to
+/// [`HANDSHAKE`] to finish.
 pub(super) async fn serve(
     carrier: &Arc<Carrier>,
     way: &Way,
@@ -48,13 +49,14 @@ pub(super) async fn serve(
         () = shutdown.cancelled() => "the agent is told to stop".to_owned(),
         () = led_elsewhere(way, address) => format!("{} does not lead to {address} any more", way.host),
     };
-    // The server asks nothing more of this agent once it has heard; what was asked before is answered.
+    // The graceful shutdown tells the server to send no further requests; earlier requests are still
+    // answered.
     connection.as_mut().graceful_shutdown();
     let _ = timeout(HANDSHAKE, connection).await;
     why
 }
 
-/// Ends when the name has not led to this address for several looks. A name that is not found says nothing.
+/// Returns when several consecutive lookups have not contained this address. A failed lookup does not count.
 async fn led_elsewhere(way: &Way, address: SocketAddr) {
     let mut looks = interval(LOOK_UP_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -80,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// A name with these answers, one after the other; the last one stays.
+    /// A name with these answers in order; the last answer repeats.
     fn name(answers: &'static [Option<&'static str>]) -> Way {
         let asked = Arc::new(AtomicUsize::new(0));
         Way {
@@ -101,7 +103,7 @@ mod tests {
     async fn an_agent_follows_the_name_when_it_is_sure() {
         let here = HERE.unwrap().parse().unwrap();
         let begun = Instant::now();
-        // One wrong answer, and none at all, are no reason.
+        // A single different answer and a failed lookup are no reason to leave.
         let answers = &[HERE, THERE, HERE, None, THERE, None, THERE, THERE];
         led_elsewhere(&name(answers), here).await;
         assert_eq!(begun.elapsed(), LOOK_UP_EVERY * 7);

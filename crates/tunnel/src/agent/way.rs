@@ -1,4 +1,4 @@
-//! Where the server is: behind the seed's front, to which the API's name leads.
+//! The address of the server: behind the seed's edge, at the DNS name of the API.
 
 use std::{io, net::SocketAddr, sync::Arc};
 
@@ -12,15 +12,15 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::bounds::{HANDSHAKE, LOOK_UPS, PROTOCOL};
 
-/// Finds the addresses of the front. Asked again and again: they change when the shoot moves.
+/// Resolves the addresses of the edge. Called repeatedly, because the addresses change when the shoot moves.
 pub type Lookup = Arc<dyn Fn() -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync>;
 
 /// The way to the server.
 #[derive(Clone)]
 pub struct Way {
-    /// The name by which the front finds the shoot.
+    /// The name by which the edge finds the shoot.
     pub host: String,
-    /// Finds its addresses.
+    /// Resolves the addresses of the name.
     pub lookup: Lookup,
 }
 
@@ -44,7 +44,7 @@ impl Way {
         }
     }
 
-    /// The addresses as they are now.
+    /// Resolves the current addresses.
     pub(crate) async fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
         match timeout(HANDSHAKE, (self.lookup)()).await {
             Ok(Ok(addresses)) => Ok(addresses),
@@ -74,8 +74,8 @@ impl Way {
 pub(crate) struct Doubt(u32);
 
 impl Doubt {
-    /// Takes what a look has found, and says whether the name has left this address for good. A name that is
-    /// not found, or leads nowhere, says nothing.
+    /// Takes the result of a lookup, and returns whether the name has left this address for good. A failed or
+    /// empty lookup does not count.
     pub(crate) fn is_sure(&mut self, found: Result<&[SocketAddr], &String>, here: SocketAddr) -> bool {
         match found {
             Ok([]) | Err(_) => {}

@@ -1,8 +1,9 @@
-//! The address at which pods find the proxy of their own node: one and the same on every machine, on its
+//! The address at which pods find the proxy of their own node: the same address on every machine, on the
 //! loopback device.
 //!
-//! It is held by a process of its own ([`hold`]): telling the kernel takes a privilege that nothing should
-//! have that reads what pods send. It stays when that process ends; connections do not notice.
+//! A separate process holds the address ([`hold`]): the kernel demands a privilege for the change, and a
+//! process that reads the traffic of pods must not have that privilege. The address stays when the process
+//! ends, so connections are not affected.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
@@ -20,10 +21,10 @@ use crate::bounds::HOLD_AGAIN;
 /// The device.
 const DEVICE: &str = "lo";
 
-/// Puts the address on the loopback device, and puts it back when somebody takes it away, until `shutdown`.
+/// Adds the address to the loopback device, and adds the address again after a removal, until `shutdown`.
 ///
 /// # Errors
-/// The kernel refuses it.
+/// The kernel refuses the address.
 pub async fn hold(address: Ipv4Addr, shutdown: CancellationToken) -> Result<(), String> {
     // Opened before the first look, so that no change is missed.
     let opened = new_multicast_connection(&[MulticastGroup::Ipv4Ifaddr]);
@@ -39,14 +40,14 @@ pub async fn hold(address: Ipv4Addr, shutdown: CancellationToken) -> Result<(), 
             () = shutdown.cancelled() => return Ok(()),
             change = changes.next() => change.ok_or("the kernel says nothing any more")?,
         };
-        // Somebody who takes it away again and again keeps this process from nothing else than this.
+        // The pause limits the load when a process removes the address repeatedly.
         sleep(HOLD_AGAIN).await;
-        // What was said meanwhile is seen by the one look that follows.
+        // The next check covers all changes that arrived during the pause.
         while changes.try_recv().is_ok() {}
     }
 }
 
-/// Whether the machine has the address. It does not wait, and sends nothing.
+/// Whether the machine has the address. The check neither blocks nor sends a packet.
 #[must_use]
 pub fn is_here(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
@@ -62,8 +63,8 @@ async fn ensure(handle: &Handle, address: Ipv4Addr) -> Result<(), rtnetlink::Err
         return Ok(());
     }
     let mut add = handle.address().add(index, IpAddr::V4(address), 32);
-    // Known to this machine only: never the source of what it sends to others, nor taken for the machine's
-    // own by a kubelet.
+    // Scope `host`: the address is never the source of packets to remote machines, and a kubelet never takes
+    // the address for the machine's address.
     add.message_mut().header.scope = AddressScope::Host;
     add.replace().execute().await?;
     info!(%address, "device {DEVICE} has the address");

@@ -1,4 +1,4 @@
-//! A connection to the seed's front, and what the front is told before the first byte of a pod.
+//! A connection to the seed's edge, with the PROXY header that precedes the first byte of a pod.
 
 use std::{io, net::SocketAddr};
 
@@ -11,14 +11,14 @@ use crate::bounds::{DIAL_ONE, PROBE_AFTER, PROBE_EVERY, PROBES, UNHEARD};
 /// A connection to the front of a seed.
 #[derive(Debug)]
 pub(super) struct Front {
-    /// It has heard for whom it is.
+    /// The stream after the PROXY header.
     pub stream: TcpStream,
-    /// Where it leads.
+    /// The address of the edge.
     pub address: SocketAddr,
 }
 
-/// Connects to the first address that takes it, beginning anywhere, and says for which API it is and between
-/// whom.
+/// Connects to the first address that accepts, starting at a random address, and sends the PROXY header with
+/// the API's name and the addresses of the pod's connection.
 pub(super) async fn dial(
     addresses: &[SocketAddr],
     host: &str,
@@ -47,8 +47,8 @@ async fn connect(address: SocketAddr, head: &[u8]) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// What is written is sent at once, and a peer that is gone is missed soon, whether or not something is on
-/// its way to it.
+/// Disables Nagle's algorithm, and bounds the time until a dead peer is detected, with or without
+/// unacknowledged data.
 pub(super) fn prepare(socket: &SockRef<'_>) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
     let probes = TcpKeepalive::new()
@@ -59,8 +59,8 @@ pub(super) fn prepare(socket: &SockRef<'_>) -> io::Result<()> {
     socket.set_tcp_user_timeout(Some(UNHEARD))
 }
 
-/// A head of the PROXY protocol, version 2, whose authority is the API's name. Addresses are those of the
-/// pod's connection: without any, the front would not look at what follows them.
+/// A header of the PROXY protocol, version 2, with the API's name as the authority. The addresses are those
+/// of the pod's connection: without addresses, the edge would ignore the TLVs.
 fn head(host: &str, between: (SocketAddr, SocketAddr)) -> io::Result<Vec<u8>> {
     Builder::with_addresses(Version::Two | Command::Proxy, Protocol::Stream, between)
         .write_tlv(Type::Authority, host.as_bytes())?

@@ -1,15 +1,16 @@
-//! From pods of a shoot to its API server, at the address of the Service `kubernetes`.
+//! Connections from pods of a shoot to the shoot's API server, at the address of the Service `kubernetes`.
 //!
 //! ```text
-//! pod --TLS--> Service kubernetes --kube-proxy--> proxy on the pod's node --head, then the same bytes--> seed's front --> kube-apiserver
+//! pod --TLS--> Service kubernetes --kube-proxy--> proxy on the pod's node
+//!     --PROXY header, then the same bytes--> seed's edge --> kube-apiserver
 //! ```
 //!
-//! A client that is given an address says no name in TLS, so the front would not know for which shoot it
-//! comes: the proxy says it in a head of the PROXY protocol ([`front`]). What follows passes untouched. TLS
-//! is between the pod and kube-apiserver; the proxy has neither a key nor a right.
+//! A client that dials an IP address sends no name in TLS, so the seed's edge could not tell the shoot. The
+//! proxy sends the name in a header of the PROXY protocol ([`front`]). The bytes of the pod follow unchanged.
+//! TLS is between the pod and kube-apiserver; the proxy has neither a key nor a right.
 //!
-//! Where the seed is says the API's name ([`name`]): new connections go where it leads, and old ones end when
-//! it has left them.
+//! The API's name ([`name`]) leads to the seed's edge. New connections go to the current address, and old
+//! connections end when the name has left their address.
 
 pub mod address;
 mod front;
@@ -42,13 +43,13 @@ use front::Front;
 use name::Known;
 use seats::Seats;
 
-/// One proxy.
+/// The proxy of a node.
 pub struct Proxy {
     /// Where pods come.
     pub listener: TcpListener,
-    /// The API's name, and the port of the front behind it.
+    /// The API's name, and the port of the edge.
     pub way: Way,
-    /// What it counts.
+    /// The metrics of the proxy.
     pub numbers: Numbers,
 }
 
@@ -57,16 +58,16 @@ pub struct Proxy {
 pub struct Numbers {
     /// Connections that are open.
     pub open: Gauge,
-    /// Those that were sent away because there were too many.
+    /// Connections that were closed because of a limit.
     pub refused: Counter,
-    /// Those for which there was no way to the front.
+    /// Connections that were closed because the edge was not reachable.
     pub failed: Counter,
-    /// To how many addresses the API's name leads, as far as it is known.
+    /// Number of addresses of the API's name at the last lookup.
     pub addresses: Gauge,
 }
 
 impl Numbers {
-    /// Lets them be read.
+    /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         let open = "Connections of pods to the API server that are open";
         registry.register("repot_api_proxy_connections", open, self.open.clone());
@@ -79,7 +80,7 @@ impl Numbers {
     }
 }
 
-/// What all connections share.
+/// The state shared by all connections.
 struct Shared {
     host: String,
     dials: Semaphore,
@@ -87,10 +88,10 @@ struct Shared {
     numbers: Numbers,
 }
 
-/// Listens at an address that the machine may not have yet, or lose and get again ([`address`]).
+/// Listens at an address that the machine may get later, or lose and get again ([`address`]).
 ///
 /// # Errors
-/// Somebody else listens there.
+/// A different process listens at the address.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
@@ -104,7 +105,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 impl Proxy {
-    /// Carries connections until `shutdown`; then they are dropped, and whoever had one makes another.
+    /// Serves connections until `shutdown`. Then the connections are dropped, and clients have to reconnect.
     pub async fn run(self, shutdown: CancellationToken) {
         let (sender, known) = watch::channel(Known::default());
         let shared = Arc::new(Shared {
@@ -138,7 +139,8 @@ async fn serve(listener: &TcpListener, shared: &Arc<Shared>) {
                 continue;
             }
         };
-        // Closed at once: a client that hears of it tries again, and one that waits does not know why.
+        // Closed immediately: after a reset, a client tries again. A client that waits would not learn the
+        // reason.
         let Some(seat) = seats.take(from.ip()) else {
             shared.numbers.refused.inc();
             continue;
@@ -155,7 +157,7 @@ async fn serve(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-/// One connection, to its end.
+/// Serves a connection to the end.
 async fn carry(shared: &Shared, stream: TcpStream, from: SocketAddr) -> Result<(), String> {
     front::prepare(&SockRef::from(&stream)).map_err(|error| error.to_string())?;
     let here = stream.local_addr().map_err(|error| error.to_string())?;

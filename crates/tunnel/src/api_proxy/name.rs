@@ -1,4 +1,4 @@
-//! Where the API's name leads. It is looked up once for all connections, however many there are and come.
+//! The addresses of the API's name, resolved in a single loop for all connections.
 
 use std::net::SocketAddr;
 
@@ -14,16 +14,16 @@ use crate::{
     bounds::LOOK_UP_EVERY,
 };
 
-/// What is known of it.
+/// The result of the lookups.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
-    /// Where it led when it last led anywhere: it is gone to also while DNS is away.
+    /// The last addresses that a lookup returned. The proxy uses these addresses while DNS is away.
     addresses: Vec<SocketAddr>,
-    /// What the last look has found.
+    /// The result of the last lookup.
     last: Option<Result<Vec<SocketAddr>, String>>,
 }
 
-/// Looks again and again, and never ends.
+/// Resolves the name periodically, without end.
 pub(super) async fn follow(way: &Way, known: &watch::Sender<Known>, count: &Gauge) {
     let mut looks = interval(LOOK_UP_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -54,7 +54,7 @@ pub(super) async fn follow(way: &Way, known: &watch::Sender<Known>, count: &Gaug
     }
 }
 
-/// The addresses as they are known; waits for the first ones.
+/// The known addresses; waits for the first result.
 pub(super) async fn addresses(known: &mut watch::Receiver<Known>) -> Result<Vec<SocketAddr>, String> {
     let found = known.wait_for(|known| !known.addresses.is_empty()).await;
     found
@@ -62,10 +62,10 @@ pub(super) async fn addresses(known: &mut watch::Receiver<Known>) -> Result<Vec<
         .map_err(|error| error.to_string())
 }
 
-/// Ends when the name has not led to this address for several looks.
+/// Returns when several consecutive lookups have not contained this address.
 pub(super) async fn led_elsewhere(mut known: watch::Receiver<Known>, address: SocketAddr) {
     let mut doubt = Doubt::default();
-    // Nobody looks any more when the process ends, and then the connection ends as well.
+    // The sender is dropped when the process ends, and then the connection ends too.
     while known.changed().await.is_ok() {
         let last = known.borrow_and_update().last.clone();
         if let Some(last) = last
@@ -96,8 +96,7 @@ mod tests {
     const THERE: &str = "192.0.2.2:8443";
     const AWAY: &str = "";
 
-    /// A name with these answers, one after the other; the last one stays. Gives how often it was asked for,
-    /// too.
+    /// A name with these answers in order; the last answer repeats. Also returns the number of lookups.
     fn name(answers: &'static [&'static str]) -> (Way, Arc<AtomicUsize>) {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);

@@ -1,4 +1,4 @@
-//! How many connections there may be, of all pods and of one.
+//! Limits the connections of all pods together and of each pod.
 
 use std::{
     collections::HashMap,
@@ -8,11 +8,11 @@ use std::{
 
 use crate::bounds::{CONNECTIONS, CONNECTIONS_OF_ONE};
 
-/// All seats, by who has them.
+/// The number of connections by pod address.
 #[derive(Debug, Default)]
 pub(super) struct Seats(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-/// One that is taken. It is free again with this value.
+/// A place for a connection. Dropping the value frees the place.
 #[derive(Debug)]
 pub(super) struct Seat {
     of: IpAddr,
@@ -20,7 +20,7 @@ pub(super) struct Seat {
 }
 
 impl Seats {
-    /// One for this address, if there is any.
+    /// Takes a place for this address; `None` at a limit.
     pub(super) fn take(&self, of: IpAddr) -> Option<Seat> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = taken.get(&of).copied().unwrap_or_default();
@@ -38,7 +38,7 @@ impl Drop for Seat {
         let mut taken = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = taken.get_mut(&self.of) {
             *own -= 1;
-            // Addresses come and go with pods.
+            // Pods come and go, so an address without connections is removed.
             if *own == 0 {
                 taken.remove(&self.of);
             }

@@ -1,4 +1,4 @@
-//! Which agents there are, and a connection through one of them.
+//! The connected agents, and connections through an agent.
 
 use std::{
     net::IpAddr,
@@ -24,7 +24,7 @@ use crate::{
     words::WHY,
 };
 
-/// By which an agent is asked.
+/// Sends requests to an agent.
 pub(super) type Ask = SendRequest<Empty<Bytes>>;
 
 /// An agent that is connected.
@@ -38,13 +38,13 @@ struct Agent {
 /// Why there is no connection: a status of HTTP and a sentence.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// 503 where no agent could be asked, 504 where none answered, else what the agent said.
+    /// 503 without a connected agent, 504 without an answer, else the status of the agent.
     pub status: StatusCode,
-    /// What is wrong.
+    /// The fault.
     pub why: String,
 }
 
-/// The agents of one shoot.
+/// The agents of a shoot.
 pub struct Agents {
     known: watch::Sender<Vec<Arc<Agent>>>,
     next: AtomicU64,
@@ -53,13 +53,13 @@ pub struct Agents {
 
 /// A connection through an agent.
 pub struct Opened {
-    /// Its bytes.
+    /// The bytes of the connection.
     pub stream: Upgraded,
-    /// Held as long as it is open.
+    /// Must be held while the connection is open.
     pub place: Place,
 }
 
-/// One of an agent's connections.
+/// Counts a connection of an agent.
 pub struct Place {
     agent: Arc<Agent>,
     numbers: Numbers,
@@ -83,8 +83,7 @@ impl Agents {
         }
     }
 
-    /// Adds an agent that is connected; `None` where there are too many. It is known by the number that is
-    /// given back.
+    /// Adds a connected agent and returns the agent's number; `None` at the limit of agents.
     pub(super) fn add(&self, ask: Ask, node: Option<IpAddr>) -> Option<u64> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let agent = Arc::new(Agent {
@@ -116,11 +115,11 @@ impl Agents {
         });
     }
 
-    /// Opens a connection to this target. An agent that fails by itself is followed by the next one; a target
-    /// that cannot be reached is not, as agents have the same network.
+    /// Opens a connection to this target. If an agent fails, the next agent is tried. If the target is not
+    /// reachable, no further agent is tried, because all agents have the same network.
     ///
     /// # Errors
-    /// Why there is none, within [`WAIT_FOR_AGENT`] and [`ANSWER`] for each agent.
+    /// The reason without a connection, within [`WAIT_FOR_AGENT`] and [`ANSWER`] for each agent.
     pub async fn open(&self, target: &Authority) -> Result<Opened, Refusal> {
         let opened = self.open_by_one(target).await;
         let count = if opened.is_ok() {
@@ -162,7 +161,7 @@ impl Agents {
         }
     }
 
-    /// A place at an agent that was not tried; if none was tried, it is waited for one.
+    /// Reserves a connection at an agent that was not tried yet. Before the first try, waits for an agent.
     async fn place(&self, target: &Authority, tried: &[u64]) -> Option<Place> {
         let target = target.host().trim_matches(['[', ']']).parse().ok();
         let mut known = self.known.subscribe();
@@ -171,7 +170,7 @@ impl Agents {
             found = self.take(known, target, tried);
             found.is_some() || !tried.is_empty()
         };
-        // Too late is the same as none.
+        // A timeout has the same result as no agent.
         let _ = timeout(WAIT_FOR_AGENT, known.wait_for(look)).await;
         found
     }
@@ -216,7 +215,7 @@ enum Answer {
     Lost(String),
 }
 
-/// Asks one agent. While it has not answered nothing was sent, so another one may be asked after it.
+/// Sends the request to an agent. Before the answer no bytes were sent, so a second agent may be tried.
 async fn ask(place: Place, target: &Authority) -> Answer {
     let mut request = Request::new(Empty::new());
     *request.method_mut() = Method::CONNECT;

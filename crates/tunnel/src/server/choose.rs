@@ -1,22 +1,22 @@
-//! Which agent is asked. Pure.
+//! Chooses the agent for a request. Pure.
 
 use std::net::IpAddr;
 
 use crate::bounds::STREAMS;
 
-/// What counts of an agent.
+/// The input for the choice of an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
-    /// Tells it from all others of this server's life.
+    /// Unique during the lifetime of this server.
     pub id: u64,
-    /// Address of the node on which it says to be.
+    /// Address of the node that the agent reported.
     pub node: Option<IpAddr>,
-    /// Connections through it.
+    /// Open connections through the agent.
     pub streams: usize,
 }
 
-/// The agent on the target's own node, which needs no other node to be well; else the one with the fewest
-/// connections. None that was tried already, and none that is full.
+/// Prefers the agent on the target's node, because that path needs no healthy second node. Else the agent
+/// with the fewest connections. Agents that were tried already or are full are skipped.
 #[must_use]
 pub fn choose(candidates: &[Candidate], target: Option<IpAddr>, tried: &[u64]) -> Option<u64> {
     candidates
@@ -45,11 +45,11 @@ mod tests {
         assert_eq!(choose(&agents, node(1), &[]), Some(1));
         assert_eq!(choose(&agents, node(9), &[]), Some(2));
         assert_eq!(choose(&agents, None, &[]), Some(2));
-        // One after the other is tried, each once.
+        // Each agent is tried once, in order.
         assert_eq!(choose(&agents, node(1), &[1]), Some(2));
         assert_eq!(choose(&agents, node(1), &[1, 2]), Some(3));
         assert_eq!(choose(&agents, node(1), &[1, 2, 3]), None);
-        // An agent that did not say where it is is nobody's neighbour.
+        // An agent without a reported node is never the agent on the target's node.
         let nowhere = Candidate {
             node: None,
             ..agent(4, 0, 0)

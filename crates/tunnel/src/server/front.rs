@@ -1,4 +1,4 @@
-//! What kube-apiserver asks: `CONNECT host:port HTTP/1.1`, once for each connection.
+//! Serves kube-apiserver: `CONNECT host:port HTTP/1.1`, once per connection.
 
 use std::{
     convert::Infallible,
@@ -26,10 +26,10 @@ use crate::{
     pipe,
 };
 
-/// What follows when a CONNECT was answered: both ends.
+/// Both ends of an answered CONNECT.
 type Joined = Arc<Mutex<Option<(OnUpgrade, Opened)>>>;
 
-/// Serves one connection of kube-apiserver, to its end.
+/// Serves a connection of kube-apiserver to the end.
 pub(super) async fn serve(agents: Arc<Agents>, stream: TlsStream<TcpStream>) {
     let joined = Joined::default();
     let both = Arc::clone(&joined);
@@ -75,7 +75,7 @@ async fn answer(agents: &Agents, joined: &Joined, request: Request<Incoming>) ->
     }
 }
 
-/// Where to.
+/// The target of the request.
 fn target<B>(request: &Request<B>) -> Result<&Authority, Refusal> {
     let bad = |status, why: &str| Refusal {
         status,
@@ -91,7 +91,8 @@ fn target<B>(request: &Request<B>) -> Result<&Authority, Refusal> {
     authority.ok_or_else(|| bad(StatusCode::BAD_REQUEST, "the target must be host:port"))
 }
 
-/// The sentence stands in the line of the status: that is what kube-apiserver repeats to its user.
+/// The sentence is the reason phrase of the status line, because kube-apiserver repeats the status line to
+/// the user.
 fn refused(refusal: &Refusal) -> Response<Empty<Bytes>> {
     let mut response = Response::new(Empty::new());
     *response.status_mut() = refusal.status;

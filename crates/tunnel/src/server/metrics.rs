@@ -1,11 +1,11 @@
-//! What the server counts.
+//! Metrics of the server.
 
 use prometheus_client::{
     metrics::{counter::Counter, gauge::Gauge},
     registry::Registry,
 };
 
-/// The numbers of one server.
+/// The metrics of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Numbers {
     /// Agents that are connected.
@@ -19,7 +19,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Lets them be read.
+    /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         let agents = "Agents of the shoot that are connected; without one the API server reaches no node";
         registry.register("repot_tunnel_agents", agents, self.agents.clone());

@@ -1,4 +1,4 @@
-//! The seed's side: takes kube-apiserver's CONNECTs and asks agents to make the connections.
+//! The seed's side: accepts CONNECT requests of kube-apiserver and asks agents to open the connections.
 
 pub mod agents;
 pub mod choose;
@@ -16,29 +16,29 @@ use crate::{bounds::PROTOCOL, door::Door, tls::Identity};
 use agents::Agents;
 use metrics::Numbers;
 
-/// Whom the two doors are for.
+/// The names of the peers that the two listeners admit.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Peers {
-    /// Whom the certificate of kube-apiserver names.
+    /// Common name in the certificate of kube-apiserver.
     #[arg(long)]
     pub client_name: String,
-    /// Whom the certificate of agents names.
+    /// Common name in the certificate of agents.
     #[arg(long)]
     pub agent_name: String,
 }
 
-/// The server of one shoot.
+/// The server of a shoot.
 pub struct Server {
-    /// Its certificate and key.
+    /// The certificate and key of the server.
     pub identity: Identity,
-    /// Who may come.
+    /// The names of the admitted peers.
     pub peers: Peers,
-    /// What it counts.
+    /// The metrics of the server.
     pub numbers: Numbers,
 }
 
 impl Server {
-    /// Serves kube-apiserver at one listener and agents at the other, until `shutdown`.
+    /// Serves kube-apiserver at `clients` and agents at `agents`, until `shutdown`.
     ///
     /// # Errors
     /// The certificate cannot be used.

@@ -1,4 +1,4 @@
-//! An agent's connection, from its handshake to its end.
+//! An agent's connection, from the handshake to the end.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -22,8 +22,8 @@ use crate::{
     words::NODE,
 };
 
-/// Keeps an agent in the list for as long as its connection lasts. In HTTP/2 we are the client: whatever an
-/// agent sends that is no answer ends the connection, so it can open nothing.
+/// Keeps an agent in the list while the agent's connection lasts. In HTTP/2 this process is the client: a
+/// frame that is not an answer ends the connection, so the agent cannot open a stream.
 pub(super) async fn keep(agents: Arc<Agents>, stream: TlsStream<TcpStream>, from: SocketAddr) {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
@@ -62,7 +62,7 @@ pub(super) async fn keep(agents: Arc<Agents>, stream: TlsStream<TcpStream>, from
     }
 }
 
-/// Takes the agent out of the list however its connection ends.
+/// Removes the agent from the list on every kind of end of the connection.
 struct Known<'a> {
     agents: &'a Agents,
     id: u64,
@@ -74,7 +74,7 @@ impl Drop for Known<'_> {
     }
 }
 
-/// Asks an agent where it is.
+/// Asks an agent for the address of the agent's node.
 async fn node_of(mut ask: SendRequest<Empty<Bytes>>) -> Result<Option<IpAddr>, String> {
     let request = Request::get("http://agent/")
         .body(Empty::new())

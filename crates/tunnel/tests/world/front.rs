@@ -1,4 +1,4 @@
-//! A seed's front: a real HAProxy with the chart's own configuration.
+//! A seed's edge: a real HAProxy with the chart's configuration.
 
 use std::{path::Path, process::Stdio};
 
@@ -11,18 +11,18 @@ use super::{LONG, get};
 
 /// Name of an API.
 pub const HOST: &str = "api.web.dev.internal.example.test";
-/// Where the front looks names up.
+/// The DNS zone in which the edge resolves names.
 pub const ZONE: &str = "garden-exposure.svc.cluster.local";
 
 /// The most connections of users, and of proxies.
 pub const BOUND: u32 = 1000;
 
-/// How the front finds the address of a shoot.
+/// The directive by which the edge finds the address of a shoot.
 pub const LOOKUP: &str = "do-resolve(txn.address,cluster,ipv4) var(txn.name)";
 
-/// It ends with its value.
+/// A running edge. Dropping the value stops the edge.
 pub struct Front {
-    /// Port for those who say a name in TLS.
+    /// Port for clients that send a name in TLS.
     pub users: u16,
     /// Port for proxies.
     pub proxies: u16,
@@ -30,12 +30,12 @@ pub struct Front {
 }
 
 impl Front {
-    /// Starts one that leads to these ports: of the API, and of the tunnel.
+    /// Starts an edge for these ports: of the API, and of the tunnel.
     pub async fn start(folder: &Path, names: &NameServer, ports: [u16; 2]) -> Result<Self> {
         Self::start_with(folder, names, ports, LOOKUP).await
     }
 
-    /// The same with another directive in the place of [`LOOKUP`].
+    /// As [`Self::start`], with a different directive in the place of [`LOOKUP`].
     pub async fn start_with(
         folder: &Path,
         names: &NameServer,
@@ -45,7 +45,7 @@ impl Front {
         let (users, proxies, health) = (free_port()?, free_port()?, free_port()?);
         let [commands, checks] =
             ["abns@edge-commands", "abns@edge-checks"].map(|name| (name, format!("{name}-{users}")));
-        // Abstract names are those of the whole machine here.
+        // Abstract sockets are shared by the whole machine here.
         let fence = folder.join(format!("fence-{users}.lua"));
         write_changed("fence.lua", &fence, &[commands.clone(), checks.clone()])?;
         let name = format!("haproxy-{users}");
@@ -101,7 +101,7 @@ fn write_changed(name: &str, file: &Path, changes: &[(&str, String)]) -> Result<
     Ok(std::fs::write(file, text)?)
 }
 
-/// Makes a host known to fronts, which find this machine by it.
+/// Adds the DNS record by which edges find this machine.
 pub async fn add(names: &NameServer, what: &str, of: &str) -> Result<()> {
     let name = format!("{what}-{}.{ZONE}", sha1(of));
     let (host, port) = names.address.split_once(':').context("no port")?;

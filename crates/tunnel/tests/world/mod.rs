@@ -1,4 +1,4 @@
-//! A tunnel of real processes on loopback, with an authority of its own.
+//! A tunnel of real processes on loopback, with a separate certificate authority.
 
 #![allow(dead_code)] // each test file uses its own part of it
 
@@ -18,12 +18,12 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use tunnel::tls::Files;
 
-/// Whom the certificates name.
+/// Common names of the certificates.
 pub const CLIENT: &str = "system:kube-apiserver:tunnel";
 pub const AGENT: &str = "gardener.cloud:tunnel-agent";
-/// The name that the server's certificate has, besides its address.
+/// The name in the server's certificate, in addition to the address.
 pub const SERVER: &str = "tunnel.shoot--dev--web.svc";
-/// Far longer than anything takes on an idle machine.
+/// Far longer than any step takes on an idle machine.
 pub const LONG: Duration = Duration::from_secs(60);
 
 pub struct World {
@@ -59,7 +59,7 @@ impl World {
         self.folder.path().join(file)
     }
 
-    /// Writes a certificate and its key.
+    /// Writes a certificate and the key.
     pub fn identity(&self, name: &str, identity: &Identity) -> Result<Files> {
         identity.write(self.folder.path(), name)?;
         Ok(self.files(name))
@@ -101,7 +101,7 @@ impl World {
         )?);
         let health = self.health;
         eventually("the server answers", LONG, || async {
-            // An agent of before may be back already.
+            // An agent from before may be connected already.
             let text = get(health, "/metrics").await?;
             ensure!(text.contains("repot_tunnel_agents "), "{text}");
             Ok(())
@@ -117,7 +117,7 @@ impl World {
         self.server.as_ref().context("the server was stopped")
     }
 
-    /// Starts an agent that comes to this port, and gives the port where it says how it is.
+    /// Starts an agent that connects to this port, and returns the port of the agent's health endpoints.
     pub fn start_agent(&self, name: &str, node: &str, port: u16) -> Result<(Server, u16)> {
         let health = free_port()?;
         let mut args = vec!["agent".to_owned()];
@@ -153,7 +153,7 @@ impl World {
         .await
     }
 
-    /// A connection to the door of kube-apiserver, with this certificate.
+    /// A connection to the listener at `port`, with this certificate.
     pub async fn come(&self, name: &str, port: u16) -> Result<TlsStream<TcpStream>> {
         let identity = self.files(name).read().map_err(anyhow::Error::msg)?;
         come(
@@ -164,8 +164,8 @@ impl World {
         .await
     }
 
-    /// A connection through the tunnel, as kube-apiserver asks for it; or the line of the status. The door
-    /// gives a handshake some seconds: on a busy machine it is tried again.
+    /// A connection through the tunnel, requested like kube-apiserver does; or the status line. On a busy
+    /// machine the handshake may exceed the listener's timeout, so the connection is tried again.
     pub async fn connect(&self, target: &str) -> Result<Result<TlsStream<TcpStream>, String>> {
         for _ in 0..2 {
             if let Ok(answer) = self.connect_once(target).await {
@@ -186,7 +186,7 @@ impl World {
     }
 }
 
-/// Comes to a door with what this connector shows.
+/// Connects to a listener with the certificate of this connector.
 pub async fn come(connector: TlsConnector, port: u16, protocol: bool) -> Result<TlsStream<TcpStream>> {
     // kube-apiserver offers no protocol.
     let mut config = connector.config().as_ref().clone();
@@ -200,7 +200,7 @@ pub async fn come(connector: TlsConnector, port: u16, protocol: bool) -> Result<
         .await?)
 }
 
-/// Writes what kube-apiserver writes, and reads the head of the answer.
+/// Writes the request of kube-apiserver, and reads the head of the answer.
 pub async fn ask(stream: &mut TlsStream<TcpStream>, target: &str) -> Result<String> {
     let request = format!("CONNECT {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
@@ -212,7 +212,7 @@ pub async fn ask(stream: &mut TlsStream<TcpStream>, target: &str) -> Result<Stri
     Ok(head.lines().next().unwrap_or_default().to_owned())
 }
 
-/// What a process says over plain HTTP.
+/// The answer of a process over plain HTTP.
 pub async fn get(port: u16, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -222,7 +222,7 @@ pub async fn get(port: u16, path: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Says back what it hears, on a port of its own. It ends with what is given back.
+/// Echoes received bytes on a separate port. Dropping the returned tasks stops the echo.
 pub async fn echo() -> Result<(u16, JoinSet<()>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let port = listener.local_addr()?.port();
