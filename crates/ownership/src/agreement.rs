@@ -1,25 +1,26 @@
-//! What the authorities of a zone say together: a pure function of what each one says.
+//! Combines the answers of all authorities of a zone: a pure function of the answer of each authority.
 
 use std::net::SocketAddr;
 
 use crate::saying::{Loss, Saying};
 
-/// The first witness.
+/// The first witness: the owner record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Dns {
     /// Every authority that answers shows my identity and my epoch.
     Owned,
-    /// Every authority that answers says that it is not mine.
+    /// Every authority that answers says that this epoch is lost.
     Lost(Loss),
-    /// Every authority that answers shows my epoch without an identity, and why the second witness has to be
-    /// asked.
+    /// Every authority that answers shows my epoch without an identity. The text is the reason to ask the
+    /// second witness.
     Deleted(String),
-    /// Anything else, and why.
+    /// All further cases, with the reason.
     Silent(String),
 }
 
-/// One authority is enough, since a destination waits for all of them before its fence begins. But those that
-/// answer must agree: while they do not, an update is under way, or one of them is broken.
+/// An answer of a single authority is enough, because a destination waits for all authorities before the
+/// fence begins. But the authorities that answer must agree: a difference means an update under way or a
+/// broken authority.
 pub(crate) fn of(said: &[(SocketAddr, Saying)]) -> Dns {
     let spoken: Vec<&Saying> = said
         .iter()
@@ -49,8 +50,8 @@ fn agree(left: &Saying, right: &Saying) -> bool {
     std::mem::discriminant(left) == std::mem::discriminant(right) || (is_over(left) && is_over(right))
 }
 
-/// The loss that a later epoch proves, where a server shows a later epoch. Another identity beside my epoch
-/// is weaker: it may be the identity of the epoch before.
+/// The loss that a later epoch proves, where a server shows a later epoch. A foreign identity beside my epoch
+/// is weaker: the value may be the identity of the epoch before.
 fn most_final<'a>(spoken: &[&'a Saying]) -> Option<&'a Loss> {
     let losses = || {
         spoken.iter().filter_map(|saying| match saying {
@@ -63,7 +64,7 @@ fn most_final<'a>(spoken: &[&'a Saying]) -> Option<&'a Loss> {
         .or_else(|| losses().next())
 }
 
-/// Whether a server has shown my epoch, whatever identity stands beside it.
+/// Whether a server has shown my epoch, with any identity or without an identity.
 pub(crate) fn shows_own_epoch(said: &[(SocketAddr, Saying)]) -> bool {
     said.iter().any(|(_, saying)| {
         matches!(
@@ -73,7 +74,8 @@ pub(crate) fn shows_own_epoch(said: &[(SocketAddr, Saying)]) -> bool {
     })
 }
 
-/// Whether every authority, and not one less, shows my identity and my epoch; if not, who does not.
+/// Whether every authority, without exception, shows my identity and my epoch. The error lists the
+/// authorities' answers.
 pub(crate) fn is_shown_everywhere(said: &[(SocketAddr, Saying)]) -> Result<(), String> {
     if !said.is_empty() && said.iter().all(|(_, saying)| *saying == Saying::Mine) {
         return Ok(());
@@ -81,9 +83,10 @@ pub(crate) fn is_shown_everywhere(said: &[(SocketAddr, Saying)]) -> Result<(), S
     Err(listed("not every authority shows it", said))
 }
 
-/// Whether a planned move may stop the API: no authority that answers contradicts the record of my epoch, and
-/// none still has a record that was deleted at another authority. Such an authority would hold up the end of
-/// the epoch after the API has stopped. A silent authority does not: a move needs no secondary that is down.
+/// Whether a planned move may stop the API: no authority that answers contradicts the record of my epoch.
+/// Also, no authority may still have a record that was deleted at a different authority. Such an authority
+/// would hold up the end of the epoch after the API has stopped. A silent authority does not: a move needs no
+/// secondary that is down.
 pub(crate) fn lets_an_epoch_end(said: &[(SocketAddr, Saying)]) -> Result<(), String> {
     let all_are_silent = said.iter().all(|(_, saying)| matches!(saying, Saying::Silent(_)));
     match of(said) {

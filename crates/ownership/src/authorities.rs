@@ -1,4 +1,4 @@
-//! The authorities of the zone in which the owner records are: which servers are asked.
+//! The authorities of the zone with the owner records: the DNS servers that a check asks.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,18 +13,19 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::claim::{Claim, absolute};
 
-/// Found servers are looked for again after this time. Much shorter than anyone changes a zone's servers.
+/// The NS records are looked up again after this time. Much shorter than the time between changes of a zone's
+/// servers.
 const LOOKED_FOR_EVERY: Duration = Duration::from_secs(30);
 
-/// Found servers count for so long where they cannot be found again: an outage of resolvers is no outage of
-/// the zone. Whoever takes a server out of a zone must stop it first: here, and in resolvers, it counts for a
-/// while.
+/// Found servers stay valid for this time while the lookup fails: an outage of resolvers is not an outage of
+/// the zone. An administrator must stop a server before removing the NS record, because this list and the
+/// caches of resolvers keep the server for a while.
 const KEPT: Duration = Duration::from_secs(10 * 60);
 
 /// More servers than any zone has.
 const MOST: usize = 32;
 
-/// Where the answers come from.
+/// The servers to ask, named or found by NS records.
 pub struct Authorities {
     pub(crate) zone: Name,
     source: Source,
@@ -45,7 +46,7 @@ struct Finder {
 struct Known {
     since: Instant,
     servers: Vec<SocketAddr>,
-    /// For each NS record, the addresses that were resolved last.
+    /// The last resolved addresses of each name server.
     hosts: BTreeMap<Name, ResolvedHost>,
 }
 
@@ -58,26 +59,27 @@ struct ResolvedHost {
 /// The NS records of a zone, each with its addresses or the reason why these could not be resolved.
 type NameServers = BTreeMap<Name, Result<Vec<SocketAddr>, String>>;
 
-/// Authorities that cannot be asked for a claim.
+/// The authorities cannot be asked for a claim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthoritiesError {
-    /// The zone's name.
+    /// The zone's name is invalid.
     #[error("the zone {name:?} is no DNS name: {why}")]
     Zone {
-        /// As it was given.
+        /// The name as given.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// Nobody to ask, or too many.
+    /// No server is named, or too many are.
     #[error("{0} authorities are named for the zone; name 1 to {MOST}")]
     Number(usize),
-    /// The system's resolver, which is asked for the zone's servers.
+    /// The system's resolver, needed to look up the zone's servers, cannot be used.
     #[error("the resolver of this machine cannot be used to find the zone's servers: {0}; name the servers")]
     Resolver(String),
-    /// The record is somewhere else.
+    /// The owner record is outside the zone.
     #[error("the owner record {name} is not in the zone {zone}: correct the zone")]
     OutsideZone {
+        ///
         /// The owner record's name.
         name: String,
         /// The zone.
@@ -86,9 +88,9 @@ pub enum AuthoritiesError {
 }
 
 impl Authorities {
-    /// These servers of this zone. That is the safest way: no cache has a say in who is asked. Source and
-    /// destination must name the same ones; a server that only the source asks could extend its permits
-    /// behind the destination's back.
+    /// These servers of this zone. The safest option: no cache influences the list of servers. Source and
+    /// destination must name the same servers. A server that only the source asks could extend the source's
+    /// permits while all further servers show the destination.
     pub fn named(
         zone: &str,
         servers: impl IntoIterator<Item = SocketAddr>,
@@ -106,7 +108,7 @@ impl Authorities {
     }
 
     /// The servers that the zone's NS records name, found by this machine's resolver and asked at port 53.
-    /// Resolvers may keep the NS records for as long as their TTL says.
+    /// Resolvers may keep the NS records for the TTL of the records.
     pub fn found(zone: &str) -> Result<Self, AuthoritiesError> {
         let wrong = |error: hickory_resolver::net::NetError| AuthoritiesError::Resolver(error.to_string());
         let mut builder = TokioResolver::builder_tokio().map_err(wrong)?;
@@ -117,7 +119,7 @@ impl Authorities {
         Self::found_by(zone, builder.build().map_err(wrong)?, 53)
     }
 
-    /// As [`Authorities::found`], by another resolver and at another port.
+    /// As [`Authorities::found`], by the given resolver and at the given port.
     pub fn found_by(zone: &str, resolver: TokioResolver, port: u16) -> Result<Self, AuthoritiesError> {
         let finder = Finder {
             resolver,
@@ -130,7 +132,7 @@ impl Authorities {
         })
     }
 
-    /// Whether the claim's records belong into this zone.
+    /// Fails unless the claim's records belong to this zone.
     pub fn check(&self, claim: &Claim) -> Result<(), AuthoritiesError> {
         if self.zone.zone_of(&claim.owner_name) {
             return Ok(());
@@ -147,8 +149,7 @@ impl Authorities {
         matches!(self.source, Source::Named(_))
     }
 
-    /// The servers that are asked at this moment, without any lookup: none before the first lookup of the NS
-    /// records.
+    /// The present servers, without any lookup. Empty before the first lookup of the NS records.
     #[must_use]
     pub fn known_servers(&self) -> Vec<SocketAddr> {
         match &self.source {
@@ -157,9 +158,9 @@ impl Authorities {
         }
     }
 
-    /// Every server, looked up anew where the servers are not named. Unlike a check, which makes do with the
-    /// servers that have an address, this fails if the address of a single server cannot be found: a former
-    /// owner may still ask that server.
+    /// Every server, looked up again where the servers are not named. A check continues with the servers that
+    /// have an address. This function fails if the address of a single server cannot be found, because a
+    /// former owner may still ask that server.
     pub async fn every_server(&self, within: Duration) -> Result<Vec<SocketAddr>, String> {
         let finder = match &self.source {
             Source::Named(servers) => return Ok(servers.clone()),
@@ -175,7 +176,7 @@ impl Authorities {
         sorted(servers, &self.zone)
     }
 
-    /// The servers as far as they are known. Waits only where none are, and for no longer than `within`.
+    /// The known servers. Waits for a lookup only where no server is known, and no longer than `within`.
     pub(crate) async fn servers(&self, within: Duration) -> Result<Vec<SocketAddr>, String> {
         match &self.source {
             Source::Named(servers) => Ok(servers.clone()),
@@ -186,7 +187,8 @@ impl Authorities {
         }
     }
 
-    /// Looks for the servers again, if it is time. To be done beside the questions, so that it delays none.
+    /// Looks the servers up again if the refresh is due. Runs beside the questions, so that the lookup delays
+    /// no question.
     pub(crate) async fn refresh(&self, within: Duration) {
         let Source::Found(finder) = &self.source else {
             return;
@@ -237,8 +239,8 @@ impl Finder {
         Ok(servers)
     }
 
-    /// Asks the resolver once, for all addresses at the same time: a name that is not answered delays no
-    /// other name.
+    /// Asks the resolver once, for all addresses at the same time: a name without an answer delays no further
+    /// name.
     async fn look_up(&self, zone: &Name, within: Duration) -> Result<NameServers, String> {
         let end = Instant::now() + within;
         let found = timeout_at(end, self.resolver.lookup(zone.clone(), RecordType::NS)).await;

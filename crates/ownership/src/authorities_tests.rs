@@ -1,4 +1,4 @@
-//! Which addresses a process keeps where the name of a server is not answered any more.
+//! The addresses that a process keeps while the name of a server cannot be resolved.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use tokio::net::UdpSocket;
 use super::*;
 
 const ZONE: &str = "internal.example.";
-/// Longer than a busy machine needs for an answer of its own.
+/// Longer than the answer of a busy machine takes.
 const WITHIN: Duration = Duration::from_secs(4);
 
-/// The servers one and two of the zone; that of `two` while `two_answers`, and silence otherwise.
+/// The servers `one` and `two` of the zone. The name `two` is answered only while `two_answers`.
 fn answer(question: &[u8], two_answers: bool) -> Option<Vec<u8>> {
     let question = Message::from_vec(question).unwrap();
     let query = question.queries.first().unwrap().clone();

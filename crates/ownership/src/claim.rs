@@ -1,15 +1,15 @@
-//! What a seed says of itself: this shoot's record, my identity, my epoch.
+//! The claim of a seed: the owner record's name, the seed's identity, and the epoch.
 
 use hickory_proto::rr::Name;
 
-/// The label in front of the owner record's name under which the epoch stands. It has a name of its own so
-/// that the owner record keeps exactly one value (R17-10).
+/// The label in front of the owner record's name for the epoch. The epoch has a separate name so that the
+/// owner record keeps exactly one value (R17-10).
 const EPOCH_LABEL: &str = "epoch";
 
-/// The longest identity that is understood, in bytes. Seeds' identities have some 100.
+/// The longest valid identity, in bytes. Identities of seeds have some 100.
 const LONGEST_IDENTITY: usize = 255;
 
-/// One seed's claim to one shoot in one epoch.
+/// A seed's claim to a single shoot in a single epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     pub(crate) owner_name: Name,
@@ -18,25 +18,25 @@ pub struct Claim {
     pub(crate) epoch: i64,
 }
 
-/// A claim that no record could confirm.
+/// The claim is invalid: no record could confirm the claim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
-    /// The owner record's name.
+    /// The owner record's name is invalid.
     #[error(
         "the owner record's name {name:?} is no DNS name with room for \"{EPOCH_LABEL}.\" in front: {why}"
     )]
     Name {
-        /// As it was given.
+        /// The name as given.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// The identity.
+    /// The identity is invalid.
     #[error(
         "the seed identity {0:?} must be 1 to {LONGEST_IDENTITY} visible ASCII characters without quotes, backslashes and spaces"
     )]
     Identity(String),
-    /// The epoch.
+    /// The epoch is below 1.
     #[error("the epoch is {0}; the first one is 1")]
     Epoch(i64),
 }
@@ -67,21 +67,21 @@ impl Claim {
         })
     }
 
-    /// The epoch that is claimed.
+    /// The claimed epoch.
     #[must_use]
     pub fn epoch(&self) -> i64 {
         self.epoch
     }
 
-    /// The name of the record that carries the epoch, with a dot at its end. It is written in the same update
-    /// as the owner record.
+    /// The name of the record that carries the epoch, with a trailing dot. The same update writes this record
+    /// and the owner record.
     #[must_use]
     pub fn epoch_name(&self) -> String {
         self.epoch_name.to_ascii()
     }
 }
 
-/// A name with a dot at its end, whatever was written. The root is no name of anything here.
+/// Parses a name and adds the trailing dot if missing. The root is refused, because no record has that name.
 pub(crate) fn absolute(name: &str) -> Result<Name, String> {
     let mut parsed = Name::from_ascii(name).map_err(|error| error.to_string())?;
     if parsed.num_labels() == 0 {
@@ -91,8 +91,8 @@ pub(crate) fn absolute(name: &str) -> Result<Name, String> {
     Ok(parsed)
 }
 
-/// Whether this can be an identity. A value with quotes or spaces was damaged on its way into the record: it
-/// names nobody, so that it takes nothing from anybody.
+/// Whether the text is a valid identity. A value with quotes or spaces was damaged before the value reached
+/// the record. Such a value names no seed, so no seed loses a shoot by the value.
 #[must_use]
 pub fn is_identity(text: &str) -> bool {
     (1..=LONGEST_IDENTITY).contains(&text.len())
@@ -101,7 +101,7 @@ pub fn is_identity(text: &str) -> bool {
             .all(|byte| byte.is_ascii_graphic() && !b"\"'\\`".contains(&byte))
 }
 
-/// The epoch that a record's value says: decimal digits, no sign, no leading zero.
+/// Parses the epoch of a record's value: decimal digits, no sign, no leading zero.
 #[must_use]
 pub fn epoch_of(text: &str) -> Option<i64> {
     let digits = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,33 +1,33 @@
-//! What an owner may do when: the end of an epoch in its sidecar, and the gates of the next one. Pure
-//! functions.
+//! The conditions of an owner's actions: the end of an epoch in the sidecar, and the gates of the next epoch.
+//! Pure functions.
 
 use crate::phase::{Chain, Ownership, Phase, Stay};
 
-/// What a sidecar does next when its epoch has ended. The gate in front of etcd has been shut before.
+/// The next step of a sidecar whose epoch has ended. The gate in front of etcd has been shut before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SealStep {
-    /// The mark in the data directory, synced: a sidecar that is started anew must not serve after the final
-    /// snapshot, whatever a server that is behind says.
+    /// Write and sync the mark in the data directory. A sidecar that is started again must not serve after
+    /// the final snapshot, also when a DNS server is behind.
     Marker,
-    /// `ownership.json`. An unreachable bucket delays it and what follows, nothing else.
+    /// Write `ownership.json`. An unreachable bucket delays only this step and the steps after it.
     Object,
-    /// The final snapshot.
+    /// Take the final snapshot.
     FinalSnapshot,
 }
 
-/// What of a seal is done.
+/// The finished steps of a seal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sealed {
     /// The mark is synced.
     pub marker: bool,
-    /// The object says so, or a new owner has said more, or it is gone.
+    /// The object shows `Sealed`, or a new owner has written a later state, or the object is missing.
     pub object: bool,
-    /// It is in the bucket.
+    /// The final snapshot is in the bucket.
     pub final_snapshot: bool,
 }
 
 impl Sealed {
-    /// The next step, in this order. None: all is done.
+    /// The next step, in this order; `None` when all steps are done.
     #[must_use]
     pub fn next(self) -> Option<SealStep> {
         match self {
@@ -42,28 +42,28 @@ impl Sealed {
     }
 }
 
-/// Whether the gate in front of etcd forwards, there and back.
+/// Whether the gate in front of etcd forwards, in both directions.
 #[must_use]
 pub fn forwards(sealed: Sealed, permit_is_valid: bool) -> bool {
     permit_is_valid && !sealed.marker
 }
 
-/// What a new owner has seen of its source.
+/// The facts that a new owner has observed about the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Evidence {
-    /// Every pod of its own earlier epochs is gone.
+    /// Every pod of this seed's earlier epochs is gone.
     pub earlier_pods_gone: bool,
-    /// The final snapshot of the source is in its bucket.
+    /// The final snapshot of the source is in the source's bucket.
     pub final_seen: bool,
     /// [`crate::Terms::fence_has_passed`].
     pub fence_passed: bool,
-    /// Of which chain everything is in the own bucket. `Last` is complete only where it was looked for after
-    /// the fence: until then the source may add to it.
+    /// The chain that is completely copied to this seed's bucket. `Last` is complete only if the copy listed
+    /// the source's bucket after the fence: until then the source may add to the chain.
     pub copied: Option<Chain>,
 }
 
 impl Evidence {
-    /// What a copy has brought. `brought`: the chain that the copy has read and hashed, `Final` where that
+    /// The evidence after a copy. `brought`: the chain that the copy has read and hashed, `Final` where that
     /// chain holds every write of the source. `loss_is_accepted`: the chain holds less than the hand-over
     /// recorded, and a person accepts the loss.
     #[must_use]
@@ -76,8 +76,8 @@ impl Evidence {
         let handed_over = garden.drained;
         Self {
             earlier_pods_gone: false,
-            // A source that handed the shoot over has proved its final snapshot: no less than that is
-            // awaited.
+            // A source that handed the shoot over has proved the final snapshot, so the destination waits for
+            // no less.
             final_seen: if handed_over {
                 !loss_is_accepted
             } else {
@@ -89,24 +89,25 @@ impl Evidence {
     }
 }
 
-/// What a new owner waits for.
+/// The condition that a new owner waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Wait {
-    /// For nothing: somebody else is the owner.
+    /// No wait helps: a different seed or epoch owns the shoot.
     #[error("the shoot was given to another seed or in another epoch")]
     NotGranted,
-    /// For its own pods of before.
+    /// The pods of this seed's earlier epochs.
     #[error("pods of an earlier epoch are not gone")]
     EarlierPods,
-    /// For data that can be had.
+    /// The copy of this chain.
     #[error("not everything of the chain is copied")]
     Copy(Chain),
-    /// For its source.
+    /// The source: the final snapshot or the fence.
     #[error("neither was the final snapshot seen nor has the fence passed")]
     Source,
 }
 
-/// Gate E: with which data etcd may be opened. What is recorded stands, whatever has come since.
+/// Gate E: the chain with which etcd may be opened. A recorded chain stands, also if the source uploads a
+/// later snapshot.
 pub fn may_open<S: PartialEq>(garden: &Ownership<S>, me: &Stay<S>, seen: Evidence) -> Result<Chain, Wait> {
     if garden.now != *me || garden.phase == Phase::Sealing {
         return Err(Wait::NotGranted);
@@ -127,14 +128,15 @@ pub fn may_open<S: PartialEq>(garden: &Ownership<S>, me: &Stay<S>, seen: Evidenc
     }
 }
 
-/// Gate C: whether clouds and users' DNS may be touched. The final snapshot says nothing of the source's
+/// Gate C: whether clouds and users' DNS may be changed. The final snapshot proves nothing about the source's
 /// actuators.
 pub fn may_act<S: PartialEq>(garden: &Ownership<S>, me: &Stay<S>, fence_passed: bool) -> bool {
     garden.now == *me && garden.phase == Phase::Opening && (garden.drained || fence_passed)
 }
 
-/// Whether data of an epoch, found in a data directory, are the shoot's in the epoch `now`, which goes on
-/// with the end of `source`, where that was in the same place. All others are foreign and are put aside.
+/// Whether data of epoch `data`, found in a data directory, belong to the shoot in epoch `now`. `source` is
+/// the epoch whose end this epoch continues, where the data are in the same place. All further data are
+/// foreign and are put aside.
 #[must_use]
 pub fn keeps_data(now: i64, source: Option<i64>, data: i64) -> bool {
     data == now || Some(data) == source

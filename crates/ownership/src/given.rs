@@ -1,5 +1,5 @@
-//! Settings as people write them, in objects and as flags: durations in Go's notation. What is not given
-//! stays as it is.
+//! Settings as users write them, in objects and as flags: durations in Go's notation. A missing value keeps
+//! the present value.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use jiff::SignedDuration;
 
 use crate::settings::{LONGEST, Settings, SettingsError, Terms};
 
-/// The shortest where nothing else is said.
+/// The shortest duration of most fields.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// The shortest bound of a question.
 const SHORTEST_BOUND: Duration = Duration::from_millis(50);
-/// The shortest time of what may also be nothing.
+/// The shortest duration of a field that may also be zero.
 const SHORTEST_OR_NONE: Duration = Duration::from_millis(1);
 
-/// One of the durations.
+/// A duration of the settings.
 struct Field {
-    /// Its name in an Etcd and in a Seed.
+    /// Name of the field in an Etcd and in a Seed.
     name: &'static str,
-    /// That of its flag, without dashes in front.
+    /// Name of the flag, without leading dashes.
     flag: &'static str,
     shortest: Duration,
     of: fn(&mut Settings) -> &mut Duration,
@@ -59,27 +59,27 @@ const fn field(
     }
 }
 
-/// What was given is no setting, or does not fit to the others.
+/// A value is not a valid setting, or the settings do not fit together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GivenError {
-    /// One field.
+    /// A single field is invalid.
     #[error("{field} {what}")]
     Field {
-        /// Its name in an Etcd and in a Seed.
+        /// Name of the field in an Etcd and in a Seed.
         field: &'static str,
-        /// What it is, and what to write.
+        /// The value and the remedy.
         what: String,
     },
-    /// All of them together.
+    /// The settings do not fit together.
     #[error("does not fit together: {0}")]
     Together(#[from] SettingsError),
 }
 
 impl Settings {
-    /// These, with what is given: durations by field, and parts of a million.
+    /// These settings with the given values: durations by field, and the drift in parts per million.
     ///
     /// # Errors
-    /// The field, what it is, and what to write. What does not fit together is found by [`Terms::new`].
+    /// The field, the value, and the remedy. [`Terms::new`] finds settings that do not fit together.
     pub fn given<'a>(
         mut self,
         durations: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
@@ -99,8 +99,8 @@ impl Settings {
         Ok(self)
     }
 
-    /// What differs from the defaults, as flags without dashes, but for the silence: that is of the process
-    /// beside etcd.
+    /// The settings that differ from the defaults, as flags without dashes. `silence` is left out: only the
+    /// process beside etcd has that setting.
     #[must_use]
     pub fn flags(&self) -> Vec<(&'static str, String)> {
         let (mut own, mut usual) = (*self, Self::default());
@@ -119,7 +119,8 @@ impl Settings {
 }
 
 impl Terms {
-    /// These, with what is given, if all of it fits together: the one judgement of whoever is given settings.
+    /// These terms with the given values, if all settings fit together. Every process that reads settings
+    /// validates the settings here.
     ///
     /// # Errors
     /// As [`Settings::given`] and [`Terms::new`].
@@ -163,7 +164,7 @@ impl Field {
     }
 }
 
-/// Exactly, in one unit.
+/// The exact duration in a single unit.
 fn text(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     for (unit, name) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {

@@ -1,29 +1,29 @@
-//! What the sidecar beside etcd does when it hears of the ownership: a pure function, which the simulation
-//! runs as the sidecar does.
+//! The reaction of the sidecar beside etcd to a report of the ownership check: a pure function. The sidecar
+//! and the simulation run the same function.
 
 use crate::gates::{Sealed, forwards};
 use crate::tenure::Standing;
 
-/// How the sidecar stands to its etcd.
+/// The state of the sidecar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Guard {
-    /// Nobody has confirmed the seed since the process began: the gate is shut.
+    /// No witness has confirmed the seed since the process began: the gate is shut.
     #[default]
     Waiting,
     /// The seed owns the shoot: the gate is open and snapshots are taken.
     Serving,
-    /// It was not confirmed for too long (R17-47): as before the first confirmation, and back with the next
-    /// one (R17-48).
+    /// The seed was not confirmed for too long (R17-47). The same as before the first confirmation; the next
+    /// confirmation resumes the service (R17-48).
     Suspended,
     /// Lost (R17-49): the gate is shut for ever in this epoch.
     Sealed,
 }
 
 impl Guard {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::Waiting, Self::Serving, Self::Suspended, Self::Sealed];
 
-    /// As it is written in answers and metrics.
+    /// The state as written in responses and metrics.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -35,12 +35,12 @@ impl Guard {
     }
 }
 
-/// What the watch tells, to who has a permit in use, or none.
+/// The report of the watch, relative to the permit that the sidecar uses, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// It owns the shoot, under the permit that is in use.
+    /// The seed owns the shoot, under the permit that is in use.
     Owner,
-    /// It owns the shoot, under another permit than the one in use, or none is in use.
+    /// The seed owns the shoot under a new permit: the permit in use differs, or none is in use.
     OwnerAnew,
     /// Not confirmed, or not any more.
     Unconfirmed,
@@ -49,14 +49,14 @@ pub enum Told {
 }
 
 impl Told {
-    /// What a report means beside what is done already. `serves`: under a permit that is still valid. What
-    /// has ended stays so: one that is valid is the one that was told.
+    /// Classifies a report. `serves`: the sidecar serves under a permit that is still valid. An ended permit
+    /// is never revived, so a valid permit in use is the permit of the report.
     #[must_use]
     pub fn of(standing: &Standing, serves: bool) -> Self {
         match standing {
             Standing::Lost(_) => Self::Lost,
             Standing::Unconfirmed => Self::Unconfirmed,
-            // Its time is over, and the watch has not said so yet.
+            // The permit has expired, and the watch has not reported that yet.
             Standing::Owner(permit) if !permit.is_valid() => Self::Unconfirmed,
             Standing::Owner(_) if serves => Self::Owner,
             Standing::Owner(_) => Self::OwnerAnew,
@@ -64,22 +64,22 @@ impl Told {
     }
 }
 
-/// What has to be done, in this order.
+/// The actions to take, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty {
     /// Open the gate and take snapshots, under the new permit.
     Serve,
-    /// Shut the gate, drop its connections and whatever snapshots are under way.
+    /// Shut the gate; drop the gate's connections and the snapshots under way.
     Stop,
-    /// SIGTERM to etcd: it cuts what did not come through the gate (R17-41).
+    /// SIGTERM to etcd: ends the connections that did not come through the gate (R17-41).
     TerminateEtcd,
-    /// Seal the epoch: what comes first in it is decided by [`Sealed::next`]. SIGTERM to etcd comes last
-    /// then, since the final snapshot needs etcd: nobody may be there to start it again, and who waits for
-    /// the snapshot need not wait for that.
+    /// Seal the epoch; [`Sealed::next`] gives the order of the steps. SIGTERM to etcd comes after these
+    /// steps, since the final snapshot needs etcd: after a SIGTERM there may be no kubelet to start etcd
+    /// again. The clients that wait for the snapshot need not wait for such a restart.
     Seal,
 }
 
-/// The next state, and the way there.
+/// The next state, and the actions on the way.
 #[must_use]
 pub fn hear(state: Guard, heard: Told) -> (Guard, &'static [Duty]) {
     use Duty::{Seal, Serve, Stop, TerminateEtcd};
@@ -91,8 +91,7 @@ pub fn hear(state: Guard, heard: Told) -> (Guard, &'static [Duty]) {
     match (state, heard) {
         (Guard::Sealed, _) => (Guard::Sealed, &[]),
         (Guard::Serving, Told::Lost) => (Guard::Sealed, &[Stop, Seal]),
-        // An earlier process may have ended before it told etcd, and one that was told once loses nothing by
-        // being told again.
+        // An earlier process may have ended before its SIGTERM reached etcd. A second SIGTERM does no harm.
         (Guard::Waiting | Guard::Suspended, Told::Lost) => (Guard::Sealed, &[Seal]),
         (Guard::Serving, Told::Owner) if serves => (Guard::Serving, &[]),
         (Guard::Serving, _) if serves => (Guard::Serving, &[Stop, Serve]),

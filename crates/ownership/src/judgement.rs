@@ -1,4 +1,4 @@
-//! The table of docs/understand/ownership.md: what two witnesses together mean. A pure function.
+//! The table of docs/understand/ownership.md: the combined answer of both witnesses. A pure function.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use crate::claim::Claim;
 use crate::saying::Loss;
 use crate::witness::Testimony;
 
-/// The beginning of the reason that the process beside etcd reports where the bucket confirms the owner and
-/// the record does not. The rest names each server. etcd-druid recognizes the case by this text.
+/// Prefix of the reason that the process beside etcd reports where the bucket confirms the owner and the
+/// record does not. The rest names each server. etcd-druid recognizes the case by this text.
 pub const OWNED_BY_BUCKET_ALONE: &str = "the seed owns the shoot by its bucket alone: ";
 
 /// The answer to "am I the owner?".
@@ -16,45 +16,45 @@ pub const OWNED_BY_BUCKET_ALONE: &str = "the seed owns the shoot by its bucket a
 pub enum Answer {
     /// Yes.
     Owned {
-        /// A witness that only passes on what it was told says for how long that is still good.
+        /// The remaining validity at a witness that only relays an answer.
         at_most: Option<Duration>,
     },
     /// No, and never again in this epoch.
     Lost(Loss),
-    /// Nobody said so or otherwise.
+    /// No witness confirmed or denied the claim. The text is the reason.
     Unknown(String),
 }
 
-/// What a process knows of its own epoch when the record answers.
+/// The facts that a process knows about its own epoch when the record answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct OwnEpoch {
     /// The owner's gardenlet has recorded phase `Sealing` of this epoch
     /// ([`crate::SecondWitness::has_passed_sealing`]).
     pub(crate) has_passed_sealing: bool,
-    /// The process has seen its own epoch in the record for less than P: a replica may still show the
+    /// The process first saw its own epoch in the record less than P ago: a replica may still show the
     /// identity of the epoch before.
     pub(crate) is_fresh: bool,
 }
 
-/// What the first witness means by itself. The error is the reason for which the second witness has to be
-/// asked.
+/// The answer of the first witness alone. The error is the reason to ask the second witness.
 pub(crate) fn by_record(dns: Dns, own: OwnEpoch) -> Result<Answer, String> {
     match dns {
         Dns::Owned => Ok(Answer::Owned { at_most: None }),
-        // Both names change in one update, but a replica may apply them one after the other. A loss is final,
-        // so wait for P.
+        // Both names change in a single update, but a replica may apply the names separately. A loss is
+        // final, so wait for P.
         Dns::Lost(loss @ Loss::AnotherIdentity(_)) if own.is_fresh => Ok(Answer::Unknown(format!(
             "{loss} beside an epoch that is not everywhere yet"
         ))),
         Dns::Lost(loss) => Ok(Answer::Lost(loss)),
-        // R17-50. The identity goes after phase Sealing was recorded, so the shoot needs no second answer and
-        // no bucket.
+        // R17-50. The identity is deleted after phase Sealing was recorded. So this answer needs neither a
+        // second witness nor a bucket.
         Dns::Deleted(_) if own.has_passed_sealing => Ok(Answer::Lost(Loss::Deleted)),
         Dns::Deleted(why) | Dns::Silent(why) => Err(why),
     }
 }
 
-/// What the second witness means when the first one is `silent`, or shows the epoch without an identity.
+/// The answer of the second witness when the first witness is `silent`, or shows the epoch without an
+/// identity.
 pub(crate) fn by_second_witness(claim: &Claim, silent: &str, testimony: Testimony) -> Answer {
     let mine = claim.epoch;
     let unknown = |second: String| Answer::Unknown(format!("{silent}; and the second witness: {second}"));
@@ -74,7 +74,7 @@ pub(crate) fn by_second_witness(claim: &Claim, silent: &str, testimony: Testimon
     }
 }
 
-/// Whether the second witness shows my epoch to everyone who asks it.
+/// Fails unless the second witness shows my epoch to every process that asks.
 pub(crate) fn is_shown_by_second_witness(claim: &Claim, testimony: &Testimony) -> Result<(), String> {
     match testimony {
         Testimony::Owned { epoch, .. } | Testimony::Claimed { epoch } if *epoch == claim.epoch => Ok(()),

@@ -1,4 +1,5 @@
-//! Who owns a shoot: the owner record at its authorities, a second witness, and the permit that follows.
+//! Ownership of a shoot: the owner record at the zone's authorities, a second witness, and the resulting
+//! permit.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -13,37 +14,38 @@
 //! };
 //! let watch = ownership::Watch::new(claim, terms, witnesses, permit::Clock::default())?;
 //! let reports = watch.reports(); // Owner(permit), Unconfirmed or Lost
-//! let lost = watch.run().await; // polled beside whatever acts under the permit
+//! let lost = watch.run().await; // polled beside the work under the permit
 //! # Ok(()) }
 //! ```
 //!
-//! What this crate promises
-//! - No permit of an epoch is good when the fence of its successor has passed ([`Terms::fence`]): an answer
-//!   is good for the validity from when its question was *sent*, by a clock that counts suspension, and a
-//!   destination changes every witness before it begins to wait. The simulation in this crate runs that, and
-//!   breaks one rule after the other.
-//! - One silent witness ends nothing. When both are silent the permit ends with its validity, without grace,
-//!   and there is a new one when a witness says Owned again (R17-47..49, docs/understand/decisions/0019).
-//! - What was lost stays lost: after Lost there is no permit in this epoch any more.
-//! - Only answers of authorities count, and only such as can be a record of ours. All that is wrong with a
-//!   record or an answer makes its server silent; it never means Lost.
-//! - It knows no Kubernetes: it works when every API server is gone.
+//! This crate promises:
+//! - No permit of an epoch is valid when the fence of the following owner has passed ([`Terms::fence`]). An
+//!   answer is valid for the validity, counted from the *sending* of the question, by a clock that counts
+//!   suspension. A destination changes every witness before the destination begins to wait. The simulation in
+//!   this crate runs that, and breaks each rule in turn.
+//! - A single silent witness ends no permit. When both are silent, the permit ends with the validity, without
+//!   grace. A later Owned of a witness brings a new permit (R17-47..49, docs/understand/decisions/0019).
+//! - A loss is final: after Lost there is no permit in this epoch any more.
+//! - Only answers of authorities count, and only valid owner records. Any fault of a record or an answer
+//!   makes the server silent; a fault never means Lost.
+//! - The crate does not depend on Kubernetes, and works when every API server is gone.
 //!
-//! | file | what |
+//! | file | purpose |
 //! |---|---|
-//! | `claim`, `settings`, `given` | what a seed says of itself; intervals and bounds; these as people write them |
-//! | `question`, `reply`, `saying`, `agreement`, `judgement` | the pure middle, in this order: a name asked for, one answer, one authority, all authorities, both witnesses |
-//! | `wire`, `authorities`, `lookup` | sockets, which servers, and both questions to all of them |
+//! | `claim`, `settings`, `given` | the claim of a seed; intervals and bounds; both as users write these |
+//! | `question`, `reply` | pure: a question for a name, the answer of a server for a name |
+//! | `saying`, `agreement`, `judgement` | pure: the answer of one authority, of all, of both witnesses |
+//! | `wire`, `authorities`, `lookup` | sockets, the servers to ask, and both questions to all servers |
 //! | `witness` | the second witness |
-//! | `stance`, `tenure`, `watch` | what follows, the permit that goes with it, and the loop around both |
-//! | `shown` | when a destination's fence may begin, and when a source may end its epoch |
-//! | `phase`, `marks`, `conditional` | what stands in the garden, in DNS and in buckets, and who may write what next |
-//! | `gates` | the end of an epoch, and when the next one may open etcd and touch clouds |
-//! | `guard` | what the sidecar beside etcd does when it hears of the ownership |
+//! | `stance`, `tenure`, `watch` | the consequence of answers, the permit, and the loop around both |
+//! | `shown` | the start of a destination's fence, and the end of a source's epoch |
+//! | `phase`, `marks`, `conditional` | records in garden, DNS and buckets, and the permitted next writes |
+//! | `gates` | the end of an epoch, and when the next epoch may open etcd and change clouds |
+//! | `guard` | the reaction of the sidecar beside etcd to reports |
 //! | `operation` | the identity of an operation in logs, Events and status |
-//! | `revisions` | what an owner leaves out, and how many changes were lost |
+//! | `revisions` | the revisions that an owner skips, and the number of lost changes |
 //!
-//! `model` explores all of it exhaustively, `simulation` runs the watch under faults.
+//! `model` explores the whole protocol exhaustively, `simulation` runs the watch under faults.
 
 mod agreement;
 mod authorities;

@@ -1,4 +1,5 @@
-//! Asks the authorities: each of them both questions over one flow, twice if need be.
+//! Asks the authorities. Each authority gets both questions over a single flow, and a second try if
+//! necessary.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,19 +17,19 @@ use crate::saying::{self, Saying};
 use crate::settings::TRIES;
 use crate::wire::{Flow, Transport, Wire};
 
-/// The first witness: the owner record, at its authorities.
+/// The first witness: the owner record, at the zone's authorities.
 pub(crate) struct Lookup<'a> {
     pub(crate) wire: &'a dyn Wire,
     pub(crate) authorities: &'a Authorities,
     pub(crate) claim: &'a Claim,
-    /// For one try.
+    /// Bound of a single try.
     pub(crate) attempt: Duration,
-    /// Off in broken variants only.
+    /// False only in the simulation's broken variants.
     pub(crate) compares_epochs: bool,
 }
 
 impl Lookup<'_> {
-    /// What the authorities say together, and whether one of them has shown the claim's own epoch.
+    /// The combined answer of the authorities, and whether an authority has shown the claim's own epoch.
     pub(crate) async fn ask(&self) -> (Dns, bool) {
         match self.said().await {
             Ok(said) => (agreement::of(&said), agreement::shows_own_epoch(&said)),
@@ -36,11 +37,10 @@ impl Lookup<'_> {
         }
     }
 
-    /// Asks all authorities. It takes two attempts at most.
+    /// Asks all authorities. Takes the time of two attempts at most.
     pub(crate) async fn said(&self) -> Result<Vec<(SocketAddr, Saying)>, String> {
         let end = Instant::now() + self.attempt * TRIES;
-        // Only where they are not known yet does this take any time; then there is that much less for
-        // questions.
+        // Only a lookup of unknown servers takes time here; that time is missing for the questions.
         let servers = self.authorities.servers(self.attempt).await?;
         let said = join_all(
             servers
@@ -51,8 +51,8 @@ impl Lookup<'_> {
         Ok(said)
     }
 
-    /// First over UDP. Then both ways at once: a datagram may be lost, and a firewall may stop either of
-    /// them.
+    /// The first try uses UDP. The second try uses UDP and TCP at once: a datagram may be lost, and a
+    /// firewall may block either transport.
     async fn ask_one(&self, server: SocketAddr, end: Instant) -> Saying {
         let first = self.attempt_one(server, Transport::Udp, end).await;
         if !matches!(first, Saying::Silent(_)) {
@@ -75,7 +75,8 @@ impl Lookup<'_> {
         }
     }
 
-    /// Both questions, by one flow. What is cut off over UDP is asked anew over TCP, both questions of it.
+    /// Both questions, over a single flow. If an answer over UDP is truncated, both questions are asked again
+    /// over TCP.
     async fn questions(&self, server: SocketAddr, transport: Transport) -> Saying {
         match self.over(server, transport).await {
             Ok(Some(said)) => said,
@@ -89,8 +90,9 @@ impl Lookup<'_> {
         }
     }
 
-    /// Both questions reach the same server behind an anycast address: they share one flow. The epoch comes
-    /// first: `saying::of_epoch` gives the reason. None: the server has cut an answer off.
+    /// Both questions reach the same server behind an anycast address, because the questions share a flow.
+    /// The epoch is asked first; `saying::of_epoch` gives the reason. `None`: the server has truncated an
+    /// answer.
     async fn over(&self, server: SocketAddr, transport: Transport) -> Result<Option<Saying>, String> {
         let flow = self.wire.connect(server, transport).await;
         let mut flow = flow.map_err(|error| error.to_string())?;

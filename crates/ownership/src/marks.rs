@@ -1,5 +1,5 @@
-//! What owners leave at the two witnesses: the two names in DNS, and `ownership.json` in a bucket. Pure
-//! functions from what was read to what is written; each write is conditional ([`Conditional`]).
+//! The marks that owners leave at the two witnesses: the two names in DNS, and `ownership.json` in a bucket.
+//! Pure functions from the state read to the state written; each write is conditional ([`Conditional`]).
 
 use crate::conditional::Conditional;
 use crate::witness::Testimony;
@@ -7,30 +7,30 @@ use crate::witness::Testimony;
 /// Both names of the owner record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Record<S> {
-    /// The owner.
+    /// The identity of the owner.
     pub identity: Option<S>,
-    /// Its epoch.
+    /// The epoch of the owner.
     pub epoch: Option<i64>,
 }
 
-/// Why a new owner does not write the record.
+/// The reason why a new owner does not write the record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Barred<S> {
-    /// An owner without an epoch: it is no record of ours, or half of one.
+    /// An identity without an epoch: the record is foreign, or incomplete.
     NoEpoch {
-        /// Who stands there.
+        /// The identity in the record.
         identity: S,
     },
-    /// The shoot went on elsewhere.
+    /// The record has a later epoch.
     LaterEpoch {
-        /// Which one stands there.
+        /// The epoch in the record.
         epoch: i64,
-        /// Beside whom.
+        /// The identity in the record.
         identity: Option<S>,
     },
-    /// An epoch has one owner, and this one has another.
+    /// An epoch has a single owner, and the record names a different seed for this epoch.
     AnotherOwner {
-        /// Who stands there.
+        /// The identity in the record.
         identity: S,
     },
     /// The owner of this epoch has left, for ever.
@@ -38,10 +38,10 @@ pub enum Barred<S> {
 }
 
 impl<S: Clone + PartialEq> Record<S> {
-    /// The update of a new owner. None where the record is its own already.
+    /// The update of a new owner; `None` where the record already shows this owner.
     ///
     /// # Errors
-    /// The record is not to become its own, now or ever.
+    /// The record must not be changed to this owner, now or ever.
     pub fn claim(&self, seed: S, epoch: i64) -> Result<Option<Conditional<Self>>, Barred<S>> {
         match (self.epoch, self.identity.clone()) {
             (None, Some(identity)) => Err(Barred::NoEpoch { identity }),
@@ -61,13 +61,14 @@ impl<S: Clone + PartialEq> Record<S> {
         }
     }
 
-    /// The update of an owner that leaves: its epoch stays (R17-50). None where the record is not its own.
+    /// The update of a leaving owner: the identity is deleted and the epoch stays (R17-50). `None` where the
+    /// record does not show this owner.
     pub fn leave(&self, seed: &S, epoch: i64) -> Option<Conditional<Self>> {
         self.is_of(seed, epoch).then(|| self.to(None, Some(epoch)))
     }
 
-    /// The update of an owner whose shoot is deleted: what is left of earlier epochs goes, too, unless
-    /// somebody else's name stands there. None where nothing of that is there.
+    /// The update of an owner whose shoot is deleted. Leftovers of earlier epochs are deleted too, unless the
+    /// record names a different seed. `None` where no such value exists.
     pub fn delete(&self, seed: &S, epoch: i64) -> Option<Conditional<Self>> {
         let is_over = self.epoch.is_some_and(|stood| stood <= epoch);
         let is_nobody_elses = self.identity.as_ref().is_none_or(|identity| identity == seed);
@@ -86,28 +87,28 @@ impl<S: Clone + PartialEq> Record<S> {
     }
 }
 
-/// What `ownership.json` says of an epoch.
+/// The state of an epoch in `ownership.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mark {
-    /// It has its owner.
+    /// The epoch has an owner.
     Owned,
-    /// Its owner has stopped for good.
+    /// The owner of the epoch has stopped for good.
     Sealed,
-    /// A new owner announces it, in the bucket of its source.
+    /// A new owner announces the epoch, in the bucket of the source.
     Claimed,
 }
 
 /// The content of `ownership.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Object {
-    /// Of which epoch.
+    /// The epoch.
     pub epoch: i64,
-    /// What of it.
+    /// The state of the epoch.
     pub mark: Mark,
 }
 
 impl Object {
-    /// What the object says as a second witness.
+    /// The testimony of the object as a second witness.
     #[must_use]
     pub fn testimony(object: Option<&Self>) -> Testimony {
         match object {
@@ -120,9 +121,9 @@ impl Object {
         }
     }
 
-    /// What the sidecar of an epoch that has ended writes. None where there is nothing to say: a new owner
-    /// was faster, or the object is gone; a sidecar never creates it. Nor where the epoch was only claimed:
-    /// nobody has opened it, and whoever comes next finds there where the data are.
+    /// The write of the sidecar of an epoch that has ended. `None` if a new owner was faster or the object is
+    /// missing, because a sidecar never creates the object. Also `None` if the epoch was only claimed: that
+    /// epoch was never opened, and the next owner finds the place of the data in the object.
     #[must_use]
     pub fn seal(now: Option<&Self>, epoch: i64) -> Option<Conditional<Option<Self>>> {
         let owned = Self {
@@ -132,15 +133,15 @@ impl Object {
         (now == Some(&owned)).then(|| Self::write(now, epoch, Mark::Sealed))
     }
 
-    /// What a new owner writes into the bucket of its source, also where the object is missing: the owner
-    /// before it may have died before it wrote it.
+    /// The write of a new owner into the bucket of the source. The object is created if missing, because the
+    /// owner before may have died without writing the object.
     #[must_use]
     pub fn claim(now: Option<&Self>, epoch: i64) -> Option<Conditional<Option<Self>>> {
         now.is_none_or(|object| object.epoch < epoch)
             .then(|| Self::write(now, epoch, Mark::Claimed))
     }
 
-    /// What a new owner writes into its own bucket before it opens etcd.
+    /// The write of a new owner into that owner's bucket, before etcd opens.
     #[must_use]
     pub fn own(now: Option<&Self>, epoch: i64) -> Option<Conditional<Option<Self>>> {
         let claimed = Self {
@@ -151,8 +152,8 @@ impl Object {
             .then(|| Self::write(now, epoch, Mark::Owned))
     }
 
-    /// The epoch whose end lies beside the object. In a place that is only announced to a new owner that is
-    /// what it has found there (`origin`), if it knew.
+    /// The epoch whose data lie beside the object. In a place that is only announced to a new owner that is
+    /// the epoch found there at the claim (`origin`), if known.
     #[must_use]
     pub fn holds(self, origin: Option<i64>) -> Option<i64> {
         match self.mark {

@@ -1,10 +1,9 @@
-//! Ways to break the owner check on purpose, for the simulation (`simulation`): a test that cannot fail
-//! proves nothing.
+//! Deliberate faults of the owner check for the simulation (`simulation`), which must detect each fault.
 
 /// A rule of the protocol that is switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutation {
-    /// An answer is good from when it was heard instead of from when its question was sent.
+    /// An answer is valid from the arrival of the answer instead of from the sending of the question.
     TimeFromAnswer,
     /// Unknown extends like Owned.
     UnknownExtends,
@@ -12,6 +11,6 @@ pub(crate) enum Mutation {
     EpochIgnored,
     /// The second witness is not asked: silence of the record is Unknown.
     OneWitness,
-    /// A deleted identity ends the epoch by itself.
+    /// A deleted identity alone ends the epoch.
     DeletionAlone,
 }

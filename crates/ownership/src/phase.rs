@@ -1,59 +1,61 @@
-//! What the garden keeps of a shoot's ownership, and who may write which step: a pure function.
+//! The ownership of a shoot in the garden, and the permitted writer of each step: a pure function.
 //! `docs/understand/ownership.md`, "Moves".
 
 use crate::conditional::Conditional;
 use crate::witness::Testimony;
 
-/// How far an epoch is.
+/// The progress of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// The owner acts.
     Held,
-    /// The owner stops what acts outside. It can still be called off in the same epoch.
+    /// The owner stops the processes that act outside the seed. The move can still be cancelled in the same
+    /// epoch.
     Leaving,
     /// The owner's etcd never serves again in this epoch.
     Sealing,
-    /// A new owner was named; it fences the earlier one. Only a new epoch leads back.
+    /// A new owner was named and fences the earlier owner. Only a new epoch leads back.
     Claiming,
-    /// The new owner may open etcd, with the chain that is recorded. From here on its data are the shoot's.
+    /// The new owner may open etcd with the recorded chain. From here on the new owner's data are the shoot's
+    /// data.
     Opening,
 }
 
-/// Which data of the source an owner begins with.
+/// The snapshots of the source with which an owner begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Chain {
-    /// Up to the final snapshot: nothing is lost.
+    /// Up to the final snapshot: no write is lost.
     Final,
-    /// Up to the last that was uploaded when the fence had passed.
+    /// Up to the last snapshot that was uploaded when the fence had passed.
     Last,
 }
 
-/// A seed in one epoch.
+/// A seed in a single epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stay<S> {
-    /// Where.
+    /// The seed.
     pub seed: S,
-    /// Which time.
+    /// The epoch.
     pub epoch: i64,
 }
 
-/// The Shoot's status as far as it is about ownership. It is read, tested and written as a whole.
+/// The ownership part of the Shoot's status. The part is read, tested and written as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ownership<S> {
-    /// The owner, or who is becoming it.
+    /// The owner, or the seed that is becoming the owner.
     pub now: Stay<S>,
-    /// How far it is.
+    /// The progress of the epoch.
     pub phase: Phase,
-    /// No request of the source to a cloud is unanswered, and none will leave.
+    /// Every request of the source to a cloud is answered, and no further request will leave.
     pub drained: bool,
-    /// The last epoch before this one that was opened: its bucket has the data and is the second witness.
-    /// None in the first.
+    /// The last epoch before this epoch that was opened: its bucket has the data and is the second witness.
+    /// `None` in the first epoch.
     pub source: Option<Stay<S>>,
-    /// Which of the source's data were chosen: once in an epoch.
+    /// The chosen chain of the source's data: chosen once in an epoch.
     pub chain: Option<Chain>,
 }
 
-/// Who writes.
+/// The process that writes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Writer<S> {
     /// The gardenlet of this seed.
@@ -62,56 +64,57 @@ pub enum Writer<S> {
     Garden,
 }
 
-/// Consent to one hand-over without the source's help. Its epoch makes it good for one use.
+/// Consent to a single hand-over without the source's help. The epoch makes the consent valid for a single
+/// use.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Approval<S> {
-    /// The owner that is given up.
+    /// The owner that loses the shoot.
     pub from: Stay<S>,
-    /// The new owner. It may be the same seed.
+    /// The new owner. May be the same seed.
     pub to: S,
 }
 
-/// A step.
+/// A step of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Step<S> {
     /// The owner begins to leave.
     Leave,
-    /// The owner is called off while it is leaving.
+    /// The move is cancelled while the owner is leaving.
     Stay,
     /// The owner will not serve again.
     Seal,
-    /// The owner, sealed, gives the shoot to another seed. The point of no return.
+    /// The sealed owner hands the shoot over to a different seed. The point of no return.
     HandOver {
         /// The new owner.
         to: S,
         /// The final snapshot of this epoch was seen in the bucket.
         final_seen: bool,
-        /// Nothing of this owner's is unanswered, and nothing will leave: judged now, not when it began to
-        /// leave.
+        /// No request of this owner is unanswered, and none will leave: judged at this step, not at the begin
+        /// of `Leaving`.
         drained: bool,
     },
-    /// A hand-over without the source: a dead one, a destination that died, a call-off after the point of no
-    /// return.
+    /// A hand-over without the source: the source is dead, a destination died, or the move is cancelled after
+    /// the point of no return.
     Grant(Approval<S>),
-    /// The new owner has chosen its data.
+    /// The new owner has chosen the data.
     Open(Chain),
-    /// The new owner may act outside, and acts.
+    /// The new owner may act outside the seed, and acts.
     Hold,
 }
 
-/// Why a step is no step.
+/// The reason why a step is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refused {
-    /// Somebody else's step.
+    /// The step belongs to a different writer.
     #[error("this writer may not take this step")]
     Writer,
-    /// Not from here.
+    /// The step does not follow from the present phase.
     #[error("this step does not follow from the present phase")]
     Phase,
-    /// Consent to something else.
+    /// The approval is for a different owner or epoch.
     #[error("the approval is for another owner or epoch")]
     Approval,
-    /// Writes could be lost that were acknowledged.
+    /// Acknowledged writes could be lost.
     #[error("the final snapshot of this epoch was not seen")]
     NoFinalSnapshot,
 }
@@ -128,7 +131,7 @@ impl<S: Clone + PartialEq> Ownership<S> {
         }
     }
 
-    /// The write that takes a step, if this writer may take it from what it has read.
+    /// The write that takes a step, if this writer may take the step from the state that was read.
     pub fn step(&self, by: &Writer<S>, step: Step<S>) -> Result<Conditional<Self>, Refused> {
         let is_owner = matches!(by, Writer::Seed(seed) if *seed == self.now.seed);
         let may = match step {
@@ -165,9 +168,9 @@ impl<S: Clone + PartialEq> Ownership<S> {
         self.phase == Phase::Held && self.now.seed == *seed
     }
 
-    /// What the garden says as the second witness of a seed's gardenlet. The seed to which the shoot was
-    /// given acts in its epoch, and nobody else does: one that has claimed it writes its own record before
-    /// any other witness can tell.
+    /// The testimony of the garden as the second witness of a seed's gardenlet. Only the seed that the garden
+    /// names acts in the present epoch. That includes a claimant, because a claimant writes the owner record
+    /// before any further witness can confirm the claimant.
     pub fn testimony(&self, to: &S) -> Testimony {
         let epoch = self.now.epoch;
         match self.phase {

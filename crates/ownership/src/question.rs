@@ -1,4 +1,4 @@
-//! One question to a DNS server, and which message is an answer to it.
+//! A single question to a DNS server, and the test whether a message answers the question.
 
 use hickory_proto::op::{Message, MessageType, OpCode, Query};
 use hickory_proto::rr::{DNSClass, Name, RecordType};
@@ -9,11 +9,11 @@ const HEADER: usize = 12;
 /// The TC bit, in the third byte.
 const TRUNCATED: u8 = 0b10;
 
-/// A question for the texts of one name, with an id that nobody can guess.
+/// A question for the texts of a single name, with an id that cannot be guessed.
 ///
-/// It asks for no recursion (a resolver then says what it is, or nothing), and carries no EDNS: an answer
-/// that is right fits in 512 bytes, one that does not is asked for over TCP, and nothing has to be said to
-/// servers that refuse EDNS.
+/// The question asks for no recursion, so that a resolver answers without AA or not at all. The question
+/// carries no EDNS: a valid answer fits in 512 bytes, and a longer answer is asked for over TCP. So servers
+/// that refuse EDNS need no special case.
 #[derive(Clone, Debug)]
 pub struct Question {
     name: Name,
@@ -21,12 +21,12 @@ pub struct Question {
     bytes: Vec<u8>,
 }
 
-/// What a server sent back.
+/// The response of a server.
 #[derive(Clone, Debug)]
 pub enum Heard {
-    /// All of it.
+    /// The complete response.
     Answer(Box<Message>),
-    /// A part: to be asked for over TCP.
+    /// A truncated response: ask over TCP.
     Truncated,
 }
 
@@ -42,7 +42,7 @@ impl Question {
         })
     }
 
-    /// The name that is asked for.
+    /// The name in the question.
     #[must_use]
     pub fn name(&self) -> &Name {
         &self.name
@@ -54,20 +54,20 @@ impl Question {
         self.id
     }
 
-    /// As it is sent.
+    /// The question as sent.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Whether these bytes answer this question. None: they are somebody else's, or cannot be read; whoever
-    /// waits goes on waiting, so that a stranger's datagram does not take the answer's place.
+    /// Whether these bytes answer this question. `None`: the bytes answer a different question, or cannot be
+    /// parsed. The caller continues to wait, so that a forged datagram does not replace the answer.
     #[must_use]
     pub fn answer(&self, bytes: &[u8]) -> Option<Heard> {
         if bytes.len() < HEADER || bytes.get(..2) != Some(&self.id.to_be_bytes()) {
             return None;
         }
-        // Servers cut an answer off wherever its space ends: what is left need not be readable.
+        // Servers truncate an answer wherever the space ends: the rest need not be parseable.
         if bytes.get(2).is_some_and(|flags| flags & TRUNCATED != 0) {
             return Some(Heard::Truncated);
         }

@@ -1,28 +1,29 @@
-//! What one server says of one name: a pure function of its answer. Hostile and broken answers end here.
+//! The answer of a single server for a single name: a pure function of the message. Hostile and broken
+//! answers end here.
 
 use hickory_proto::op::{Message, ResponseCode};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType, rdata::TXT};
 
-/// A server's word on one name.
+/// The meaning of a server's answer for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// The name has exactly this one text.
+    /// The name has exactly one text.
     Text(String),
     /// The name has no text: the authority of the right zone says so.
     Nothing,
-    /// The authority answers, but with what cannot be a record of ours.
+    /// The authority answers, but the content cannot be an owner record.
     Unusable(String),
-    /// No authority has said anything.
+    /// No authority has answered.
     Silent(String),
 }
 
-/// Reads the answer to the question for the texts of `name`, which is in `zone`.
+/// Reads the answer to the question for the texts of `name`, a name in `zone`.
 pub(crate) fn read(answer: &Message, name: &Name, zone: &Name) -> Reply {
     let code = answer.metadata.response_code;
     if !matches!(code, ResponseCode::NoError | ResponseCode::NXDomain) {
         return Reply::Silent(format!("it answers {code}"));
     }
-    // Caches keep what was, and a server to which a zone is delegated by mistake knows nothing of it.
+    // Caches keep earlier values, and a server with a wrong delegation does not know the zone.
     if !answer.metadata.authoritative {
         return Reply::Silent("it is no authority for the zone".to_owned());
     }
@@ -44,7 +45,8 @@ pub(crate) fn read(answer: &Message, name: &Name, zone: &Name) -> Reply {
     }
 }
 
-/// The text of a record, if it has one to say; an error if no such record belongs into the answer.
+/// The text of a record, or `None` for a record without a text that may be in the answer. An error if such a
+/// record does not belong in the answer.
 fn text<'a>(record: &'a Record, name: &Name) -> Result<Option<&'a TXT>, String> {
     match &record.data {
         _ if record.record_type() == RecordType::RRSIG => Ok(None),
@@ -55,9 +57,9 @@ fn text<'a>(record: &'a Record, name: &Name) -> Result<Option<&'a TXT>, String> 
     }
 }
 
-/// Whether an answer without a text proves that there is none: the SOA beside it is that of the record's own
-/// zone. The servers of a parent zone, or of one that was cut off below it, deny a name that they do not
-/// have.
+/// Whether an answer without a text proves that the name has no text: the SOA in the answer must be the SOA
+/// of the record's own zone. The servers of a parent zone, or of a zone delegated below, deny names that
+/// those servers do not have.
 fn nothing(answer: &Message, zone: &Name) -> Reply {
     let mut start = answer
         .authorities

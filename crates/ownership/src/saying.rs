@@ -1,31 +1,31 @@
-//! What one authority says of a claim: a pure function of its words on the two names.
+//! The answer of a single authority for a claim: a pure function of the replies for the two names.
 
 use std::fmt;
 
 use crate::claim::{Claim, epoch_of, is_identity};
 use crate::reply::Reply;
 
-/// One authority's word on a claim.
+/// The meaning of an authority's answer for a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Saying {
     /// My identity, my epoch.
     Mine,
-    /// My epoch, and no identity beside it. A planned move deletes the identity, and so does a slip of an
+    /// My epoch without an identity. A planned move deletes the identity, and so does a slip of an
     /// administrator: this answer alone ends no epoch.
     Deleted,
-    /// It is not mine any more.
+    /// The shoot is lost in this epoch.
     NotMine(Loss),
-    /// It answers, and that decides nothing: an earlier epoch, several values, something damaged.
+    /// An answer that decides nothing: an earlier epoch, several values, a damaged value.
     Nothing(String),
-    /// It does not answer.
+    /// No answer.
     Silent(String),
 }
 
-/// Why a shoot is not this seed's any more in this epoch. It never comes back: who gets the shoot again has a
-/// later epoch.
+/// The reason why this seed has lost the shoot in this epoch. A loss is final: a seed that gets the shoot
+/// again has a later epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Loss {
-    /// The record names another seed beside my epoch.
+    /// The record names a different seed beside my epoch.
     AnotherIdentity(String),
     /// A later epoch has begun.
     LaterEpoch(i64),
@@ -47,20 +47,21 @@ impl fmt::Display for Loss {
     }
 }
 
-/// What an authority's word on the epoch's name means. None: its word on the owner's name is needed too.
+/// The meaning of an authority's reply for the epoch's name; `None` if the reply for the owner's name is
+/// needed too.
 ///
-/// The epoch is asked for first. Asked for last, the answers of a claimant whose own update comes in between
-/// would be the former owner and the new epoch: lost, for ever, what has just been won.
+/// The epoch is asked first. If the epoch came last, a claimant's own update could happen between the two
+/// replies. The claimant would read the former owner beside the new epoch, and lose the new epoch for ever.
 pub(crate) fn of_epoch(claim: &Claim, epoch: &Reply) -> Option<Saying> {
     match epoch {
         Reply::Silent(why) => Some(Saying::Silent(why.clone())),
         Reply::Unusable(why) => Some(Saying::Nothing(why.clone())),
-        // Another identity without an epoch may be the one before mine.
+        // A different identity without an epoch may belong to the epoch before mine.
         Reply::Nothing => Some(Saying::Nothing("there is no epoch".to_owned())),
         Reply::Text(text) => match epoch_of(text) {
             None => Some(Saying::Nothing(format!("{:?} is no epoch", short(text)))),
             Some(epoch) if epoch > claim.epoch => Some(Saying::NotMine(Loss::LaterEpoch(epoch))),
-            // Never a loss, whatever identity stands beside it: the record is not up to date.
+            // An earlier epoch is never a loss, with any identity: the record is not up to date.
             Some(epoch) if epoch < claim.epoch => {
                 Some(Saying::Nothing(format!("it is still at epoch {epoch}")))
             }
@@ -69,7 +70,7 @@ pub(crate) fn of_epoch(claim: &Claim, epoch: &Reply) -> Option<Saying> {
     }
 }
 
-/// What an authority's word on the owner's name means, beside my epoch.
+/// The meaning of an authority's reply for the owner's name, beside my epoch.
 pub(crate) fn of_owner(claim: &Claim, owner: &Reply) -> Saying {
     match owner {
         Reply::Silent(why) => Saying::Silent(why.clone()),
@@ -81,7 +82,7 @@ pub(crate) fn of_owner(claim: &Claim, owner: &Reply) -> Saying {
     }
 }
 
-/// As much of a text as belongs into a message.
+/// The text, shortened for a message.
 fn short(text: &str) -> String {
     text.chars().take(80).collect()
 }

@@ -1,43 +1,42 @@
-//! How often is asked, for how long an answer is good, and how long a destination waits: checked against each
-//! other.
+//! Intervals of the check, validity of an answer, and the wait of a destination, checked against each other.
 //!
-//! docs/understand/ownership.md explains the numbers. Seeds may have different ones: a destination waits for
-//! the least fence of the settings of all seeds joined ([`Terms::waiting_for_settings`]), and for the longest
-//! fence that any seed has recorded ([`Terms::waiting_for`]).
+//! docs/understand/ownership.md explains the numbers. Seeds may have different settings: a destination waits
+//! for the least fence of the settings of all seeds joined ([`Terms::waiting_for_settings`]), and for the
+//! longest fence that any seed has recorded ([`Terms::waiting_for`]).
 
 use std::ops::Add;
 use std::time::Duration;
 
 use permit::UNNOTICED_PAUSE;
 
-/// So often each server is asked in one check.
+/// Number of tries at each server in a check.
 pub(crate) const TRIES: u32 = 2;
 
-/// Parts of a million: the unit of [`Settings::drift`].
+/// Parts per million: the unit of [`Settings::drift`].
 const MILLION: u32 = 1_000_000;
 
-/// No clock is worse than one part of ten.
+/// Upper bound of the drift: one part in ten, worse than any real clock.
 const WORST_DRIFT: u32 = MILLION / 10;
 
-/// No duration here makes sense beyond this, and sums of them must not overflow.
+/// Upper bound of every duration, so that sums cannot overflow.
 pub(crate) const LONGEST: Duration = Duration::from_secs(60 * 60);
 
-/// Ten years: for how long an answer is good where only a loss ends it ([`Silence::Tolerate`]).
+/// Ten years: validity of an answer where only a loss ends the permit ([`Silence::Tolerate`]).
 const UNTIL_LOST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// What a permit does when neither witness says anything for its validity.
+/// The effect on a permit when both witnesses are silent for the validity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Silence {
-    /// It ends, without grace; when the record says Owned again there is a new one (R17-47, R17-48).
+    /// The permit ends, without grace; the next Owned brings a new permit (R17-47, R17-48).
     #[default]
     Deactivate,
-    /// It goes on until the record says Lost. Then no time passes a fence: only the final snapshot of the
-    /// epoch, or the word of a person that the seed is off ([`Terms::fence`] gives none).
+    /// The permit stays valid until the record says Lost. Then no wait is a fence: only the final snapshot of
+    /// the epoch counts, or a person's statement that the seed is off ([`Terms::fence`] is `None`).
     Tolerate,
 }
 
 impl Silence {
-    /// As flags, objects and answers name it.
+    /// The value as used in flags, objects and responses.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -47,36 +46,38 @@ impl Silence {
     }
 }
 
-/// The intervals and bounds of the owner check, as a Seed may set them. All defaults are those of
+/// The intervals and bounds of the owner check, as a Seed may set these. All defaults are those of
 /// docs/understand/ownership.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// I: from the start of one check to that of the next.
+    /// I: from the start of a check to the start of the next check.
     pub interval: Duration,
-    /// For one try at all authorities; there are two in a check. Longer than a round trip to the farthest
-    /// authority.
+    /// Bound of a single try at all authorities; a check makes two tries. Longer than a round trip to the
+    /// farthest authority.
     pub attempt: Duration,
-    /// For the question to the second witness, which follows where the authorities say nothing.
+    /// Bound of the question to the second witness, asked after the authorities gave no valid answer.
     pub second_witness: Duration,
-    /// V: for how long an answer is good, from the moment in which its question was sent.
+    /// V: validity of an answer, counted from the sending of the question.
     pub validity: Duration,
-    /// H: how long a request may be under way after the permit under which it was sent has ended.
+    /// H: maximum time that a request may be under way after the end of the permit under which the request
+    /// was sent.
     pub requests: Duration,
-    /// P: for how long an authority may still serve the former record to others after it has served the new
-    /// one to the destination (anycast, replicas behind one address).
+    /// P: time for which an authority may still serve the former record to some clients (anycast, replicas
+    /// behind one address). Counts from when the authority has served the new record to the destination.
     pub propagation: Duration,
-    /// For how long something on the way may answer in an authority's place from what it has kept, AA bit and
-    /// all: nothing by default. Where that cannot be excluded: the record's TTL and the time for which stale
-    /// answers are served.
+    /// Time for which a cache on the path may answer in an authority's place with the AA bit set. Zero by
+    /// default. Where such a cache is possible: the record's TTL plus the time for which stale answers are
+    /// served.
     pub caches: Duration,
-    /// ρ: by how many parts of a million a clock may run too fast or too slowly.
+    /// ρ: maximum rate error of a clock, in parts per million.
     pub drift: u32,
-    /// How much longer a permit may last because the hypervisor paused the machine for too short a time to be
-    /// noticed. No setting of a Seed: the bound follows from how often the clock of the host is read.
+    /// Additional validity of a permit from a pause of the machine by the hypervisor that is too short to be
+    /// noticed. Not a setting of a Seed: the bound follows from the interval at which the host's clock is
+    /// read.
     pub pause: Duration,
-    /// F: how long a destination waits after every witness shows it as the owner.
+    /// F: time that a destination waits after every witness shows the destination as the owner.
     pub fence: Duration,
-    /// What silence of both witnesses does.
+    /// The effect of silence of both witnesses.
     pub silence: Silence,
 }
 
@@ -98,21 +99,22 @@ impl Default for Settings {
     }
 }
 
-/// Settings that do not fit together. They are named as the fields by which they are set.
+/// Settings that do not fit together, named as the fields of the Seed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// A question without time for its answer, or without a pause before the next one.
+    /// The duration is zero: a question has no time for its answer, or no pause follows before the next
+    /// question.
     #[error("{0} must be longer than nothing")]
     Nothing(&'static str),
-    /// Beyond an hour.
+    /// The duration is longer than an hour.
     #[error("{name} is {given:?}; the longest is {LONGEST:?}")]
     TooLong {
-        /// Which one.
+        /// Name of the field.
         name: &'static str,
-        /// Its value.
+        /// The value.
         given: Duration,
     },
-    /// A clock that is no clock.
+    /// The drift exceeds the upper bound.
     #[error("drift is {0} parts of a million; the largest is {WORST_DRIFT}")]
     Drift(u32),
     /// Checks would not begin once in an interval.
@@ -125,7 +127,7 @@ pub enum SettingsError {
         /// Q of these settings.
         check: Duration,
     },
-    /// One failed check would end a permit.
+    /// A single failed check would end a permit.
     #[error(
         "validity ({validity:?}) must be at least {least:?} = 2 x interval + the time of one check, so that one failed check \
          ends no permit"
@@ -136,7 +138,7 @@ pub enum SettingsError {
         /// The shortest for these intervals.
         least: Duration,
     },
-    /// A permit of the source could be good when the destination begins.
+    /// A permit of the source could be valid when the destination begins.
     #[error(
         "fence ({fence:?}) must be at least {least:?} = (1 + drift) x (propagation + dnsCacheTTL + validity / (1 - drift) + \
          requests + {UNNOTICED_PAUSE:?}), or the destination begins while the source may still act"
@@ -150,7 +152,7 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// Q: the longest time that one check takes.
+    /// Q: the longest time that a check takes.
     #[must_use]
     pub fn check_takes(&self) -> Duration {
         self.attempt
@@ -171,13 +173,14 @@ impl Settings {
         Duration::from_millis(u64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }
 
-    /// Whether a destination that waits for this long may take over from who acts by these settings.
+    /// Whether a destination that waits for `fence` may take over from processes with these settings.
     #[must_use]
     pub fn is_fenced_by(&self, fence: Duration) -> bool {
         self.silence == Silence::Deactivate && self.least_fence() <= fence
     }
 
-    /// How long a destination waits for whoever acts by these settings, also where they do not fit together.
+    /// The time that a destination waits for processes with these settings, also where the settings do not
+    /// fit together.
     #[must_use]
     pub fn needs(&self) -> Duration {
         self.fence.max(self.least_fence())
@@ -253,14 +256,14 @@ impl Terms {
         Ok(Self(settings))
     }
 
-    /// What was checked.
+    /// The checked settings.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.0
     }
 
-    /// For how long an answer is good, from when its question was sent. `at_most` is what a witness has left
-    /// that only passes on what it was told.
+    /// Validity of an answer, counted from the sending of the question. `at_most`: the remaining validity at
+    /// a witness that only relays an answer.
     #[must_use]
     pub fn good_for(&self, at_most: Option<Duration>) -> Duration {
         match self.0.silence {
@@ -269,8 +272,8 @@ impl Terms {
         }
     }
 
-    /// Whether the fence is behind a destination that has seen at `shown` that every witness shows it. Never
-    /// before it has seen that; a destination that was started anew has not.
+    /// Whether the fence has passed for a destination that saw itself at every witness at `shown`. Never
+    /// before that moment; a restarted destination has no `shown`.
     pub fn fence_has_passed<M: Copy + Ord + Add<Duration, Output = M>>(
         &self,
         shown: Option<M>,
@@ -282,15 +285,15 @@ impl Terms {
         }
     }
 
-    /// These, of a destination that also waits for whoever needs a longer fence than its own.
+    /// These terms, for a destination that also waits for seeds with a longer fence.
     #[must_use]
     pub fn waiting_for(mut self, others: impl IntoIterator<Item = Duration>) -> Self {
         self.0.fence = others.into_iter().fold(self.0.fence, Duration::max).min(LONGEST);
         self
     }
 
-    /// These, of a destination that waits for former owners with such settings: the fence is at least the
-    /// least fence of all settings joined ([`Settings::joined`]).
+    /// These terms, for a destination that waits for former owners with such settings: the fence is at least
+    /// the least fence of all settings joined ([`Settings::joined`]).
     #[must_use]
     pub fn waiting_for_settings(self, others: impl IntoIterator<Item = Settings>) -> Self {
         let joined = others
@@ -299,8 +302,8 @@ impl Terms {
         self.waiting_for([joined.needs()])
     }
 
-    /// F: how long a destination waits after every witness shows it as the owner, by a clock that counts
-    /// suspension. None where the source tolerates silence: no time is long enough then.
+    /// F: time that a destination waits after every witness shows the destination as the owner, by a clock
+    /// that counts suspension. `None` where the source tolerates silence: no time is long enough then.
     #[must_use]
     pub fn fence(&self) -> Option<Duration> {
         match self.0.silence {

@@ -1,4 +1,4 @@
-//! When a destination's fence may begin, and when a source may end its epoch.
+//! The start of a destination's fence, and the end of a source's epoch.
 
 use tokio::time::timeout;
 
@@ -11,12 +11,12 @@ use crate::settings::Terms;
 use crate::watch::Witnesses;
 use crate::wire::Wire;
 
-/// Looks once whether every witness that could extend a permit of an earlier owner shows this claim: each
-/// authority of the zone, none left out, and the second witness. The destination's fence ([`Terms::fence`])
-/// runs from the moment at which this has returned `Ok`; a destination that is started anew begins anew. The
-/// error says who does not show it.
+/// Checks once whether every witness that could extend a permit of an earlier owner shows this claim: each
+/// authority of the zone, without exception, and the second witness. The destination's fence
+/// ([`Terms::fence`]) runs from the moment at which this function has returned `Ok`; a restarted destination
+/// begins anew. The error names the witnesses that do not show the claim.
 ///
-/// `witnesses.second` is the one that the *former* owner asks. It takes no longer than a check.
+/// `witnesses.second` is the second witness of the *former* owner. The function takes no longer than a check.
 pub async fn shown_by_all(claim: &Claim, terms: &Terms, witnesses: &Witnesses) -> Result<(), String> {
     let settings = terms.settings();
     let lookup = Lookup {

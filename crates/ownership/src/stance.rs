@@ -1,4 +1,4 @@
-//! What follows from answers and the clock, without a process: the pure middle of `tenure`, over any kind of
+//! The consequence of answers and the clock, without a process: the pure part of `tenure`, over any type of
 //! moment.
 
 use std::ops::Add;
@@ -8,14 +8,14 @@ use crate::judgement::Answer;
 use crate::saying::Loss;
 use crate::settings::Terms;
 
-/// How a seed stands to a shoot in one epoch.
+/// The state of a seed's claim to a shoot in an epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Stance<M> {
-    /// Not confirmed yet, or not for too long.
+    /// Not confirmed yet, or not recently enough.
     Unconfirmed,
     /// Confirmed.
     Owner {
-        /// Nothing may be done from this moment on.
+        /// The end of the right: no work may be done from this moment on.
         until: M,
     },
     /// Not the owner any more, for ever in this epoch.
@@ -23,7 +23,7 @@ pub(crate) enum Stance<M> {
 }
 
 impl<M: Copy + Ord + Add<Duration, Output = M>> Stance<M> {
-    /// The stance at this moment: what is over is over.
+    /// The stance at this moment: an expired right is Unconfirmed.
     pub(crate) fn at(self, now: M) -> Self {
         match self {
             Self::Owner { until } if until <= now => Self::Unconfirmed,
@@ -31,10 +31,10 @@ impl<M: Copy + Ord + Add<Duration, Output = M>> Stance<M> {
         }
     }
 
-    /// Draws the consequence of an answer to a question that was sent at `asked`.
+    /// Applies an answer to a question that was sent at `asked`.
     pub(crate) fn hear(self, now: M, asked: M, answer: &Answer, terms: &Terms) -> Self {
         match (self.at(now), answer) {
-            // The first loss is the one that counts.
+            // The first loss is final: later answers do not replace the reason.
             (lost @ Self::Lost(_), _) => lost,
             (_, Answer::Lost(loss)) => Self::Lost(loss.clone()),
             (stance, Answer::Unknown(_)) => stance,
@@ -44,11 +44,11 @@ impl<M: Copy + Ord + Add<Duration, Output = M>> Stance<M> {
 
     fn owned(self, now: M, until: M) -> Self {
         match self {
-            // An answer never takes back what an earlier one gave.
+            // An answer never shortens a validity that an earlier answer gave.
             Self::Owner { until: held } => Self::Owner {
                 until: held.max(until),
             },
-            // It came too late to be good for anything.
+            // The answer came too late: its validity is already over.
             other if until <= now => other,
             _ => Self::Owner { until },
         }

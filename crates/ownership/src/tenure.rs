@@ -1,4 +1,5 @@
-//! What follows from answers: one permit a tenure. Owned extends it, Unknown does not, Lost ends it for ever.
+//! The consequence of answers: a permit for each uninterrupted confirmation. Owned extends the permit,
+//! Unknown does not, Lost ends the permit for ever.
 
 use std::future::pending;
 
@@ -11,38 +12,38 @@ use crate::saying::Loss;
 use crate::settings::Terms;
 use crate::stance::Stance;
 
-/// An answer, and when it was asked for.
+/// An answer, and the time of its question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// Before the question was sent that brought the answer. It is what validity counts from: others count
-    /// from when they saw what the question could not have seen yet.
+    /// The moment before the question was sent. Validity counts from this moment: a destination counts its
+    /// fence from a state of the witnesses that this question could not have seen yet.
     pub asked: Moment,
     /// The answer.
     pub answer: Answer,
-    /// Why the owner record confirmed nothing, by server, where the second witness alone confirmed the owner.
+    /// The reason, by server, why the owner record confirmed no owner, where the second witness alone
+    /// confirmed the owner.
     pub silent: Option<String>,
 }
 
-/// How a seed stands to a shoot.
+/// The standing of a seed for a shoot.
 #[derive(Clone, Debug)]
 pub enum Standing {
-    /// Nothing may be done: the seed was not confirmed yet, or not for too long. It may be again (R17-47,
-    /// R17-48).
+    /// No work may be done: the seed was not confirmed yet, or not recently enough. A later answer may
+    /// confirm the seed (R17-47, R17-48).
     Unconfirmed,
-    /// It is the owner, and may act under this permit.
+    /// The seed is the owner, and may act under this permit.
     Owner(Permit),
-    /// It is not the owner any more, in this epoch for ever (R17-49).
+    /// The seed is not the owner any more, in this epoch for ever (R17-49).
     Lost(Loss),
 }
 
-/// The state of one seed's claim. What follows from what is in `stance`; here is the permit that goes with
-/// it.
+/// The state of a seed's claim. `stance` holds the pure part; this type adds the permit.
 pub(crate) struct Tenure {
     by: String,
     clock: Clock,
     terms: Terms,
     stance: Stance<Moment>,
-    /// There is one in every stance of an owner.
+    /// Present exactly while `stance` is `Owner`.
     held: Option<Box<Held>>,
 }
 
@@ -70,7 +71,7 @@ impl Tenure {
         }
     }
 
-    /// Draws the consequence of an answer. True if the standing is another one now.
+    /// Applies an answer. True if the standing has changed.
     pub(crate) fn hear(&mut self, checked: &Checked) -> bool {
         let expired = self.expire();
         let before = self.stance.clone();
@@ -87,15 +88,15 @@ impl Tenure {
                 before != self.stance
             }
             Stance::Unconfirmed => {
-                // Its time was over between two looks at the clock.
+                // The validity ended between two reads of the clock.
                 let was_owner = self.held.take().is_some();
                 was_owner || expired
             }
         }
     }
 
-    /// Takes notice of a permit whose time is over. True if there was one. What has ended by the clock is
-    /// over also where nobody has called this.
+    /// Ends a permit whose validity is over. True if there was such a permit. A permit expires by the clock
+    /// also without this call.
     pub(crate) fn expire(&mut self) -> bool {
         let over = self.held.take_if(|held| !held.issuer.in_time());
         if let Some(held) = &over {
@@ -105,7 +106,8 @@ impl Tenure {
         over.is_some()
     }
 
-    /// Waits until the permit's time is over, or for ever, and does meanwhile what its work has left to do.
+    /// Waits until the permit expires, or for ever without a permit. Meanwhile settles the effects of the
+    /// permit's work.
     pub(crate) async fn runs_out(&mut self) {
         let Some(held) = &mut self.held else {
             return pending().await;
@@ -119,15 +121,15 @@ impl Tenure {
         }
     }
 
-    /// Gives the right that is good until then. True if the standing is another one now.
+    /// Grants or extends the right until `until`. True if the standing has changed.
     fn own(&mut self, until: Moment) -> bool {
         if let Some(held) = &self.held
             && held.issuer.extend(until)
         {
             return false;
         }
-        // Either there was none, or its time was over at this moment: what has ended stays so, and there is a
-        // new one.
+        // There was no permit, or the permit expired at this moment. An ended permit is never revived, so a
+        // new permit is issued.
         let issuer = Issuer::new(self.by.clone(), self.clock.clone(), until);
         let settling = issuer.settling();
         self.held = Some(Box::new(Held { issuer, settling }));

@@ -1,4 +1,4 @@
-//! Tables of the pure middle, and permits on paused time.
+//! Tables of the pure functions, and permits on paused time.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Checks the ownership of one shoot again and again, and gives and takes the right to act.
+//! Checks the ownership of a shoot repeatedly, and grants and ends the right to act.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,34 +22,34 @@ use crate::tenure::{Checked, Standing, Tenure};
 use crate::wire::Wire;
 use crate::witness::{SecondWitness, Testimony};
 
-/// Two checks begin at least so far apart, however often somebody asks for one.
+/// Minimum time between the starts of two checks, also with frequent prompts.
 const AT_LEAST: Duration = Duration::from_secs(1);
 
-/// What a watch tells: for a condition, a probe, or whoever starts work.
+/// The report of a watch, for a condition, a probe, or a process that starts work.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// How the seed stands to the shoot. The permit in it is judged by the clock whenever it is looked at;
-    /// this may be told a moment later.
+    /// The standing of the seed for the shoot. The permit expires by the clock, also before this field
+    /// changes: the watch may report the end a moment later.
     pub standing: Standing,
-    /// The last check; none before the first one has ended.
+    /// The last check; `None` before the end of the first check.
     pub last: Option<Checked>,
 }
 
-/// Whom to ask.
+/// The witnesses to ask.
 #[derive(Clone)]
 pub struct Witnesses {
     /// The authorities of the owner record's zone.
     pub authorities: Arc<Authorities>,
-    /// The way to them.
+    /// The network path to the authorities.
     pub wire: Arc<dyn Wire>,
-    /// Who is asked where they say nothing.
+    /// The second witness, asked where the authorities give no valid answer.
     pub second: Arc<dyn SecondWitness>,
 }
 
-/// Watches the ownership of one shoot in one epoch.
+/// Watches the ownership of a single shoot in a single epoch.
 ///
-/// One for each shoot and epoch in a process, shared by all that act for the shoot. It starts nothing by
-/// itself: it does what it does while [`Watch::run`] is polled, and its permit ends when that is dropped.
+/// A process has one watch for each shoot and epoch, shared by all work for the shoot. The watch spawns no
+/// task: all work happens while [`Watch::run`] is polled, and dropping that future ends the permit.
 pub struct Watch {
     claim: Claim,
     terms: Terms,
@@ -58,14 +58,14 @@ pub struct Watch {
     tenure: Tenure,
     reports: Sender<Report>,
     prompt: Arc<Notify>,
-    /// When this watch first knew that the record shows its own epoch.
+    /// The moment at which this watch first saw its own epoch in the record.
     epoch_seen: Arc<OnceLock<Moment>>,
     pub(crate) mutation: Option<Mutation>,
 }
 
 impl Watch {
-    /// A watch of this claim. It gives no right before the first check has said Owned. `clock` is what
-    /// validity is judged by; it counts suspension.
+    /// A watch of this claim. The watch grants no right before the first check has said Owned. Validity is
+    /// judged by `clock`, a clock that counts suspension.
     pub fn new(
         claim: Claim,
         terms: Terms,
@@ -95,20 +95,20 @@ impl Watch {
         })
     }
 
-    /// Whoever expects a change notifies this one, and the next check does not wait for the interval. To ask
-    /// early is always safe: an answer is good from when it was asked for.
+    /// A caller that expects a change notifies `prompt`, and the next check does not wait for the interval.
+    /// An early check is always safe: validity counts from the sending of the question.
     #[must_use]
     pub fn prompted_by(self, prompt: Arc<Notify>) -> Self {
         Self { prompt, ..self }
     }
 
-    /// Reports of this watch, the latest one and each change: of the standing, and after each check.
+    /// Reports of this watch: the latest report, then each change of the standing and each finished check.
     #[must_use]
     pub fn reports(&self) -> Receiver<Report> {
         self.reports.subscribe()
     }
 
-    /// Checks until the shoot is lost, which it then is for ever in this epoch.
+    /// Checks until the shoot is lost; the loss is final in this epoch.
     pub async fn run(mut self) -> Loss {
         let mut next = Instant::now();
         let mut soonest = next;
@@ -132,8 +132,8 @@ impl Watch {
         }
     }
 
-    /// Waits for the moment, or for somebody who does not want to and then for the `soonest`, and checks.
-    /// What ends meanwhile is told meanwhile.
+    /// Waits for `moment`, or for a prompt and then for `soonest`, and checks. If the permit expires
+    /// meanwhile, the watch reports that at once.
     async fn check_from(&mut self, moment: Instant, soonest: Instant) -> (Checked, Instant) {
         let checker = Checker {
             claim: self.claim.clone(),
@@ -154,7 +154,8 @@ impl Watch {
             (checker.check().await, started)
         });
         loop {
-            // The end first: an answer that is there at the same moment comes too late for this permit.
+            // The expiry is polled first: an answer that arrives at the same moment is too late for this
+            // permit.
             match select(Box::pin(self.tenure.runs_out()), work).await {
                 Either::Left(((), unfinished)) => work = unfinished,
                 Either::Right((done, _)) => return done,
@@ -181,7 +182,7 @@ impl Watch {
     }
 }
 
-/// One check.
+/// A single check.
 struct Checker {
     claim: Claim,
     terms: Terms,
@@ -241,8 +242,9 @@ impl Checker {
         }
     }
 
-    /// Whether a replica that was asked at this moment may still be in the middle of the update that began
-    /// this epoch, or a cache on the path may still answer with the state before that update.
+    /// Whether the answer to a question at `asked` may be older than this epoch. A replica may be in the
+    /// middle of the update that began this epoch, or a cache on the path may still have the state before
+    /// that update.
     fn is_fresh(&self, asked: Moment) -> bool {
         let settings = self.terms.settings();
         let behind = settings.propagation.saturating_add(settings.caches);

@@ -1,6 +1,6 @@
-//! The way to a DNS server.
+//! The network path to a DNS server.
 //!
-//! Questions need no permit: they change nothing, and permits come from them.
+//! Questions need no permit: a question changes no state, and permits come from the answers.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,31 +11,31 @@ use tokio::net::{TcpStream, UdpSocket};
 
 use crate::question::{Heard, Question};
 
-/// The longest datagram that is read. Answers without EDNS have at most 512 bytes; servers that send more are
-/// understood.
+/// The longest datagram that is read. Answers without EDNS have at most 512 bytes; longer datagrams of some
+/// servers are accepted.
 const LONGEST_DATAGRAM: usize = 4096;
 
-/// How questions travel.
+/// The transport of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Datagrams from one port.
+    /// Datagrams from a single port.
     Udp,
-    /// One connection.
+    /// A single connection.
     Tcp,
 }
 
 /// The path to servers.
 pub trait Wire: Send + Sync {
-    /// A new flow to this server. It may wait for ever; the caller stops waiting.
+    /// A new flow to this server. May wait for ever; the caller sets the bound.
     fn connect(&self, server: SocketAddr, transport: Transport) -> BoxFuture<'_, io::Result<Box<dyn Flow>>>;
 }
 
-/// One network flow: the same two addresses and ports for all of its questions. Routers and load balancers
-/// lead all of it to the same server behind an anycast address, so that both names of an owner record are
-/// answered from one copy of the zone.
+/// A network flow: the same two addresses and ports for all questions of the flow. Routers and load balancers
+/// lead the whole flow to the same server behind an anycast address. So a single copy of the zone answers
+/// both names of an owner record.
 pub trait Flow: Send {
-    /// Sends the question once, and gives the message that answers it. It may wait for ever; the caller stops
-    /// waiting. Messages that do not answer this question are dropped.
+    /// Sends the question once, and returns the message that answers the question. May wait for ever; the
+    /// caller sets the bound. Messages that do not answer this question are dropped.
     fn ask<'a>(&'a mut self, question: &'a Question) -> BoxFuture<'a, io::Result<Heard>>;
 }
 
@@ -55,7 +55,7 @@ impl Wire for Network {
     }
 }
 
-/// From a port that the kernel draws, and connected: only the server's own datagrams arrive.
+/// A socket on a port that the kernel draws, and connected: only the server's own datagrams arrive.
 struct Datagrams(UdpSocket);
 
 impl Datagrams {

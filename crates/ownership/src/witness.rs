@@ -1,4 +1,4 @@
-//! The second witness: whom to ask where the record says nothing.
+//! The second witness, asked where the record gives no valid answer.
 
 use std::time::Duration;
 
@@ -6,36 +6,36 @@ use futures::future::BoxFuture;
 
 use crate::saying::Loss;
 
-/// What a second witness says of a shoot. Whoever asks it has compared the shoot's uid.
+/// The testimony of a second witness about a shoot. The implementation of the witness has compared the
+/// shoot's uid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Testimony {
-    /// This epoch has its owner.
+    /// This epoch has an owner.
     Owned {
-        /// Which one.
+        /// The epoch.
         epoch: i64,
-        /// For how long at most, where the witness passes on what it was told itself (a sidecar's own
-        /// permit).
+        /// Upper bound of the validity, where the witness relays an answer (a sidecar's own permit).
         left: Option<Duration>,
     },
     /// The owner of this epoch has stopped for good.
     Sealed {
-        /// Which one.
+        /// The epoch.
         epoch: i64,
     },
-    /// A new owner has announced this epoch and not begun it.
+    /// A new owner has announced this epoch and not begun the epoch.
     Claimed {
-        /// Which one.
+        /// The epoch.
         epoch: i64,
     },
-    /// It can be asked, but has nothing on the shoot. That is no loss: what was cleaned away names no other
-    /// owner.
+    /// The witness is reachable, but has no entry for the shoot. That is not a loss: a deleted object names
+    /// no new owner.
     Missing,
-    /// It cannot be asked, or what it says cannot be read.
+    /// The witness is unreachable, or the response is invalid.
     Silent(String),
 }
 
 impl Testimony {
-    /// The loss that it means to the owner of an epoch, if it means one.
+    /// The loss that the testimony proves to the owner of an epoch, if any.
     #[must_use]
     pub fn loss(&self, mine: i64) -> Option<Loss> {
         match *self {
@@ -48,22 +48,24 @@ impl Testimony {
     }
 }
 
-/// What a process that asks by itself says to those whose second witness it is: never more than it was told.
+/// The response of a process with a check of its own to the processes that use the process as second witness.
+/// Never claims more than the process's own permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Relayed {
-    /// Its epoch has its owner.
+    /// The epoch has an owner.
     Owned {
-        /// For how long its own permit is still good.
+        /// The remaining validity of the process's own permit.
         left: Duration,
     },
-    /// Its epoch is lost.
+    /// The epoch is lost.
     Sealed,
-    /// It was told nothing that is still good.
+    /// The process has no valid answer.
     Unknown,
 }
 
 impl Relayed {
-    /// What is to be said. `left`: of the own permit, if there is one.
+    /// The response to give. `left`: the remaining validity of the process's own permit, zero without a
+    /// permit.
     #[must_use]
     pub fn of(is_lost: bool, left: Duration) -> Self {
         if is_lost {
@@ -75,7 +77,7 @@ impl Relayed {
         }
     }
 
-    /// How that is written. What is left is written beside it.
+    /// The response as text. The remaining validity is written in a separate field.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -85,7 +87,7 @@ impl Relayed {
         }
     }
 
-    /// What was written. A word that nobody knows says nothing.
+    /// Parses the text of a response. An unknown text is `Unknown`.
     #[must_use]
     pub fn read(word: &str, left: Duration) -> Self {
         match word {
@@ -95,7 +97,7 @@ impl Relayed {
         }
     }
 
-    /// What it means to whoever has asked. None: nothing.
+    /// The testimony for the process that asked; `None` for `Unknown`.
     #[must_use]
     pub fn testimony(self, epoch: i64) -> Option<Testimony> {
         match self {
@@ -109,23 +111,23 @@ impl Relayed {
     }
 }
 
-/// Someone who knows of ownership besides DNS, and whom a destination changes before its fence begins: the
-/// object `ownership.json` in the bucket for a backup process, the Shoot in the garden for a gardenlet, the
-/// backup process for actuators and machine controllers.
+/// A witness of ownership besides DNS. A destination changes this witness before the destination's fence
+/// begins. The witness is the object `ownership.json` in the bucket for a backup process, and the Shoot in
+/// the garden for a gardenlet. For actuators and machine controllers the witness is the backup process.
 pub trait SecondWitness: Send + Sync {
-    /// Asks. It must read what is there at this moment: a cache would extend a right that has ended. It may
-    /// take as long as it likes; whoever asks stops waiting.
+    /// Asks the witness. The implementation must read the present state: a cache would extend a right that
+    /// has ended. The call may take any time; the caller sets the bound.
     fn ask(&self) -> BoxFuture<'_, Testimony>;
 
-    /// Whether the owner's gardenlet has reported that it recorded phase `Sealing` of this epoch. Beside a
-    /// deleted identity that ends the epoch without a question to this witness; beside anything else it means
-    /// nothing.
+    /// Whether the owner's gardenlet has reported that the gardenlet recorded phase `Sealing` of this epoch.
+    /// Beside a deleted identity that report ends the epoch without a question to this witness. Beside any
+    /// further answer the report has no meaning.
     fn has_passed_sealing(&self, _epoch: i64) -> bool {
         false
     }
 }
 
-/// Nobody: where there is no second witness, or until there is one.
+/// No second witness, or none yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoWitness;
 

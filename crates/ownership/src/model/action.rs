@@ -1,4 +1,4 @@
-//! What can happen in a state.
+//! The actions that are possible in a state.
 
 use super::ask::{self, Heard, Via};
 use super::scenario::{Off, Scenario, Seed};
@@ -10,12 +10,12 @@ use crate::phase::{Approval, Chain, Ownership, Phase, Stay, Step, Writer};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Action {
-    /// A second passes. Clocks may go wrong by one.
+    /// A second passes. A clock may lose or gain one second.
     Tick {
         source_loses_one: bool,
         destination_gains_one: bool,
     },
-    /// A question is sent and judged; its answer is under way.
+    /// A process sends a question, and the question is judged; the answer is under way.
     Ask {
         epoch: i64,
         who: Who,
@@ -51,7 +51,7 @@ pub(super) enum Action {
         epoch: i64,
         step: SealStep,
     },
-    /// The actuators are done with an owner that leaves.
+    /// The actuators of a leaving owner have stopped.
     ActuatorsStop {
         epoch: i64,
     },
@@ -59,7 +59,7 @@ pub(super) enum Action {
         by: Writer<Seed>,
         step: Step<Seed>,
     },
-    /// The same, but it is under way for a while.
+    /// The same write, delayed for any time.
     GardenLate {
         by: Writer<Seed>,
         step: Step<Seed>,
@@ -74,7 +74,7 @@ pub(super) enum Action {
         write: Conditional<Record<Seed>>,
     },
     DnsArrives,
-    /// A stranger deletes the owner's name, and the epoch's name, too.
+    /// A stranger deletes the owner's name, and also the epoch's name if `epoch_too`.
     Slip {
         epoch_too: bool,
     },
@@ -83,7 +83,7 @@ pub(super) enum Action {
         bucket: Seed,
         write: Conditional<Option<Object>>,
     },
-    /// The destination looks whether all witnesses show it.
+    /// The destination checks whether all witnesses show the destination.
     Look {
         epoch: i64,
     },
@@ -142,7 +142,7 @@ impl State {
                 (Who::Actuator, site.actuator, scenario.actuators),
                 (Who::Gardenlet, site.gardenlet, scenario.gardenlets),
             ] {
-                // What has stopped for good has nothing to ask.
+                // A process that has stopped for good asks no more.
                 let is_over = who == Who::Sidecar && site.marker;
                 let acts = if who == Who::Sidecar {
                     site.opened.is_some()
@@ -210,7 +210,7 @@ impl State {
                     });
                 }
             }
-            // A sidecar that is not in detail seals at any time after it may.
+            // A sidecar that is not modelled in detail seals at any time after the permitted moment.
             let ends = epoch < self.garden.now.epoch || self.garden.phase == Phase::Sealing;
             let is_rough = !is_in(scenario.sidecars, epoch) && scenario.others_seal;
             if is_rough && ends && site.opened.is_some() && !site.final_snapshot {
@@ -298,7 +298,7 @@ impl State {
         }
     }
 
-    /// B and C are alike until one of them has been given the shoot.
+    /// B and C are interchangeable until the shoot was granted to either.
     fn seats<'a>(&self, scenario: &'a Scenario) -> impl Iterator<Item = &'a Seed> {
         let knows_b = scenario.late_writes || self.sites.len() > 1;
         scenario
@@ -307,7 +307,7 @@ impl State {
             .filter(move |seat| **seat != Seed::C || knows_b)
     }
 
-    /// What seeds try that are not the owner. Without the rule they pass for whoever may.
+    /// Steps that seeds try without being the owner. Without the rule these seeds count as permitted writers.
     fn strangers(&self, scenario: &Scenario, steps: &mut Vec<(Writer<Seed>, Step<Seed>)>) {
         let now = &self.garden.now;
         for seed in scenario.seats.iter().filter(|seed| **seed != now.seed) {
@@ -355,7 +355,8 @@ impl State {
         }
     }
 
-    /// A claimant of an earlier epoch may be behind: it goes on by what it has read in the garden.
+    /// A claimant of an earlier epoch may be behind: the claimant continues from the last state read in the
+    /// garden.
     fn destination(&self, scenario: &Scenario, epoch: i64, actions: &mut Vec<Action>) {
         let site = self.site(epoch);
         let me = Stay {
@@ -453,7 +454,7 @@ impl State {
     }
 }
 
-/// What is in the garden after a write, with the rules that are on.
+/// The state of the garden after a write, with the rules that are on.
 pub(super) fn written(
     scenario: &Scenario,
     write: Conditional<Ownership<Seed>>,

@@ -1,5 +1,5 @@
-//! Questions and answers: what a process can hear of both witnesses, judged by the crate's own functions on
-//! messages as they are on the wire.
+//! Questions and answers: the possible answers of both witnesses for a process, judged by the crate's own
+//! functions on messages as sent over the network.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use crate::reply::{self, Reply};
 use crate::saying::{self, Saying};
 use crate::witness::{Relayed, Testimony};
 
-/// Who answers for the zone.
+/// The server or cache that answers for the zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Via {
     Nobody,
@@ -33,7 +33,7 @@ pub(super) enum Via {
     Cache,
 }
 
-/// What one server says, if anything; a cache has no AA bit.
+/// The answer of a single server, if any; a cache has no AA bit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Word {
     record: Record<Seed>,
@@ -51,18 +51,18 @@ struct Question {
 }
 
 thread_local! {
-    /// The same question has the same answer.
+    /// Cache of results: the same question has the same answer.
     static KNOWN: RefCell<HashMap<Question, Option<Heard>>> = RefCell::default();
 }
 
-/// An answer, and whether the record has shown the process its own epoch in it.
+/// An answer, and whether the record has shown the process its own epoch in that answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Heard {
     pub(super) said: Said,
     pub(super) shows_own_epoch: bool,
 }
 
-/// All answers that this process can get now, each once, and on which way.
+/// All possible answers for this process now, without duplicates, each with the path of the answer.
 pub(super) fn answers(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Vec<(Via, Heard)> {
     let mut answers: Vec<(Via, Heard)> = Vec::new();
     for (via, words) in ways(state, scenario, state.site(epoch).seed) {
@@ -78,7 +78,7 @@ pub(super) fn answers(state: &State, scenario: &Scenario, epoch: i64, who: Who) 
             let heard = KNOWN
                 .with_borrow_mut(|known| *known.entry(question.clone()).or_insert_with(|| judged(&question)));
             let heard = heard.map(|heard| Heard {
-                // Where names are never out of step it makes no difference.
+                // Without names out of step the flag makes no difference.
                 shows_own_epoch: heard.shows_own_epoch && scenario.out_of_step,
                 ..heard
             });
@@ -92,8 +92,8 @@ pub(super) fn answers(state: &State, scenario: &Scenario, epoch: i64, who: Who) 
     answers
 }
 
-/// What the process may know of its own epoch. The report of phase `Sealing` reaches the sidecar at any time,
-/// or never.
+/// The possible knowledge of the process about its own epoch. The report of phase `Sealing` reaches the
+/// sidecar at any time, or never.
 fn own_epochs(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Vec<OwnEpoch> {
     let site = state.site(epoch);
     let process = match who {
@@ -150,7 +150,7 @@ fn ways(state: &State, scenario: &Scenario, seed: Seed) -> Vec<(Via, Vec<Word>)>
     ways
 }
 
-/// The second witness, where it can be reached; where not, the answer is Unknown at best.
+/// The second witness, if reachable; an unreachable witness gives Unknown at best.
 fn second(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Testimony {
     let silent = || Testimony::Silent(String::new());
     let site = state.site(epoch);
@@ -176,7 +176,7 @@ fn second(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Testimony
     }
 }
 
-/// The crate's own judgement. None: Unknown.
+/// The crate's own judgement; `None` is Unknown.
 fn judged(question: &Question) -> Option<Heard> {
     let claim = claim(question.seed, question.epoch);
     let said: Vec<(SocketAddr, Saying)> = question
@@ -201,7 +201,7 @@ fn judged(question: &Question) -> Option<Heard> {
     })
 }
 
-/// Whether the destination of this epoch sees that every witness shows it, by the crate's own functions.
+/// Whether the destination of this epoch sees itself at every witness, by the crate's own functions.
 pub(super) fn is_shown(state: &State, scenario: &Scenario, epoch: i64) -> bool {
     let claim = claim(state.site(epoch).seed, epoch);
     let all = servers_of_fence(state, scenario, epoch);
@@ -230,7 +230,7 @@ pub(super) fn is_shown(state: &State, scenario: &Scenario, epoch: i64) -> bool {
             || !scenario.is_on(Off::FenceAfterBucket))
 }
 
-/// Whether no witness can say any more that an earlier epoch is the owner's, in truth.
+/// Whether in truth no witness can confirm the owner of an earlier epoch any more.
 pub(super) fn all_show(state: &State, scenario: &Scenario, epoch: i64) -> bool {
     let source = state.site(epoch).read.source.as_ref().map(|source| source.seed);
     servers_of_fence(state, scenario, epoch)
@@ -266,7 +266,7 @@ fn servers_of_fence(state: &State, scenario: &Scenario, epoch: i64) -> Vec<usize
         .collect()
 }
 
-/// The answer as the process hears it.
+/// The answer as the process receives it.
 pub(super) fn answer(said: Said) -> Answer {
     match said {
         Said::Owned { at_most } => Answer::Owned {

@@ -1,5 +1,5 @@
-//! One rule is switched off, and something breaks: a model that cannot fail proves nothing. Each test prints
-//! the shortest way.
+//! Each test switches a single rule off and expects a broken invariant, because a model that cannot fail
+//! proves no property. Each test prints the shortest path.
 
 use super::check::without;
 use super::scenario::{Off, Scenario};
@@ -125,7 +125,7 @@ fn a_fence_that_asks_the_servers_of_the_destination_alone() {
     without(Off::ServersOfFormerSeeds, scenarios::two_lists(), &["I1"]);
 }
 
-/// The destination before this one died, and the source is older.
+/// The previous destination died, and the source is an earlier former owner.
 #[test]
 fn a_fence_that_asks_the_servers_of_the_last_two_seeds() {
     without(Off::ServersOfAllFormerSeeds, scenarios::two_lists(), &["I1"]);
@@ -152,7 +152,7 @@ fn a_fence_without_the_time_until_a_reading() {
     without(Off::ReadingInFence, scenarios::host_pauses_gardenlet(), &["I3"]);
 }
 
-/// The bound is tight: one second less, and it breaks.
+/// The bound is tight: a fence that is one second shorter breaks the invariants.
 #[test]
 fn a_fence_that_is_one_second_shorter() {
     let scenario = Scenario {

@@ -14,7 +14,8 @@ struct World(Scenario);
 
 type Event = (&'static str, fn(&State) -> bool);
 
-/// What must be seen on the way (`Scenario::sees`): what does not happen is not tested.
+/// The events that must be seen on the way (`Scenario::sees`): a scenario without the event does not test the
+/// event.
 const EVENTS: [Event; 10] = [
     ("fence", |state| state.has_opened(Chain::Last)),
     ("final", |state| state.has_opened(Chain::Final)),
@@ -63,7 +64,7 @@ impl Model for World {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        // What is broken is not explored further.
+        // A broken state is not explored further.
         if state.broken.is_none() {
             actions.extend(state.possible(&self.0));
         }
@@ -125,7 +126,7 @@ impl State {
     fn i1(&self, scenario: &Scenario) -> bool {
         let mut opened = false;
         self.epochs().rev().all(|epoch| {
-            // Nothing inside a guest can prevent writes right after a long pause
+            // No process inside a guest can prevent writes right after a long pause
             // (docs/understand/ownership.md, "Clocks").
             let is_excepted = self.site(epoch).sidecar.has_just_woken();
             let holds = !(opened && self.may_acknowledge(scenario, epoch)) || is_excepted;
@@ -165,8 +166,8 @@ impl State {
     }
 }
 
-/// Much longer than any of these takes, also on a busy machine. What is not explored to its end proves
-/// nothing.
+/// Much longer than any of the scenarios takes, also on a busy machine. An unfinished exploration proves no
+/// invariant.
 const LONGEST: Duration = Duration::from_secs(300);
 
 fn check(scenario: &Scenario) -> impl Checker<World> {
@@ -178,8 +179,8 @@ fn check(scenario: &Scenario) -> impl Checker<World> {
         .join()
 }
 
-/// Explores everything, and finds nothing broken. `events` must be seen on the way: what does not happen is
-/// not tested.
+/// Explores all states, and expects no broken invariant. `events` must be seen on the way: a scenario without
+/// the event does not test the event.
 pub(super) fn explore(scenario: &Scenario) {
     let started = Instant::now();
     let checker = check(scenario);
@@ -213,7 +214,7 @@ pub(super) fn explore(scenario: &Scenario) {
     }
 }
 
-/// Switches a rule off, finds what breaks, and prints the shortest way there.
+/// Switches a rule off, finds the broken invariant, and prints the shortest path.
 pub(super) fn without(off: Off, scenario: Scenario, breaks: &[&str]) {
     let scenario = Scenario {
         off: Some(off),

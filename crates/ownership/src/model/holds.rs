@@ -1,10 +1,10 @@
-//! I1 to I3 hold in every state that can be reached.
+//! I1 to I3 hold in every reachable state.
 
 use super::check::explore;
 use super::scenario::{Off, Scenario};
 use super::scenarios;
 
-/// R17-06: with the source or without it, no two seeds acknowledge writes.
+/// R17-06: with or without the source, no two seeds acknowledge writes.
 #[test]
 fn etcd_moves_with_and_without_its_source() {
     explore(&scenarios::etcd());
@@ -80,7 +80,7 @@ fn data_directories_are_lost() {
     explore(&scenarios::data());
 }
 
-/// No shoot is lost by it, and a grant to the same seed (`renew`) keeps the data.
+/// No shoot is lost by the deletion, and a grant to the same seed (`renew`) keeps the data.
 #[test]
 fn a_stranger_deletes_the_record() {
     explore(&scenarios::slip());
@@ -123,7 +123,7 @@ fn a_hypervisor_pauses_the_etcd_of_the_source() {
     explore(&scenarios::host_pauses());
 }
 
-/// The same of I3.
+/// The same for I3.
 #[test]
 fn a_hypervisor_pauses_the_gardenlet_of_the_source() {
     explore(&scenarios::host_pauses_gardenlet());

@@ -1,5 +1,5 @@
-//! The machine of a process, which a hypervisor may pause: the clocks of the guest stand still meanwhile, and
-//! the host clock goes on.
+//! The machine of a process, which a hypervisor may pause: the clocks of the guest stand still during the
+//! pause, and the host clock advances.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) struct Machine {
     unread: u8,
     /// From the question that brought the right until the last reading.
     right: u8,
-    /// The same, of the question whose answer is under way.
+    /// The same, for the question of the answer under way.
     answer: u8,
 }
 
@@ -35,14 +35,14 @@ impl Machine {
         self.answer = 0;
     }
 
-    /// A second of the host in which the guest stands still.
+    /// A second of the host during a pause of the guest.
     fn stand_still(&mut self, most: u8) {
         self.unread = (self.unread + 1).min(most);
     }
 }
 
 impl Process {
-    /// The hypervisor pauses the guest, and no clock of the guest goes on.
+    /// The hypervisor pauses the guest, and every clock of the guest stands still.
     pub(super) fn is_paused(&self) -> bool {
         self.machine.is_paused
     }
@@ -56,7 +56,7 @@ impl Process {
     }
 
     /// A second of the guest has passed, and the host clock is read. The clock counts whole seconds: the
-    /// reading is wrong by as much as keeps the right longest.
+    /// reading has the error that keeps the right longest.
     pub(super) fn read_host_clock(&mut self, scenario: &Scenario) {
         let machine = &mut self.machine;
         let unread = std::mem::take(&mut machine.unread);
@@ -79,8 +79,8 @@ impl Process {
         }
     }
 
-    /// The guest was paused for so long that nothing is promised until the host clock is read: the pause has
-    /// ended later after the time of the permit than the fence allows for.
+    /// The guest was paused for so long that no promise holds until the host clock is read. The pause ended
+    /// later after the end of the permit than the fence allows for.
     pub(super) fn has_just_woken(&self) -> bool {
         let machine = self.machine;
         let late = ticks(machine.right + machine.unread).saturating_sub(self.right.left());
@@ -93,7 +93,7 @@ impl Process {
     }
 }
 
-/// A longer pause makes no difference.
+/// The length of a pause beyond which a longer pause makes no difference.
 fn most(scenario: &Scenario) -> u8 {
     let pause = u8::try_from(UNNOTICED_PAUSE.as_secs()).unwrap();
     scenario.validity() + pause

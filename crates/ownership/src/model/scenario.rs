@@ -1,4 +1,4 @@
-//! What of the protocol one run of the model explores, and with which rule switched off.
+//! The part of the protocol that a run of the model explores, and the rule that is switched off.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use permit::HostClock;
 
 use crate::settings::{Settings, Terms};
 
-/// The seeds. An identity is that of a seed, not of a stay there.
+/// The seeds. An identity belongs to a seed, not to an epoch of the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Seed {
     A,
@@ -18,13 +18,13 @@ pub(super) enum Seed {
 /// A rule of section "What breaks without a rule", switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Off {
-    /// None of them.
+    /// No rule is off.
     Nothing,
-    /// A write in the garden does not test what was read.
+    /// A write in the garden does not test the state that was read.
     TestedGrant,
-    /// It tests the epoch, and not the rest.
+    /// The write tests the epoch, and not the rest.
     WholeTest,
-    /// Seeds may take each other's steps.
+    /// Seeds may take the steps of every seed.
     Writers,
     /// The fence begins when DNS shows the new owner.
     FenceAfterBucket,
@@ -34,7 +34,7 @@ pub(super) enum Off {
     ValidityFromSending,
     /// Answers of caches count.
     Authoritative,
-    /// An update of DNS does not test what was read.
+    /// An update of DNS does not test the state that was read.
     ConditionalUpdate,
     /// Identities are compared, epochs are not.
     EpochCompared,
@@ -42,7 +42,7 @@ pub(super) enum Off {
     GateInPath,
     /// The final snapshot is taken before the mark is on the disk.
     DurableSeal,
-    /// Clouds may be touched as soon as etcd may be opened.
+    /// Clouds may be changed as soon as etcd may be opened.
     TwoGates,
     /// The fence does not count requests that are under way.
     RequestsInFence,
@@ -50,27 +50,27 @@ pub(super) enum Off {
     PropagationInFence,
     /// The fence does not count drift.
     DriftInFence,
-    /// A process that is stopped wakes with the time that it had.
+    /// A stopped process wakes with the remaining time from before the stop.
     ClockCountsAll,
-    /// A missing object says "yours".
+    /// A missing object counts as Owned.
     MissingIsUnknown,
-    /// What was chosen is chosen again.
+    /// The chain is chosen again.
     ChainOnce,
-    /// Whatever is in a data directory is used.
+    /// Any content of a data directory is used.
     ForeignData,
     /// A relay passes its own answer on with full validity.
     RelayTellsWhatIsLeft,
-    /// A source that was told to stop counts as drained.
+    /// A source that received the request to stop counts as drained.
     DrainedIsJudged,
     /// A deleted identity ends an epoch, whatever the second witness says.
     DeletionNeedsWitness,
-    /// Another identity beside an epoch that has just begun ends that epoch.
+    /// A different identity beside an epoch that has just begun ends that epoch.
     FreshEpoch,
-    /// The fence asks the servers of the destination alone.
+    /// The fence asks only the servers of the destination.
     ServersOfFormerSeeds,
     /// The fence asks the servers of the destination and of the seed before the destination.
     ServersOfAllFormerSeeds,
-    /// Nothing ends a permit after a pause by the hypervisor.
+    /// No reading ends a permit after a pause by the hypervisor.
     HostClock,
     /// The fence does not count a pause that no reading shows.
     PauseInFence,
@@ -78,17 +78,17 @@ pub(super) enum Off {
     ReadingInFence,
 }
 
-/// One run of the model. Bits of the masks are epochs.
+/// A run of the model. Bits of the masks are epochs.
 #[derive(Clone, Debug)]
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     pub(super) off: Option<Off>,
-    /// What must happen in it (`check`).
+    /// The events that must happen in the run (`check`).
     pub(super) sees: &'static [&'static str],
-    /// Who may be given the shoot, in its first epoch and the following ones.
+    /// The seeds that may own the shoot, the first owner first.
     pub(super) seats: &'static [Seed],
-    /// Backup processes, actuators and gardenlets that are modelled in detail; other stays do what they may
-    /// at any time.
+    /// Backup processes, actuators and gardenlets that are modelled in detail; the remaining sites take
+    /// permitted actions at any time.
     pub(super) sidecars: u8,
     pub(super) actuators: u8,
     pub(super) gardenlets: u8,
@@ -99,31 +99,31 @@ pub(super) struct Scenario {
     pub(super) lists: [u8; 3],
     /// A takeover between seeds with different lists is refused.
     pub(super) refuses_other_lists: bool,
-    /// Hypervisors pause machines. No process is stopped then for another reason.
+    /// Hypervisors pause machines. No process is stopped for a different reason then.
     pub(super) host_pauses: bool,
-    /// A move with the source's help is possible, and its call-off.
+    /// A move with the source's help is possible, and the cancellation of such a move.
     pub(super) planned: bool,
-    /// A move without it.
+    /// A move without the source's help.
     pub(super) forced: bool,
     pub(super) deletion: bool,
     /// One write to the garden, and one to DNS, may be under way for any time.
     pub(super) late_writes: bool,
     pub(super) late_updates: bool,
-    /// Seeds try steps that are not theirs.
+    /// Seeds try steps that belong to a different writer.
     pub(super) strangers: bool,
     /// A stranger deletes the owner record once, at any time.
     pub(super) slip: bool,
-    /// Replicas that are behind may be behind with one of the two names.
+    /// Replicas that are behind may be behind with either of the two names.
     pub(super) out_of_step: bool,
     /// Data directories are lost.
     pub(super) data_loss: bool,
     pub(super) caches: bool,
-    /// One clock of the source loses a second, and one of the destination gains one.
+    /// A clock of the source loses a second, and a clock of the destination gains a second.
     pub(super) drift: bool,
     pub(super) settings: Settings,
-    /// F, where it is not the least one.
+    /// Seconds by which the fence is shorter than the least fence.
     pub(super) fence_less: u64,
-    /// Sidecars that are not in detail seal, at any time after they may.
+    /// Sidecars that are not modelled in detail seal, at any time after the permitted moment.
     pub(super) others_seal: bool,
     pub(super) waits_by: OnceLock<Terms>,
 }
@@ -165,7 +165,7 @@ impl Scenario {
         self.off != Some(rule)
     }
 
-    /// What permits are judged by.
+    /// The terms by which permits are judged.
     pub(super) fn terms(&self) -> Terms {
         Terms::new(Settings {
             fence: Duration::from_secs(60),
@@ -174,7 +174,7 @@ impl Scenario {
         .unwrap()
     }
 
-    /// What a destination waits by: the least fence of these settings, in whole seconds.
+    /// The terms by which a destination waits: the least fence of these settings, in whole seconds.
     pub(super) fn fence_terms(&self) -> &Terms {
         self.waits_by.get_or_init(|| self.least())
     }
@@ -196,7 +196,8 @@ impl Scenario {
             .saturating_sub(1)
             .div_ceil(1000);
         let fence = u64::try_from(whole).unwrap() - self.fence_less;
-        // A fence that is refused is used here all the same: what is checked is what it would do.
+        // `Terms::new` would refuse a fence that is too short, so the settings below pass any fence: the run
+        // shows the effect of that fence.
         settings.fence = Duration::from_secs(fence);
         settings.propagation = Duration::ZERO;
         settings.requests = nothing;
@@ -206,7 +207,7 @@ impl Scenario {
         Terms::new(settings).unwrap()
     }
 
-    /// What the fence counts for a pause that no reading shows.
+    /// The time that the fence counts for a pause that no reading shows.
     fn counted_pause(&self) -> Duration {
         match self.off {
             Some(Off::PauseInFence) => Duration::ZERO,
@@ -215,7 +216,7 @@ impl Scenario {
         }
     }
 
-    /// Seconds for which all witnesses have shown an epoch until the epoch may open, independent of the
+    /// Seconds for which all witnesses must have shown an epoch before the epoch may open, independent of the
     /// destination.
     pub(super) fn needed(&self) -> u8 {
         let settings = self.settings;

@@ -1,5 +1,5 @@
-//! What is explored: each scenario has what its question needs in detail, so that all of them together are
-//! small.
+//! The explored scenarios. Each scenario models in detail only the processes of the explored question, so
+//! that all scenarios together stay small.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::settings::Settings;
 const FIRST: u8 = 0b10;
 const SECOND: u8 = 0b100;
 
-/// The source's etcd, and a destination that takes over with or without its help; all call-offs.
+/// The source's etcd, and a destination that takes over with or without the source's help; all cancellations.
 pub(super) fn etcd() -> Scenario {
     Scenario {
         sidecars: FIRST,
@@ -22,7 +22,8 @@ pub(super) fn etcd() -> Scenario {
     }
 }
 
-/// A move is called off: in the same epoch, and by a grant of a later one, also after the point of no return.
+/// A move is cancelled: in the same epoch, and by a grant of a later epoch, also after the point of no
+/// return.
 pub(super) fn call_off() -> Scenario {
     Scenario {
         last: 3,
@@ -33,7 +34,7 @@ pub(super) fn call_off() -> Scenario {
     }
 }
 
-/// The source's etcd and actuators, which ask its sidecar.
+/// The source's etcd and actuators; the actuators ask the sidecar of etcd.
 pub(super) fn relay() -> Scenario {
     Scenario {
         sidecars: FIRST,
@@ -43,7 +44,7 @@ pub(super) fn relay() -> Scenario {
     }
 }
 
-/// The source's actuators without a second witness, and a move with its help.
+/// The source's actuators without a second witness, and a move with the source's help.
 pub(super) fn drained() -> Scenario {
     Scenario {
         actuators: FIRST,
@@ -75,7 +76,7 @@ pub(super) fn several() -> Scenario {
     }
 }
 
-/// There, and back in a later epoch.
+/// A move to a seed and back in a later epoch.
 pub(super) fn back() -> Scenario {
     Scenario {
         actuators: FIRST,
@@ -86,7 +87,7 @@ pub(super) fn back() -> Scenario {
     }
 }
 
-/// One write to the garden is under way for any time, beside others.
+/// A write to the garden is under way for any time, beside further writes.
 pub(super) fn late() -> Scenario {
     Scenario {
         seats: &[Seed::A, Seed::B, Seed::C],
@@ -99,7 +100,7 @@ pub(super) fn late() -> Scenario {
     }
 }
 
-/// The same, where a destination may open before it arrives.
+/// The same, where a destination may open etcd before that write arrives.
 pub(super) fn late_grant() -> Scenario {
     Scenario {
         last: 3,
@@ -111,8 +112,8 @@ pub(super) fn late_grant() -> Scenario {
     }
 }
 
-/// One update of DNS is under way for any time; at first that of the first owner, whose process fell asleep
-/// in it.
+/// An update of DNS is under way for any time. At first that is the update of the first owner, whose process
+/// fell asleep before sending.
 pub(super) fn late_updates() -> Scenario {
     Scenario {
         sidecars: FIRST,
@@ -124,7 +125,7 @@ pub(super) fn late_updates() -> Scenario {
     }
 }
 
-/// After a move the shoot is deleted, and so is all that could tell.
+/// After a move the shoot is deleted, together with all records of the move.
 pub(super) fn deletion() -> Scenario {
     Scenario {
         sidecars: FIRST,
@@ -144,7 +145,8 @@ pub(super) fn servers() -> Scenario {
     }
 }
 
-/// One part of ten: the source's clock loses a second in ten, the destination's gains one.
+/// A drift of one part in ten: the source's clock loses a second in ten, the destination's clock gains a
+/// second.
 pub(super) fn drift() -> Scenario {
     Scenario {
         actuators: FIRST,
@@ -154,7 +156,7 @@ pub(super) fn drift() -> Scenario {
     }
 }
 
-/// Seeds try every step that is not theirs.
+/// Seeds try every step of every writer.
 pub(super) fn strangers() -> Scenario {
     Scenario {
         sidecars: FIRST,
@@ -164,7 +166,7 @@ pub(super) fn strangers() -> Scenario {
     }
 }
 
-/// There and back, where data directories are lost, and final snapshots come late.
+/// A move and back, where data directories are lost and final snapshots come late.
 pub(super) fn data() -> Scenario {
     Scenario {
         last: 3,
@@ -176,8 +178,8 @@ pub(super) fn data() -> Scenario {
     }
 }
 
-/// A stranger deletes the owner record of a shoot that is served, or in the middle of a move; and the seed is
-/// given the next epoch.
+/// A stranger deletes the owner record of a running shoot, or in the middle of a move; and the seed is
+/// granted the next epoch.
 pub(super) fn slip() -> Scenario {
     Scenario {
         sidecars: FIRST,
@@ -210,8 +212,8 @@ pub(super) fn slip_beside_gardenlet() -> Scenario {
     }
 }
 
-/// Replicas apply the two names of one update one after the other. In a planned move the destination's etcd
-/// asks at once.
+/// Replicas apply the two names of an update separately. In a planned move the destination's etcd asks at
+/// once.
 pub(super) fn out_of_step() -> Scenario {
     Scenario {
         sidecars: FIRST | SECOND,
@@ -223,7 +225,7 @@ pub(super) fn out_of_step() -> Scenario {
     }
 }
 
-/// The source asks the second server, and the other seeds ask the first server. The second server may be
+/// The source asks the second server, and all further seeds ask the first server. The second server may be
 /// behind for any time. The destination may die, and the third seed takes over from the source as well.
 pub(super) fn two_lists() -> Scenario {
     Scenario {
@@ -238,7 +240,7 @@ pub(super) fn two_lists() -> Scenario {
     }
 }
 
-/// The same, where garden-controller-manager refuses a takeover between seeds whose lists differ.
+/// The same, where garden-controller-manager refuses a takeover between seeds with different lists.
 pub(super) fn refused_lists() -> Scenario {
     Scenario {
         refuses_other_lists: true,
@@ -250,7 +252,7 @@ pub(super) fn refused_lists() -> Scenario {
 }
 
 /// The hypervisor pauses the machine of the source's etcd for any time, any number of times. Requests take no
-/// time, so that I1 shows a fence that is one second too short.
+/// time, so that I1 detects a fence that is one second too short.
 pub(super) fn host_pauses() -> Scenario {
     Scenario {
         sidecars: FIRST,
@@ -266,7 +268,7 @@ pub(super) fn host_pauses() -> Scenario {
     }
 }
 
-/// The same, where a gardenlet asks the garden. Requests take their time.
+/// The same, where a gardenlet asks the garden. Requests take all of H.
 pub(super) fn host_pauses_gardenlet() -> Scenario {
     Scenario {
         host_pauses: true,

@@ -1,4 +1,4 @@
-//! A state of the world.
+//! A state of the model.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::phase::Ownership;
 use crate::saying::Loss;
 use crate::stance::Stance;
 
-/// The present, by every clock. States keep what is left and what has passed, so that there are finitely
-/// many.
+/// The present, by every clock. States keep remaining and elapsed times, so that the number of states is
+/// finite.
 pub(super) const NOW: Duration = Duration::from_secs(1000);
 
 pub(super) fn ticks(number: u8) -> Duration {
@@ -27,14 +27,14 @@ pub(super) enum Who {
     Gardenlet,
 }
 
-/// What an answer says, as far as it matters. Unknown changes nothing: it is as good as lost.
+/// The part of an answer that matters. Unknown changes no state, just as a lost answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Said {
     Owned { at_most: Option<u8> },
     Lost,
 }
 
-/// `Stance`, with what is left instead of a moment.
+/// `Stance`, with the remaining time instead of a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Right {
     #[default]
@@ -78,9 +78,9 @@ impl Right {
 pub(super) struct Process {
     pub(super) awake: bool,
     pub(super) right: Right,
-    /// An answer under way, and when its question was sent.
+    /// An answer under way, and the age of the question.
     pub(super) answer: Option<(Said, u8)>,
-    /// For how long it has known that the record shows its own epoch; kept where names can be out of step.
+    /// Time since the process first saw its own epoch in the record. Kept where names can be out of step.
     pub(super) seen: Option<u8>,
     pub(super) machine: Machine,
 }
@@ -97,7 +97,7 @@ impl Default for Process {
     }
 }
 
-/// One epoch at one seed.
+/// A single epoch at a single seed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Site {
     pub(super) seed: Seed,
@@ -107,23 +107,24 @@ pub(super) struct Site {
     /// On the disk.
     pub(super) marker: bool,
     pub(super) final_snapshot: bool,
-    /// The actuators have said that they are done, and their objects say so.
+    /// The actuators have reported in their objects that all work has stopped.
     pub(super) stopped: bool,
-    /// For how long a request may still be under way.
+    /// Time for which a request may still be under way.
     pub(super) flight: u8,
     /// That request left right after a long pause, before the host clock was read.
     pub(super) is_flight_excepted: bool,
-    /// By whom o(e) has been.
+    /// The seed that opened etcd in this epoch: o(e).
     pub(super) opened: Option<Seed>,
     /// Gate C was passed.
     pub(super) acts: bool,
     /// Ticks since all witnesses were seen, by the destination's own clock.
     pub(super) fence: Option<u8>,
-    /// What it last read of its own epoch in the garden. It may be asleep while others write.
+    /// The state last read of this epoch in the garden. The process may be asleep while further writers
+    /// write.
     pub(super) read: Ownership<Seed>,
-    /// Its pods are gone.
+    /// The pods of this site are gone.
     pub(super) gone: bool,
-    /// The epoch of what is in the data directory.
+    /// The epoch of the content of the data directory.
     pub(super) data: Option<i64>,
     /// Ticks for which all witnesses have truly shown this epoch.
     pub(super) truth: u8,
@@ -134,10 +135,10 @@ pub(super) struct State {
     pub(super) garden: Ownership<Seed>,
     pub(super) deleted: bool,
     pub(super) late: Option<Conditional<Ownership<Seed>>>,
-    /// The zone's servers, the first of which is written to.
+    /// The zone's servers; the first server accepts updates.
     pub(super) zone: [Record<Seed>; 2],
-    /// What replicas behind the first server's address still say, and for how long after a destination has
-    /// looked.
+    /// The records that replicas behind the first server's address still serve, and the remaining time after
+    /// a destination has checked.
     pub(super) hidden: Vec<(Record<Seed>, u8)>,
     pub(super) update: Option<Conditional<Record<Seed>>>,
     /// A stranger has deleted the record once.
@@ -145,9 +146,9 @@ pub(super) struct State {
     /// `ownership.json` of each seed.
     pub(super) buckets: [Option<Object>; 3],
     pub(super) sites: Vec<Site>,
-    /// Seconds that the source's clocks may lose, and the destination's gain.
+    /// Whether the source's clocks may still lose a second, and the destination's clocks gain a second.
     pub(super) drift: (bool, bool),
-    /// What has been broken by a step, rather than by a state.
+    /// An invariant broken by a step rather than by a state.
     pub(super) broken: Option<&'static str>,
 }
 
@@ -173,7 +174,8 @@ impl State {
             zone: [first.clone(), first.clone()],
             hidden: Vec::new(),
             slipped: false,
-            // The first owner's own update, sent twice, once by a process that fell asleep in it.
+            // The first owner's own update, sent twice; the process of the second copy fell asleep before
+            // sending.
             update: scenario.late_updates.then_some(Conditional {
                 tests: nothing,
                 becomes: first,
@@ -215,7 +217,7 @@ impl State {
         1..=i64::try_from(self.sites.len()).unwrap()
     }
 
-    /// Whether a write could be acknowledged now in this epoch, by a stay in detail.
+    /// Whether a write could be acknowledged now in this epoch, by a site modelled in detail.
     pub(super) fn may_acknowledge(&self, scenario: &Scenario, epoch: i64) -> bool {
         let site = self.site(epoch);
         if !is_in(scenario.sidecars, epoch) || site.opened.is_none() || site.gone {
@@ -228,12 +230,12 @@ impl State {
         if site.sidecar.runs() {
             forwards(sealed, site.sidecar.right.is_valid())
         } else {
-            // Nobody has told etcd to stop.
+            // Without the gate in the path, etcd serves on until the seal stops etcd.
             !scenario.is_on(Off::GateInPath) && !site.marker
         }
     }
 
-    /// Whether nothing is promised of the requests that leave now: a guest has just woken.
+    /// Whether no promise covers the requests that leave now, because a guest has just woken.
     pub(super) fn is_excepted(&self, scenario: &Scenario, epoch: i64) -> bool {
         let site = self.site(epoch);
         let processes = [

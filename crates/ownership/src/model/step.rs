@@ -1,4 +1,4 @@
-//! What follows from what happens.
+//! The state after an action.
 
 use super::action::{Action, written};
 use super::ask;
@@ -117,7 +117,7 @@ impl State {
         for epoch in self.epochs() {
             let truth = ask::all_show(self, scenario, epoch);
             let site = self.site_mut(epoch);
-            // What waits for nothing any more has no use for it.
+            // Only an epoch that waits for the witnesses counts these ticks.
             let waits = site.opened.is_none() && epoch > 1;
             site.truth = if truth && waits {
                 (site.truth + 1).min(needed)
@@ -134,7 +134,7 @@ impl State {
                 process.tick(scenario, validity);
             }
         }
-        // P counts from when somebody of the last epoch has seen the new record.
+        // P counts from when a process of the last epoch has seen the new record.
         if self.sites.last().is_some_and(|site| {
             let processes = [&site.sidecar, &site.actuator, &site.gardenlet];
             let is_seen = processes.iter().any(|process| process.seen.is_some());
@@ -152,7 +152,7 @@ impl State {
             SealStep::Marker => {
                 let site = self.site_mut(epoch);
                 site.marker = true;
-                // What it has heard does not matter any more.
+                // A sealed sidecar ignores its last answer.
                 site.sidecar = Process {
                     right: Right::Lost,
                     answer: None,
@@ -182,7 +182,7 @@ impl State {
         }
         let site = self.site_mut(epoch);
         if site.seed != seed {
-            // Only without the test: another seed has claimed the same epoch.
+            // Only without the test: a different seed has claimed the same epoch.
             *site = Site {
                 opened: site.opened,
                 acts: site.acts,
@@ -207,7 +207,8 @@ impl State {
         let Some(becomes) = becomes else { return };
         let propagation = u8::try_from(scenario.settings.propagation.as_secs()).unwrap();
         if propagation > 0 && becomes != self.zone[0] {
-            // Also in the last moment.
+            // `propagation + 1`: a replica may serve the record also in the last moment of P. A record that
+            // is hidden already gets the new time.
             self.hidden.retain(|(record, _)| *record != self.zone[0]);
             let before = &self.zone[0];
             let mut behind = vec![before.clone()];
@@ -243,7 +244,7 @@ impl State {
         site.truth = 0;
     }
 
-    /// I2, judged by what is true instead of by what the destination has seen.
+    /// I2, judged by the true state instead of by the destination's observations.
     fn wrong_with(&self, scenario: &Scenario, epoch: i64) -> Option<&'static str> {
         let site = self.site(epoch);
         let source = site.read.source.as_ref()?.epoch;
@@ -303,7 +304,7 @@ impl Process {
         self.machine.hear(self.right.left() > left);
     }
 
-    /// By the crate's own judgement of what is over.
+    /// By the crate's own judgement of expiry.
     fn tick(&mut self, scenario: &Scenario, validity: u8) {
         if self.is_paused() {
             return self.stand_still(scenario);
@@ -334,7 +335,7 @@ impl Process {
             *age += 1;
             let good_for = match said {
                 Said::Owned { at_most } => at_most.unwrap_or(validity).min(validity),
-                // It does not matter how old that is.
+                // A loss is final, so the age of the answer does not matter.
                 Said::Lost => {
                     *age = 0;
                     1

@@ -1,4 +1,4 @@
-//! A way through the model, for people.
+//! Prints a path through the model for people.
 
 use super::action::Action;
 use super::ask::Via;
@@ -8,7 +8,7 @@ use crate::gates::SealStep;
 use crate::marks::{Object, Record};
 use crate::phase::{Step, Writer};
 
-/// A numbered line for each thing that happens.
+/// A numbered line for each action.
 pub(super) fn way(actions: &[Action]) -> String {
     let lines = (1..).zip(actions);
     let lines: Vec<String> = lines

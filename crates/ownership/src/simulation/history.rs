@@ -1,4 +1,4 @@
-//! What happens in one run, drawn beforehand: everything outside is a function of time.
+//! The events of a run, drawn beforehand: the whole environment is a function of time.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::settings::{Settings, Terms};
 
 pub(super) const SERVERS: usize = 3;
 
-/// How long a run lasts.
+/// Length of a run.
 pub(super) const LASTS: Duration = Duration::from_secs(300);
 
-/// Clocks are wrong by a tenth: what is wrong by a second shows.
+/// Clocks are wrong by a tenth, so that an error of a second shows.
 const DRIFT: u32 = 100_000;
 const DRIFTS_BY: f64 = 0.1;
 
-/// What is switched off, and what the weather is.
+/// The rules that are switched off, and the faults of the environment.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
     pub(super) mutation: Option<Mutation>,
@@ -40,17 +40,17 @@ impl Default for Rules {
     }
 }
 
-/// What the sidecar beside etcd does.
+/// The behaviour of the sidecar beside etcd.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sidecar {
     Right,
     /// The final snapshot comes before the mark on the volume.
     SavesBeforeItMarks,
-    /// What passes the gate is not compared with the permit.
+    /// Writes through the gate are not compared with the permit.
     OpensTheGateOnce,
 }
 
-/// How the destination waits.
+/// The wait of the destination.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fence {
     Right,
@@ -62,7 +62,7 @@ pub(super) enum Fence {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weather {
-    /// Anything, at any time.
+    /// Any fault, at any time.
     Foul,
     /// Either the authorities or the second witness are silent, never both.
     OneAtATime,
@@ -76,11 +76,11 @@ pub(super) type Window = (Duration, Duration);
 pub(super) struct TakeOver {
     pub(super) epoch: i64,
     pub(super) identity: &'static str,
-    /// When each authority begins to show it.
+    /// When each authority begins to show the new owner.
     pub(super) shown: [Duration; SERVERS],
-    /// When the last replica behind that authority does.
+    /// When the last replica behind that authority shows the new owner.
     pub(super) everywhere: [Duration; SERVERS],
-    /// When the second witness shows it.
+    /// When the second witness shows the new owner.
     pub(super) second: Duration,
     /// When the destination's wait is over.
     pub(super) begins: Duration,
@@ -90,7 +90,7 @@ pub(super) struct TakeOver {
 pub(super) struct History {
     pub(super) terms: Terms,
     pub(super) take_overs: Vec<TakeOver>,
-    /// When the first owner deletes its record in a planned move, at all authorities.
+    /// When the first owner deletes the record in a planned move, at all authorities.
     pub(super) deleted: Option<Duration>,
     /// When a stranger deletes the identity at all authorities, by a slip.
     pub(super) slip: Option<Duration>,
@@ -146,7 +146,7 @@ impl History {
     }
 
     fn foul(&mut self, random: &mut Rng, first: Duration) {
-        // Some of what happens begins when it is worst: right when the record changes everywhere.
+        // Some of the faults begin at the worst moment: right when the record changes everywhere.
         let worst = self.take_overs[0].shown.iter().max().copied().unwrap_or(first);
         let mut windows = |many: usize, longest: u64| -> Vec<Window> {
             let any = (0..many).map(|_| ms(random.u64(..LASTS.as_secs() * 1000)));
@@ -179,12 +179,12 @@ impl History {
                 &mut self.second_silent
             };
             silent.push((at, until));
-            // Longer than a check: none sees both windows.
+            // Longer than a check, so that no check sees both windows.
             at = until + ms(random.u64(3500..8000));
         }
     }
 
-    /// What an authority shows: the epoch, and the identity beside it.
+    /// The record at an authority: the epoch, and the identity beside the epoch.
     pub(super) fn shown(
         &self,
         server: usize,
@@ -212,26 +212,26 @@ impl History {
         }
     }
 
-    /// The moment from which on nothing sent under a permit of epoch 1 may be under way.
+    /// The moment from which no request sent under a permit of epoch 1 may be under way.
     pub(super) fn must_have_ended(&self) -> Duration {
         self.take_overs[0].begins - self.terms.settings().requests
     }
 
-    /// Until when both witnesses would confirm the first owner.
+    /// The end of the time in which both witnesses would confirm the first owner.
     pub(super) fn quiet_until(&self) -> Duration {
         self.taken_from().min(self.slip.unwrap_or(LASTS))
     }
 
-    /// Until when no seed has taken the shoot, and its owner has not left it.
+    /// The end of the time in which no seed has taken the shoot, and the owner has not left.
     pub(super) fn taken_from(&self) -> Duration {
         let first = &self.take_overs[0];
         let earliest = first.shown.iter().min().copied().unwrap_or_default();
         earliest.min(first.second).min(self.deleted.unwrap_or(LASTS))
     }
 
-    /// For how long the process has been stopped until then.
+    /// The total time until `at` for which the process was stopped.
     pub(super) fn stopped(&self, at: Duration) -> Duration {
-        // Windows may overlap: count steps of time.
+        // Windows may overlap, so the sum counts steps of time.
         let mut edges: Vec<Duration> = self
             .stops
             .iter()
@@ -244,7 +244,7 @@ impl History {
         stopped.map(|pair| pair[1] - pair[0]).sum()
     }
 
-    /// What the first owner's clock shows less than the true time: it is slow.
+    /// The delay of the first owner's slow clock against the true time.
     pub(super) fn clock_is_behind(&self, at: Duration, counts_stops: bool) -> Duration {
         let drift = at.mul_f64(DRIFTS_BY);
         if counts_stops {
@@ -264,8 +264,8 @@ fn take_over(
     at: Duration,
 ) -> TakeOver {
     let hidden = u64::try_from(settings.propagation.as_millis()).unwrap();
-    // Worst for P: all servers show it in the same moment, and each has a replica that is behind for all of
-    // P.
+    // The worst case for P: all servers show the record at the same moment, and each server has a replica
+    // that is behind for all of P.
     let at_once = random.u8(..3) == 0;
     let shown = [(); SERVERS].map(|()| {
         if at_once {

@@ -1,17 +1,18 @@
-//! The real owner check under everything that happens to it, on paused time: authorities and a second witness
-//! that are slow, silent, behind, or answered for by caches; answers that come late; processes that are
-//! stopped, woken, killed and started anew; clocks that run at different speeds; seeds that take the shoot
-//! over, and give it back in a later epoch. A run follows from its seed.
+//! The real owner check under all simulated faults, on paused time. Authorities and a second witness are
+//! slow, silent or behind, and caches answer in place of authorities. Answers come late. Processes are
+//! stopped, woken, killed and restarted; clocks run at different speeds. Seeds take the shoot over, and hand
+//! the shoot back in a later epoch. A run is determined by the seed of its random numbers.
 //!
 //! In every run
-//! - no permit of an epoch is good when a request under it could arrive after its successor's fence;
-//! - while one witness at a time is silent, and nothing else happens, the permit never ends;
-//! - no shoot is lost that no seed has taken, also where a stranger deletes its owner record;
-//! - nothing passes the gate of the sidecar beside etcd after that fence, or after its final snapshot
+//! - no permit of an epoch is valid when a request under the permit could arrive after the next owner's
+//!   fence;
+//! - while one witness at a time is silent, without further faults, the permit never ends;
+//! - no shoot is lost unless a seed has taken the shoot, also where a stranger deletes the owner record;
+//! - no write passes the gate of the sidecar beside etcd after that fence, or after the final snapshot
 //!   (`sidecar`).
 //!
-//! A simulation that cannot fail proves nothing: the rest of this file breaks one rule at a time and sees it
-//! fail. `OWNERSHIP_SIMULATION_SEED` runs one seed only.
+//! A simulation that cannot fail proves no property: the rest of this file breaks each rule in turn and
+//! expects a failure. `OWNERSHIP_SIMULATION_SEED` runs a single seed.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +30,7 @@ use crate::mutation::Mutation;
 use history::{Fence, Rules, Weather};
 use run::{Run, run};
 
-/// So many runs of five minutes each.
+/// Number of runs, of five minutes each.
 const RUNS: u64 = 1000;
 
 fn seeds(runs: u64) -> std::ops::Range<u64> {
@@ -59,25 +60,25 @@ fn all(rules: Rules) -> Run {
 #[test]
 fn no_permit_is_good_after_the_fence_of_its_successor() {
     let all = all(Rules::default());
-    // What does not happen is not tested.
+    // An event that never happens is not tested.
     assert!(
         all.permits > 1400 && all.expired > 700 && all.losses > 700 && all.checks > 18_000,
         "{all:?}"
     );
 }
 
-/// R17-47 is not followed to the letter here: docs/understand/decisions/0019.
+/// R17-47 is deliberately not implemented to the letter here: docs/understand/decisions/0019.
 #[test]
 fn one_silent_witness_takes_nothing_down() {
     let all = all(Rules {
         weather: Weather::OneAtATime,
         ..Rules::default()
     });
-    // Every run ends with a take-over, in which authorities disagree for a while.
+    // Every run ends with a takeover, during which authorities disagree for a while.
     assert!(all.losses > 700 && all.checks > 18_000, "{all:?}");
 }
 
-/// The first run that notices.
+/// The first run that detects the fault.
 fn must_break(rules: Rules, word: &str) {
     let broken = seeds(RUNS).find_map(|seed| run(seed, rules).broken);
     let broken = broken.expect("the simulation did not notice");

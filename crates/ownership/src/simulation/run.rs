@@ -1,4 +1,4 @@
-//! One run: the first owner's process, what happens to it, and what must hold.
+//! A single run: the first owner's process, the faults, and the invariants.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -15,10 +15,10 @@ use super::history::{History, LASTS, Rules, Weather, is_in};
 use super::world::{World, ZONE, servers};
 use crate::{Authorities, Claim, Report, Standing, Watch, Witnesses};
 
-/// How often it is looked whether what must hold does.
+/// Interval of the check of the invariants.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub(super) struct Run {
     pub(super) broken: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct Run {
     pub(super) checks: usize,
 }
 
-/// What is seen from outside.
+/// The observations from outside.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<State>>);
 
@@ -36,7 +36,7 @@ struct Seen(Arc<Mutex<State>>);
 struct State {
     run: Run,
     permits: Vec<Permit>,
-    /// The present standing is that of an owner.
+    /// The present standing is `Owner`.
     is_owner: bool,
 }
 
@@ -59,7 +59,8 @@ pub(super) fn run(seed: u64, rules: Rules) -> Run {
     std::mem::take(&mut state.run)
 }
 
-/// One process after the other, all with the claim to epoch 1, until one has lost it.
+/// The processes, each after the end of the previous process, all with the claim to epoch 1, until a process
+/// has lost the claim.
 async fn first_owner(world: &World, seen: &Seen) {
     let mut kills = world.history.kills.iter().copied().chain([LASTS]);
     let claim = Claim::new("owner.demo.dev.internal.example", "seed-a", 1).unwrap();
@@ -134,7 +135,7 @@ impl Seen {
                     state.run.permits += 1;
                 }
                 state.permits.push(permit.clone());
-                // Mostly the same one again and again.
+                // Most reports repeat the same permit.
                 let old = state.permits.len().saturating_sub(4);
                 state.permits.drain(..old);
                 state.is_owner = true;
@@ -181,7 +182,7 @@ async fn look(world: &World, seen: &Seen) {
         was_owner |= is_owner;
         sleep(LOOK_EVERY).await;
     }
-    // Who has lost it and can ask knows.
+    // A process that can ask learns of the loss.
     if world.rules.weather == Weather::OneAtATime && seen.0.lock().unwrap().run.losses == 0 {
         seen.break_with("the loss was never noticed".to_owned());
     }

@@ -1,12 +1,12 @@
-//! The sidecar beside the first owner's etcd: what hears the watch (`Told::of`, `hear`) and seals
-//! (`Sealed::next`) is what runs in the process, under everything that happens to it, and kills in the middle
-//! of a seal besides. By hand is what the process does with sockets and files: the gate, the mark on the
+//! The sidecar beside the first owner's etcd. The reaction to the watch (`Told::of`, `hear`) and the seal
+//! (`Sealed::next`) are the code of the real process, under all faults of the simulation and under kills in
+//! the middle of a seal. Simulated are the sockets and files of the process: the gate, the mark on the
 //! volume, `ownership.json`, the final snapshot.
 //!
 //! In every run
 //! - no write passes the gate when the destination may have begun (I1);
-//! - none passes after the final snapshot: it would be acknowledged, and lost without a word;
-//! - etcd is told to end, or sealed, whenever the gate is shut.
+//! - no write passes after the final snapshot: such a write would be acknowledged, and silently lost;
+//! - etcd has received SIGTERM, or is sealed, whenever the gate is shut.
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
@@ -32,16 +32,16 @@ use crate::tenure::Standing;
 use crate::witness::SecondWitness;
 use crate::{Authorities, Claim, Report, Watch, Witnesses};
 
-/// So many runs of five minutes each.
+/// Number of runs, of five minutes each.
 const RUNS: u64 = 2000;
 
-/// A step of a seal takes up to this.
+/// Upper bound of a step of a seal, in milliseconds.
 const STEP: u64 = 2000;
 
-/// So often at most a process is killed in the middle of a seal, or right after.
+/// Maximum number of kills in the middle of a seal, or right after.
 const KILLS: usize = 3;
 
-/// What came of runs.
+/// The results of runs.
 #[derive(Debug, Default)]
 struct Run {
     broken: Option<String>,
@@ -53,7 +53,7 @@ struct Run {
     writes: usize,
 }
 
-/// The first owner's site. What is in it outlives processes, but for the gate.
+/// The first owner's site. All fields except the gate outlive processes.
 #[derive(Clone)]
 struct Site {
     world: World,
@@ -62,7 +62,7 @@ struct Site {
 
 struct Kept {
     random: Rng,
-    /// Under which permit the gate is open.
+    /// The permit under which the gate is open.
     gate: Option<Permit>,
     /// The mark on the volume.
     is_marked: bool,
@@ -114,10 +114,10 @@ impl Site {
         sleep(Duration::from_millis(time)).await;
     }
 
-    /// They write all the time.
+    /// Clients write all the time.
     async fn clients(&self) {
         while self.world.now() < LASTS {
-            // A process that is stopped forwards nothing.
+            // A stopped process forwards no write.
             if !is_in(&self.world.history.stops, self.world.now()) {
                 self.write();
             }
@@ -146,7 +146,7 @@ impl Site {
         }
     }
 
-    /// One process after the other.
+    /// Runs the processes, each after the end of the previous process.
     async fn lives(&self) {
         let kills = self.world.history.kills.clone();
         let mut kills = kills.into_iter().chain([LASTS]).peekable();
@@ -161,7 +161,8 @@ impl Site {
         }
     }
 
-    /// What came while it was stopped is forwarded before anything else of it runs.
+    /// Writes that arrived while the process was stopped are forwarded before any further work of the
+    /// process.
     async fn stopped_at_times<F: Future>(&self, process: F) -> F::Output {
         let mut process = pin!(process);
         let mut was_stopped = false;
@@ -178,7 +179,7 @@ impl Site {
         .await
     }
 
-    /// One process, until it is killed; it ends by itself where a kill hits it in the middle of a seal, or
+    /// A single process, until a kill. The process also ends where a kill hits in the middle of a seal, or
     /// right after.
     async fn live(&self) {
         if !self.was_sealed_before().await {
@@ -334,7 +335,7 @@ fn all(rules: Rules) -> Run {
 #[test]
 fn nothing_passes_the_gate_after_the_fence_or_the_final_snapshot() {
     let all = all(Rules::default());
-    // What does not happen is not tested.
+    // An event that never happens is not tested.
     assert!(
         all.tenures > 2000
             && all.suspended > 1000

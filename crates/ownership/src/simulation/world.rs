@@ -1,4 +1,4 @@
-//! The authorities and the second witness of a run, and the way to them.
+//! The simulated authorities and second witness of a run, and the network path to both.
 
 use std::future::pending;
 use std::io;
@@ -27,7 +27,7 @@ pub(super) struct World {
     pub(super) history: Arc<History>,
     pub(super) rules: Rules,
     pub(super) start: Instant,
-    /// What the first owner's sidecar has made of `ownership.json`.
+    /// The first owner's sidecar has written `Sealed` to `ownership.json`.
     pub(super) is_sealed: Arc<AtomicBool>,
     random: Arc<Mutex<Rng>>,
 }
@@ -36,14 +36,14 @@ pub(super) fn servers() -> impl Iterator<Item = SocketAddr> {
     (0..SERVERS).map(|number| SocketAddr::from(([192, 0, 2, 1], 5300 + u16::try_from(number).unwrap())))
 }
 
-/// What becomes of one question.
+/// The fate of a question.
 enum Fate {
     Lost,
     Refused,
     Answered {
         there: Duration,
         back: Duration,
-        /// A cache answers, with what was true so long ago.
+        /// A cache answers with the state of this long ago.
         stale: Option<Duration>,
     },
 }
@@ -114,7 +114,7 @@ impl World {
 }
 
 impl World {
-    /// What stands in the bucket.
+    /// The content of the bucket.
     pub(super) fn bucket(&self, at: Duration) -> Object {
         let latest = self.history.take_overs.iter().rev();
         let mut shown = latest.filter(|take| take.second <= at);
@@ -188,7 +188,7 @@ impl SecondWitness for World {
         })
     }
 
-    /// The gardenlet records phase `Sealing` before it deletes the record.
+    /// The gardenlet records phase `Sealing` before deleting the record.
     fn has_passed_sealing(&self, _epoch: i64) -> bool {
         self.history.deleted.is_some_and(|deleted| deleted <= self.now())
     }

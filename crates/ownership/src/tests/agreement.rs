@@ -1,4 +1,4 @@
-//! What authorities say together.
+//! The combined answer of authorities.
 
 use std::net::SocketAddr;
 
@@ -55,7 +55,7 @@ fn lost_if_all_that_answer_say_so(#[case] said: &[Saying], #[case] loss: Loss) {
     assert_eq!(together(said), Dns::Lost(loss));
 }
 
-/// A deleted identity is no loss by itself.
+/// A deleted identity alone is not a loss.
 #[rstest]
 #[case::one(&[Deleted])]
 #[case::all(&[Deleted, Deleted])]
@@ -90,7 +90,7 @@ fn a_disagreement_says_who_said_what() {
     );
 }
 
-/// One that is silent may still show the former owner to others.
+/// A silent server may still show the former owner to further clients.
 #[rstest]
 #[case::all(&[Mine, Mine], true)]
 #[case::nobody(&[], false)]
@@ -102,7 +102,7 @@ fn a_fence_begins_when_all_show_it(#[case] said: &[Saying], #[case] expected: bo
     assert_eq!(is_shown_everywhere(&numbered(said)).is_ok(), expected);
 }
 
-/// A planned move must not stop the API for an end of the epoch that a server holds up, and must not need a
+/// A planned move must not stop the API while a server holds up the end of the epoch, and must not need a
 /// server that is down.
 #[rstest]
 #[case::all(&[Mine, Mine], true)]

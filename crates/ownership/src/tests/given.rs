@@ -1,4 +1,4 @@
-//! Settings as people write them, and flags of them.
+//! Settings as users write them, and the flags made from settings.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn one_field_that_is_wrong_is_named_and_all_are_judged_together() {
     assert_eq!(together.unwrap().fence(), Some(Duration::from_secs(42)));
 }
 
-/// What a process is given by flags is what they were made of.
+/// A process reads from the flags exactly the settings that the flags were made from.
 #[test]
 fn flags_say_what_is_not_usual_and_exactly() {
     assert_eq!(Settings::default().flags(), []);

@@ -1,4 +1,4 @@
-//! What follows from what was heard, for whoever guards an etcd.
+//! The consequence of each report, for a process that guards an etcd.
 
 use crate::guard::{Duty, Guard, Told, hear};
 use Duty::{Seal, Serve, Stop, TerminateEtcd};
@@ -31,8 +31,8 @@ fn what_follows_from_what_was_heard() {
     }
 }
 
-/// Whatever is heard in whatever order: what was sealed never serves, nothing is sealed twice or without a
-/// loss, and the gate is never opened twice or left open.
+/// For every order of reports: a sealed guard never serves, no seal is repeated or comes without a loss, and
+/// the gate is never opened twice or left open.
 #[test]
 fn no_order_of_answers_opens_what_was_sealed() {
     for sequence in 0..HEARD.len().pow(6) {
@@ -57,7 +57,7 @@ fn no_order_of_answers_opens_what_was_sealed() {
                     }
                     Seal => {
                         assert!(!open && lost && !sealed, "{sequence}");
-                        // Which ends with it.
+                        // The seal ends with SIGTERM.
                         (sealed, terminated) = (true, true);
                     }
                 }

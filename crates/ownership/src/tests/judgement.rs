@@ -15,7 +15,7 @@ fn owned(epoch: i64) -> Testimony {
 
 const LEFT: Option<Duration> = Some(Duration::from_secs(3));
 
-/// An epoch of which nothing more is known.
+/// An epoch without further knowledge.
 const NOTHING: OwnEpoch = OwnEpoch {
     has_passed_sealing: false,
     is_fresh: false,
@@ -45,7 +45,7 @@ fn a_record_that_decides_is_enough(#[case] own: OwnEpoch) {
     assert_eq!(by_record(Dns::Owned, own), Ok(Answer::Owned { at_most: None }));
     let later = Loss::LaterEpoch(4);
     assert_eq!(by_record(Dns::Lost(later.clone()), own), Ok(Answer::Lost(later)));
-    // Phase Sealing ends nothing beside a record that is merely silent.
+    // Phase Sealing does not end the epoch beside a record that is merely silent.
     assert_eq!(
         by_record(Dns::Silent("why".to_owned()), own),
         Err("why".to_owned())

@@ -1,4 +1,4 @@
-//! The protocol's pure functions: who may write what, what is left at the witnesses, and the gates.
+//! The protocol's pure functions: permitted writers, marks at the witnesses, and the gates.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn grant(from: Stay<&'static str>, to: &'static str) -> Step<&'static str> {
     Step::Grant(Approval { from, to })
 }
 
-/// What is in the garden after these steps, each by who may take it.
+/// The state of the garden after these steps, each taken by the permitted writer.
 fn after(steps: &[Step<&'static str>]) -> Ownership<&'static str> {
     steps.iter().fold(Ownership::first("a"), |now, step| {
         let by = match step {
@@ -145,7 +145,7 @@ fn the_record_goes_up_only() {
         identity: Some("b"),
     };
     assert_eq!(now.claim("a", 1), Err(later));
-    // The source wakes in its update.
+    // The source wakes in the middle of an update.
     assert_eq!(left.applied_to(&now), None);
     assert_eq!(now.delete(&"a", 1), None);
     assert_eq!(now.delete(&"c", 3), None);
@@ -178,7 +178,7 @@ fn the_object_goes_up_only_and_is_not_created_by_who_seals() {
         Object::own(claimed.as_ref(), 2).unwrap().becomes,
         Some(object(2, Mark::Owned))
     );
-    // Its successor was faster.
+    // The next owner was faster.
     assert_eq!(Object::own(Some(&object(3, Mark::Claimed)), 2), None);
     assert_eq!(Object::testimony(None), Testimony::Missing);
 }

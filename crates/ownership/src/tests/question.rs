@@ -1,4 +1,4 @@
-//! Which bytes answer a question.
+//! The bytes that answer a question.
 
 use hickory_proto::op::{Message, Query};
 use hickory_proto::rr::RecordType;
@@ -59,7 +59,7 @@ fn an_answer_that_was_cut_off_is_asked_for_over_tcp() {
     let question = Question::new(&name(OWNER)).unwrap();
     let cut = bytes(&question, |message| message.metadata.truncation = true);
     assert!(matches!(question.answer(&cut), Some(Heard::Truncated)));
-    // Also where it ends in the middle of a record.
+    // Also where the message ends in the middle of a record.
     let header = cut.get(..14).unwrap();
     assert!(matches!(question.answer(header), Some(Heard::Truncated)));
 }

@@ -1,4 +1,4 @@
-//! Answers of all kinds, and what they are worth.
+//! Answers of all kinds, and the resulting replies.
 
 use hickory_proto::op::{Message, OpCode, ResponseCode};
 use hickory_proto::rr::rdata::{A, CNAME, NS, SOA, TXT};

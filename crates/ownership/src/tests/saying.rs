@@ -1,4 +1,4 @@
-//! What a claim may be, and what one authority's words mean (R17-10, R17-14).
+//! Valid claims, and the meaning of a single authority's answers (R17-10, R17-14).
 
 use rstest::rstest;
 
@@ -89,7 +89,7 @@ fn a_claim_has_a_name_an_identity_and_an_epoch() {
     assert!(matches!(new("", "a", 1), Err(ClaimError::Name { .. })));
     assert!(matches!(new(".", "a", 1), Err(ClaimError::Name { .. })));
     assert!(matches!(new("a..b", "a", 1), Err(ClaimError::Name { .. })));
-    // 250 bytes: a name, but without room for the epoch's label.
+    // 250 bytes: a valid name, but without room for the epoch's label.
     let long = ["x".repeat(49).as_str(); 5].join(".");
     assert!(matches!(new(&long, "a", 1), Err(ClaimError::Name { .. })));
     assert_eq!(new("a.b", "", 1), Err(ClaimError::Identity(String::new())));

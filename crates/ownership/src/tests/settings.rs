@@ -1,4 +1,4 @@
-//! Intervals and bounds, against each other.
+//! Intervals and bounds, checked against each other.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn the_defaults_are_those_of_the_page() {
     // 1.001 * (2 + 12 / 0.999 + 5 + 4) = 23.035...
     assert_eq!(settings.least_fence(), ms(23_036));
     assert_eq!(terms.fence(), Some(s(24)));
-    // The page shows each of them.
+    // The page shows each default.
     let page = std::fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../docs/understand/ownership.md"
@@ -93,7 +93,7 @@ fn the_least_fence_is_enough_and_nothing_less() {
     assert!(Terms::new(settings).is_err());
 }
 
-/// Validity belongs to the former owner, the clock that counts the fence to the destination.
+/// Validity belongs to the former owner; the clock that counts the fence belongs to the destination.
 #[test]
 fn the_fence_of_a_pair_is_longer_than_the_fence_of_each() {
     let former = Settings {

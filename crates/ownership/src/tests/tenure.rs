@@ -1,4 +1,4 @@
-//! What follows from answers, on paused time (R17-47..49).
+//! The consequence of answers, on paused time (R17-47..49).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +46,7 @@ impl Scene {
         }
     }
 
-    /// The answer to what is asked now, heard after `later`.
+    /// An answer to a question that is asked now, received after `later`.
     async fn hear(&mut self, answer: Answer, later: Duration) -> bool {
         let asked = self.clock.now();
         advance(later).await;
@@ -131,7 +131,7 @@ async fn an_owned_that_comes_after_its_own_time_gives_nothing() {
     let mut scene = Scene::new(Silence::Deactivate);
     assert!(!scene.hear(OWNED, s(12)).await);
     assert!(scene.is_unconfirmed());
-    // Also where a permit has run out meanwhile.
+    // Also where a permit has expired meanwhile.
     scene.hear(OWNED, s(0)).await;
     let permit = scene.permit();
     assert!(scene.hear(OWNED, s(3600)).await);
@@ -186,7 +186,7 @@ async fn what_is_passed_on_is_good_for_as_long_as_it_is_there_and_takes_nothing_
     scene.hear(relayed(100), s(0)).await;
     advance(s(2)).await;
     assert!(permit.is_valid());
-    // Less than what the answer before has given.
+    // Less than the validity of the earlier answer.
     scene.hear(relayed(1), s(0)).await;
     advance(s(9)).await;
     assert!(permit.is_valid());
@@ -210,7 +210,7 @@ async fn a_machine_that_was_suspended_wakes_without_its_right() {
     assert!(permit.is_valid());
     suspended.store(3600, Ordering::SeqCst);
     assert!(!permit.is_valid());
-    // An answer that lay there since before does not help.
+    // A late answer from before the expiry does not help.
     assert!(scene.hear(unknown(), s(0)).await);
     assert!(scene.is_unconfirmed());
 }

@@ -1,4 +1,4 @@
-//! The loop: when it asks, what it tells, and what its end means.
+//! The loop: times of the questions, reports, and the meaning of the loop's end.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,12 +25,12 @@ const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Authorities that never answer, and when they were asked.
+/// Authorities that never answer; records the times of the questions.
 #[derive(Clone, Default)]
 struct Dead(Arc<Mutex<Vec<(Instant, Transport)>>>);
 
 impl Dead {
-    /// Checks that were begun: each asks once by UDP alone.
+    /// Number of checks begun: each check asks once by UDP alone.
     fn asked_from(&self) -> usize {
         let asked = self.0.lock().unwrap();
         let moments: std::collections::BTreeSet<_> = asked.iter().map(|(when, _)| *when).collect();
@@ -45,7 +45,7 @@ impl Wire for Dead {
     }
 }
 
-/// A second witness that says what it is told to say.
+/// A second witness with a scripted testimony.
 #[derive(Clone)]
 struct Told(Arc<Mutex<Testimony>>, Arc<AtomicBool>);
 
@@ -75,7 +75,7 @@ impl SecondWitness for Told {
     }
 }
 
-/// An authority with both names, and the flows in which it was asked for them.
+/// An authority with both names; records the flows and questions.
 #[derive(Clone)]
 struct Zone(Arc<Mutex<Texts>>);
 
@@ -188,7 +188,7 @@ async fn an_authority_is_asked_twice_and_the_second_time_both_ways() {
             (0, Transport::Udp),
             (1, Transport::Udp),
             (1, Transport::Tcp),
-            // The next check begins an interval after this one began.
+            // The next check begins an interval after the start of this check.
             (4, Transport::Udp),
             (5, Transport::Udp),
             (5, Transport::Tcp),
@@ -223,12 +223,12 @@ async fn silence_of_both_ends_it_in_time_and_each_word_counts_afterwards() {
     let story = async {
         sleep(s(3)).await;
         assert!(is_owner(&reports));
-        // The answer was asked for two seconds after the start, and no other one comes.
+        // The question of the last answer left two seconds after the start, and no further answer arrives.
         told.set(Testimony::Missing);
         sleep(Duration::from_millis(10_990)).await;
         assert!(is_owner(&reports));
         sleep(Duration::from_millis(20)).await;
-        // Told as soon as it is so, not with the next check.
+        // Reported at the moment of expiry, not with the next check.
         assert!(matches!(reports.borrow().standing, Standing::Unconfirmed));
         told.set(Testimony::Owned { epoch: 3, left: None });
         reports
@@ -287,7 +287,7 @@ async fn the_permit_ends_with_the_watch() {
     assert!(!permit.is_valid());
 }
 
-/// What has left and lost its caller is done while the right is there.
+/// Effects without a caller are finished while the right is valid.
 #[tokio::test(start_paused = true)]
 async fn effects_without_a_caller_are_finished() {
     let watch = watch(&Dead::default(), Told::new());
@@ -316,8 +316,7 @@ async fn effects_without_a_caller_are_finished() {
     assert!(*done.lock().unwrap());
 }
 
-/// A planned move waits for the source's etcd to notice that the record is gone, while the shoot's API is
-/// down.
+/// A planned move waits until the source's etcd notices the deleted record, while the shoot's API is down.
 #[tokio::test(start_paused = true)]
 async fn who_expects_a_change_need_not_wait_for_the_interval() {
     let wire = Dead::default();
@@ -351,12 +350,12 @@ async fn who_expects_a_change_need_not_wait_for_the_interval() {
     }
 }
 
-/// The standing that the watch reports first of all that `wanted` accepts.
+/// The first report that `wanted` accepts.
 async fn reported(reports: &mut Receiver<Report>, wanted: impl FnMut(&Report) -> bool) -> Report {
     reports.wait_for(wanted).await.unwrap().clone()
 }
 
-/// The bucket's Owned extends the permit for as long as the record is gone.
+/// The bucket's Owned extends the permit for as long as the record is missing.
 #[tokio::test(start_paused = true)]
 async fn a_deleted_identity_takes_nothing_from_a_shoot_whose_bucket_says_owned() {
     let (zone, told) = (Zone::with("3", Some("seed-a")), Told::new());
@@ -383,7 +382,7 @@ async fn a_deleted_identity_takes_nothing_from_a_shoot_whose_bucket_says_owned()
     }
 }
 
-/// R17-50: no answer of the bucket is needed, and a silent record alone seals nothing.
+/// R17-50: no answer of the bucket is needed, and a silent record alone seals no epoch.
 #[tokio::test(start_paused = true)]
 async fn a_deleted_identity_ends_an_epoch_that_has_passed_sealing() {
     let (zone, told) = (Zone::with("3", Some("seed-a")), Told::new());

@@ -1,4 +1,4 @@
-//! A real authority (knot): what it holds, and what follows.
+//! A real authority (knot): the records of the zone, and the resulting answers.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn quick() -> Result<Terms> {
     })?)
 }
 
-/// The permit, when there is one that is valid.
+/// Waits for a valid permit.
 async fn owner(reports: &mut Receiver<Report>) -> Result<Permit> {
     let report = reports
         .wait_for(|report| matches!(&report.standing, Standing::Owner(permit) if permit.is_valid()))
@@ -48,7 +48,7 @@ fn is_unknown(answer: &Answer, word: &str) -> bool {
     matches!(answer, Answer::Unknown(why) if why.contains(word))
 }
 
-/// R17-14: each row of the table that the record decides, as a real server shows it.
+/// R17-14: each row of the table that the record decides, with a real server.
 #[tokio::test]
 async fn what_the_records_say_is_what_is_answered() -> Result<()> {
     let server = NameServer::start(&[ZONE]).await?;
@@ -67,7 +67,7 @@ async fn what_the_records_say_is_what_is_answered() -> Result<()> {
     let another = check_at([at]).await;
     assert!(is_unknown(&another, "names seed-b"), "{another:?}");
 
-    // The record is deleted, its epoch stays. The second witness has the last word.
+    // The record is deleted and the epoch stays. The second witness decides.
     write(&server, &[(OWNER, &[])]).await?;
     let deleted = check_at([at]).await;
     assert!(is_unknown(&deleted, "names no seed"), "{deleted:?}");
@@ -90,7 +90,7 @@ async fn what_the_records_say_is_what_is_answered() -> Result<()> {
     Ok(())
 }
 
-/// Too much for a datagram: the server cuts it off, and says the rest over TCP.
+/// Too much for a datagram: the server truncates the answer, and sends the whole answer over TCP.
 #[tokio::test]
 async fn a_heap_of_records_is_read_over_tcp_and_decides_nothing() -> Result<()> {
     let server = NameServer::start(&[ZONE]).await?;
@@ -116,7 +116,7 @@ async fn a_server_of_another_zone_says_nothing() -> Result<()> {
         NameServer::start(&["example"]).await?,
     );
     write(&right, &[(EPOCH, &["3"]), (OWNER, &["seed-a"])]).await?;
-    // It is the authority of the parent zone, and denies the names in its name.
+    // The server is the authority of the parent zone, and denies the names with the parent's SOA.
     let denied = check_at([address(&wrong)]).await;
     assert!(is_unknown(&denied, "as the authority of example."), "{denied:?}");
     assert_eq!(check_at([address(&wrong), address(&right)]).await, OWNED);
@@ -139,7 +139,7 @@ async fn authorities_that_disagree_decide_nothing() -> Result<()> {
     Ok(())
 }
 
-/// What a destination waits for before its fence begins.
+/// The condition for the start of a destination's fence.
 #[tokio::test]
 async fn a_claim_is_shown_by_all_when_the_last_server_shows_it() -> Result<()> {
     let (first, mut last) = (
@@ -170,7 +170,7 @@ async fn the_servers_of_a_zone_are_found_by_a_resolver() -> Result<()> {
     let server = NameServer::start(&[ZONE]).await?;
     write(&server, &[(EPOCH, &["3"]), (OWNER, &["seed-a"])]).await?;
     let at = address(&server);
-    // knot stands for the resolver: it knows ns.internal.example, which is where it is itself.
+    // knot also plays the resolver: the zone has the name ns.internal.example, the address of knot itself.
     let mut connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
     for connection in &mut connections {
         connection.port = at.port();
@@ -189,7 +189,7 @@ async fn the_servers_of_a_zone_are_found_by_a_resolver() -> Result<()> {
     Ok(())
 }
 
-/// The whole life of a tenure (R17-14, R17-47..49): confirmed, the server gone and back, taken over.
+/// A complete sequence (R17-14, R17-47..49): confirmed, the server gone and back, taken over.
 #[tokio::test]
 async fn a_server_that_is_gone_takes_nothing_while_the_second_witness_answers() -> Result<()> {
     let mut server = NameServer::start(&[ZONE]).await?;
@@ -201,7 +201,8 @@ async fn a_server_that_is_gone_takes_nothing_while_the_second_witness_answers() 
         let mut permit = owner(&mut reports).await?;
         *second.0.lock().unwrap() = Testimony::Owned { epoch: 3, left: None };
         server.stop();
-        // Longer than the validity. A machine that stands still may end a permit, too: then it is begun anew.
+        // Longer than the validity. A machine that stands still may end a permit too; the count then starts
+        // again.
         let (mut seconds, mut stood_still) = (0, 0);
         while seconds < 8 {
             let looked = Instant::now();
@@ -214,19 +215,19 @@ async fn a_server_that_is_gone_takes_nothing_while_the_second_witness_answers() 
                 seconds += 1;
             }
         }
-        // Both silent: it ends.
+        // Both witnesses are silent, so the permit ends.
         *second.0.lock().unwrap() = Testimony::Silent("cut off".to_owned());
         reports
             .wait_for(|report| matches!(report.standing, Standing::Unconfirmed))
             .await?;
         assert!(permit.check().is_err());
-        // Back, and still the owner: another permit.
+        // The server is back, and the seed is still the owner: a new permit.
         server.resume().await?;
-        // What came by updates is not kept by a server of tests.
+        // A test server does not persist records from updates.
         write(&server, &[(EPOCH, &["3"]), (OWNER, &["seed-a"])]).await?;
         let again = owner(&mut reports).await?;
         assert!(again.is_valid() && permit.check().is_err());
-        // Taken over. The epoch alone: a check that began before would hear of another owner first.
+        // Taken over. Only the epoch changes: a check that began before would see a different owner first.
         write(&server, &[(EPOCH, &["4"])]).await?;
         reports
             .wait_for(|report| matches!(report.standing, Standing::Lost(_)))

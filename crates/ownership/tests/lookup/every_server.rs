@@ -1,5 +1,5 @@
-//! Every server of a zone, as a destination has to know them: the fence must not leave out a server that a
-//! former owner may ask.
+//! Every server of a zone, as a destination has to know the servers: the fence must not leave out a server
+//! that a former owner may ask.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use ownership::Authorities;
 use crate::server::{Server, answer};
 use crate::world::{ZONE, name};
 
-/// Longer than a busy machine needs for some questions to itself.
+/// Longer than a busy machine needs for some local questions.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// Knows two servers of the zone, and the address of the second while `knows` says so.
+/// Knows two servers of the zone, and the address of the second while `knows` is true.
 fn resolves(question: &Message, knows: &AtomicBool) -> Vec<u8> {
     let query = question.queries.first().unwrap().clone();
     answer(question, |message| {
@@ -43,7 +43,7 @@ fn resolves(question: &Message, knows: &AtomicBool) -> Vec<u8> {
     })
 }
 
-/// The resolver of a machine, answering from this server.
+/// The resolver of a machine, answered by this server.
 fn resolver(server: &Server) -> TokioResolver {
     let mut connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
     for connection in &mut connections {
@@ -79,8 +79,8 @@ async fn a_server_without_an_address_is_not_left_out_of_every_server() {
     assert_eq!(named.every_server(WITHIN).await, Ok(expected));
 }
 
-/// A name that no server answers comes first: without a bound of its own it would use up the time of the
-/// others.
+/// A name without an answer comes first: without a separate bound for each name the lookup would use up the
+/// time of the remaining names.
 #[tokio::test]
 async fn a_name_that_is_not_answered_delays_no_other_server() {
     let answers = Arc::new(AtomicBool::new(false));

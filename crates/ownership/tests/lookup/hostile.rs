@@ -1,5 +1,5 @@
-//! Servers that are hostile, broken or slow. None of them takes anything from anybody, and none stands in the
-//! way of another one that answers.
+//! Hostile, broken or slow servers. No such server ends a seed's ownership or blocks a further server that
+//! answers.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -85,7 +85,7 @@ async fn an_answer_that_is_cut_off_over_udp_is_read_over_tcp() {
     assert_eq!(cut.await, OWNED);
 }
 
-/// Behind an anycast address two flows may lead to two servers, of which one is behind.
+/// Behind an anycast address two flows may lead to two servers, of which the second may be behind.
 #[tokio::test]
 async fn both_names_are_asked_for_by_one_flow() {
     for blocks_udp in [false, true] {

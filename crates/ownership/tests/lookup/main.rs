@@ -1,5 +1,4 @@
-//! The owner check against real servers: knot, and servers that are hostile, broken or slow, over real
-//! sockets.
+//! The owner check against real servers: knot, and hostile, broken or slow servers, over real sockets.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

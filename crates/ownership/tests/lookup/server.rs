@@ -1,4 +1,4 @@
-//! A DNS server that answers as a test says, over UDP and TCP at one port.
+//! A DNS server with scripted answers, over UDP and TCP at a single port.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ pub enum Over {
     Tcp,
 }
 
-/// All that it sends for one question, in this order; each as it is.
+/// All messages sent for a question, in this order, unchanged.
 type Behaviour = dyn Fn(&Message, Over, SocketAddr) -> Vec<Vec<u8>> + Send + Sync;
 
-/// It ends when this is dropped.
+/// The server ends when this value is dropped.
 pub struct Server {
     pub address: SocketAddr,
     _tasks: JoinSet<()>,
@@ -30,12 +30,11 @@ impl Server {
         Self::telling(move |question, over, _| behaviour(question, over)).await
     }
 
-    /// The same, where it matters by which flow a question comes: the last one is the address that it comes
-    /// from.
+    /// The same, for tests that need the flow of a question: the last argument is the address of the client.
     pub async fn telling(
         behaviour: impl Fn(&Message, Over, SocketAddr) -> Vec<Vec<u8>> + Send + Sync + 'static,
     ) -> Self {
-        // A port that is free for both.
+        // A port that is free for both transports.
         let (udp, tcp) = loop {
             let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
             if let Ok(udp) = UdpSocket::bind(tcp.local_addr().unwrap()).await {

@@ -1,4 +1,4 @@
-//! A zone with the two records of one shoot, and watches of them.
+//! A zone with the two records of a single shoot, and watches of the shoot.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ pub fn claim() -> Claim {
     Claim::new(OWNER, "seed-a", 3).unwrap()
 }
 
-/// A second witness that was told what to say; at first that it does not know.
+/// A second witness with a scripted testimony; at first `Missing`.
 #[derive(Clone)]
 pub struct Second(pub Arc<Mutex<Testimony>>);
 
@@ -54,7 +54,7 @@ pub fn watch(authorities: Authorities, second: &Second, terms: Terms) -> Result<
     Ok(Watch::new(claim(), terms, witnesses, Clock::default())?)
 }
 
-/// An answer that a busy machine delays is one all the same.
+/// Long bounds: a busy machine may delay an answer, and the answer must still count.
 pub fn patient() -> Result<Terms> {
     let long = Duration::from_secs(15);
     Ok(Terms::new(Settings {
@@ -67,7 +67,7 @@ pub fn patient() -> Result<Terms> {
     })?)
 }
 
-/// The answer to one check.
+/// The answer of a single check.
 pub async fn check(authorities: Authorities) -> Result<Answer> {
     let watch = watch(authorities, &Second::new(), patient()?)?;
     let mut reports = watch.reports();
@@ -78,7 +78,7 @@ pub async fn check(authorities: Authorities) -> Result<Answer> {
     };
     let run = async {
         watch.run().await;
-        // Lost: it was told before.
+        // Lost: the report came before.
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -87,12 +87,12 @@ pub async fn check(authorities: Authorities) -> Result<Answer> {
     }
 }
 
-/// As [`check`], by servers that stand in a list.
+/// As [`check`], with a list of named servers.
 pub async fn check_at(servers: impl IntoIterator<Item = SocketAddr>) -> Answer {
     check(Authorities::named(ZONE, servers).unwrap()).await.unwrap()
 }
 
-/// Makes the names have exactly these texts, in one update (as a claimant does).
+/// Sets the names to exactly these texts in a single update, as a claimant does.
 pub async fn write(server: &NameServer, records: &[(&str, &[&str])]) -> Result<()> {
     server.write_texts(ZONE, records).await
 }
