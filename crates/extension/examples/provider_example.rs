@@ -1,6 +1,6 @@
-//! A provider for a cloud that is a folder: a network is a file in it. Four functions make it a provider that
-//! can take part in a move; docs/understand/adding-an-actuator.md goes through them. It passes the contract's
-//! suite (tests/contract/example.rs).
+//! A provider for a cloud that is a folder: a network is a file in the folder. Four functions make a provider
+//! that supports moves; docs/understand/adding-an-actuator.md explains the functions. The provider passes the
+//! contract test (tests/contract/example.rs).
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -20,10 +20,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::fs;
 
-/// Who writes into the seed: the provider's name.
+/// The field manager of writes into the seed: the provider's name.
 pub const MANAGER: FieldManager = FieldManager("provider-example");
 
-/// What the provider's objects have in common.
+/// The common settings of the provider's objects.
 #[must_use]
 pub fn provider(seed: &Seed, owners: &OwnerChecks) -> Provider {
     Provider {
@@ -35,14 +35,14 @@ pub fn provider(seed: &Seed, owners: &OwnerChecks) -> Provider {
     }
 }
 
-/// `status.state`: what another seed must know to find the network again.
+/// `status.state`: the data with which the destination seed finds the network.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct State {
     network_id: String,
 }
 
-/// Looks after Infrastructures: each is one network.
+/// Reconciles Infrastructures: each Infrastructure is a network.
 pub struct InfrastructureActuator;
 
 #[async_trait]
@@ -81,8 +81,8 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
     }
 }
 
-/// The network of this shoot: that of the state, or the same name in each attempt, so that a second one finds
-/// what the first one has made.
+/// The network of this shoot: the network named in the state, or else a name that is equal in each attempt.
+/// So a second attempt finds the network of the first attempt.
 fn network_of(context: &Context<Infrastructure>) -> Result<String> {
     match context.state::<State>()? {
         Some(state) => Ok(state.network_id),
@@ -125,7 +125,7 @@ impl Cloud {
     }
 
     async fn has(&self, name: &str) -> Result<bool> {
-        // A cloud that does not answer has not said that there is none.
+        // A cloud that does not answer has not reported an absent network.
         fs::metadata(&self.folder)
             .await
             .map_err(|error| self.refused(&error))?;

@@ -1,4 +1,4 @@
-//! What a provider writes for a kind (RX-40).
+//! The trait that a provider implements for a kind (RX-40).
 
 use api::extensions::ExtensionObject;
 use async_trait::async_trait;
@@ -6,37 +6,38 @@ use runtime::Result;
 
 use crate::{Context, Outcome, Released, forced, kind};
 
-/// Looks after the objects of one kind and one provider type.
+/// Reconciles the objects of one kind and one provider type.
 ///
-/// Every call may be repeated after success, after failure and after having been dropped half way. What is
-/// awaited is said by [`runtime::Error::NotReady`]; what someone has to mend by [`runtime::Error::Config`]
-/// with codes. No message may hold a secret: it ends in `status.lastError`.
+/// Every call may be repeated after success, after failure and after an earlier call was dropped midway.
+/// Return [`runtime::Error::NotReady`] for awaited events, and [`runtime::Error::Config`] with codes for a
+/// fault that a person has to fix. No message may hold a secret: the message ends in `status.lastError`.
 #[async_trait]
 pub trait Actuator<K: ExtensionObject>: Send + Sync + 'static {
     /// Name of the controller in metrics, spans and logs.
     const NAME: &'static str;
 
-    /// Brings the external world and the shoot's namespace to what the object says.
+    /// Brings the outside systems and the shoot's namespace to the state that the object describes.
     async fn reconcile(&self, context: &Context<K>) -> Result<Outcome>;
 
-    /// As `reconcile`, but takes over what exists already: it is named in `status.state` of the object
-    /// (RX-31). An actuator that keeps no state reconciles (RX-32).
+    /// As `reconcile`, but adopts the existing resources that `status.state` of the object names (RX-31). An
+    /// actuator without state reconciles (RX-32).
     async fn restore(&self, context: &Context<K>) -> Result<Outcome>;
 
-    /// Cleans the shoot's namespace of what this actuator put there and touches nothing outside (RX-20, I9).
-    /// What it returns is the last chance to write state (RX-11).
+    /// Removes from the shoot's namespace all objects of this actuator, and touches no outside system (RX-20,
+    /// I9). The returned outcome is the last chance to write state (RX-11).
     async fn migrate(&self, context: &Context<K>) -> Result<Outcome>;
 
-    /// Takes away everything, inside and outside.
+    /// Removes all resources, inside and outside of the seed.
     async fn delete(&self, context: &Context<K>) -> Result<()>;
 
-    /// As `delete`, but lets go of what cannot be taken away: somebody has decided that the object is to be
-    /// gone, and cleans up by hand. It must end soon whatever the world outside does, and fails only where
-    /// another seed acts ([`runtime::Error::NotOwner`]). What it leaves behind is told by the reconciler.
+    /// As `delete`, but releases resources that cannot be removed: the user has decided that the object must
+    /// go, and cleans up by hand. The call must end soon whatever outside systems do. The call fails only
+    /// where a different seed acts ([`runtime::Error::NotOwner`]). The reconciler reports the resources that
+    /// are left behind.
     ///
-    /// The default suits an actuator that has one thing to take away: `delete`, for a short time
-    /// ([`forced::attempt`]). One that also removes something inside of the seed after something outside has
-    /// to write its own, or the first refusal would leave the rest.
+    /// The default suits an actuator with a single resource to remove: `delete`, for a short time
+    /// ([`forced::attempt`]). An actuator that removes objects in the seed after outside resources needs its
+    /// own implementation, or the first refusal would leave the rest.
     async fn force_delete(&self, context: &Context<K>) -> Result<Released> {
         let what = format!("what {} {} stands for", kind::name::<K>(), context.name());
         forced::attempt(&what, || self.delete(context)).await

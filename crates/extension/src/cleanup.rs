@@ -1,7 +1,7 @@
-//! Takes out of the source seed what an actuator has put there, and nothing of what has to be carried (RX-20,
+//! Removes the objects of an actuator from the source seed, but no object that has to be carried (RX-20,
 //! RX-21, RX-23).
 //!
-//! For `migrate`. Everything here may be repeated, and touches nothing in the shoot and nothing outside.
+//! For `migrate`. Every call may be repeated, and touches neither the shoot nor outside systems.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use runtime::{
 };
 use serde_json::json;
 
-/// Label of a Secret that is carried to another seed and must not be made anew.
+/// Label of a Secret that is carried to the destination seed and must not be generated again.
 pub const PERSIST: (&str, &str) = ("persist", "true");
-/// How long a ManagedResource may take to go: whoever looks after it has nothing to delete. Shorter than a
-/// gardenlet's patience.
+/// Timeout for the end of a ManagedResource. The resource-manager has no objects to delete, because the
+/// objects are kept. Shorter than the timeout of a gardenlet.
 const GONE_WITHIN: Duration = Duration::from_secs(30);
 
-/// Deletes the Secrets that a label selector finds, but none that is carried (RX-21).
+/// Deletes the Secrets of a label selector, except carried Secrets (RX-21).
 pub async fn secrets(seed: &Seed, namespace: &str, selector: &str) -> Result<()> {
     let (key, value) = PERSIST;
     let secrets: Api<Secret> = seed.namespaced(namespace);
@@ -35,8 +35,9 @@ pub async fn secrets(seed: &Seed, namespace: &str, selector: &str) -> Result<()>
     Ok(())
 }
 
-/// Deletes ManagedResources and keeps the objects that they stand for: first all are told to keep them, then
-/// they go (RX-23). They are awaited, so that nothing is left that somebody could act on.
+/// Deletes ManagedResources and keeps their objects. First `keepObjects` is set on all, then all are deleted
+/// (RX-23). The end of each is awaited, so that no ManagedResource is left for the resource-manager to act
+/// on.
 pub async fn managed_resources(seed: &Seed, by: FieldManager, namespace: &str, names: &[&str]) -> Result<()> {
     let resources: Api<ManagedResource> = seed.namespaced(namespace);
     let mut there = Vec::new();

@@ -1,4 +1,4 @@
-//! What an actuator is given with each call.
+//! The input of each call of an actuator.
 
 use std::sync::Arc;
 
@@ -17,20 +17,18 @@ use crate::{Outcome, status};
 
 pub use runtime::Credentials;
 
-/// How often others may write an object while its status is written.
+/// Maximum attempts for a status write that conflicts with concurrent writers.
 const MOST_TRIES: usize = 5;
 
-/// The object, its surroundings and the seed.
+/// The object, the context of the shoot and the seed.
 pub struct Context<K> {
-    /// The seed in which the object lives. Its clients are fenced already, by the right to act on this
-    /// object.
+    /// The seed that holds the object. The seed's clients are already fenced by the permit for this object.
     pub seed: Seed,
-    /// Who writes.
+    /// The field manager of writes.
     pub manager: FieldManager,
-    /// The object, as it was when the operation began.
+    /// The object, as read at the begin of the operation.
     pub object: Arc<K>,
-    /// What is known of the shoot. Missing for objects that belong to no shoot, and where the shoot is going
-    /// away.
+    /// The Cluster of the shoot. `None` for objects without a shoot, and when the shoot is being removed.
     pub cluster: Option<ClusterObject>,
 }
 
@@ -41,9 +39,9 @@ impl<K: ExtensionObject> Context<K> {
         self.object.name_any()
     }
 
-    /// The right to act on this object: that of the process's lock and, outside of the seed, of the shoot.
-    /// Whatever leaves the process otherwise than by [`Context::seed`] must go through it: requests to the
-    /// cloud, to DNS, to an object store.
+    /// The permit to act on this object: the permit of the process's lock and, for outside systems, the
+    /// permit of the shoot. Every request that does not use [`Context::seed`] must go through this permit:
+    /// requests to the cloud, to DNS, to an object store.
     #[must_use]
     pub fn permit(&self) -> &Permit {
         self.seed.permit()
@@ -56,8 +54,8 @@ impl<K: ExtensionObject> Context<K> {
             .ok_or_else(|| Error::bug(format!("{} has no namespace", K::kind(&()))))
     }
 
-    /// Whether the shoot sleeps, or is to: it has no machines, and its API need not answer. Nothing in the
-    /// shoot is waited for then.
+    /// Whether the shoot is hibernated or is about to be: the shoot has no machines, and the API need not
+    /// answer. The actuator then waits for no object in the shoot.
     #[must_use]
     pub fn is_hibernated(&self) -> bool {
         let shoot = self.cluster.as_ref().map(|cluster| &cluster.spec.shoot.0);
@@ -65,8 +63,8 @@ impl<K: ExtensionObject> Context<K> {
         enabled.and_then(serde_json::Value::as_bool) == Some(true)
     }
 
-    /// The ID of the zone that the shoot isolates: a failover is under way or done. A refused failover
-    /// isolates nothing.
+    /// The ID of the zone that the shoot isolates while a failover is under way or done. A refused failover
+    /// isolates no zone.
     #[must_use]
     pub fn isolated_zone_id(&self) -> Option<&str> {
         let shoot = &self.cluster.as_ref()?.spec.shoot.0;
@@ -77,7 +75,7 @@ impl<K: ExtensionObject> Context<K> {
         field("isolatedZoneID").filter(|_| is_left)
     }
 
-    /// Whether the shoot is being deleted, so that nothing of it is needed any more.
+    /// Whether the shoot is being deleted, so that no resource of the shoot is needed any more.
     #[must_use]
     pub fn is_being_deleted(&self) -> bool {
         let shoot = self.cluster.as_ref().map(|cluster| &cluster.spec.shoot.0);
@@ -85,13 +83,13 @@ impl<K: ExtensionObject> Context<K> {
         since.is_some_and(|since| !since.is_null())
     }
 
-    /// The ownership epoch of the shoot; none where nothing is known of it.
+    /// The ownership epoch of the shoot; `None` without a Cluster.
     pub fn epoch(&self) -> Result<Option<i64>> {
         self.cluster.as_ref().map(owner_checks::epoch).transpose()
     }
 
-    /// Says on another object of the shoot in which epoch it is written or made. It tells people; nobody goes
-    /// by it.
+    /// Writes the ownership epoch as an annotation to a further object of the shoot. The annotation is only
+    /// information for people.
     pub(crate) fn tell_epoch<T: ResourceExt>(&self, object: &mut T) -> Result<()> {
         if let Some(epoch) = self.epoch()? {
             let annotations = object.annotations_mut();
@@ -100,14 +98,14 @@ impl<K: ExtensionObject> Context<K> {
         Ok(())
     }
 
-    /// The provider's own configuration, or its default where none is given.
+    /// The provider's configuration of the object, or the default.
     pub fn provider_config<T: DeserializeOwned + Default>(&self) -> Result<T> {
         let config = self.object.default_spec().provider_config.as_ref();
         let config = config.filter(|config| !config.is_null());
         understood(config.map(PackedExtension::decode), "spec.providerConfig").map(Option::unwrap_or_default)
     }
 
-    /// The state that an earlier reconciliation, here or on another seed, has left (RX-31).
+    /// The state that an earlier reconciliation, in this or an earlier seed, has written (RX-31).
     pub fn state<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         decode(
             self.object
@@ -161,12 +159,12 @@ impl<K: ExtensionObject> Context<K> {
 }
 
 impl<K: ExtensionObject + Resource<Scope = NamespaceResourceScope>> Context<K> {
-    /// Writes into the object's status what the operation has to leave, while it still lasts; returns when
-    /// the API server has it. For what must not be forgotten whatever happens next: what was there before the
-    /// first change (RX-11). What the operation leaves in the end replaces it.
+    /// Writes part of the outcome into the object's status during the operation; returns when the API server
+    /// has stored the write. For data that must survive any crash: the state before the first change (RX-11).
+    /// The final outcome of the operation replaces this write.
     ///
     /// # Errors
-    /// The object was made anew, or others write it all the time: [`Error::Transient`].
+    /// The object was recreated, or concurrent writers keep conflicting: [`Error::Transient`].
     pub async fn keep(&self, outcome: &Outcome) -> Result<()> {
         let api: Api<K> = self.seed.namespaced(&self.namespace()?);
         let (kind, name) = (K::kind(&()), self.name());

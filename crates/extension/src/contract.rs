@@ -1,18 +1,22 @@
-//! ONE test of the contract for any actuator: it is driven through reconcile → migrate → restore → delete
-//! over two seeds.
+//! The contract test for any actuator: the test drives the actuator through reconcile → migrate → restore →
+//! delete over two seeds.
 //!
-//! Each operation is disturbed until it gets through: dropped at one await after the other, as a process that
-//! is killed leaves it, and with one request after the other failing; each attempt is by a new reconciler, as
-//! after a restart. Then it is repeated, by one that lives on. After every step the world outside of the
-//! seeds is compared with what it must be: unchanged by a repetition, by `migrate`, by a deletion after it
-//! (I9) and by `restore` (which takes over what exists, RX-31), and empty again after `delete`, which is
-//! called again on the same object. Then the object is made again, while the shoot is lost at one step after
-//! the other (R17-60..62), which must end the call; and deleted by force, at last while everything outside
-//! refuses. The protocol of annotations, finalizers and status is checked on the object after each step, and
-//! what `migrate` leaves in the status is all that the destination gets (RX-11, RX-33).
+//! Each operation is disturbed until the operation succeeds. The test drops the operation at each await in
+//! turn, as a killed process would, and lets each request fail in turn. Each attempt uses a new reconciler,
+//! as after a restart. Then a lasting reconciler repeats the operation.
 //!
-//! A provider calls [`Contract::prove`] in an integration test with real parts on both sides. What is
-//! violated is said in a sentence that begins with the step.
+//! After every step, the test compares the outside systems with the expected state:
+//! - unchanged by a repetition, by `migrate`, and by a deletion after `migrate` (I9).
+//! - unchanged by `restore`, because `restore` adopts existing resources (RX-31).
+//! - empty again after `delete`; `delete` is called a second time on the same object.
+//!
+//! Then the object is created again while the shoot is lost at each step in turn (R17-60..62); a loss must
+//! end the call. Then the object is deleted by force, finally while all outside systems refuse. After each
+//! step, the test checks the protocol of annotations, finalizers and status. The destination gets only the
+//! status that `migrate` left (RX-11, RX-33).
+//!
+//! A provider calls [`Contract::prove`] in an integration test with real components on both sides. A
+//! violation is reported as a sentence that begins with the step.
 
 mod carried;
 mod drive;
@@ -45,21 +49,20 @@ pub use drive::run_until_ready;
 use played::Played;
 use protocol::{GARDENLET, annotate, create, ended, last, read};
 
-/// Looks at the world outside of the seeds, and gives a value that is the same while the same things exist
-/// there.
+/// Returns a value for the state of the outside systems. Equal values mean that the same resources exist.
 pub type Look<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<Value, String>> + Send + Sync + 'a>;
 
-/// Makes the world outside refuse whatever the source asks of it, from now on.
+/// Makes the outside systems refuse every request of the source from now on.
 pub type Refuse<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<(), String>> + Send + Sync + 'a>;
 
-/// Makes a reconciler that has no memory of an earlier one, as a process that is started again does.
+/// Creates a reconciler without memory of an earlier reconciler, as a restart of the process does.
 type Make<'a, K, A> = Box<dyn Fn() -> ExtensionReconciler<K, A> + Send + Sync + 'a>;
 
 /// An actuator under test.
 pub struct Contract<'a, K, A> {
-    /// Works in the seed from which the shoot moves.
+    /// Creates the reconciler in the source seed.
     source: Make<'a, K, A>,
-    /// Works in the seed to which it moves.
+    /// Creates the reconciler in the destination seed.
     destination: Make<'a, K, A>,
     source_object: K,
     destination_object: K,
@@ -72,7 +75,7 @@ pub struct Contract<'a, K, A> {
     failed: AtomicUsize,
 }
 
-/// How much was disturbed. A proof in which little was is none.
+/// The number of disturbances. A proof with few disturbances proves little.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// How often work was dropped half way.
@@ -81,8 +84,7 @@ pub struct Proof {
     pub failed: usize,
 }
 
-/// How long a deleted object may take to be gone: longer than an API server needs where nobody gets a turn
-/// for a while.
+/// Timeout for the end of a deleted object: longer than an API server needs on a busy machine.
 const GONE_WITHIN: Duration = Duration::from_secs(90);
 
 impl<'a, K, A> Contract<'a, K, A>
@@ -90,9 +92,9 @@ where
     K: ExtensionObject + Debug,
     A: Actuator<K>,
 {
-    /// `source` and `destination` make a reconciler for either seed, with nothing in it that an earlier one
-    /// remembers. `objects`: as the gardenlets of source and destination write them, without annotations of
-    /// the protocol.
+    /// `source` and `destination` create a reconciler for the respective seed, without memory of an earlier
+    /// reconciler. `objects`: as the gardenlets of source and destination write the objects, without
+    /// annotations of the protocol.
     #[must_use]
     pub fn new<S, D>(source: S, destination: D, objects: [K; 2]) -> Self
     where
@@ -116,48 +118,48 @@ where
         }
     }
 
-    /// What exists outside of the seeds.
+    /// Observes the resources in the outside systems.
     #[must_use]
     pub fn outside(mut self, outside: Look<'a>) -> Self {
         self.outside = outside;
         self
     }
 
-    /// What the actuator has put into the source's namespace. `null` or empty after `migrate` (RX-20).
+    /// Observes the actuator's objects in the source's namespace. `null` or empty after `migrate` (RX-20).
     #[must_use]
     pub fn inside_source(mut self, inside: Look<'a>) -> Self {
         self.inside_source = inside;
         self
     }
 
-    /// The same in the destination. `null` or empty after `delete`.
+    /// Observes the actuator's objects in the destination's namespace. `null` or empty after `delete`.
     #[must_use]
     pub fn inside_destination(mut self, inside: Look<'a>) -> Self {
         self.inside_destination = inside;
         self
     }
 
-    /// How the cloud refuses, for example by credentials that are none. Without: the actuator needs nothing
-    /// outside.
+    /// Makes the cloud refuse, for example by invalid credentials. Without `refuse`, the actuator needs no
+    /// outside system.
     #[must_use]
     pub fn refuse(mut self, refuse: Refuse<'a>) -> Self {
         self.refuse = Some(refuse);
         self
     }
 
-    /// What the gardenlet collects itself after `migrate`, and gives the destination as `status.state`: the
-    /// state of machines. It always says something, also that there are none: a restore without it must be
-    /// refused.
+    /// The state that the gardenlet collects after `migrate` and writes as `status.state` in the destination:
+    /// the state of machines. The state is never absent, not even without machines: a restore without this
+    /// state must be refused.
     #[must_use]
     pub fn carried_apart(mut self, carried: Look<'a>) -> Self {
         self.carried = Some(carried);
         self
     }
 
-    /// Runs everything, and tells how much was disturbed.
+    /// Runs all steps, and returns the number of disturbances.
     ///
     /// # Errors
-    /// A sentence that names the step and what was violated.
+    /// A sentence with the step and the violation.
     pub async fn prove(&self) -> Result<Proof, String> {
         let before = self.look("before the test").await?;
         let made = self.reconcile_in_source().await?;
@@ -191,7 +193,7 @@ where
         let (state, resources) = (state_of(&object), resources_of(&object));
         for again in ["the second reconcile", "the third reconcile"] {
             annotate(&api, &self.source_object, RECONCILE).await?;
-            // What exists must also survive an attempt that fails.
+            // Existing resources must also survive a failing attempt.
             if again == "the second reconcile" {
                 self.drive(&self.source, &self.source_object, again).await?;
             } else {
@@ -212,10 +214,10 @@ where
         Ok(made)
     }
 
-    /// R7-34: the seed is cleaned up, no finalizer is left, nothing outside is touched, and nothing is
-    /// reconciled afterwards.
+    /// R7-34: the seed is cleaned up, no finalizer is left, no outside resource is touched, and no reconcile
+    /// runs afterwards.
     async fn migrate_in_source(&self, made: &Value) -> Result<Carried, String> {
-        // Exactly when the shoot is lost this must go on (RX-42).
+        // Exactly when the shoot is lost, `migrate` must work (RX-42).
         let lost: Make<'_, K, A> = Box::new(|| (self.source)().owned_by(Played::lost().checks()));
         let lasting = lost();
         let api = lasting.api_of(&self.source_object);
@@ -270,7 +272,7 @@ where
         Carried::of(lasting.seed(), &object, apart).await
     }
 
-    /// After `migrate` a deletion asks nobody and touches nothing outside.
+    /// After `migrate`, a deletion needs no owner check and touches no outside resource.
     async fn delete_in_source(&self, made: &Value) -> Result<(), String> {
         let lasting = (self.source)();
         let api = lasting.api_of(&self.source_object);
@@ -286,7 +288,8 @@ where
         self.unchanged(made, "delete after migrate").await
     }
 
-    /// The three steps of a gardenlet: object that nobody touches, state, request.
+    /// The three steps of a gardenlet: create the object with `wait-for-state`, write the state, request the
+    /// restore.
     async fn restore_in_destination(&self, made: &Value, carried: &Carried) -> Result<(), String> {
         let lasting = (self.destination)();
         let api = lasting.api_of(&self.destination_object);
@@ -311,7 +314,7 @@ where
                 .await
                 .map_err(|e| e.to_string())?;
         }
-        // What is carried apart is used up; of what stood in the status nothing may be lost.
+        // State that is carried apart is consumed; state from the status must stay complete.
         let expected = if self.carried.is_some() {
             &Value::Null
         } else {
@@ -335,7 +338,7 @@ where
         self.unchanged(made, step).await
     }
 
-    /// What a state stands for would be made a second time without it.
+    /// Without the state, the actuator would create the existing resources a second time.
     async fn refuses_to_begin_empty(
         &self,
         by: &ExtensionReconciler<K, A>,

@@ -1,16 +1,16 @@
-//! ControlPlanes, for any provider: it says which processes and files its cloud needs beside a shoot's
-//! control plane ([`ControlPlaneParts`], one function without `async`); how they come and how they go is
-//! here, once.
+//! ControlPlanes, for any provider. The provider returns the processes and files that the cloud needs beside
+//! a shoot's control plane ([`ControlPlaneParts`], a function without `async`). This module deploys and
+//! removes the processes and files, for all providers.
 //!
 //! Promises
-//! - `reconcile`: files are written before the processes that read them, and a pod is made anew when a Secret
-//!   or a ConfigMap that it mounts changes. When it returns, every wanted pod serves, and every pod with
-//!   flags or files of before was told to stop. What is not wanted any more goes after that: a pod that needs
-//!   a file and is started again would not start.
-//! - Of a shoot that is to sleep no pod is left once no kube-apiserver is wanted; its Deployments stay.
+//! - `reconcile`: files are written before the processes that read the files. A pod is recreated when a
+//!   mounted Secret or ConfigMap changes. On return, every wanted pod serves, and every pod with former flags
+//!   or files is terminating. Unwanted objects are removed afterwards: a restarted pod would not start
+//!   without a file that the pod mounts.
+//! - For a shoot with hibernation, no pod is left once no kube-apiserver is wanted; the Deployments stay.
 //! - `restore` is a plain reconcile: there is no state (RX-32).
-//! - `migrate` and `delete` take all of it out of the seed (RX-20), and end when no pod is left (I3). Nothing
-//!   outside is touched (I9): what the processes have made there is the shoot's.
+//! - `migrate` and `delete` remove all objects from the seed (RX-20), and end when no pod is left (I3).
+//!   Outside resources are not touched (I9): the resources of the processes belong to the shoot.
 
 mod parts;
 mod removal;
@@ -25,20 +25,20 @@ pub use parts::Parts;
 
 use crate::{Actuator, Context, Outcome};
 
-/// What a provider says of its ControlPlanes.
+/// The ControlPlane parts of a provider.
 pub trait ControlPlaneParts: Send + Sync + 'static {
     /// Name of the controller in metrics, spans and logs.
     const NAME: &'static str = "controlplane";
-    /// Names of all processes that it may ever want. Those that it does not want are taken away.
+    /// Names of all possible processes. A process in this list that is not wanted is removed.
     const PROCESSES: &'static [&'static str];
-    /// The same of ConfigMaps.
+    /// Names of all possible ConfigMaps. A ConfigMap in this list that is not wanted is removed.
     const CONFIG_MAPS: &'static [&'static str];
 
-    /// What is wanted now, from what the object says. `owner`: who must have the shoot, where the seed checks
-    /// owners: processes that act without being asked are given its flags (R17-60).
+    /// The wanted parts, derived from the object. `owner`: the owner claim, where the seed checks owners.
+    /// Processes that act unasked get the flags of the claim (R17-60).
     ///
     /// # Errors
-    /// The object cannot be understood: [`runtime::Error::Config`].
+    /// The object is invalid: [`runtime::Error::Config`].
     fn parts(&self, context: &Context<ControlPlane>, owner: Option<&OwnerClaim>) -> Result<Parts>;
 }
 

@@ -1,4 +1,4 @@
-//! Puts a reconciler to work: one watch a kind, woken by requests only.
+//! Runs a reconciler: one watch per kind, woken only by requests.
 
 use std::sync::Arc;
 
@@ -11,10 +11,11 @@ use crate::{
     reconciler::{Provider, Scope},
 };
 
-/// Runs the controller of one kind until shutdown.
+/// Runs the controller of a kind until shutdown.
 ///
-/// After a start every object is looked at once, so that what was begun is finished; later ones are looked at
-/// when an operation is asked for or they are being deleted ([`operation::fingerprint`]), and after failures.
+/// After a start, every object is reconciled once, so that an unfinished operation is completed. Later, an
+/// object is reconciled when an operation is requested, when the object is being deleted
+/// ([`operation::fingerprint`]), and after failures.
 pub async fn run<K, A>(provider: Provider, scope: Scope<K>, actuator: A, settings: runner::Settings)
 where
     K: ExtensionObject,

@@ -1,13 +1,13 @@
-//! Forced deletion: what cannot be taken away is left behind and told, instead of holding up the deletion of
-//! a shoot.
+//! Forced deletion: resources that cannot be removed are left behind and reported, and do not hold up the
+//! deletion of a shoot.
 
 use std::{future::Future, time::Duration};
 
 use runtime::{Error, Result};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// How long a forced deletion tries what may pass. Longer than a hiccup of a cloud, much shorter than the 2
-/// minutes that a gardenlet waits for a DNSRecord, the most impatient of its waits.
+/// Time in which a forced deletion retries transient errors. Longer than a hiccup of a cloud. Much shorter
+/// than the 2 minutes that a gardenlet waits for a DNSRecord, the shortest of the gardenlet's timeouts.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Pause between two tries.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -15,12 +15,13 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// How a forced deletion ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Released {
-    /// What is left behind and why, a sentence each, without secrets. Empty: nothing.
+    /// The resources left behind and the reasons, a sentence each, without secrets. Empty if all resources
+    /// were removed.
     pub left_behind: Vec<String>,
 }
 
 impl Released {
-    /// Both of two parts.
+    /// Merges the results of two parts.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.left_behind.extend(other.left_behind);
@@ -28,12 +29,13 @@ impl Released {
     }
 }
 
-/// Tries to take something away, as `delete` would. Where that is refused (an error that someone has to
-/// mend), or has not succeeded after [`PATIENCE`], it is left behind: `what` names it in the sentence. Work
-/// that does not answer is dropped.
+/// Tries to remove a resource, as `delete` would. The resource is left behind after a refusal (an error that
+/// a person has to fix), or without success within [`PATIENCE`]. `what` names the resource in the sentence.
+/// Work that does not answer is dropped.
 ///
 /// # Errors
-/// [`Error::NotOwner`] only: another seed looks after it, which is no reason to leave it behind.
+/// [`Error::NotOwner`] only: a different seed owns the resource, so the resource is not reported as left
+/// behind.
 pub async fn attempt<F, Fut>(what: &str, mut work: F) -> Result<Released>
 where
     F: FnMut() -> Fut + Send,

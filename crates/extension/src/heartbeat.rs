@@ -1,6 +1,6 @@
-//! The sign of life of an extension: a Lease beside it, renewed while its process runs. The gardenlet tells
-//! that an extension is gone when the Lease is five minutes old, by the condition `Healthy` of its
-//! ControllerInstallation.
+//! The heartbeat of an extension: a Lease in the extension's namespace, renewed while the process runs. If
+//! the Lease is older than five minutes, the gardenlet reports the extension as gone, in condition `Healthy`
+//! of the ControllerInstallation.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use runtime::{Cluster, Seed, apply::FieldManager, clock};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
-/// How often it is renewed. Much shorter than the 5 minutes after which the extension counts as gone, so that
+/// Interval of renewals. Much shorter than the 5 minutes after which the extension counts as gone, so that
 /// several renewals may fail.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Renews the Lease in the extension's namespace for ever. A renewal that fails is told and tried again.
+/// Renews the Lease in the extension's namespace for ever. A failed renewal is logged and retried.
 pub async fn run(seed: Seed, manager: FieldManager, namespace: String, identity: String) {
     let api = seed.namespaced::<Lease>(&namespace);
     let mut ticks = interval(EVERY);

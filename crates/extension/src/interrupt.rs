@@ -1,5 +1,5 @@
-//! Failing midway, for any work: its future is dropped at its n-th await, as a stopped or crashed process
-//! would leave it.
+//! Failing midway, for any work: the future is dropped at the n-th await, as by a stop or crash of the
+//! process.
 
 use std::{
     future::Future,
@@ -13,7 +13,7 @@ pub struct Interrupted<F> {
     polls: usize,
 }
 
-/// Lets `work` be polled `polls` times at most. `None`: it was not done by then.
+/// Polls `work` at most `polls` times. `None`: the work was not complete by then.
 pub fn interrupted<F: Future>(work: F, polls: usize) -> Interrupted<F> {
     Interrupted {
         work: Some(Box::pin(work)),

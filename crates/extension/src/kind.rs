@@ -1,15 +1,15 @@
-//! Names that follow from a kind.
+//! Names that are derived from a kind.
 
 use std::borrow::Cow;
 
 use api::extensions::ExtensionObject;
 
-/// The finalizer that extension controllers keep on objects of a kind, as people and scripts know it. Of an
-/// `Extension` it has the type in it: [`finalizer_of`].
+/// The finalizer that extension controllers keep on objects of a kind, as people and scripts know the
+/// finalizer. For kind `Extension`, the finalizer contains the type: [`finalizer_of`].
 #[must_use]
 pub fn finalizer<K: ExtensionObject>() -> String {
     let kind = name::<K>().to_lowercase();
-    // The one plural among them; it is what existing clusters carry.
+    // The only plural among the finalizers; existing clusters carry this name.
     let suffix = if kind == "operatingsystemconfig" {
         "operatingsystemconfigs"
     } else {
@@ -18,7 +18,8 @@ pub fn finalizer<K: ExtensionObject>() -> String {
     format!("extensions.gardener.cloud/{suffix}")
 }
 
-/// The finalizer of an object. Objects of kind `Extension` are of many extensions, each with its own.
+/// The finalizer of an object. Objects of kind `Extension` belong to many extensions, and each extension has
+/// a separate finalizer.
 #[must_use]
 pub fn finalizer_of<K: ExtensionObject>(object: &K) -> String {
     if name::<K>() == "Extension" {

@@ -1,37 +1,45 @@
-//! The provider contract: what a gardenlet may expect from whoever looks after an extension object, written
-//! once.
+//! The provider contract: the behaviour that a gardenlet may expect from the controller of an extension
+//! object, in one place.
 //!
-//! A provider writes an [`Actuator`] for a kind: `reconcile`, `delete`, `migrate`, `restore`, and where the
-//! default does not do, `force_delete`. Everything else is here and the same for all kinds and all providers:
-//! which object is acted on and when ([`operation`]), in which order annotations, finalizers and status are
-//! written ([`reconciler`], [`status`]), the shoot's context ([`Context`]), how a forced deletion lets go
-//! ([`forced`]), what a seed may do for a shoot at all ([`role`], [`owner`]), what `migrate` must not take
-//! away ([`cleanup`]), and the sign of life ([`heartbeat`]). For a Worker a provider says only what its
-//! machines are ([`worker`]), for a ControlPlane only which processes it has ([`control_plane`]), for a
-//! SubnetIsolation only how a zone's network is closed ([`subnet_isolation`]). That an actuator keeps the
-//! contract is shown by [`contract`].
+//! A provider writes an [`Actuator`] for a kind: `reconcile`, `delete`, `migrate`, `restore` and, where the
+//! default does not suffice, `force_delete`. This crate provides the rest, for all kinds and all providers:
+//! - [`operation`]: decides when to act on an object.
+//! - [`reconciler`], [`status`]: the order of writes to annotations, finalizers and status.
+//! - [`Context`]: the shoot's context.
+//! - [`forced`]: the end of a forced deletion.
+//! - [`role`], [`owner`]: the operations that a seed may run for a shoot.
+//! - [`cleanup`]: the objects that `migrate` must not remove.
+//! - [`heartbeat`]: the heartbeat of the process.
 //!
-//! The protocol, which a gardenlet and an actuator author can rely on
+//! For a Worker, a provider describes only the machines ([`worker`]). For a ControlPlane, a provider
+//! describes only the processes ([`control_plane`]), and for a SubnetIsolation only how a zone's network is
+//! closed ([`subnet_isolation`]). The test [`contract`] proves that an actuator keeps the contract.
 //!
-//! | the object carries | what happens | annotation | finalizer |
-//! |---|---|---|---|
-//! | `gardener.cloud/operation: reconcile` | `reconcile` | removed at the beginning (RX-13) | set before |
-//! | `gardener.cloud/operation: migrate` | `migrate`, also while it is being deleted (RX-10) | removed at the end | all removed after |
-//! | `gardener.cloud/operation: restore` | `restore` with `status.state` as it is (RX-12, RX-31) | removed at the end | set before |
-//! | `gardener.cloud/operation: wait-for-state` | nothing at all | stays | none |
-//! | a deletion timestamp and our finalizer | `delete` | stays | removed after |
-//! | the same and `confirmation.gardener.cloud/force-deletion: true` (or its deleted shoot does) | `force_delete` | stays | removed after |
-//! | none of these, last operation not `Succeeded` | that operation again | | |
-//! | a last operation `Migrate` that succeeded | nothing but `migrate` and `restore`; a deletion touches nothing outside | | |
+//! The protocol, for authors of a gardenlet or an actuator. The first matching entry decides:
+//! - `gardener.cloud/operation: reconcile` runs `reconcile`. The annotation is removed at the beginning
+//!   (RX-13). The finalizer is set before.
+//! - `gardener.cloud/operation: migrate` runs `migrate`, also during a deletion (RX-10). The annotation is
+//!   removed at the end. All finalizers are removed afterwards.
+//! - `gardener.cloud/operation: restore` runs `restore` with `status.state` as found (RX-12, RX-31). The
+//!   annotation is removed at the end. The finalizer is set before.
+//! - `gardener.cloud/operation: wait-for-state` runs no operation. The annotation stays, and no finalizer is
+//!   set.
+//! - A deletion timestamp and the provider's finalizer run `delete`. The annotation stays. The finalizer is
+//!   removed afterwards.
+//! - The same with `confirmation.gardener.cloud/force-deletion: true` on the object or on the deleted shoot
+//!   runs `force_delete`. The annotation stays. The finalizer is removed afterwards.
+//! - Without these, a last operation that is not `Succeeded` runs again.
+//! - After a successful `Migrate`, only `migrate` and `restore` run; a deletion touches no outside resource.
 //!
-//! Where the seed checks owners ([`owner`]), all but `migrate` wait until it is confirmed that the shoot is
-//! this seed's, and stop when it is not any more: nothing of the table happens then (R17-03, R17-60).
+//! Where the seed checks owners ([`owner`]), all operations except `migrate` wait until the seed's ownership
+//! of the shoot is confirmed. The operations stop when the ownership ends, and then no entry of the list
+//! applies (R17-03, R17-60).
 //!
-//! Each operation writes `status.lastOperation` as `Processing` before it acts and as `Succeeded` or `Error`
-//! after. State and referenced resources are written together with the success (RX-30, RX-33), and with that
-//! of `migrate` for the last time (RX-11). A crash between any two of these steps leads to the operation
-//! being run again, never to its loss: so every call of an actuator may be repeated (I5), and may be dropped
-//! at any await.
+//! Each operation writes `status.lastOperation` as `Processing` before the operation acts and as `Succeeded`
+//! or `Error` afterwards. State and referenced resources are written together with the success (RX-30,
+//! RX-33), and for the last time with the success of `migrate` (RX-11). After a crash between any two of
+//! these steps, the operation is run again and never lost. So every call of an actuator may be repeated (I5),
+//! and may be dropped at any await.
 
 pub mod actuator;
 pub mod cleanup;

@@ -1,9 +1,8 @@
-//! What is to be done with an extension object, decided from the object and, for a deletion, its shoot
+//! Decides on the operation for an extension object, from the object and, for a deletion, from the shoot
 //! (RX-10..13, RX-40).
 //!
-//! The decision is pure, so that a wrong order of annotation, finalizer and status shows in a table and not
-//! in a cluster. It gives the same answer however often an event is delivered, merged or lost: it looks at
-//! levels, not at edges.
+//! The decision is pure, so that a table test shows a wrong order of annotation, finalizer and status. The
+//! decision is level-based: the answer is the same however often an event is delivered, merged or lost.
 
 use api::{
     constants::{
@@ -19,31 +18,31 @@ use serde_json::Value;
 
 use crate::kind;
 
-/// What is to be done.
+/// The decision for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Nothing, and why.
+    /// No operation, with the reason.
     Skip(Skip),
     /// This, reported under the operation's [type](Operation::type_).
     Run(Operation),
 }
 
-/// Why nothing is to be done.
+/// The reason for no operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skip {
     /// A gardenlet is about to put state into the status.
     WaitForState,
-    /// All was done, and nobody asks for more.
+    /// All operations are complete, and no further operation is requested.
     UpToDate,
-    /// Another seed has taken over: this object is only waiting to be removed.
+    /// The destination seed has taken over: this object only waits for removal.
     Migrated,
-    /// It is being deleted and we have nothing to take away.
+    /// The object is being deleted, and the provider has no resource to remove.
     NothingToDelete,
-    /// The shoot has failed for good: nothing is reconciled until it is retried.
+    /// The shoot has failed permanently: no reconcile runs until the shoot is retried.
     ShootFailed,
 }
 
-/// Decides what is to be done with an object of ours. `cluster`: what is known of its shoot.
+/// Decides on the operation for an object of this provider. `cluster`: the Cluster of the shoot.
 #[must_use]
 pub fn decide<K: ExtensionObject>(object: &K, cluster: Option<&Cluster>) -> Decision {
     let asked = requested(object);
@@ -79,7 +78,7 @@ pub fn decide<K: ExtensionObject>(object: &K, cluster: Option<&Cluster>) -> Deci
     Decision::Run(operation)
 }
 
-/// Whether the shoot has failed for good with the specification that it has now.
+/// Whether the shoot has failed permanently in the present generation.
 fn has_failed(cluster: &Cluster) -> bool {
     let shoot = &cluster.spec.shoot.0;
     let state = shoot
@@ -95,9 +94,9 @@ pub fn requested<K: ExtensionObject>(object: &K) -> Option<&str> {
     object.annotations().get(OPERATION).map(String::as_str)
 }
 
-/// Whether the deletion of an object is forced: the gardenlet says so on the object itself. One that does not
-/// is understood by what it wrote of the shoot; it must be the shoot that is being deleted, or the annotation
-/// would outlive a restore.
+/// Whether the deletion of an object is forced: the gardenlet sets the annotation on the object. A gardenlet
+/// that does not set the annotation is understood by the annotation of the shoot. In that case the shoot must
+/// be in deletion, or the annotation would outlive a restore.
 #[must_use]
 pub fn is_forced<K: ExtensionObject>(object: &K, cluster: Option<&Cluster>) -> bool {
     let says_so = |annotation: Option<&str>| annotation == Some("true");
@@ -121,15 +120,16 @@ fn forced_by<K: ExtensionObject>(object: &K) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// Whether an object is this provider's: of its type, and for one of the classes of cluster that it serves.
+/// Whether an object belongs to this provider: the type matches, and the provider serves the class of
+/// cluster.
 #[must_use]
 pub fn is_ours<K: ExtensionObject>(object: &K, type_: &str, classes: &[ExtensionClass]) -> bool {
     let spec = object.default_spec();
     spec.type_ == type_ && classes.contains(&spec.class.unwrap_or(ExtensionClass::Shoot))
 }
 
-/// What wakes the controller: an operation asked for, a deletion, or that it is forced from now on. Neither
-/// its own status writes nor a change of the specification that nobody asks to act on.
+/// The values that wake the controller: a requested operation, a deletion, a forced deletion. Neither the
+/// controller's own status writes nor a change of the specification without a request wake the controller.
 #[must_use]
 pub fn fingerprint<K: ExtensionObject>(object: &K) -> Option<u64> {
     runtime::runner::fingerprint((
@@ -144,7 +144,7 @@ fn is_admitted(asked: Option<&str>) -> bool {
     matches!(asked, Some(RECONCILE | MIGRATE | RESTORE))
 }
 
-/// The order of precedence: what was asked for, then what was begun and not finished.
+/// The order of precedence: first the requested operation, then an unfinished operation.
 #[allow(clippy::match_same_arms)] // the order is the point
 fn type_of(asked: Option<&str>, deleting: bool, last: Option<(LastOperationType, bool)>) -> Operation {
     match (asked, last) {

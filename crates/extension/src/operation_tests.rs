@@ -38,15 +38,15 @@ fn object(asked: Option<&str>, deleting: bool, finalizer: bool, last: Last) -> I
     serde_json::from_value(object).expect("an Infrastructure")
 }
 
-/// R7-34: `migrate` ends all else, also what failed and is tried again, and after it nothing is reconciled
-/// nor deleted outside. R7-31: `restore` is another operation than `reconcile`, and one that failed is not
-/// followed by a mere reconciliation.
+/// R7-34: `migrate` ends every operation, including a failed operation that would be retried. After
+/// `migrate`, no reconcile runs and no outside resource is deleted. R7-31: `restore` differs from
+/// `reconcile`, and a failed `restore` is not followed by a mere `reconcile`.
 #[test]
 fn what_is_done_follows_from_annotation_deletion_and_last_operation() {
     use Decision::{Run, Skip as No};
     #[rustfmt::skip]
     let table: &[(Option<&str>, bool, bool, Last, Decision)] = &[
-        // asked          deleting finalizer last                     what is done
+        // asked          deleting finalizer last                     decision
         (None,             false, false, None,                        Run(Operation::Create)),
         (None,             false, true,  Some((Create, Processing)),  Run(Operation::Create)),
         (None,             false, true,  Some((Create, Error)),       Run(Operation::Create)),
@@ -57,13 +57,13 @@ fn what_is_done_follows_from_annotation_deletion_and_last_operation() {
         (None,             false, true,  Some((Reconcile, Error)),    Run(Operation::Reconcile)),
         (None,             false, true,  Some((Restore, Error)),      Run(Operation::Restore)),
         (Some("reconcile"),false, true,  Some((Restore, Error)),      Run(Operation::Restore)),
-        // The source: migrate wins over everything, and is finished when its annotation got lost.
+        // The source: migrate has precedence, and is completed when the annotation got lost.
         (Some("migrate"),  false, true,  Some((Reconcile, Error)),    Run(Operation::Migrate)),
         (Some("migrate"),  false, true,  Some((Create, Succeeded)),   Run(Operation::Migrate)),
         (Some("migrate"),  true,  true,  Some((Delete, Error)),       Run(Operation::Migrate)),
         (Some("migrate"),  false, false, Some((Migrate, Succeeded)),  Run(Operation::Migrate)),
         (None,             false, true,  Some((Migrate, Error)),      Run(Operation::Migrate)),
-        // After it nothing outside is touched any more.
+        // After migrate, no outside resource is touched any more.
         (None,             false, false, Some((Migrate, Succeeded)),  No(Skip::Migrated)),
         (None,             true,  true,  Some((Migrate, Succeeded)),  No(Skip::Migrated)),
         (Some("reconcile"),false, true,  Some((Migrate, Succeeded)),  No(Skip::Migrated)),
@@ -118,7 +118,7 @@ fn only_a_deletion_is_forced() {
         "true",
     );
     assert_eq!(decide(&lives, None), run(Operation::Reconcile));
-    // What belongs to another seed now is let go of in the seed only, forced or not (I9).
+    // A resource of the new owner seed is only released in this seed, forced or not (I9).
     let leaving = forced(object(Some("migrate"), true, true, Some((Delete, Error))), "true");
     assert_eq!(decide(&leaving, None), run(Operation::Migrate));
     let moved = forced(object(None, true, true, Some((Migrate, Succeeded))), "true");
@@ -174,7 +174,7 @@ fn status_and_specification_do_not_wake_and_requests_do() {
     );
     let deleted = object(None, true, true, None);
     assert_ne!(fingerprint(&quiet), fingerprint(&deleted));
-    // It may have failed for long, and is not to wait for its next try.
+    // The deletion may have failed for long, and must not wait for the next retry.
     assert_ne!(
         fingerprint(&deleted),
         fingerprint(&forced(deleted.clone(), "true"))
@@ -211,8 +211,8 @@ fn while_the_shoot_has_failed_nothing_is_built() {
     }
 }
 
-/// Each rule of Gardener's extension library, applied to each object that there can be. R7-34: one that
-/// failed to migrate migrates again, and one that has migrated does nothing but migrate or be restored.
+/// Each rule of Gardener's extension library, applied to each possible object. R7-34: after a failed migrate,
+/// migrate runs again; after a successful migrate, only migrate and restore run.
 #[test]
 fn every_case_follows_from_the_rules() {
     let asked = [
@@ -252,7 +252,7 @@ fn check_rules(asked: Option<&str>, deleting: bool, finalizer: bool, last: Last,
         assert_eq!(ran, None, "{case}");
         return;
     }
-    // Who migrates is never stopped, and migrates although it is deleted.
+    // A migrate is never stopped, and runs although the object is in deletion.
     assert_eq!(
         ran == Some(Operation::Migrate),
         asked == Some("migrate")

@@ -1,14 +1,14 @@
-//! What an actuator has to tell (RX-11, RX-33).
+//! The result of an actuator's operation (RX-11, RX-33).
 
 use api::meta::{NamedResourceReference, RawExtension};
 use serde_json::{Map, Value};
 
-/// What an operation leaves in the status. `None` leaves a field as it was.
+/// The values that an operation writes into the status. `None` keeps a field.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// What `restore` must be given on another seed. Opaque to everybody else (R7-24).
+    /// The state that `restore` needs in the destination seed. Opaque for all further readers (R7-24).
     pub state: Option<RawExtension>,
-    /// What other extensions of the same provider may read.
+    /// Data for further extensions of the same provider.
     pub provider_status: Option<RawExtension>,
     /// Objects in the shoot's namespace that must be carried with the state (RX-33).
     pub resources: Option<Vec<NamedResourceReference>>,
@@ -17,7 +17,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Nothing to tell.
+    /// No changes to the status.
     #[must_use]
     pub fn none() -> Self {
         Self::default()

@@ -1,25 +1,25 @@
-//! Whose the shoot is, asked for as long as work for it lasts (R17-13, R17-14, R17-60..62;
-//! docs/understand/ownership.md is the protocol).
+//! Checks the owner of the shoot for the duration of work (R17-13, R17-14, R17-60..62;
+//! docs/understand/ownership.md describes the protocol).
 //!
-//! Off unless the Seed in the Cluster says otherwise; then nothing of this is done or kept.
+//! Off unless the Seed in the Cluster enables the checks; otherwise no check runs and no state is kept.
 //!
-//! What this promises
-//! - Whatever an actuator does for a shoot, but for `migrate`, is done under the right of its owner besides
-//!   that of the lock: it begins after an authority of the zone, or the process beside etcd, has said that
-//!   this seed has the shoot in its present epoch, and it is dropped, with its sleeps and its requests, when
-//!   that is not so any more.
-//! - One check for a shoot and epoch in a process, whatever works for it at the same time. Nobody asks while
-//!   nobody works.
-//! - What was written in another epoch than the shoot is in is not taken for what is wanted now.
-//! - What was lost stays lost in that epoch for as long as the process lives: nobody is asked again.
+//! Promises
+//! - Every operation of an actuator for a shoot, except `migrate`, runs under the owner's permit in addition
+//!   to the permit of the lock. The operation begins after an authoritative DNS server, or the process beside
+//!   etcd, has reported that this seed owns the shoot in the present epoch. When the ownership ends, the
+//!   operation is dropped, with all sleeps and requests.
+//! - A process runs a single check for a shoot and epoch, for all concurrent work. Without work, no check
+//!   runs.
+//! - An object that was written in a different epoch does not count as the wanted state.
+//! - A loss in an epoch is final for the lifetime of the process: no check is repeated.
 //!
-//! The checks themselves are those of crate `owner-checks`, which other processes share.
+//! The checks come from crate `owner-checks`, which further processes share.
 //!
-//! | file | what |
+//! | module | content |
 //! |---|---|
-//! | `scope` | for which operations the right of an owner counts |
+//! | `scope` | the operations that need the owner's permit |
 //! | `epoch` | whether an object is of the present epoch |
-//! | `checks` | the checks of a process, and what they have refused |
+//! | `checks` | the checks of a process, and the count of refusals |
 
 mod checks;
 mod epoch;

@@ -1,16 +1,16 @@
-//! ONE reconciler for every kind and every provider: it reads the object, decides ([`operation::decide`]),
-//! and lets the actuator work between the writes of the protocol.
+//! The only reconciler for every kind and every provider: reads the object, decides ([`operation::decide`]),
+//! and calls the actuator between the writes of the protocol.
 //!
-//! Order of the writes, and why a crash after any of them loses nothing:
-//! 1. finalizer (not for `migrate` and `delete`) — before anything exists that would have to be taken away;
-//! 2. `lastOperation: Processing` — from here on the object itself says that something is unfinished;
-//! 3. only for `reconcile`: the annotation goes (RX-13);
-//! 4. the actuator;
+//! Order of the writes, and why a crash after any write loses no work:
+//! 1. Finalizer (not for `migrate` and `delete`): before a resource exists that would have to be removed.
+//! 2. `lastOperation: Processing`: from here on, the object records the unfinished operation.
+//! 3. Only for `reconcile`: the annotation is removed (RX-13).
+//! 4. The actuator.
 //! 5. `lastOperation: Succeeded` together with state, resources and observed generation (RX-11, RX-30,
-//!    RX-33);
-//! 6. `delete` and `force_delete`: our finalizer goes; `migrate`: all finalizers go, so that deleting the
-//!    object afterwards asks nobody (RX-10);
-//! 7. `migrate` and `restore`: the annotation goes (RX-13), unless another request has been written
+//!    RX-33).
+//! 6. `delete` and `force_delete`: the provider's finalizer is removed. `migrate`: all finalizers are
+//!    removed, so that the later deletion of the object needs no controller (RX-10).
+//! 7. `migrate` and `restore`: the annotation is removed (RX-13), unless a new request has been written
 //!    meanwhile.
 
 use std::{sync::Arc, time::Duration};
@@ -34,33 +34,33 @@ use crate::{
     status,
 };
 
-/// How soon to look again when the object was changed by someone else between two of our writes. Only long
-/// enough for the other writer to finish.
+/// Requeue interval after a concurrent change between two writes of the protocol. Just long enough for the
+/// concurrent writer to finish.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// How long a call of an actuator may take unless its provider says otherwise. Longer than any cloud takes
-/// for anything; an actuator that waits returns `NotReady` long before.
+/// Default timeout of an actuator's call. Longer than any action of a cloud takes; an actuator that waits
+/// returns `NotReady` long before.
 pub const WITHIN: Duration = Duration::from_secs(60 * 60);
 
-/// Reason of the Event that tells what a forced deletion has left behind.
+/// Reason of the Event with the resources that a forced deletion has left behind.
 pub const LEFT_BEHIND: &str = "LeftBehind";
 
-/// What all reconcilers of a provider share.
+/// The settings that all reconcilers of a provider share.
 #[derive(Clone, Debug)]
 pub struct Provider {
     /// The seed with the objects.
     pub seed: Seed,
-    /// Who writes.
+    /// The field manager of writes.
     pub manager: FieldManager,
     /// `spec.type` of the provider's objects.
     pub type_: &'static str,
     /// Classes of clusters that the provider serves.
     pub classes: &'static [ExtensionClass],
-    /// Who may act for which shoot: the same for all controllers of a process.
+    /// The owner checks, shared by all controllers of a process.
     pub owners: OwnerChecks,
 }
 
-/// Gives the Api for one object; a kind is either namespaced or not.
+/// Returns the `Api` of an object; a kind is either namespaced or cluster-scoped.
 pub type Scope<K> = fn(&Seed, &K) -> Api<K>;
 
 /// [`Scope`] of a namespaced kind.
@@ -107,21 +107,21 @@ where
         }
     }
 
-    /// Bounds one call of the actuator; [`WITHIN`] unless said otherwise.
+    /// Sets the timeout of an actuator's call; the default is [`WITHIN`].
     #[must_use]
     pub fn within(mut self, within: Duration) -> Self {
         self.within = within;
         self
     }
 
-    /// The same by another way to the same seed, on which requests can be made to fail.
+    /// The same with a wrapped client for the same seed, so that a test can make requests fail.
     pub(crate) fn by_way_of(mut self, way: impl FnOnce(Client) -> Client) -> Self {
         let seed = &self.provider.seed;
         self.provider.seed = Seed::new(way(seed.client().clone()), seed.permit());
         self
     }
 
-    /// The same that asks others whose a shoot is.
+    /// The same with different owner checks.
     pub(crate) fn owned_by(mut self, owners: OwnerChecks) -> Self {
         self.provider.owners = owners;
         self
@@ -133,17 +133,17 @@ where
         &self.provider.seed
     }
 
-    /// The Api for one object of the kind.
+    /// The `Api` of an object of the kind.
     #[must_use]
     pub fn api_of(&self, object: &K) -> Api<K> {
         (self.scope)(&self.provider.seed, object)
     }
 
-    /// Brings one object one operation further. May be called at any time and for any object of ours.
+    /// Runs the next operation of an object. May be called at any time and for any object of the provider.
     pub async fn run(&self, seen: &K) -> Result<Next> {
         let api = self.api_of(seen);
         let name = seen.name_any();
-        // What woke us may be older than our own last write.
+        // The event may be older than the controller's last write.
         let Some(object) = api
             .get_opt(&name)
             .await
@@ -189,9 +189,9 @@ where
         }
     }
 
-    /// Steps 1 to 3. `None`: the object asks for something else by now, or has been written since it was
-    /// read. A beginning that overwrites what came in between would tell of work that nobody does: the last
-    /// write of a former process, which takes the finalizer away, may arrive that late.
+    /// Steps 1 to 3. `None`: the request of the object has changed, or the object has been written since the
+    /// read. A begin that overwrites a concurrent write would report work that does not run. For example, the
+    /// last write of a former process, the removal of the finalizer, may arrive that late.
     async fn begin(
         &self,
         api: &Api<K>,
@@ -219,8 +219,8 @@ where
         Ok(Some(object))
     }
 
-    /// Steps 6 and 7. `begun`: the object as it was when the actuator began; `fresh`: after the success was
-    /// written.
+    /// Steps 6 and 7. `begun`: the object at the begin of the actuator's call; `fresh`: the object after the
+    /// write of the success.
     pub(crate) async fn end(&self, api: &Api<K>, begun: &K, fresh: K, operation: Operation) -> Result<()> {
         match operation {
             Operation::Create | Operation::Reconcile => Ok(()),
@@ -235,7 +235,7 @@ where
             }
             Operation::Migrate => {
                 finalizer::remove_all(api, &fresh).await?;
-                // An object that was being deleted is gone with its last finalizer.
+                // An object in deletion is gone with the last finalizer.
                 let Some(fresh) = api.get_opt(&begun.name_any()).await? else {
                     return Ok(());
                 };
@@ -247,8 +247,8 @@ where
         }
     }
 
-    /// Takes the operation annotation away from exactly this version of the object: a request that was
-    /// written after it was read makes this fail, and is then seen.
+    /// Removes the operation annotation from exactly this version of the object: a request that was written
+    /// after the read makes the removal fail, and is handled next.
     async fn remove_request(&self, api: &Api<K>, object: &K) -> Result<K> {
         let body = json!({"metadata": {
             "resourceVersion": object.resource_version(), "uid": object.uid(), "annotations": {OPERATION: null},
@@ -289,7 +289,7 @@ where
     }
 }
 
-/// Whether the request is still the one that was answered.
+/// Whether the request is unchanged since the operation began.
 fn same_request<K: ExtensionObject>(begun: &K, fresh: &K) -> bool {
     requested(begun) == requested(fresh)
         && begun.annotations().get(TIMESTAMP) == fresh.annotations().get(TIMESTAMP)

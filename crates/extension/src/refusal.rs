@@ -1,16 +1,16 @@
-//! What may not be done, and how that is told: it belongs to another seed, or nobody confirms that it belongs
-//! to this one.
+//! Refusals of operations, and their reports: the shoot belongs to a different seed, or the ownership of this
+//! seed is not confirmed.
 //!
-//! | | the object | besides |
-//! |---|---|---|
-//! | the Cluster names another seed, or there is none | its last operation says so | |
-//! | the owner record names another one, or nobody: lost | stays as it is, to the last byte | an Event, once; a metric |
-//! | the object was written in another epoch than the shoot is in | its last operation says so | a metric |
-//! | nobody confirms that it is this seed's | its last operation says so | a metric |
-//! | a forced deletion, and nobody can say whose it is | is let go of, nothing outside is touched | an Event that tells what may be left |
+//! - The Cluster names a different seed, or is missing: the last operation reports the reason.
+//! - The owner record names a different seed or no seed (lost): the object stays unchanged. A single Event
+//!   and a metric report the loss.
+//! - The object was written in a different epoch: the last operation and a metric report the reason.
+//! - The ownership is not confirmed: the last operation and a metric report the reason.
+//! - A forced deletion without a known owner: the object is released, and no outside resource is touched. An
+//!   Event reports the resources that may be left.
 //!
-//! An object of a lost shoot is not this seed's to write any more: that its last operation is told as
-//! something else would be the first thing that a stale request does (R17-03).
+//! This seed may not write an object of a lost shoot any more: a changed last operation would be the first
+//! act of a stale request (R17-03).
 
 use api::extensions::{Cluster as ClusterObject, ExtensionObject};
 use kube::{Api, ResourceExt};
@@ -28,8 +28,9 @@ where
     K: ExtensionObject,
     A: Actuator<K>,
 {
-    /// What the role does not allow. The status says why, and that nothing failed. A forced deletion for
-    /// which there is no Cluster any more lets go, as nobody else would ever look after the object.
+    /// Refuses an operation that the role does not allow. The status reports the reason, without a failure. A
+    /// forced deletion without a Cluster releases the object, because no seed would ever reconcile the
+    /// object.
     pub(crate) async fn refuse(
         &self,
         api: &Api<K>,
@@ -49,7 +50,7 @@ where
         Err(Error::NotOwner(why))
     }
 
-    /// The right of the shoot's owner, where one is needed.
+    /// The permit of the shoot's owner, if the operation needs the permit.
     pub(crate) async fn right_of(
         &self,
         object: &K,
@@ -72,12 +73,12 @@ where
         };
         let confirmed = owners.confirm(&self.provider.seed, &namespace, wanted, patience);
         let right = Box::pin(confirmed).await?;
-        // Not before: an object of a lost shoot is not this seed's to write.
+        // Checked after the confirmation: this seed may not write an object of a lost shoot.
         written_in(object, operation, epoch).map_err(Refusal::OtherEpoch)?;
         Ok(Some(right))
     }
 
-    /// What nobody confirms to be this seed's.
+    /// Refuses an operation without a confirmed owner.
     pub(crate) async fn refuse_unowned(
         &self,
         api: &Api<K>,
@@ -98,7 +99,7 @@ where
         Err(error)
     }
 
-    /// Once for each object: it is looked at again and again, as a new epoch may come.
+    /// Once per object: the object is reconciled again and again, because a new epoch may begin.
     async fn tell_of_loss(&self, object: &K, why: &str) {
         let namespace = object.namespace().unwrap_or_default();
         let name = format!("{} {}", kind::name::<K>(), object.name_any());

@@ -1,12 +1,12 @@
-//! What this seed may do for the shoot of an object (RX-41, R17-60), as the Cluster beside it says: the
-//! gardenlet writes the Cluster first in every flow and deletes it last.
+//! The role of this seed for the shoot of an object (RX-41, R17-60), read from the Cluster in the shoot's
+//! namespace. The gardenlet writes the Cluster first in every flow and deletes the Cluster last.
 //!
-//! An actuator's right is that of its process (the lock) *and* this role, and where the seed checks owners
-//! that of the shoot's owner besides ([`crate::owner`]): a seed that is cut off from the garden learns of it
-//! there. It is asked before an operation begins, and again and again while it lasts: when another seed has
-//! the shoot the work is dropped, and no request of it leaves any more. `migrate` needs the lock's only: it
-//! cleans Kubernetes objects of this seed, and must be able to run exactly when the shoot was given away
-//! (RX-42).
+//! An actuator needs the permit of the process (the lock) *and* this role. Where the seed checks owners, an
+//! actuator also needs the permit of the shoot's owner ([`crate::owner`]): through these checks, a seed that
+//! is cut off from the garden learns of the loss. The role is checked before an operation begins, and
+//! periodically during the operation. When a different seed acts for the shoot, the work is dropped and no
+//! further request leaves. `migrate` needs only the lock: `migrate` cleans Kubernetes objects of this seed,
+//! and must run exactly when the shoot was handed over (RX-42).
 
 use std::fmt;
 
@@ -17,24 +17,24 @@ use serde_json::Value;
 
 use crate::{Operation, kind};
 
-/// Who acts on the shoot of an object.
+/// The seed that acts on the shoot of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The object belongs to no shoot: a bucket, an entry in it, or what the seed itself needs.
+    /// The object belongs to no shoot: a BackupBucket, a BackupEntry, or an object for the seed.
     Shootless,
-    /// This seed does.
+    /// This seed acts.
     Acting,
-    /// Another one does.
+    /// A different seed acts.
     Another {
-        /// Its name.
+        /// The name of that seed.
         seed: String,
     },
-    /// There is no Cluster, or it does not say.
+    /// The Cluster is missing or names no seed.
     Unknown,
 }
 
 impl Role {
-    /// The role for an object with the Cluster of its namespace, as they are now.
+    /// The role for an object with the present Cluster of the object's namespace.
     #[must_use]
     pub fn of<K: ExtensionObject>(object: &K, cluster: Option<&ClusterObject>) -> Self {
         let class = object.default_spec().class;
@@ -64,7 +64,8 @@ impl fmt::Display for Role {
     }
 }
 
-/// `status.seedName` counts. Before there is one, the shoot is new, and `spec.seedName` says who makes it.
+/// `status.seedName` counts. Without `status.seedName` the shoot is new, and `spec.seedName` names the acting
+/// seed.
 fn by_cluster(cluster: &ClusterObject) -> Role {
     let this = cluster
         .spec
@@ -87,7 +88,7 @@ fn text<'a>(value: &'a Value, path: &[&str]) -> Option<&'a str> {
     found.as_str().filter(|text| !text.is_empty())
 }
 
-/// What a right that follows from a role is called.
+/// The name of a permit that follows from a role.
 pub(crate) fn name_of<K: ExtensionObject>(object: &K) -> String {
     let namespace = object.namespace().unwrap_or_default();
     format!(

@@ -93,7 +93,7 @@ fn migrate_without_an_outcome_keeps_the_state_of_the_last_reconciliation() {
     );
 }
 
-/// RX-11: what must not be forgotten is written before the operation ends, and says nothing of how it ends.
+/// RX-11: data that must not be lost is written before the operation ends, without a report of the result.
 #[test]
 fn what_is_kept_midway_changes_nothing_else_and_is_written_once() {
     let before = json!({

@@ -1,8 +1,8 @@
-//! One operation of the protocol, from the call of the actuator to what is left of it in the object: steps 4
-//! to 7 of [`crate::reconciler`].
+//! An operation of the protocol, from the call of the actuator to the result in the object: steps 4 to 7 of
+//! [`crate::reconciler`].
 //!
-//! The call is dropped when this seed does not act on the shoot any more (RX-41, R17-60), and when it does
-//! not end ([`crate::reconciler::WITHIN`]). A success that cannot be written is none.
+//! The call is dropped when this seed does not act on the shoot any more (RX-41, R17-60), and at the timeout
+//! ([`crate::reconciler::WITHIN`]). A success that cannot be written is a failure.
 
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
@@ -24,14 +24,15 @@ use crate::{
     reconciler::LEFT_BEHIND, role, status,
 };
 
-/// Above this an API server may refuse an object: etcd takes 1.5 MiB by default, of all of it.
+/// Maximum bytes of a status. Above this size an API server may refuse an object: etcd's default limit is 1.5
+/// MiB for the whole object.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// How often it is asked who acts on the shoot while an operation lasts. Shorter than any of a move's waits,
-/// much longer than an answer takes.
+/// Interval of role checks during an operation. Shorter than every wait of a move, much longer than an answer
+/// takes.
 const ASK_EVERY: Duration = Duration::from_secs(2);
 
-/// A role has no end of its own: longer than any process lives.
+/// A role does not expire: longer than any process lives.
 const LASTS: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 impl<K, A> ExtensionReconciler<K, A>
@@ -49,7 +50,7 @@ where
         right: Option<&Tenure>,
     ) -> Result<Next> {
         let object = Arc::new(object);
-        // For as long as the role lasts, and the shoot is this seed's, and no longer than the lock.
+        // Valid while the role lasts and this seed owns the shoot, and no longer than the lock.
         let clock = Clock::default();
         let until = clock.now() + LASTS;
         let issuer = Issuer::new(role::name_of(object.as_ref()), clock, until);
@@ -86,7 +87,7 @@ where
         }
     }
 
-    /// Step 5. What cannot be written is said with its size; the state of before stays.
+    /// Step 5. A status that cannot be written is reported with the size; the former state stays.
     async fn succeed(&self, api: &Api<K>, object: &K, operation: Operation, outcome: &Outcome) -> Result<K> {
         let what = format!("{} {}", kind::name::<K>(), object.name_any());
         let state = outcome.state.as_ref().map(|state| &state.0);
@@ -116,7 +117,7 @@ where
         })
     }
 
-    /// The reason counts more than that it could not be written down.
+    /// A failed write of the status is only logged, because the original error matters more.
     pub(crate) async fn fail(&self, api: &Api<K>, object: &K, operation: Operation, error: &Error) {
         let now = clock::now();
         let patch = match error {
@@ -135,8 +136,8 @@ where
         }
     }
 
-    /// RX-41 and RX-42: drops the work when this seed is seen not to act on the shoot any more. Nothing of
-    /// the work is spawned, so that this stops it; a request that waits in a client is refused there.
+    /// RX-41 and RX-42: drops the work when this seed does not act on the shoot any more. The work spawns no
+    /// task, so the drop stops all work; a request that waits in a client is refused there.
     async fn guarded(
         &self,
         context: &Context<K>,
@@ -152,8 +153,8 @@ where
         }
     }
 
-    /// Asks again and again who acts, and ends the right of the work when it is another one, or has to be
-    /// confirmed in another epoch. No answer changes nothing.
+    /// Checks the role periodically, and ends the permit of the work when a different seed acts, or when a
+    /// different epoch has to be confirmed. A missing answer changes nothing.
     async fn look_after(
         &self,
         object: &K,
@@ -183,7 +184,8 @@ where
         }
     }
 
-    /// Somebody waits for the object: it has to say that nothing answers.
+    /// The gardenlet waits for the object, so the object has to report an outside system that does not
+    /// answer.
     async fn bounded(&self, context: &Context<K>, operation: Operation) -> Result<Outcome> {
         let done = timeout(self.within, self.act(context, operation)).await;
         done.unwrap_or_else(|_| {
@@ -212,7 +214,7 @@ where
         }
     }
 
-    /// What is left behind costs money or stands in somebody's way until a person has removed it.
+    /// Resources left behind cost money or block names until a person removes the resources.
     pub(crate) async fn tell(&self, object: &K, released: &Released) {
         for what in &released.left_behind {
             warn!(what, "left behind by a forced deletion");

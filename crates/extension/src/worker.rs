@@ -1,30 +1,32 @@
-//! Workers, for any provider: it says what a machine of a pool is in its cloud and which program makes
-//! machines there ([`Machines`], two functions without `async`, and a third for zones that can be cut off);
-//! what has to be done with machine objects is here, once.
+//! Workers, for any provider. The provider describes a machine of a pool, and the machine-controller-manager
+//! of the cloud ([`Machines`]: two functions without `async`, and a third for zones that can be isolated).
+//! This module manages the machine objects, for all providers.
 //!
 //! Promises
-//! - `reconcile`: for each pool and zone a MachineDeployment and a MachineClass with its Secret, whose names
-//!   stay while pool and zone stay; machines are replaced when the class gets another name ([`wanted`]), and
-//!   only then. The program runs with rights in the shoot's namespace only. `status.machineDeployments` is
-//!   written before machines are awaited.
-//! - `migrate`: the program goes, and no pod of it is left (I3). Machine objects stay: whoever persists the
-//!   shoot's state reads it from them, and a move can be called off until the hand-over; the gardenlet
-//!   removes them after it, without anybody acting on it (RX-22). Nothing outside is touched.
-//! - `restore`: what is in `status.state` ([`api::machine::state`]) is made before the program starts
-//!   (gardener#8742), under the names it had, all machines of a set (gardener#5471); nothing that is there is
-//!   overwritten. A program that runs nevertheless is scaled to 0 before, not deleted (gardener#3520). A
-//!   state is made once: what the program has done since is not undone by a second call. Then it is a plain
-//!   reconcile. Where nothing is said of machines, not even that there were none, it is refused: a Worker
-//!   that begins empty makes new machines and loses the old.
-//! - `delete`: machines are told to go without waiting for their Nodes, then the program takes them away,
-//!   then goes itself.
+//! - `reconcile`: creates a MachineDeployment and a MachineClass with a Secret for each pool and zone. The
+//!   names stay while pool and zone stay. Machines are replaced only when the class gets a different name
+//!   ([`wanted`]). The machine-controller-manager has rights in the shoot's namespace only.
+//!   `status.machineDeployments` is written before the wait for machines.
+//! - `migrate`: removes the machine-controller-manager, and waits until no pod is left (I3). Machine objects
+//!   stay: the gardenlet reads the shoot's state from the objects, and a move can be cancelled until the
+//!   hand-over. After the hand-over, the gardenlet removes the objects, and no controller acts on the objects
+//!   (RX-22). No outside resource is touched.
+//! - `restore`: creates the objects of `status.state` ([`api::machine::state`]) before the
+//!   machine-controller-manager starts (gardener#8742), under the former names, and all machines of a set
+//!   (gardener#5471). Existing objects are not overwritten. A running machine-controller-manager is first
+//!   scaled to 0, not deleted (gardener#3520). A state is created once: a second call does not undo later
+//!   changes of the machine-controller-manager. Then `restore` is a plain reconcile. A restore without any
+//!   state of machines is refused: a Worker that begins empty creates new machines and loses the old
+//!   machines.
+//! - `delete`: deletes the machines without waiting for their Nodes. The machine-controller-manager removes
+//!   the instances, then the machine-controller-manager is removed.
 //!
-//! A zone may be cut off (`spec.isolatedZoneID`, [`isolation`]): no machine stays in it, and pools grow
-//! elsewhere. The Worker is ready when the zone is empty, or at the [`close_deadline`], whatever is left;
-//! [`rollout`] reports machines elsewhere that are not ready.
+//! A zone may be isolated (`spec.isolatedZoneID`, [`isolation`]): no machine stays in the zone, and pools
+//! grow elsewhere. The Worker is ready when the zone is empty, or at the [`close_deadline`], even with
+//! remaining machines; [`rollout`] reports machines elsewhere that are not ready.
 //!
-//! `status.state` is used up by a restore and is empty otherwise: machine objects are the state, and carried
-//! twice they were too much (gardener#12579).
+//! `status.state` is consumed by a restore and is empty otherwise: machine objects are the state, and a
+//! second copy was too large (gardener#12579).
 
 mod cleanup;
 pub(crate) mod close_deadline;
@@ -80,7 +82,7 @@ impl<M: Machines> Actuator<Worker> for WorkerActuator<M> {
     }
 }
 
-/// A former state would make machines that are gone by now.
+/// A former state would recreate machines that are gone by now.
 fn without_state() -> Outcome {
     Outcome {
         state: Some(RawExtension(Value::Null)),

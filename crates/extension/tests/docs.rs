@@ -1,4 +1,4 @@
-//! What docs/understand/adding-an-actuator.md quotes is what is built and proven.
+//! The code quoted in docs/understand/adding-an-actuator.md is the code of the example.
 
 use std::{fs, path::Path};
 

@@ -1,5 +1,5 @@
-//! What a gardenlet carries from the source to the destination, played: state, and the objects that the
-//! status names.
+//! Simulates a gardenlet that carries the state, and the objects named in the status, from the source to the
+//! destination.
 
 use api::{extensions::ExtensionObject, meta::NamedResourceReference};
 use kube::{
@@ -10,17 +10,17 @@ use kube::{
 use runtime::{Cluster, Seed};
 use serde_json::{Value, json};
 
-/// What was left by `migrate`.
+/// The state and objects that `migrate` left.
 pub struct Carried {
-    /// What the destination gets as `status.state`.
+    /// The value of `status.state` in the destination.
     pub state: Value,
     resources: Vec<NamedResourceReference>,
     objects: Vec<DynamicObject>,
 }
 
 impl Carried {
-    /// Reads what the status of a migrated object names. `apart`: a state that is carried apart from the
-    /// status.
+    /// Reads the objects named in the status of a migrated object. `apart`: a state that is carried outside
+    /// of the status.
     pub async fn of<K: ExtensionObject>(
         seed: &Seed,
         object: &K,
@@ -48,7 +48,7 @@ impl Carried {
         Ok(carried)
     }
 
-    /// Puts the objects beside the object in the destination, and gives the status that goes with them.
+    /// Creates the carried objects in the destination, and returns the matching status.
     pub async fn put<K: ExtensionObject>(&self, seed: &Seed, object: &K) -> Result<Value, String> {
         for (named, carried) in self.resources.iter().zip(&self.objects) {
             let api = api_of(seed, object, named)?;

@@ -1,4 +1,4 @@
-//! Disturbs an operation until it gets through.
+//! Disturbs an operation until the operation succeeds.
 
 use std::{fmt::Debug, sync::atomic::Ordering, time::Duration};
 
@@ -11,36 +11,36 @@ use tokio::time::{Instant, sleep};
 use super::{Contract, Make, fault::Fault, protocol::ended};
 use crate::{Actuator, ExtensionReconciler, interrupt::interrupted};
 
-/// Upper bound of awaits of one operation: many more than any real one has.
+/// Upper bound for the awaits of an operation: many more than any real operation has.
 const MOST_AWAITS: usize = 4000;
-/// How often in a row an operation may fail by itself: a write that was under way when it was dropped may
-/// collide with the next attempt, once.
+/// Maximum consecutive failures of an operation without a disturbance: a write of the dropped attempt may
+/// conflict with the next attempt, once.
 const MOST_FAILURES: usize = 5;
 
 /// About as many awaits as a request has at least.
 const AWAITS_OF_A_REQUEST: usize = 3;
-/// For how long what an operation awaits may take: others make it, and may not get a turn for a while.
+/// Timeout for an awaited event: further processes cause the event, and may be slow on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(180);
-/// Between two calls of an operation that awaits something.
+/// Pause between two calls of an operation that waits.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// In the name of a step: it is a forced deletion.
+/// Marker in the name of a step with a forced deletion.
 const FORCED: &str = "forced";
 
 /// How an attempt ended.
 enum Attempt {
-    /// It was dropped, or has to be called again.
+    /// The attempt was dropped, or has to be called again.
     Again,
-    /// A request of it failed.
+    /// A request of the attempt failed.
     Failed,
-    /// Nothing is left to do.
+    /// The operation is complete.
     Through,
 }
 
-/// Runs an operation as a controller does, until nothing is awaited: on a slow machine one run ends before
-/// that comes.
+/// Runs an operation like a controller, until no event is awaited: on a slow machine, a single run ends
+/// before the event.
 ///
 /// # Errors
-/// That of the last call.
+/// The error of the last call.
 pub async fn run_until_ready<K, A>(by: &ExtensionReconciler<K, A>, object: &K) -> runtime::Result<Next>
 where
     K: ExtensionObject,
@@ -61,17 +61,18 @@ where
     K: ExtensionObject + Debug,
     A: Actuator<K>,
 {
-    /// Runs one operation, by turns dropped at ever later awaits and with an ever later request failing, each
-    /// time by a new reconciler, until it gets through; and once more.
+    /// Disturbs an operation until the operation succeeds, then runs the operation once more. The
+    /// disturbances alternate between a drop at ever later awaits and a failure of ever later requests, each
+    /// with a new reconciler.
     pub(super) async fn drive(&self, make: &Make<'_, K, A>, object: &K, step: &str) -> Result<(), String> {
         self.disturb(make, object, step, None).await?;
         self.once(&make(), object, step).await
     }
 
-    /// Deletes, and deletes again: as if the process had ended each time before it could take its finalizer
-    /// away. What is gone already must be success. `before`: the world outside after it, where that is known.
-    /// No request of a forced deletion is made to fail: it tries again by itself for longer than a test
-    /// lasts.
+    /// Deletes, and deletes again: as if the process had ended each time before the removal of the finalizer.
+    /// A resource that is already gone must be success. `before`: the expected state of the outside systems
+    /// afterwards, if known. No request of a forced deletion is made to fail, because a forced deletion
+    /// retries for longer than a test lasts.
     pub(super) async fn delete_twice(
         &self,
         make: &Make<'_, K, A>,
@@ -112,8 +113,8 @@ where
         }
     }
 
-    /// `held`: path of an object of which nothing may be changed but the status; that somebody tries is then
-    /// the end.
+    /// `held`: path of an object that may not be changed, except for the status. An attempt to change the
+    /// object ends the operation successfully.
     pub(super) async fn disturb(
         &self,
         make: &Make<'_, K, A>,
@@ -123,7 +124,8 @@ where
     ) -> Result<(), String> {
         let (mut awaits, mut request, mut failures) = (1, 1, 0);
         while awaits < MOST_AWAITS {
-            // A request is met after some awaits only; before, it would be dropped twice at the same place.
+            // A request happens only after some awaits; a failure before would drop the attempt twice at the
+            // same await.
             let fails = !step.contains(FORCED) && awaits >= AWAITS_OF_A_REQUEST * request;
             for nth in [Some(0), fails.then_some(request)].into_iter().flatten() {
                 let fault = Fault::new(nth, held.clone());
@@ -135,7 +137,7 @@ where
                     Attempt::Again => {}
                 }
             }
-            // One by one at first, where the protocol's own writes are, then in growing steps.
+            // First each await in turn, since the protocol's own writes are there, then in growing steps.
             awaits += 1 + awaits / 10;
         }
         Err(format!("{step}: did not get through in {MOST_AWAITS} awaits"))
@@ -175,7 +177,7 @@ where
         }
     }
 
-    /// Runs one operation that nobody disturbs.
+    /// Runs an operation without a disturbance.
     pub(super) async fn once(
         &self,
         by: &ExtensionReconciler<K, A>,

@@ -1,5 +1,4 @@
-//! Requests that fail: the API server answers that it cannot, as it does when it is restarted or has lost its
-//! etcd.
+//! Requests that fail: the API server answers with an error, as during a restart or after the loss of etcd.
 
 use std::sync::{
     Arc,
@@ -13,13 +12,13 @@ use kube::{
 };
 use tower::service_fn;
 
-/// Which requests of a client fail.
+/// The requests of a client that fail.
 #[derive(Default)]
 pub struct Fault {
-    /// This one, counted from 1; none with 0.
+    /// The number of the failing request, counted from 1; 0 for no failure.
     nth: usize,
-    /// Each that changes the object of this path itself, its status apart: when it is being deleted, that is
-    /// whoever takes a finalizer away.
+    /// Each change of the object at this path fails, except for status changes. For an object that is being
+    /// deleted, such a change removes a finalizer.
     changes_of: Option<String>,
     seen: AtomicUsize,
     met: AtomicBool,
@@ -49,7 +48,7 @@ impl Fault {
         self.held.load(Ordering::SeqCst)
     }
 
-    /// A client whose requests fail so.
+    /// A client with these failures.
     #[must_use]
     pub fn client(self: &Arc<Self>, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();

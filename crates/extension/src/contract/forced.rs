@@ -1,10 +1,11 @@
-//! The last part of the proof: a forced deletion takes away what it can, and is held up by nothing outside.
+//! The last part of the proof: a forced deletion removes as much as possible, and no outside system can hold
+//! up the deletion.
 //!
-//! It runs in the source, where the test can see what is inside. The object that it deletes is made while the
-//! shoot is lost again and again ([`super::lost`]). First the world outside serves, and a forced deletion is
-//! as good as an ordinary one. Then it refuses: an ordinary deletion is seen to fail, as it does before
-//! somebody asks for force, and the forced one gets through, tells what it left, and leaves nothing in the
-//! seed.
+//! The part runs in the source, because the test can observe the source's namespace. The object is created
+//! while the shoot is lost again and again ([`super::lost`]). First the outside systems serve, and a forced
+//! deletion is as good as an ordinary deletion. Then the outside systems refuse: an ordinary deletion fails,
+//! as before a user requests force. The forced deletion succeeds, reports the resources left behind, and
+//! leaves no object in the seed.
 
 use std::fmt::Debug;
 
@@ -68,7 +69,7 @@ where
         self.look("before a forced delete").await
     }
 
-    /// Else a forced deletion would prove nothing.
+    /// Otherwise a forced deletion would prove nothing.
     async fn ordinary_is_held_up(&self) -> Result<(), String> {
         let name = self.source_object.name_any();
         runtime::apply::delete(&self.api(), &name)
@@ -80,7 +81,7 @@ where
         }
     }
 
-    /// Deletes as a gardenlet does whose user has asked for force.
+    /// Deletes like a gardenlet whose user has requested force.
     async fn force(&self, step: &str, before: Option<&Value>) -> Result<(), String> {
         let (api, name) = (self.api(), self.source_object.name_any());
         GARDENLET
@@ -103,7 +104,7 @@ where
     }
 
     async fn is_told(&self, uid: Option<&str>) -> Result<bool, String> {
-        // Events of objects without a namespace lie here.
+        // Events of objects without a namespace are in this namespace.
         let namespace = self.source_object.namespace().unwrap_or_else(|| "default".into());
         let events: Api<Event> = (self.source)().seed().namespaced(&namespace);
         let all = events

@@ -1,4 +1,4 @@
-//! An owner check whose answers the test gives.
+//! A fake owner check whose answers the test sets.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -17,24 +17,24 @@ use tokio::sync::{
 
 use crate::OwnerChecks;
 
-/// Longer than a test lasts: nothing ends here by time.
+/// Longer than a test lasts: no permit expires here.
 const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// In which the seed has every shoot.
+/// The epoch in which the seed owns every shoot.
 pub(super) const EPOCH: i64 = 2;
 
-/// Every shoot is this seed's until the test says otherwise; then it is another one's for ever.
+/// This seed owns every shoot until the test sets the loss; then a different seed owns all shoots for ever.
 #[derive(Default)]
 pub(crate) struct Played {
     state: Mutex<State>,
-    /// When somebody was told for the first time.
+    /// Signals the first confirmed permit.
     first: Notify,
 }
 
 #[derive(Default)]
 struct State {
     lost: bool,
-    /// Those who were told that it is this seed's.
+    /// The permits and reports that confirmed the ownership of this seed.
     told: Vec<(Issuer, Sender<Report>)>,
 }
 
@@ -44,7 +44,7 @@ impl Played {
         Arc::default()
     }
 
-    /// It has none.
+    /// The seed owns no shoot.
     pub fn lost() -> Arc<Self> {
         let played = Self::owner();
         played.lose();
@@ -56,17 +56,17 @@ impl Played {
         OwnerChecks::asking(Arc::<Self>::clone(self))
     }
 
-    /// Until somebody was told that a shoot is this seed's.
+    /// Waits until the ownership of a shoot was confirmed.
     pub async fn told(&self) {
         self.first.notified().await;
     }
 
-    /// Whether somebody was.
+    /// Whether an ownership was confirmed.
     pub fn has_told(&self) -> bool {
         !self.state().told.is_empty()
     }
 
-    /// From now on all are another seed's.
+    /// From now on, a different seed owns all shoots.
     pub fn lose(&self) {
         let mut state = self.state();
         state.lost = true;

@@ -1,4 +1,4 @@
-//! What a gardenlet writes and reads of an extension object.
+//! The fields of an extension object that a gardenlet writes and reads.
 
 use api::{
     constants::{OPERATION, TIMESTAMP, WRITTEN_IN_EPOCH},
@@ -14,7 +14,7 @@ use crate::operation::requested;
 /// The test plays a gardenlet.
 pub const GARDENLET: FieldManager = FieldManager("gardenlet");
 
-/// The operation has ended well and says so in the way a gardenlet checks.
+/// Checks, like a gardenlet, that the operation has succeeded.
 pub fn ended<K: ExtensionObject>(object: &K, type_: LastOperationType, step: &str) -> Result<(), String> {
     if last(object) != Some((type_, LastOperationState::Succeeded)) {
         return Err(format!(
@@ -55,7 +55,7 @@ pub fn ended<K: ExtensionObject>(object: &K, type_: LastOperationType, step: &st
     Ok(())
 }
 
-/// The last operation and how it stands.
+/// The last operation and the state of this operation.
 pub fn last<K: ExtensionObject>(object: &K) -> Option<(LastOperationType, LastOperationState)> {
     object
         .default_status()?
@@ -64,7 +64,7 @@ pub fn last<K: ExtensionObject>(object: &K) -> Option<(LastOperationType, LastOp
         .map(|last| (last.type_, last.state))
 }
 
-/// As a gardenlet does it.
+/// Creates an object like a gardenlet.
 pub async fn create<K: ExtensionObject>(api: &Api<K>, object: &K, operation: &str) -> Result<(), String> {
     let mut object = object.clone();
     object
@@ -90,14 +90,14 @@ pub async fn annotate<K: ExtensionObject>(api: &Api<K>, object: &K, operation: &
         .map_err(|e| e.to_string())
 }
 
-/// Says in which epoch the object was written, as a gardenlet does.
+/// Writes the epoch of the object like a gardenlet.
 pub async fn written_in<K: ExtensionObject>(api: &Api<K>, object: &K, epoch: i64) -> Result<(), String> {
     let (name, epoch) = (object.name_any(), epoch.to_string());
     let written = GARDENLET.annotate(api, &name, WRITTEN_IN_EPOCH, Some(&epoch));
     written.await.map(|_| ()).map_err(|e| e.to_string())
 }
 
-/// The object; `None` where it is gone.
+/// The object; `None` if the object is gone.
 pub async fn read<K: ExtensionObject>(api: &Api<K>, object: &K, step: &str) -> Result<Option<K>, String> {
     api.get_opt(&object.name_any())
         .await

@@ -1,20 +1,20 @@
-//! What a provider wants beside a control plane, as values.
+//! The parts that a provider wants beside a control plane, as values.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use runtime::{Error, Result, workload::Workload};
 
-/// What is to be in the shoot's namespace.
+/// The wanted objects in the shoot's namespace.
 #[derive(Default)]
 pub struct Parts {
-    /// Files, for these processes or for who else looks for them.
+    /// Files, for these processes or for further readers.
     pub config_maps: Vec<ConfigMap>,
-    /// Their Secrets are the gardenlet's, and are waited for.
+    /// The processes. The gardenlet writes the Secrets of the processes; the rollout waits for these Secrets.
     pub processes: Vec<Workload>,
 }
 
 impl Parts {
-    /// Nothing is made that nobody would take away.
+    /// Refuses an object that no cleanup would remove.
     pub(super) fn check(&self, processes: &[&str], config_maps: &[&str]) -> Result<()> {
         let maps = self.config_maps.iter().map(ResourceExt::name_any);
         let maps = maps.filter(|name| !config_maps.contains(&name.as_str()));
@@ -27,7 +27,7 @@ impl Parts {
         })
     }
 
-    /// Of these names those that are not wanted.
+    /// The names in these lists that are not wanted.
     pub(super) fn stale(
         &self,
         processes: &[&'static str],

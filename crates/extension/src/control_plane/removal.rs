@@ -1,5 +1,5 @@
-//! Takes processes and files out of the seed, and waits until no pod is left: one that still runs would write
-//! into the cloud although another seed owns the shoot by then (I3).
+//! Removes processes and files from the seed, and waits until no pod is left: a running pod would write into
+//! the cloud although the destination seed owns the shoot by then (I3).
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use runtime::{Cluster, Result, Seed, apply, rollout::Rollout, workload};
 
-/// How long one operation waits for a pod to end. Longer than a pod's time to stop; shorter than the patience
-/// of a forced deletion, so that this can tell what is left.
+/// Time in which an operation waits for the end of a pod. Longer than the grace period of a pod, and shorter
+/// than the patience of a forced deletion, so that the deletion can report the remaining pod.
 const GONE_WITHIN: Duration = Duration::from_secs(17);
 
-/// Everything is asked to go before anything is awaited: a pod whose node does not answer holds up nothing
-/// else.
+/// All deletions are requested before the first wait: a pod whose node does not answer holds up no further
+/// deletion.
 pub async fn remove(seed: &Seed, namespace: &str, processes: &[&str], config_maps: &[&str]) -> Result<()> {
     for name in processes {
         of_it(seed, namespace, name).delete().await?;

@@ -1,5 +1,5 @@
-//! Writes processes and their files into the seed, and waits until exactly the pods that are wanted run: none
-//! where the shoot sleeps.
+//! Writes processes and their files into the seed, and waits until exactly the wanted pods run: none for a
+//! hibernated shoot.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,16 +17,16 @@ use runtime::{
 use super::{parts::Parts, removal::of_it};
 use crate::Context;
 
-/// The Deployment that serves the shoot's API, which a gardenlet makes.
+/// The Deployment of the shoot's API server; a gardenlet writes the Deployment.
 const KUBE_APISERVER: &str = "kube-apiserver";
-/// How long one operation waits for new pods. Longer than a pod takes whose image is there; much shorter than
-/// a gardenlet waits for a ControlPlane, as whoever waits keeps others from working. After it, the object
-/// says what is awaited.
+/// Time in which an operation waits for new pods. Longer than a pod takes to start with a present image. Much
+/// shorter than a gardenlet's timeout for a ControlPlane, because a waiting operation occupies a worker of
+/// the controller. After the timeout, the object reports the awaited pods.
 const ROLLED_OUT_WITHIN: Duration = Duration::from_secs(20);
 
-/// When it returns, the wanted pods serve, and every pod with flags or files of before was told to stop. One
-/// whose node does not answer may still be there: it is not waited for, since a process that leads can do
-/// nothing while another one has its lock.
+/// On return, the wanted pods serve, and every pod with former flags or files is terminating. A terminating
+/// pod on a node that does not answer may still exist. The rollout does not wait for such a pod, because a
+/// process with leader election cannot act while the successor holds the lock.
 pub async fn roll_out(context: &Context<ControlPlane>, parts: &Parts) -> Result<()> {
     let namespace = &context.namespace()?;
     let config_maps: Api<ConfigMap> = context.seed.namespaced(namespace);
@@ -56,7 +56,7 @@ pub async fn roll_out(context: &Context<ControlPlane>, parts: &Parts) -> Result<
     try_join_all(done).await.map(drop)
 }
 
-/// A checksum of each thing that a process mounts.
+/// A checksum of each object that a process mounts.
 async fn annotations(
     context: &Context<ControlPlane>,
     namespace: &str,
@@ -73,12 +73,12 @@ async fn annotations(
 fn secret(files: &Files) -> Option<&'static str> {
     match files {
         Files::Secret(name) => Some(*name),
-        // A certificate is read again by itself; a ConfigMap is written here.
+        // A process reloads a certificate; a ConfigMap is written here.
         Files::Authority(_) | Files::ConfigMap(_) => None,
     }
 }
 
-/// Of those ConfigMaps that are mounted.
+/// The checksums of mounted ConfigMaps.
 pub(super) fn of_files(files: &[Files], config_maps: &[ConfigMap]) -> Vec<(&'static str, String)> {
     let mounted = files.iter().filter_map(|files| match files {
         Files::ConfigMap(name) => Some(*name),
@@ -90,7 +90,8 @@ pub(super) fn of_files(files: &[Files], config_maps: &[ConfigMap]) -> Vec<(&'sta
         .collect()
 }
 
-/// Of a shoot that is to sleep they run for as long as there is an API: machines are still going.
+/// For a shoot with hibernation, the processes run as long as the API server runs, because machines are still
+/// being removed.
 async fn is_api_wanted(deployments: &Api<Deployment>) -> Result<bool> {
     let found = deployments.get_opt(KUBE_APISERVER).await;
     let found = found.context(format_args!("could not read Deployment {KUBE_APISERVER}"))?;

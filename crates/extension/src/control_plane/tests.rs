@@ -44,7 +44,7 @@ fn what_is_not_wanted_any_more_is_stale() {
     assert_eq!(Parts::default().stale(all.0, all.1), [["one", "two"], ["m", "n"]]);
 }
 
-/// What is made under a name that nobody lists would stay in the seed after a move (RX-20).
+/// An object with an unlisted name would stay in the seed after a move (RX-20).
 #[test]
 fn what_nobody_would_take_away_is_not_made() {
     parts().check(&["one"], &["m"]).unwrap();

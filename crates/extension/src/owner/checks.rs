@@ -1,4 +1,4 @@
-//! The checks of a provider's process, with what they have refused.
+//! The owner checks of a provider's process, and the count of refusals.
 
 use std::{fmt, sync::Arc};
 
@@ -13,8 +13,8 @@ use runtime::{Result, Seed, metrics::Metrics};
 use super::scope::concerns;
 use crate::{Operation, kind};
 
-/// Who may act for which shoot, as their owner records say. A process makes one and gives it to all of its
-/// controllers. Cheap to clone.
+/// Permits for shoots, derived from the owner records. A process creates a single value for all controllers.
+/// Cheap to clone.
 #[derive(Clone, Default)]
 pub struct OwnerChecks {
     checks: SharedChecks,
@@ -34,13 +34,13 @@ impl OwnerChecks {
         Self::default().counted(metrics)
     }
 
-    /// The same where the processes beside etcd answer somewhere else, at a URL with `{namespace}` in it.
+    /// As [`Self::new`], with a different URL for the processes beside etcd; the URL contains `{namespace}`.
     #[must_use]
     pub fn with_sidecars_at(url: &str, metrics: &Metrics) -> Self {
         Self::of(SharedChecks::with_sidecars_at(url)).counted(metrics)
     }
 
-    /// As somebody else asks.
+    /// With a different source of answers.
     pub(crate) fn asking(asks: Arc<dyn Ask>) -> Self {
         Self::of(SharedChecks::asking(asks))
     }
@@ -63,7 +63,8 @@ impl OwnerChecks {
         self
     }
 
-    /// What has to be confirmed before, and while, this is done; none where nothing has to.
+    /// The claim that must be confirmed before, and during, the operation; `None` if the operation needs no
+    /// claim.
     pub(crate) fn wanted<K: ExtensionObject>(
         &self,
         object: &K,
@@ -88,7 +89,7 @@ impl OwnerChecks {
         self.checks.confirm(seed, namespace, wanted, patience).await
     }
 
-    /// Counts what was refused.
+    /// Counts a refusal.
     pub(crate) fn count<K: ExtensionObject>(&self, refusal: &Refusal) {
         let why = match refusal {
             Refusal::Lost(_) => "Lost",
@@ -102,7 +103,7 @@ impl OwnerChecks {
         self.refusals.get_or_create(&labels).inc();
     }
 
-    /// Whether this is the first time that the loss of a shoot is told of this object.
+    /// Whether this is the first report of the loss for this object.
     pub(crate) fn is_news(&self, namespace: &str, object: String) -> bool {
         self.checks.is_news(namespace, object)
     }

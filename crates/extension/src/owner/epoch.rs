@@ -1,9 +1,10 @@
-//! Whether an object was written in the epoch in which this seed has the shoot, as the Cluster says. Pure.
+//! Whether an object was written in the epoch in which this seed owns the shoot, according to the Cluster.
+//! Pure.
 //!
-//! A gardenlet writes the Cluster first in every flow, and then each object anew. So an object of an earlier
-//! epoch is left of a former stay, or was written late by a gardenlet of that time, and one of a later epoch
-//! stands beside a Cluster that was. Neither says what is wanted now; the gardenlet of the present epoch
-//! writes both again.
+//! A gardenlet writes the Cluster first in every flow, and then writes each object. An object of an earlier
+//! epoch thus remains from a former residency, or was written late by a gardenlet of that epoch. An object of
+//! a later epoch stands beside an outdated Cluster. Neither object describes the wanted state; the gardenlet
+//! of the present epoch writes both again.
 
 use std::cmp::Ordering;
 
@@ -12,7 +13,7 @@ use kube::ResourceExt;
 
 use crate::Operation;
 
-/// Whether this may be done for the object in this epoch, and if not, why.
+/// Whether the operation may run for the object in this epoch; the error states the reason.
 pub(crate) fn written_in<K: ExtensionObject>(
     object: &K,
     operation: Operation,
@@ -20,15 +21,15 @@ pub(crate) fn written_in<K: ExtensionObject>(
 ) -> Result<(), String> {
     match object.annotations().get(WRITTEN_IN_EPOCH) {
         Some(written) => compare(written, operation, epoch),
-        // Older than the annotation, or of somebody else.
+        // Older than the annotation, or of a foreign writer.
         None => Ok(()),
     }
 }
 
-/// What lets go of what is here is never held up (RX-42), nor is the last resort. A deletion of what is not
-/// wanted any more is asked for without writing the object again.
+/// Operations that release resources of this seed are never held up (RX-42), nor is a forced deletion. A
+/// deletion is requested without a new write of the object, so an earlier epoch is accepted.
 fn compare(written: &str, operation: Operation, epoch: i64) -> Result<(), String> {
-    // What is no number was written in no epoch.
+    // An annotation that is not a number belongs to no epoch.
     let order = written.parse().unwrap_or(0).cmp(&epoch);
     match (order, operation) {
         (_, Operation::Migrate | Operation::ForceDelete)

@@ -1,4 +1,4 @@
-//! For what the right of a shoot's owner is needed. Pure.
+//! The operations that need the permit of a shoot's owner. Pure.
 
 use api::{constants::OWNERSHIP_EPOCH, extensions::ExtensionObject};
 use kube::ResourceExt;
@@ -6,14 +6,15 @@ use serde_json::json;
 
 use crate::{Operation, Role, kind};
 
-/// Whether the owner's right is needed: not to let go of what is here (RX-42), not for what belongs to no
-/// shoot, and not for the owner record itself, which is written before anybody can confirm it and whose
-/// writes are conditional instead.
+/// Whether the owner's permit is needed. Not needed for the release of objects in this seed (RX-42), for
+/// objects without a shoot, and for the owner record. The owner record is written before the record can be
+/// confirmed; the writes are conditional instead.
 pub(crate) fn concerns<K: ExtensionObject>(object: &K, operation: Operation) -> bool {
     operation.acts_outside() && Role::of(object, None) != Role::Shootless && !is_owner_record(object)
 }
 
-/// An annotation alone makes no owner record: a provider writes any other record whatever stands there.
+/// The annotation alone does not make an owner record: a provider writes every further record regardless of
+/// the present value.
 fn is_owner_record<K: ExtensionObject>(object: &K) -> bool {
     let is_text = |object: &K| {
         let object = serde_json::to_value(object).unwrap_or_default();
@@ -38,7 +39,7 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
-    /// RX-42, and the owner record, whose writes are conditional.
+    /// RX-42, and the owner record with its conditional writes.
     #[test]
     fn who_needs_the_owners_right() {
         use Operation::{Create, Delete, ForceDelete, Migrate, Reconcile, Restore};
@@ -59,7 +60,7 @@ mod tests {
         };
         assert!(!concerns(&record(true, "TXT"), Reconcile));
         assert!(!concerns(&record(true, "TXT"), Delete));
-        // The annotation gives no other record away.
+        // The annotation does not exempt a different record.
         assert!(concerns(&record(true, "A"), Reconcile));
         assert!(concerns(&record(false, "TXT"), Reconcile));
 

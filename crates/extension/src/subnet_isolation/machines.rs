@@ -1,5 +1,5 @@
-//! The machines of a zone that is to be closed: they are waited for, since what runs on them would go on
-//! without anybody seeing it.
+//! The machines of a zone that is about to be closed. The actuator waits for the end of the machines, because
+//! their pods would run on unobserved.
 
 use std::time::Duration;
 
@@ -18,15 +18,15 @@ use crate::{
     worker::{close_deadline::CloseDeadline, isolation},
 };
 
-/// How long one operation waits. Whoever waits keeps others from working, and the object says meanwhile what
-/// is awaited.
+/// Time in which an operation waits. A waiting operation occupies a worker of the controller, and the object
+/// reports the awaited machines meanwhile.
 const ONE_LOOK: Duration = Duration::from_secs(20);
-/// When the next operation begins to wait.
+/// Requeue interval before the next wait.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Names that a sentence has at most: it ends in `lastErrors`.
+/// Maximum names in a sentence: the sentence ends in `lastErrors`.
 const NAMED: usize = 5;
 
-/// Machines of one zone, and what makes them.
+/// The machines and MachineDeployments of a zone.
 pub struct ZoneMachines<'a> {
     zone: &'a str,
     deployments: Api<MachineDeployment>,
@@ -34,7 +34,7 @@ pub struct ZoneMachines<'a> {
 }
 
 impl<'a> ZoneMachines<'a> {
-    /// Of this shoot.
+    /// For the shoot of this object.
     pub fn of(context: &Context<SubnetIsolation>, zone: &'a str) -> Result<Self> {
         let namespace = context.namespace()?;
         Ok(Self {
@@ -44,11 +44,11 @@ impl<'a> ZoneMachines<'a> {
         })
     }
 
-    /// Waits until none is left, for one look at most, and no longer than `patience`. Returns those that are
-    /// left.
+    /// Waits until no machine and no MachineDeployment is left, for [`ONE_LOOK`] and `patience` at most.
+    /// Returns the remaining objects.
     ///
     /// # Errors
-    /// The seed does not say which there are.
+    /// The seed does not answer.
     pub async fn left_after(&self, patience: Duration) -> Result<Left> {
         let end = Instant::now() + patience.min(ONE_LOOK);
         if !patience.is_zero() {
@@ -74,7 +74,7 @@ impl<'a> ZoneMachines<'a> {
     }
 }
 
-/// What is left in a zone.
+/// The remaining objects in a zone.
 #[derive(Debug, Default)]
 pub struct Left {
     makers: Vec<MachineDeployment>,
@@ -82,14 +82,14 @@ pub struct Left {
 }
 
 impl Left {
-    /// Whether nothing is left.
+    /// Whether the zone is empty.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.makers.is_empty() && self.machines.is_empty()
     }
 
-    /// Names and causes, for a sentence: each machine with the report of the machine controllers, or, where
-    /// no machine is left, the deployments with their finalizers.
+    /// Names and causes, for a sentence: each machine with the report of the machine controllers, or, without
+    /// machines, the deployments with their finalizers.
     #[must_use]
     pub fn causes(&self) -> String {
         if self.machines.is_empty() {
@@ -98,7 +98,7 @@ impl Left {
         named(self.machines.iter().map(cause_of_machine))
     }
 
-    /// What is told while they are waited for, with the network open.
+    /// The report while the machines are awaited, with the network open.
     #[must_use]
     pub fn awaited(&self, zone: &str, deadline: CloseDeadline) -> Error {
         Error::not_ready(
@@ -111,7 +111,8 @@ impl Left {
         )
     }
 
-    /// What is told of them when the network is closed. A machine that has had its time needs somebody.
+    /// The report on remaining machines when the network is closed. A machine beyond the time limit needs a
+    /// person.
     #[must_use]
     pub fn remain(&self, zone: &str, now: Timestamp) -> Error {
         let closed = format!("the network of zone {zone} is closed");
@@ -135,7 +136,7 @@ impl Left {
     }
 }
 
-/// The machine, its instance, and what the machine controllers report of its last operation.
+/// The machine, its instance, and the report of the machine controllers on the last operation.
 fn cause_of_machine(machine: &Machine) -> String {
     let id = machine.spec.provider_id.as_deref().filter(|id| !id.is_empty());
     let title = format!(

@@ -1,4 +1,4 @@
-//! What a provider writes for SubnetIsolations.
+//! The trait that a provider implements for SubnetIsolations.
 
 use std::fmt::Debug;
 
@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::Context;
 
-/// What a provider says of the network of zones. Every call may be repeated after success, after failure and
-/// after having been dropped half way.
+/// The network of zones in a provider's cloud. Every call may be repeated after success, after failure and
+/// after an earlier call was dropped midway.
 #[async_trait]
 pub trait ZoneNetwork: Send + Sync + 'static {
     /// Name of the controller in metrics, spans and logs.
@@ -19,25 +19,25 @@ pub trait ZoneNetwork: Send + Sync + 'static {
     /// Group and version of `status.providerStatus`.
     const API_VERSION: &'static str;
 
-    /// What was there before the first change, as much as [`ZoneNetwork::open`] needs. It is written into
+    /// The state before the first change, as much as [`ZoneNetwork::open`] needs. The state is written into
     /// `status.state` before [`ZoneNetwork::close`] is called, moves with the shoot, and is shown in
-    /// `status.providerStatus`: no secret may be in it.
+    /// `status.providerStatus`: the state must not contain a secret.
     type Before: Serialize + DeserializeOwned + Clone + PartialEq + Debug + Send + Sync;
 
-    /// What the account calls the zone with the ID in the object's spec: the name that pools have.
+    /// The account's name of the zone with the ID in the object's spec: the name that pools use.
     ///
     /// # Errors
-    /// No zone has the ID, several names have it, or the shoot does not use the zone:
+    /// No zone has the ID, several names have the ID, or the shoot does not use the zone:
     /// [`runtime::Error::Config`].
     async fn zone_code(&self, context: &Context<SubnetIsolation>) -> Result<String>;
 
-    /// Looks at what is there, and changes nothing. `known`: what was remembered; it stays, and only what was
-    /// not known is added, as a subnet that is new. With nothing remembered the network may be closed by us
-    /// all the same, where a seed died before its state was carried: what was there before has to be told
-    /// from our own marks (tags) then, or is refused.
+    /// Reads the present network, and changes nothing. `known`: the recorded state; the state stays, and only
+    /// unknown parts are added, such as a new subnet. Without a recorded state, the provider may still have
+    /// closed the network, if a seed died before the state was carried. Then the former state has to be
+    /// derived from the provider's marks (tags), or the call is refused.
     ///
     /// # Errors
-    /// It cannot be told what was there: [`runtime::Error::Config`].
+    /// The former state cannot be determined: [`runtime::Error::Config`].
     async fn look(
         &self,
         context: &Context<SubnetIsolation>,
@@ -45,9 +45,9 @@ pub trait ZoneNetwork: Send + Sync + 'static {
         known: Option<&Self::Before>,
     ) -> Result<Self::Before>;
 
-    /// Makes what closes the network, without closing it, and returns `before` with what
-    /// [`ZoneNetwork::open`] needs to find it: the id of an object that a cloud does not list yet. It is kept
-    /// as `before` is, before [`ZoneNetwork::close`] is called.
+    /// Creates the resources that close the network, without closing the network. Returns `before` with the
+    /// data that [`ZoneNetwork::open`] needs to find the resources: the id of an object that a cloud does not
+    /// list yet. The result is recorded like `before`, before [`ZoneNetwork::close`] is called.
     ///
     /// # Errors
     /// As for [`ZoneNetwork::close`].
@@ -55,12 +55,12 @@ pub trait ZoneNetwork: Send + Sync + 'static {
         Ok(before.clone())
     }
 
-    /// Closes the network of the zone for this shoot, or mends what somebody has changed of ours. Returns
-    /// when the network confirms that no packet goes in or out. What it returns are fields of
-    /// `status.providerStatus`; the same as long as nothing changes.
+    /// Closes the network of the zone for this shoot, or fixes foreign changes to the provider's resources.
+    /// Returns when the network confirms that no packet goes in or out. The result contains fields of
+    /// `status.providerStatus`, equal as long as the network does not change.
     ///
     /// # Errors
-    /// It is not confirmed yet: [`runtime::Error::NotReady`].
+    /// Not confirmed yet: [`runtime::Error::NotReady`].
     async fn close(
         &self,
         context: &Context<SubnetIsolation>,
@@ -68,14 +68,14 @@ pub trait ZoneNetwork: Send + Sync + 'static {
         before: &Self::Before,
     ) -> Result<Map<String, Value>>;
 
-    /// Puts back what was there, and takes away only what is ours; what somebody has changed by hand since is
-    /// left and told. Success means that the network confirms it: what was closed a moment ago and is not
-    /// shown yet does not count as open. `before` is missing where nothing was remembered: what is ours is
-    /// told by its marks, and there may be none. `deleting`: the whole shoot goes, so that what cannot be put
-    /// back may be replaced by whatever the cloud has as default. That nothing is closed is success.
+    /// Restores the former state, and removes only the provider's own resources; manual changes since then
+    /// are kept and reported. Success means that the network confirms the open state: a recent close that the
+    /// cloud does not show yet does not count as open. `before` is missing without a recorded state: then
+    /// marks identify the provider's resources, if any exist. `deleting`: the whole shoot is deleted, so the
+    /// cloud's defaults may replace a state that cannot be restored. An open network is success.
     ///
     /// # Errors
-    /// What was there before is gone: [`runtime::Error::Config`], with what to do by hand.
+    /// The former resources are gone: [`runtime::Error::Config`], with the manual remedy.
     async fn open(
         &self,
         context: &Context<SubnetIsolation>,

@@ -1,4 +1,4 @@
-//! What is remembered of a zone that is closed, in `status.state`: it moves with the shoot. Pure.
+//! The recorded state of a closed zone, in `status.state`: the state moves with the shoot. Pure.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -10,24 +10,24 @@ use serde_json::{Map, Value, json};
 
 use crate::{Outcome, worker::close_deadline::CloseDeadline};
 
-/// What is remembered.
+/// The recorded state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State<B> {
-    /// What the account calls the zone.
+    /// The account's name of the zone.
     pub zone: String,
-    /// Since when its machines are waited for.
+    /// The begin of the wait for the machines of the zone.
     pub since: Timestamp,
-    /// What was there before the first change to the network. Nothing: no change was made.
+    /// The state of the network before the first change. `None`: no change was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<B>,
 }
 
 impl<B: Serialize> State<B> {
-    /// As it was told, or as of now.
+    /// The recorded state, or a new state.
     ///
     /// # Errors
-    /// The ID meant another zone before: two would be closed.
+    /// The ID resolved to a different zone before: two zones would be closed.
     pub fn of(told: Option<Self>, zone: &str, now: Timestamp) -> Result<Self> {
         let Some(told) = told else {
             return Ok(Self {
@@ -47,21 +47,21 @@ impl<B: Serialize> State<B> {
             ));
         }
         Ok(Self {
-            // A clock that was ahead is not waited for.
+            // A clock that was ahead must not extend the wait.
             since: told.since.min(now),
             ..told
         })
     }
 
-    /// When the network is closed at the latest: as the gardenlet has recorded, or counted from the first
+    /// The latest time for closing the network: the deadline of the gardenlet, or counted from the first
     /// reconciliation.
     #[must_use]
     pub fn deadline(&self, recorded: Option<CloseDeadline>) -> CloseDeadline {
         recorded.unwrap_or_else(|| CloseDeadline::of_begin(self.since))
     }
 
-    /// How long machines are waited for still. Nothing is waited for once the network was closed: what is
-    /// left of it is mended at once.
+    /// The remaining wait for machines. Zero once the network was closed: a partly open network is closed
+    /// immediately.
     #[must_use]
     pub fn patience(&self, deadline: CloseDeadline, now: Timestamp) -> Duration {
         if self.before.is_some() {
@@ -70,10 +70,10 @@ impl<B: Serialize> State<B> {
         deadline.remaining(now)
     }
 
-    /// What it leaves in the object's status. `more`: what the provider says of the closed network.
+    /// The outcome for the object's status. `more`: the provider's report of the closed network.
     ///
     /// # Errors
-    /// What was there before does not serialise, which is a mistake of the provider.
+    /// The former state does not serialise: a bug of the provider.
     pub fn outcome(&self, api_version: &str, more: Map<String, Value>) -> Result<Outcome> {
         let encoded = serde_json::to_value(self)
             .map_err(|error| Error::bug(format!("the state of a closed zone does not serialise: {error}")))?;

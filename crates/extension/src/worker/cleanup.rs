@@ -1,4 +1,4 @@
-//! Takes machines away: all of them, and what they were made from.
+//! Removes all machines, and the objects from which the machines were created.
 
 use std::time::Duration;
 
@@ -23,29 +23,30 @@ use super::{
 };
 use crate::{Context, Released, forced};
 
-/// How long one operation waits for machines to go. Shorter than the patience of a forced deletion, so that
-/// it can tell what is left.
+/// Time in which an operation waits for the end of machines. Shorter than the patience of a forced deletion,
+/// so that the deletion can report the remaining machines.
 const GONE_WITHIN: Duration = Duration::from_secs(15);
 
-/// How often an object may be changed by others while it is let go of.
+/// Maximum conflicts with concurrent writers during the release of an object.
 const MOST_TRIES: usize = 5;
 
-/// Takes all away. What makes machines goes first, then the machines, by the program; then what they needed,
-/// and the program.
+/// Removes all objects. First the MachineDeployments and MachineSets, then the machines, by the
+/// machine-controller-manager; then the remaining objects and the machine-controller-manager.
 pub async fn delete<M: Machines>(machines: &M, context: &Context<Worker>) -> Result<()> {
     let there = There::of(context)?;
     let left = all(&there.machines).await?;
     if !left.is_empty() {
-        // Somebody has to take them away, also after an earlier attempt, or where it was stopped.
+        // The machine-controller-manager must run to remove the machines, also after an earlier attempt, or
+        // if the Deployment was scaled down.
         Box::pin(manager::deploy(context, machines.manager(context)?, 1)).await?;
     }
     delete_all(&there.deployments).await?;
     delete_all(&there.sets).await?;
     for machine in all(&there.machines).await? {
-        // No pod is worth a wait: the cluster goes.
+        // The cluster is deleted, so no eviction of pods is awaited.
         let label = json!({"metadata": {"labels": {labels::FORCE_DELETION: "True"}}});
         let name = machine.name_any();
-        // One that has gone meanwhile needs none.
+        // A machine that is gone meanwhile needs no label.
         if let Err(error) = context.manager.merge(&there.machines, &name, &label).await
             && there
                 .machines
@@ -65,7 +66,8 @@ pub async fn delete<M: Machines>(machines: &M, context: &Context<Worker>) -> Res
     manager::remove(&context.seed, &there.namespace).await
 }
 
-/// As [`delete`]; machines that do not go are told by their ids in the cloud, and their objects go.
+/// As [`delete`]. Machines that do not end are reported with their instance ids, and the Machine objects are
+/// released.
 pub async fn force_delete<M: Machines>(machines: &M, context: &Context<Worker>) -> Result<Released> {
     let what = format!("machines of Worker {}", context.name());
     let tried = forced::attempt(&what, || Box::pin(delete(machines, context))).await?;
@@ -74,7 +76,7 @@ pub async fn force_delete<M: Machines>(machines: &M, context: &Context<Worker>) 
     }
     let there = There::of(context)?;
     let namespace = there.namespace.clone();
-    // Nobody may act on objects that are let go of.
+    // No controller may act on released objects.
     let stopped = forced::attempt("the machine manager's pod", || {
         manager::remove(&context.seed, &namespace)
     })
@@ -94,7 +96,8 @@ fn sentence(machine: &Machine, why: &str) -> String {
     format!("machine {} ({id}): {why}", machine.name_any())
 }
 
-/// What is no use without machines. No machine is left, so that nothing a finalizer may stand for is needed.
+/// Releases the objects that are useless without machines. No machine is left, so no finalizer protects a
+/// resource.
 async fn forget(there: &There) -> Result<()> {
     let_all_go(&there.deployments).await?;
     let_all_go(&there.sets).await?;
@@ -112,7 +115,7 @@ async fn let_all_go<K: Object>(api: &Api<K>) -> Result<()> {
     Ok(())
 }
 
-/// Somebody else may write the object meanwhile: the garbage collector, when its owner goes.
+/// A concurrent writer may change the object: the garbage collector, when the owner is deleted.
 async fn let_go<K: Object>(api: &Api<K>, object: &K) -> Result<()> {
     let name = object.name_any();
     let mut tries = 0;

@@ -1,5 +1,5 @@
-//! The budget of a failover: the time by which the network of the isolated zone is closed, whatever is left
-//! in the zone (RZ-32). Pure.
+//! The budget of a failover: the time limit for closing the network of the isolated zone, even with remaining
+//! machines in the zone (RZ-32). Pure.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl CloseDeadline {
         Timestamp::from_second(self.0.as_second()).unwrap_or(self.0)
     }
 
-    /// What is left of the budget.
+    /// The rest of the budget.
     #[must_use]
     pub fn remaining(self, now: Timestamp) -> Duration {
         self.0

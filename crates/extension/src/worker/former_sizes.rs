@@ -1,6 +1,6 @@
-//! How many machines each pool had in each zone before a zone was isolated. Failback gives the zone this size
-//! again, and where no cluster autoscaler runs, the other zones shrink to theirs. Nothing else remembers the
-//! sizes: the zone's MachineDeployment is deleted.
+//! The number of machines of each pool in each zone before a zone was isolated. Failback restores this size
+//! of the zone. Without a cluster autoscaler, the remaining zones shrink to their former sizes. No further
+//! object records the sizes: the zone's MachineDeployment is deleted.
 //!
 //! The sizes are an annotation of the Worker from the first write of a failover to the end of the failback,
 //! and part of the carried machine state.
@@ -96,13 +96,13 @@ impl FormerSizes {
         written.await.map(drop)
     }
 
-    /// The annotation of the Worker. One that cannot be understood was not written here.
+    /// The annotation of the Worker. An invalid annotation was not written by this module.
     fn read(worker: &Worker) -> Option<Self> {
         serde_json::from_str(worker.annotations().get(SIZES_BEFORE_ISOLATION)?).ok()
     }
 
-    /// What is known of the same zone stays. A shoot that sleeps has no sizes, and wakes up with the minimum
-    /// of each pool.
+    /// Known sizes of the same zone stay. A hibernated shoot has no sizes, and wakes up with the minimum of
+    /// each pool.
     fn in_failover(
         known: Option<&Self>,
         zone: &str,
@@ -121,7 +121,7 @@ impl FormerSizes {
         }
     }
 
-    /// How many machines the pool had in all zones. `None` where nothing was recorded.
+    /// The former number of machines of the pool in all zones. `None` without a record.
     #[must_use]
     pub fn machines(&self, pool: &WorkerPool) -> Option<i32> {
         let zones = &self.pools.get(&pool.name)?.zones;
@@ -134,8 +134,8 @@ impl FormerSizes {
         self.zone == zone
     }
 
-    /// How many machines the pool had in this zone. `None` where nothing was recorded, or the bounds of the
-    /// pool are others now.
+    /// The former number of machines of the pool in this zone. `None` without a record, or when the limits of
+    /// the pool have changed.
     #[must_use]
     pub fn size(&self, pool: &WorkerPool, zone: &str) -> Option<i32> {
         let former = self.pools.get(&pool.name)?;
@@ -162,8 +162,8 @@ impl FormerPool {
     }
 }
 
-/// Whether a cluster autoscaler decides how many machines there are. This suite deploys none; Gardener's
-/// gardenlet deploys one.
+/// Whether a cluster autoscaler controls the number of machines. Repot deploys none; Gardener's gardenlet
+/// deploys a cluster autoscaler.
 ///
 /// # Errors
 /// The seed does not answer.
@@ -210,7 +210,7 @@ mod tests {
         let pool = &worker.spec.pools[0];
         let of = |sizes: &FormerSizes| ["x", "y", "z"].map(|zone| sizes.size(pool, zone));
         assert_eq!(of(&sizes), [Some(3), Some(2), None]);
-        // The others have grown.
+        // The remaining zones have grown.
         let grown = [deployment("y", 5)];
         let again = FormerSizes::in_failover(Some(&sizes), "x", &worker, &grown, false);
         assert_eq!(again, sizes);

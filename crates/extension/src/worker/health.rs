@@ -1,5 +1,5 @@
-//! Whether the machines of a deployment are as wanted, and if not, which are not, what the cloud says, and
-//! what they wait for. Pure.
+//! Compares the machines of a deployment with the wanted state: names the machines that differ, the report of
+//! the cloud, and the awaited events. Pure.
 
 use api::{
     machine::{Machine, MachineDeployment},
@@ -8,11 +8,11 @@ use api::{
 use kube::ResourceExt;
 use runtime::{Error, wait::Look};
 
-/// Machines that a sentence names at most: it ends in `lastErrors`.
+/// Maximum machines in a sentence: the sentence ends in `lastErrors`.
 const NAMED: usize = 5;
 
-/// Whether all machines of a deployment are from its newest template and ready. `written`: the generation
-/// that a write has returned, since a watch may begin with what was there before it.
+/// Whether all machines of a deployment are ready and from the newest template. `written`: the generation
+/// that a write has returned, because a watch may begin with the state before the write.
 #[must_use]
 pub fn look(deployment: Option<&MachineDeployment>, written: Option<i64>) -> Look {
     let Some(deployment) = deployment else {
@@ -38,15 +38,15 @@ pub fn look(deployment: Option<&MachineDeployment>, written: Option<i64>) -> Loo
     ))
 }
 
-/// Adds to an error which machines have trouble or wait. Where the cloud gave a code for it, someone has to
-/// change something there.
+/// Adds the machines with failures or waits to an error. With an error code of the cloud, the class is
+/// `Config`: a person has to change the account or the configuration.
 #[must_use]
 pub fn explained<'a>(error: Error, machines: impl IntoIterator<Item = &'a Machine>) -> Error {
     let mut troubles: Vec<_> = machines.into_iter().filter_map(trouble).collect();
     if troubles.is_empty() {
         return error;
     }
-    // What has failed is worth more words than what may pass.
+    // Failures come before waits.
     troubles.sort_by_key(|trouble| trouble.waits);
     let mut said: Vec<_> = troubles
         .iter()
@@ -70,22 +70,22 @@ pub fn explained<'a>(error: Error, machines: impl IntoIterator<Item = &'a Machin
     }
 }
 
-/// Of one machine.
+/// The problem of a machine.
 struct Trouble {
     said: String,
     code: Option<ErrorCode>,
     waits: bool,
 }
 
-/// What is wrong with a machine, in the words of the cloud, or what one waits for that comes or goes: a Node
-/// that does not join, or a budget that does not let its pods go. Waiting has no code, as nothing has failed
-/// yet.
+/// The problem of a machine, in the words of the cloud, or the awaited event of a machine that is created or
+/// deleted: a Node that does not join, or a PodDisruptionBudget that blocks an eviction. A wait has no code,
+/// because no operation has failed yet.
 fn trouble(machine: &Machine) -> Option<Trouble> {
     let operation = machine.status.as_ref()?.last_operation.as_ref()?;
     let what = operation.type_.as_deref().unwrap_or("Operation");
     let why = operation.description.as_deref().unwrap_or("no reason is known");
     let name = machine.name_any();
-    // A machine without an instance is being made: the cloud says soon how that ends.
+    // A machine without an instance is being created: the cloud soon reports the result.
     let has_instance = machine
         .spec
         .provider_id
@@ -107,9 +107,9 @@ fn trouble(machine: &Machine) -> Option<Trouble> {
     }
 }
 
-/// What a machine's error code is called in `lastErrors`: that of the API itself, as `ErrInfraQuotaExceeded`
-/// or as `ERR_INFRA_QUOTA_EXCEEDED`, or one of the codes of gRPC that stand for the account or the
-/// configuration. Others may pass.
+/// Maps a machine's error code to a code of `lastErrors`. Accepted are codes of the API, as
+/// `ErrInfraQuotaExceeded` or as `ERR_INFRA_QUOTA_EXCEEDED`, and the codes of gRPC that denote the account or
+/// the configuration. Further codes may be transient.
 fn code(of_machine: &str) -> Option<ErrorCode> {
     let mut name = String::new();
     for letter in of_machine.chars() {

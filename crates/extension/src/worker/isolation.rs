@@ -1,11 +1,12 @@
-//! A zone that is cut off has no machines (RZ-20..22). First the pool grows in its other zones by what it has
-//! in this one, and the Nodes of this one take no pods any more; then its deployment goes, and its machines
-//! with the pods on them. Pure.
+//! An isolated zone has no machines (RZ-20..22). First the pool grows in the remaining zones by the machines
+//! of the isolated zone, and the isolated zone's Nodes accept no new pods. Then the zone's deployment is
+//! deleted, and the machines and their pods go. Pure.
 //!
-//! Both steps are bounded, since a sick zone must not hold up its own isolation: [`GROW_WITHIN`],
-//! [`DRAIN_WITHIN`], [`END_WITHIN`]. When it is over the deployment is made anew with its former size (RZ-22,
-//! [`super::former_sizes`]). What has grown elsewhere stays until then ([`Grown`]), also beyond the pool's
-//! maximum, and where a cluster autoscaler runs, until the autoscaler takes it away.
+//! Both steps are bounded, since a sick zone must not hold up the isolation: [`GROW_WITHIN`],
+//! [`DRAIN_WITHIN`], [`END_WITHIN`]. After the isolation, the deployment is created again with the former
+//! size (RZ-22, [`super::former_sizes`]). The growth in the remaining zones stays until then ([`Grown`]),
+//! even beyond the pool's maximum. With a cluster autoscaler, the growth stays until the autoscaler scales
+//! down.
 
 use std::time::Duration;
 
@@ -25,29 +26,28 @@ use serde_json::{Value, json};
 
 use super::spread;
 
-/// Annotation of the zone's deployment: what [`Begun`] has, as JSON.
+/// Annotation of the zone's deployment: [`Begun`] as JSON.
 const BEGUN: &str = "worker.gardener.cloud/isolation";
-/// Annotation of a deployment in another zone: what [`Grown`] has, as JSON.
+/// Annotation of a deployment in a remaining zone: [`Grown`] as JSON.
 const GROWN: &str = "worker.gardener.cloud/grown";
-/// How long machines in other zones are waited for. What the cloud does not have by then is not waited for
-/// any more.
+/// Timeout for machines in the remaining zones. After the timeout, missing machines are not awaited any more.
 pub const GROW_WITHIN: SignedDuration = SignedDuration::from_mins(10);
-/// How long pods may take to leave the zone at most. A pool's own bound counts where it is shorter.
+/// Maximum time for pods to leave the zone. A shorter limit of the pool has precedence.
 pub const DRAIN_WITHIN: Duration = Duration::from_secs(600);
-/// How long a machine of the zone may take to go once its pods have had their time.
+/// Maximum time for the end of a machine of the zone after the drain.
 const END_WITHIN: SignedDuration = SignedDuration::from_mins(5);
 
-/// What a pool had when the isolation of one of its zones began.
+/// The machines of a pool at the begin of the isolation of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begun {
-    /// When that was.
+    /// The begin of the isolation.
     pub since: Timestamp,
-    /// How many machines were wanted, in all zones.
+    /// The wanted machines in all zones.
     pub machines: i32,
 }
 
 impl Begun {
-    /// As it was told, or as of now, of the deployments of a pool. What cannot be read was not told.
+    /// The recorded value, or a new value from the deployments of a pool. An invalid record counts as absent.
     #[must_use]
     pub fn of<'a>(
         isolated: &MachineDeployment,
@@ -57,27 +57,27 @@ impl Begun {
         let told = Self::recorded(isolated);
         let machines = || all.filter_map(|deployment| deployment.spec.replicas).sum();
         Self {
-            // A clock that was ahead is not waited for.
+            // A clock that was ahead must not extend the wait.
             since: told.map_or(now, |told| told.since.min(now)),
             machines: told.map_or_else(machines, |told| told.machines),
         }
     }
 
-    /// As a deployment of the zone records it.
+    /// The record of a deployment in the zone.
     #[must_use]
     pub fn recorded(isolated: &MachineDeployment) -> Option<Self> {
         let recorded = isolated.annotations().get(BEGUN)?;
         serde_json::from_str(recorded).ok()
     }
 
-    /// Whether machines elsewhere are not waited for any more.
+    /// Whether the wait for machines elsewhere is over.
     #[must_use]
     pub fn has_waited(&self, now: Timestamp) -> bool {
         now.duration_since(self.since) >= GROW_WITHIN
     }
 
-    /// How many of them another zone is to have, by its place among the others. Bounds of the pool come after
-    /// it.
+    /// The share of a remaining zone, by the index of the zone among the remaining zones. The limits of the
+    /// pool apply afterwards.
     #[must_use]
     pub fn share(&self, index: usize, others: usize) -> i32 {
         spread::share(self.machines, index, others)
@@ -86,24 +86,24 @@ impl Begun {
     /// The annotation.
     #[must_use]
     pub fn annotation(&self) -> (String, Value) {
-        // A string within JSON: a value of an annotation is text.
+        // A string within JSON: the value of an annotation is text.
         (BEGUN.to_owned(), Value::String(json!(self).to_string()))
     }
 }
 
-/// What a deployment has grown to beyond its share, and by which bounds of its pool.
+/// The growth of a deployment beyond the deployment's share, with the limits of the pool at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grown {
-    /// How many machines.
+    /// The number of machines.
     pub machines: i32,
-    /// The pool's, by then.
+    /// The pool's minimum at that time.
     pub minimum: i32,
-    /// The pool's, by then.
+    /// The pool's maximum at that time.
     pub maximum: i32,
 }
 
 impl Grown {
-    /// How many machines a deployment may keep: nothing where the pool's bounds are others by now.
+    /// The number of machines that a deployment may keep: `None` if the pool's limits have changed since.
     #[must_use]
     pub fn kept(deployment: &MachineDeployment, pool: &WorkerPool) -> Option<i32> {
         let told = deployment.annotations().get(GROWN)?;
@@ -124,8 +124,8 @@ impl Grown {
     }
 }
 
-/// Makes the deployment of a zone that is cut off what it is until it goes: its Nodes take no pods any more,
-/// and those that are there have so long to leave.
+/// Prepares the deployment of an isolated zone for the deletion: the Nodes accept no new pods, and existing
+/// pods get a bounded time to leave.
 pub fn is_left(deployment: &mut MachineDeployment) {
     let spec = deployment.spec.template.spec.get_or_insert_default();
     let bound = spec
@@ -155,9 +155,8 @@ pub fn is_left(deployment: &mut MachineDeployment) {
     });
 }
 
-/// Whether the user lets pods leave an isolated zone before machines elsewhere are awaited. A value that
-/// admission would refuse counts as absent: capacity comes first then, as nothing is taken from pods by a
-/// mistyped word.
+/// Whether the user lets pods leave an isolated zone before machines elsewhere are awaited. An invalid value
+/// counts as absent: capacity then comes first, so that a typing error takes no capacity from pods.
 #[must_use]
 pub fn pods_leave_first(shoot: Option<&Value>) -> bool {
     let annotations = shoot.and_then(|shoot| shoot.pointer("/metadata/annotations"));
@@ -165,15 +164,15 @@ pub fn pods_leave_first(shoot: Option<&Value>) -> bool {
     order.and_then(Value::as_str) == Some(ISOLATED_ZONE_PODS_FIRST)
 }
 
-/// Whether a machine of the zone has had its time: it was told to go, its pods had theirs, and it is still
-/// there.
+/// Whether a machine of the zone is overdue: the machine still exists after the time for the drain and for
+/// the end of the instance.
 #[must_use]
 pub fn is_overdue(machine: &Machine, now: Timestamp) -> bool {
     is_deletion_overdue(&machine.metadata, now)
 }
 
-/// Whether an object is still there although the time for a drain and for the end of an instance has passed
-/// since its deletion.
+/// Whether an object still exists although the time for a drain and for the end of an instance has passed
+/// since the deletion.
 #[must_use]
 pub fn is_deletion_overdue(metadata: &ObjectMeta, now: Timestamp) -> bool {
     let Some(told) = metadata.deletion_timestamp.as_ref() else {
@@ -214,7 +213,7 @@ mod tests {
         isolated
             .annotations_mut()
             .insert(key.clone(), value.as_str().unwrap().to_owned());
-        // It has grown by now.
+        // The deployment has grown by now.
         other.spec.replicas = Some(5);
         assert_eq!(
             Begun::of(&isolated, [&isolated, &other].into_iter(), at(200)),

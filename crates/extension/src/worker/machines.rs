@@ -1,4 +1,4 @@
-//! What a provider writes for Workers.
+//! The trait that a provider implements for Workers.
 
 use std::collections::BTreeMap;
 
@@ -15,22 +15,22 @@ use serde::de::DeserializeOwned;
 
 use crate::Context;
 
-/// What a provider says of its machines.
+/// The machines in a provider's cloud.
 pub trait Machines: Send + Sync + 'static {
     /// Name of the controller in metrics, spans and logs.
     const NAME: &'static str = "worker";
 
-    /// What a machine of this pool in this zone is. `zone` is empty where the pool names none.
+    /// The class of a machine of this pool in this zone. `zone` is empty for a pool without zones.
     ///
     /// # Errors
-    /// The pool or the infrastructure's status cannot be understood: [`runtime::Error::Config`].
+    /// The pool or the infrastructure's status is invalid: [`runtime::Error::Config`].
     fn class(&self, context: &Context<Worker>, pool: &WorkerPool, zone: &str) -> Result<Class>;
 
-    /// What the account calls the zone with this physical ID (RZ-01): the name that pools have. Of a provider
-    /// that says nothing no zone can be cut off.
+    /// The account's name of the zone with this physical ID (RZ-01): the name that pools use. Without an
+    /// implementation, no zone of the provider can be isolated.
     ///
     /// # Errors
-    /// No zone has it, or several have: [`runtime::Error::Config`].
+    /// No zone has the ID, or several zones have the ID: [`runtime::Error::Config`].
     fn zone_of(&self, context: &Context<Worker>, id: &str) -> Result<String> {
         Err(Error::config(
             ErrorCode::ErrConfigurationProblem,
@@ -41,31 +41,32 @@ pub trait Machines: Send + Sync + 'static {
         ))
     }
 
-    /// The program that acts on the machine objects of the shoot's namespace.
+    /// The machine-controller-manager for the machine objects of the shoot's namespace.
     ///
     /// # Errors
     /// As for [`Machines::class`].
     fn manager(&self, context: &Context<Worker>) -> Result<Manager>;
 }
 
-/// What a machine is in a provider's cloud.
+/// A machine in a provider's cloud.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Class {
     /// Name of the provider.
     pub provider: String,
-    /// What only the provider's program understands. A change of it alone replaces no machine.
+    /// Data for the provider's machine-controller-manager only. A change of this field alone replaces no
+    /// machine.
     pub provider_spec: RawExtension,
-    /// What of it replaces machines when it changes, besides what always does
+    /// The values whose change replaces machines, in addition to the values that always do
     /// ([`super::wanted::rolls_with`]).
     pub rolls_with: Vec<String>,
-    /// Labels of the provider on the machine's Node, such as the ID of its zone. A change replaces no
+    /// Labels of the provider on the machine's Node, such as the ID of the zone. A change replaces no
     /// machine.
     pub node_labels: BTreeMap<String, String>,
 }
 
 impl Class {
-    /// Labels of a Node of this class. The place is the provider's to say: a label of the pool of the same
-    /// name has no effect.
+    /// Labels of a Node of this class. The provider decides on region and zone: a label of the pool with the
+    /// same name has no effect.
     #[must_use]
     pub fn labels_of_node(&self, pool: &WorkerPool, region: &str, zone: &str) -> BTreeMap<String, String> {
         let place = [(labels::REGION, region), (labels::ZONE, zone)];
@@ -76,33 +77,33 @@ impl Class {
     }
 }
 
-/// A program that acts on machine objects, one in each shoot's namespace.
+/// A machine-controller-manager: one process in each shoot's namespace.
 pub struct Manager {
     /// Image with tag.
     pub image: String,
     /// Path of the program.
     pub program: String,
-    /// Flags, in a fixed order. Secrets are mounted where [`runtime::workload::mounted`] says.
+    /// Flags, in a fixed order. Secrets are mounted at [`runtime::workload::mounted`].
     pub args: Vec<String>,
-    /// Variables of its environment, such as those of a proxy.
+    /// Environment variables, such as the variables of a proxy.
     pub environment: Vec<Variable>,
-    /// Where it says how it is.
+    /// The health endpoints of the process.
     pub health: Health,
-    /// Secrets of the namespace that it reads. All must exist before it is started.
+    /// Secrets of the namespace that the process reads. All Secrets must exist before the start.
     pub secrets: Vec<&'static str>,
-    /// It knows the flags of [`owner_checks::OwnerFlags`], and is given them where the seed says whose its
-    /// shoots are (R17-60).
+    /// Whether the process knows the flags of [`owner_checks::OwnerFlags`]. The flags are passed where the
+    /// seed checks owners (R17-60).
     pub asks_whose_the_shoot_is: bool,
 }
 
-/// Name of the Secret with the kubeconfig of the shoot, which a gardenlet makes.
+/// Name of the Secret with the kubeconfig of the shoot; a gardenlet writes the Secret.
 const KUBECONFIG: &str = "machine-controller-manager";
-/// Where it says whether it lives.
+/// Port of the health endpoints.
 const HEALTH_PORT: u16 = 8080;
 
 impl Manager {
-    /// One that is made of the crate `machine-controller-manager`, whose flags it knows, for the shoot in a
-    /// namespace. Flags of its own come after these.
+    /// A manager built with the crate `machine-controller-manager`, with the flags of that crate, for the
+    /// shoot in a namespace. The provider's own flags follow.
     #[must_use]
     pub fn of_suite(image: &str, program: &str, namespace: &str) -> Self {
         Self {
@@ -127,10 +128,10 @@ impl Manager {
     }
 }
 
-/// What a CloudProfile says to its provider in `spec.providerConfig`, or its default where it says nothing.
+/// The `spec.providerConfig` of a CloudProfile, or the default.
 ///
 /// # Errors
-/// It cannot be understood: [`runtime::Error::Config`].
+/// The configuration is invalid: [`runtime::Error::Config`].
 pub fn cloud_profile_config<T: DeserializeOwned + Default>(profile: Option<&RawExtension>) -> Result<T> {
     let config = profile.and_then(|profile| profile.0.pointer("/spec/providerConfig"));
     let config = config.map(|raw| serde_json::from_value(raw.clone())).transpose();

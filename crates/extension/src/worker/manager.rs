@@ -1,5 +1,5 @@
-//! The program that acts on a shoot's machine objects: one in its namespace, with rights there and nowhere
-//! else.
+//! The machine-controller-manager for a shoot's machine objects: one Deployment in the shoot's namespace,
+//! with rights only in this namespace.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -25,17 +25,18 @@ use serde_json::{Value, json};
 use super::machines::Manager;
 use crate::Context;
 
-/// Name of the Deployment and of all that belongs to it.
+/// Name of the Deployment and of all related objects.
 pub const NAME: &str = "machine-controller-manager";
-/// How long one operation waits for the new pod. Longer than a pod takes whose image is there; much shorter
-/// than a gardenlet waits for a Worker, as whoever waits keeps others from working.
+/// Time in which an operation waits for the new pod. Longer than a pod takes to start with a present image.
+/// Much shorter than a gardenlet's timeout for a Worker, because a waiting operation occupies a worker of the
+/// controller.
 const ROLLED_OUT_WITHIN: Duration = Duration::from_secs(20);
-/// How long one operation waits for a pod to end. Longer than its time to stop; shorter than the patience of
-/// a forced deletion.
+/// Time in which an operation waits for the end of a pod. Longer than the grace period; shorter than the
+/// patience of a forced deletion.
 const GONE_WITHIN: Duration = Duration::from_secs(17);
 
-/// Makes it run as the provider says, `replicas` times (1, or 0 where there is nothing to do), and waits for
-/// it.
+/// Deploys the machine-controller-manager of the provider with `replicas` (1, or 0 without work), and waits
+/// for the rollout.
 pub async fn deploy(context: &Context<Worker>, mut manager: Manager, replicas: i32) -> Result<()> {
     let (seed, by, namespace) = (&context.seed, context.manager, context.namespace()?);
     let cluster = context
@@ -66,8 +67,8 @@ pub async fn deploy(context: &Context<Worker>, mut manager: Manager, replicas: i
         .await
 }
 
-/// Stops one that runs, and keeps its Deployment (gardener#3520): when it returns, nobody acts on machine
-/// objects.
+/// Scales a running machine-controller-manager to 0, and keeps the Deployment (gardener#3520). On return, no
+/// controller acts on machine objects.
 pub async fn stop(seed: &Seed, by: FieldManager, namespace: &str) -> Result<()> {
     let deployments: Api<Deployment> = seed.namespaced(namespace);
     let found = deployments.get_opt(NAME).await;
@@ -83,7 +84,8 @@ pub async fn stop(seed: &Seed, by: FieldManager, namespace: &str) -> Result<()> 
     wait_for_no_pod(seed, namespace, stopped.metadata.generation).await
 }
 
-/// Takes it away with all that belongs to it, and waits until no pod of it is left (I3). Its rights go first.
+/// Removes the machine-controller-manager with all related objects, and waits until no pod is left (I3). The
+/// RBAC objects are deleted before the wait.
 pub async fn remove(seed: &Seed, namespace: &str) -> Result<()> {
     let it = of_it(seed, namespace);
     it.delete().await?;
@@ -141,7 +143,7 @@ fn deployment(
             .chain(asks.then_some(Files::Authority(AUTHORITY)))
             .collect(),
         scratch: false,
-        // A call to the cloud that is under way may end.
+        // A running call to the cloud may finish.
         grace_seconds: 15,
         overlaps: false,
         requests: ["32Mi", "10m"],
@@ -174,11 +176,10 @@ fn role() -> Result<Role> {
         "rules": [
             {"apiGroups": ["machine.sapcloud.io"], "resources": kinds, "verbs": all},
             {"apiGroups": ["machine.sapcloud.io"], "resources": statuses, "verbs": ["patch", "update"]},
-            // Nodes and instances without a Machine are reported there.
+            // The process reports Nodes and instances without a Machine in this status.
             {"apiGroups": ["extensions.gardener.cloud"], "resources": ["workers"], "verbs": ["get", "list"]},
             {"apiGroups": ["extensions.gardener.cloud"], "resources": ["workers/status"], "verbs": ["patch"]},
-            // What a machine runs at first, and the credentials: their names follow from pools, which come
-            // and go.
+            // User data and credentials: the names follow from pools, and pools come and go.
             {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
             {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
             {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "watch", "create", "update"]},
@@ -209,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    /// Nodes and instances without a Machine would be reported nowhere.
+    /// Otherwise Nodes and instances without a Machine would not be reported.
     #[test]
     fn the_manager_may_report_on_the_worker_and_change_nothing_else_of_it() {
         let rules = role().unwrap().rules.unwrap();
@@ -234,7 +235,7 @@ mod tests {
             let pod = deployment.spec.unwrap().template.spec.unwrap();
             pod.containers[0].env.clone()
         };
-        // A change would start each manager anew.
+        // A change would restart each manager.
         assert_eq!(of(manager()), None);
         let mut manager = manager();
         manager.environment = vec!["HTTPS_PROXY=http://proxy:3128".parse().unwrap()];

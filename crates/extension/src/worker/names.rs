@@ -1,37 +1,36 @@
-//! Names of MachineDeployments. A machine has the name of its deployment in its own, and its Node has the
-//! machine's: what exists keeps its name.
+//! Names of MachineDeployments. The name of a machine contains the name of the deployment, and the Node has
+//! the machine's name: an existing deployment keeps the name.
 
 use std::collections::BTreeSet;
 
-/// A deployment that exists, and whose it is.
+/// An existing deployment, with pool and zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Existing {
     /// Name of the deployment.
     pub name: String,
-    /// Its pool.
+    /// The pool of the deployment.
     pub pool: String,
-    /// Its zone; empty where the pool names none.
+    /// The zone of the deployment; empty for a pool without zones.
     pub zone: String,
-    /// Its deletion hangs: the name stays taken, and the zone gets another name.
+    /// The deletion hangs: the name stays taken, and the zone gets a new name.
     pub is_stuck: bool,
 }
 
-/// The names for the zones of a pool, in their order: `<namespace>-<pool>-z<number>`. A zone keeps the name
-/// it has, wherever it stands in the list by now; a new one gets the lowest number that nobody has.
+/// The names for the zones of a pool, in order: `<namespace>-<pool>-z<number>`. A zone keeps its name at any
+/// place in the list; a new zone gets the lowest free number.
 #[must_use]
 pub fn of_zones(namespace: &str, pool: &str, zones: &[String], existing: &[Existing]) -> Vec<String> {
     let mut taken: BTreeSet<String> = existing.iter().map(|other| other.name.clone()).collect();
     let mut names = Vec::new();
     for (index, zone) in zones.iter().enumerate() {
         let is_own = |other: &&Existing| other.pool == pool && other.zone == *zone && !other.is_stuck;
-        // A Shoot from before the rule against it may name a zone twice: each entry keeps the deployment that
-        // it has.
+        // A Shoot from before the validation may name a zone twice: each entry keeps the entry's deployment.
         let own = existing
             .iter()
             .find(|other| is_own(other) && !names.contains(&other.name));
         let name = own.map_or_else(
             || {
-                // Its place in the list, as scripts expect it; one of the numbers after it is free.
+                // The place in the list, as scripts expect; a later number is always free.
                 let mut numbers = (index + 1..).map(|number| format!("{namespace}-{pool}-z{number}"));
                 numbers.find(|name| !taken.contains(name)).unwrap_or_default()
             },
@@ -69,7 +68,7 @@ mod tests {
         let existing = [("ns-a-z1", "a", "x"), ("ns-a-z2", "a", "y")];
         assert_eq!(names(&["y", "x"], &existing), ["ns-a-z2", "ns-a-z1"]);
         assert_eq!(names(&["y"], &existing), ["ns-a-z2"]);
-        // The name of the zone that has gone is taken while its machines go.
+        // The name of the removed zone is taken while the machines of that zone end.
         assert_eq!(names(&["n", "y"], &existing), ["ns-a-z3", "ns-a-z2"]);
         assert_eq!(names(&["x"], &[("ns-b-z1", "b", "x")]), ["ns-a-z1"]);
     }

@@ -1,9 +1,11 @@
-//! Makes the machine objects that were carried from another seed, before anybody acts on them.
+//! Creates the machine objects that were carried from the source seed, before any controller acts on the
+//! objects.
 //!
-//! A machine that is missing would be made anew by whoever counts, and its instance would count as an orphan;
-//! so would one that is made twice. Hence: nobody acts meanwhile; what is there stays as it is; and once all
-//! is made, an annotation of the Worker says so before the program starts, so that a later attempt does not
-//! bring back a machine that the program has deleted.
+//! A controller would replace a missing machine, and the instance of the missing machine would count as an
+//! orphan. The same holds for a machine that is created twice. Hence no controller acts meanwhile, and
+//! existing objects stay unchanged. Once all objects exist, an annotation of the Worker records the
+//! completion before the machine-controller-manager starts. So a later attempt does not recreate a machine
+//! that the machine-controller-manager has deleted.
 
 use std::collections::BTreeMap;
 
@@ -40,8 +42,8 @@ pub const RESTORED: &str = "worker.extensions.gardener.cloud/restored-machine-st
 /// Machines that are written at the same time.
 const AT_ONCE: usize = 8;
 
-/// Makes what is carried, unless that has been done. When it returns, no machine is missing, and the program
-/// may start.
+/// Creates the carried objects, unless done before. On return, no machine is missing, and the
+/// machine-controller-manager may start.
 pub async fn restore<M: Machines>(_: &M, context: &Context<Worker>) -> Result<()> {
     let status = context.object.status.as_ref();
     let carried = status.and_then(|status| status.default.state.as_ref());
@@ -81,9 +83,9 @@ pub async fn restore<M: Machines>(_: &M, context: &Context<Worker>) -> Result<()
         .map(drop)
 }
 
-/// Without a word of machines this would make new ones, and the old ones would be lost. A state says also
-/// that there were none; so nothing is right only where the state was used up before, or where the machines
-/// are here, as when a move is called off.
+/// A reconcile without state would create new machines, and the old machines would be lost. A state also
+/// exists without machines. So a missing state is valid only if the state was consumed before, or if the
+/// machines exist here, as after a cancelled move.
 async fn may_be_empty(context: &Context<Worker>) -> Result<()> {
     let was_done = context.object.annotations().contains_key(RESTORED);
     if was_done || context.object.spec.pools.is_empty() {
@@ -141,7 +143,7 @@ async fn make(context: &Context<Worker>, there: &There, state: &MachineState) ->
     Ok(())
 }
 
-/// A machine with its status; one that was going is told to go again.
+/// Creates a machine with status; a machine that was terminating is deleted again.
 async fn make_machine(
     context: &Context<Worker>,
     api: &Api<Machine>,
@@ -165,8 +167,8 @@ async fn make_machine(
     Ok(())
 }
 
-/// What was carried, as of now: it must not look as if nobody had heard of the machine for as long as the
-/// move took.
+/// The carried status with the present time: the duration of the move must not count as time without contact
+/// to the machine.
 fn status_of(carried: &Machine) -> Option<Value> {
     let mut status = carried.status.clone()?;
     if let Some(current) = &mut status.current_status {
@@ -175,8 +177,8 @@ fn status_of(carried: &Machine) -> Option<Value> {
     Some(json!(status))
 }
 
-/// The deployment, as far as its sets tell of it; what it is to be is written by the reconcile that follows.
-/// None where there is no set: its name is then not in use.
+/// The deployment as far as the MachineSets define the deployment; the following reconcile writes the wanted
+/// state. `None` without a set: the name is not in use.
 async fn made_deployment(
     context: &Context<Worker>,
     there: &There,
@@ -196,7 +198,7 @@ async fn made_deployment(
 }
 
 fn deployment(name: &str, carried: &MachineDeploymentState) -> Result<Option<MachineDeployment>> {
-    // Each template leads to the same name, pool and zone, and is replaced at once.
+    // Each template has the same name, pool and zone, and is replaced soon.
     let Some(template) = carried
         .machine_sets
         .iter()
@@ -224,7 +226,7 @@ fn deployment(name: &str, carried: &MachineDeploymentState) -> Result<Option<Mac
     .map_err(|error| Error::bug(format!("the MachineDeployment {name} cannot be made: {error}")))
 }
 
-/// The set that a machine is of: by its selector, and by its class where several would take it.
+/// The set of a machine: by selector, and by class where several sets match.
 fn set_of<'a>(machine: &Machine, sets: &'a [MachineSet]) -> Option<&'a MachineSet> {
     let selects = |set: &&MachineSet| {
         let selector = set.spec.selector.as_ref();
@@ -246,7 +248,7 @@ fn owned_by<K: Object>(owner: &K) -> Option<OwnerReference> {
     owner.controller_owner_ref(&())
 }
 
-/// Without anything that only another server could know.
+/// Removes the fields that only the former API server could know.
 fn here<K: Object>(mut object: K, namespace: &str) -> K {
     let metadata = object.meta_mut();
     metadata.namespace = Some(namespace.to_owned());
@@ -262,7 +264,7 @@ fn class_here(class: &MachineClass, namespace: &str) -> MachineClass {
     class
 }
 
-/// A class of which only old machines are needs its Secret to be read, and what is in it for no new machine.
+/// A class that only old machines use needs a readable Secret, but the content is used for no new machine.
 fn secret_of(class: &MachineClass, user_data: &BTreeMap<String, Vec<u8>>) -> Secret {
     let (purpose, machine_class) = labels::PURPOSE;
     let mut secret = Secret::default();
@@ -279,7 +281,7 @@ fn secret_of(class: &MachineClass, user_data: &BTreeMap<String, Vec<u8>>) -> Sec
     secret
 }
 
-/// Makes an object that is not there; one that is stays as it is.
+/// Creates a missing object; an existing object stays unchanged.
 async fn create<K: Object>(api: &Api<K>, object: &K) -> Result<K> {
     let name = object.name_any();
     match api.create(&PostParams::default(), object).await {

@@ -1,4 +1,4 @@
-//! What is made from a machine state, as far as it can be decided without a server.
+//! The objects that follow from a machine state, without a server.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -26,7 +26,7 @@ fn machine(hash: &str, class: &str) -> Machine {
     .unwrap()
 }
 
-/// A machine that no set owns would be one too many, and its set would make another.
+/// A machine without an owning set would be surplus, and the set would create a replacement.
 #[test]
 fn a_machine_belongs_to_the_set_that_selects_it() {
     let sets = [set("old", "1", "c-old"), set("new", "2", "c-new")];
@@ -43,7 +43,7 @@ fn a_machine_belongs_to_the_set_that_selects_it() {
     assert_eq!(found.as_deref(), Some("new"), "the class tells");
 }
 
-/// A reconcile finds the name by pool and zone; a new name would be a new Node for each machine.
+/// A reconcile finds the name by pool and zone; a new name would replace the Node of each machine.
 #[test]
 fn a_deployment_is_known_again_by_pool_and_zone() {
     let carried = MachineDeploymentState {

@@ -12,8 +12,8 @@ use serde_json::json;
 
 use crate::Context;
 
-/// Reason of condition `EveryNodeReady` of the Worker. The Shoot has a condition of the same type, to which
-/// the report counts.
+/// Reason of condition `EveryNodeReady` of the Worker. The report counts for the Shoot's condition of the
+/// same type.
 const ROLLOUT_INCOMPLETE: &str = "RolloutIncomplete";
 
 /// Writes the condition while `failure` lasts, and removes the condition afterwards.

@@ -1,8 +1,8 @@
-//! How many of a pool's machines are in a zone.
+//! The number of a pool's machines in each zone.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// The share of the zone with this index: the first ones get what does not divide.
+/// The share of the zone with this index: the first zones get the remainder.
 #[must_use]
 pub fn share(total: i32, index: usize, zones: usize) -> i32 {
     let (Ok(index), Ok(zones)) = (i32::try_from(index), i32::try_from(zones)) else {
@@ -14,9 +14,9 @@ pub fn share(total: i32, index: usize, zones: usize) -> i32 {
     total / zones + i32::from(index < total % zones)
 }
 
-/// Bounds of a rolling update in a zone: surge and unavailable. A number is spread; a percentage is one of
-/// the zone's own machines. Where a zone is left with neither, it may have one machine more, as it could
-/// replace none otherwise.
+/// Limits of a rolling update in a zone: surge and unavailable. A number is divided among the zones; a
+/// percentage applies to the zone's own machines. A zone without both gets a surge of 1, because otherwise no
+/// machine could be replaced.
 #[must_use]
 pub fn bounds(
     surge: &IntOrString,
@@ -40,8 +40,8 @@ pub fn bounds(
     }
 }
 
-/// How many machines a deployment wants. `current`: how many it wants now; a cluster autoscaler decides that
-/// between the bounds.
+/// The wanted machines of a deployment. `current`: the present number; a cluster autoscaler changes the
+/// number within the limits.
 #[must_use]
 pub fn replicas(minimum: i32, maximum: i32, current: Option<i32>, hibernated: bool) -> i32 {
     if hibernated {

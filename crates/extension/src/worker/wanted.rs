@@ -1,4 +1,4 @@
-//! What a Worker wants: for each pool and zone a class with its Secret, and a deployment. Pure.
+//! The wanted objects of a Worker: a class with a Secret, and a deployment, for each pool and zone. Pure.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ const HASH: usize = 5;
 /// Key of the Secret of a class.
 pub const USER_DATA: &str = "userData";
 
-/// Whether a hanging deployment of this pool and zone has a successor, so that nothing waits for the hanging
-/// one.
+/// Whether a deployment whose deletion hangs has a successor for the same pool and zone, so that no operation
+/// waits for the deletion.
 #[must_use]
 pub fn is_succeeded(hanging: &MachineDeployment, wanted: &[Wanted], now: Timestamp) -> bool {
     let place = |deployment: &MachineDeployment| {
@@ -41,22 +41,23 @@ pub fn is_succeeded(hanging: &MachineDeployment, wanted: &[Wanted], now: Timesta
         && wanted.iter().any(|one| place(&one.deployment) == of)
 }
 
-/// What is wanted for a pool in a zone.
+/// The wanted objects for a pool in a zone.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// The class.
     pub class: MachineClass,
-    /// Its Secret, which has its name.
+    /// The Secret of the class, with the name of the class.
     pub secret: Secret,
     /// The deployment.
     pub deployment: MachineDeployment,
-    /// What is said of it in `status.machineDeployments`.
+    /// The entry in `status.machineDeployments`.
     pub status: WorkerMachineDeployment,
-    /// It is in the zone that is cut off, and goes when the others have grown. Nobody is told of it any more.
+    /// The deployment is in the isolated zone, and is deleted when the remaining deployments have grown. The
+    /// status does not list the deployment any more.
     pub is_left: Option<Begun>,
 }
 
-/// What is there and known.
+/// The existing objects and known facts.
 pub struct Surroundings<'a> {
     /// The shoot's technical id.
     pub namespace: &'a str,
@@ -64,11 +65,11 @@ pub struct Surroundings<'a> {
     pub hibernated: bool,
     /// The deployments that exist.
     pub existing: &'a [MachineDeployment],
-    /// What machines of a pool run at first, by the pool's name.
+    /// The user data of a pool's machines, by the pool's name.
     pub user_data: BTreeMap<String, Vec<u8>>,
-    /// The zone that is cut off.
+    /// The isolated zone.
     pub isolated: Option<&'a str>,
-    /// Sizes of before the isolation. Without a zone that is cut off they are given back.
+    /// Sizes before the isolation. Without an isolated zone, these sizes are restored.
     pub former: Option<&'a FormerSizes>,
     /// Whether zones shrink to these sizes: the returned zone has its machines, and no autoscaler runs.
     pub shrinks: bool,
@@ -77,7 +78,7 @@ pub struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
-    /// The deployment with this name, unless it goes.
+    /// The deployment with this name, unless in deletion.
     fn staying(&self, name: &str) -> Option<&MachineDeployment> {
         let stays = |other: &&MachineDeployment| {
             other.name_any() == name && other.metadata.deletion_timestamp.is_none()
@@ -85,12 +86,12 @@ impl Surroundings<'_> {
         self.existing.iter().find(stays)
     }
 
-    /// Whether the returned zone gets its machines while the others keep theirs.
+    /// Whether the returned zone gets machines while the remaining zones keep their machines.
     fn gives_back(&self) -> bool {
         self.former.is_some() && self.isolated.is_none() && !self.shrinks
     }
 
-    /// How many machines are wanted in a zone before bounds count. `current`: how many are wanted there now.
+    /// The wanted machines of a zone before the limits apply. `current`: the present number.
     fn size(&self, place: &Place<'_>, minimum: i32, current: Option<i32>) -> Option<i32> {
         let Some(former) = self.former.filter(|_| self.isolated.is_none()) else {
             return current;
@@ -106,10 +107,10 @@ impl Surroundings<'_> {
     }
 }
 
-/// Everything that is wanted, pool by pool. `class_of` asks the provider.
+/// The wanted objects of all pools. `class_of` calls the provider.
 ///
 /// # Errors
-/// What the provider said; a pool wants what is not done.
+/// The error of the provider; a pool wants an unsupported update strategy.
 pub fn wanted(
     worker: &Worker,
     around: &Surroundings<'_>,
@@ -123,7 +124,7 @@ pub fn wanted(
     let mut all = Vec::new();
     for pool in &worker.spec.pools {
         refuse_in_place(pool)?;
-        // A pool without zones is one zone without a name.
+        // A pool without zones counts as a single zone without a name.
         let zones = if pool.zones.is_empty() {
             vec![String::new()]
         } else {
@@ -141,7 +142,7 @@ pub fn wanted(
         for (place, (zone, name)) in zones.iter().zip(&names).enumerate() {
             let is_left = is_isolated(zone);
             if is_left && begun.is_none() {
-                // It has gone, or was never there.
+                // The deployment is gone, or never existed.
                 continue;
             }
             let class = class_of(pool, zone)?;
@@ -164,8 +165,7 @@ pub fn wanted(
     Ok(all)
 }
 
-/// What the pool had when the isolation of this zone of it began; nothing where its deployment is not there
-/// any more.
+/// The machines of the pool at the begin of the zone's isolation; `None` if the zone's deployment is gone.
 fn begun(
     pool: &WorkerPool,
     around: &Surroundings<'_>,
@@ -175,17 +175,19 @@ fn begun(
     let is_of_pool = |other: &&MachineDeployment| other.labels().get(labels::POOL) == Some(&pool.name);
     let all = around.existing.iter().filter(is_of_pool);
     let mut begun = Begun::of(deployment, all, around.now);
-    // A move carries no annotation of a deployment, and the other zones have grown by now.
+    // A move carries no annotation of a deployment, and the remaining zones have grown by now.
     if let Some(machines) = around.former.and_then(|former| former.machines(pool)) {
         begun.machines = machines;
     }
     Some(begun)
 }
 
-/// What replaces a pool's machines when it changes: type, image, disks and processors; the minor version of
-/// Kubernetes; what the machine runs at first, by the name that its writer gave it (`nodeAgentSecretName`,
-/// which also stands for the container runtime; else that of the Secret), not by its bytes, which change with
-/// every certificate; the provider's own configuration of the pool.
+/// The values whose change replaces a pool's machines:
+/// - type, image, disks and processors
+/// - the minor version of Kubernetes
+/// - the user data, by name and not by bytes, because the bytes change with every certificate. The name is
+///   `nodeAgentSecretName`, which also covers the container runtime, or else the name of the Secret
+/// - the provider's configuration of the pool
 #[must_use]
 pub fn rolls_with(pool: &WorkerPool) -> Vec<String> {
     let version = pool.kubernetes_version.clone().unwrap_or_default();
@@ -211,9 +213,9 @@ fn hash(pool: &WorkerPool, class: &Class) -> String {
     sum
 }
 
-/// Of which pool and zone a deployment is; `None` of one that somebody else has made.
+/// The pool and zone of a deployment; `None` for a foreign deployment.
 fn whose(deployment: &MachineDeployment, now: Timestamp) -> Option<Existing> {
-    // On the template, as sets and machines have them; the deployment has the same.
+    // MachineDeployments, MachineSets and machines have these labels.
     let of = |label: &str| deployment.labels().get(label).cloned();
     Some(Existing {
         name: deployment.name_any(),
@@ -240,18 +242,18 @@ struct Place<'a> {
     pool: &'a WorkerPool,
     zone: &'a str,
     name: &'a str,
-    /// Among the zones that machines are in.
+    /// The index among the zones with machines.
     index: usize,
-    /// How many these are.
+    /// The number of these zones.
     zones: usize,
-    /// The most machines of this zone while none is cut off.
+    /// The maximum machines of this zone without an isolated zone.
     usual_maximum: i32,
-    /// Of the Nodes of its machines.
+    /// Labels of the machines' Nodes.
     node_labels: BTreeMap<String, String>,
     class_name: String,
-    /// While a zone of the pool is left.
+    /// Set while a zone of the pool is being left.
     begun: Option<Begun>,
-    /// Whether it is this one.
+    /// Whether this zone is being left.
     is_left: bool,
 }
 
@@ -269,11 +271,12 @@ impl Place<'_> {
             there.and_then(|deployment| Grown::kept(deployment, self.pool))
         };
         if let Some(kept) = kept {
-            // It has grown for a zone that was cut off: what was given up does not come back.
+            // The deployment has grown for an isolated zone: capacity that was scaled down since does not
+            // return.
             maximum = maximum.max(kept.min(current.unwrap_or_default()));
         }
         let replicas = if self.is_left {
-            // As many as there are, until they go.
+            // The present number, until the deletion.
             current.filter(|_| !around.hibernated).unwrap_or_default()
         } else {
             let grown = self.begun.map(|begun| begun.share(self.index, self.zones));
@@ -370,7 +373,7 @@ impl Place<'_> {
         Ok(deployment)
     }
 
-    /// What each machine of it is to be.
+    /// The specification of each machine of the deployment.
     fn machine(&self) -> Value {
         let pool = self.pool;
         // The taint of an isolated zone, in the hands of a user, would keep the pool without machines.
@@ -409,7 +412,7 @@ impl Place<'_> {
         labels
     }
 
-    /// What a cluster autoscaler reads from the deployment.
+    /// The annotations that a cluster autoscaler reads from the deployment.
     fn autoscaler(&self) -> BTreeMap<String, Value> {
         let Some(options) = &self.pool.cluster_autoscaler else {
             return BTreeMap::new();

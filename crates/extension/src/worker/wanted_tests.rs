@@ -1,4 +1,4 @@
-//! What is made from a Worker, and what replaces machines.
+//! The objects that follow from a Worker, and the changes that replace machines.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -107,7 +107,7 @@ fn each_zone_has_a_deployment_with_its_share() {
     );
 }
 
-/// RZ-21: where no other controller describes Nodes, pods are spread over zones by these labels.
+/// RZ-21: where no other controller sets labels of Nodes, pods are spread over zones by these labels.
 #[test]
 fn a_node_has_labels_of_its_zone_its_region_and_the_id_of_its_zone() {
     let labels = |pool: &Value| {
@@ -146,7 +146,7 @@ fn a_class_has_what_the_provider_says_and_its_own_secret() {
     assert_eq!(of_machine.class.as_ref().unwrap().name, Some(name));
 }
 
-/// What must not replace machines would restart every pod of a pool.
+/// A needless replacement of machines would restart every pod of a pool.
 #[test]
 fn machines_are_replaced_for_these_reasons_and_no_others() {
     let before = made(&pool())[0].class.name_any();
@@ -169,7 +169,8 @@ fn machines_are_replaced_for_these_reasons_and_no_others() {
             json!({"machineDrainTimeout": "1m"}),
             false,
         ),
-        // It is rewritten with each certificate; the agent's Secret says when that matters.
+        // The user data is rewritten with each certificate; the name of the agent's Secret tells when the
+        // change matters.
         (
             "userDataSecretRef",
             json!({"name": "user-data-b", "key": "cloud_config"}),
@@ -199,7 +200,7 @@ fn what_exists_keeps_its_name_and_what_an_autoscaler_decided() {
     assert_eq!(asleep[0].status.minimum, 2, "it wakes up with them");
 }
 
-/// Deployments by the last part of their names, with what they want, and what is told of them.
+/// Deployments by the last part of the name, with the wanted machines and the limits in the status.
 fn told(all: &[Wanted]) -> Vec<(String, i32, Option<[i32; 2]>)> {
     let of = |one: &Wanted| {
         let name = one.deployment.name_any().replace("shoot--dev--one-a-", "");
@@ -212,7 +213,7 @@ fn told(all: &[Wanted]) -> Vec<(String, i32, Option<[i32; 2]>)> {
     all.iter().map(of).collect()
 }
 
-/// As they are written.
+/// The deployments as written.
 fn deployments(all: Vec<Wanted>) -> Vec<MachineDeployment> {
     all.into_iter().map(|one| one.deployment).collect()
 }
@@ -242,7 +243,7 @@ fn a_zone_is_left_and_filled_again() {
         }
         there = deployments(all);
     }
-    // It goes, and then it has gone.
+    // The deployment is in deletion, and then is gone.
     there[1].metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
         Timestamp::UNIX_EPOCH,
     ));
@@ -257,7 +258,7 @@ fn a_zone_is_left_and_filled_again() {
         );
         there = deployments(all);
     }
-    // Back: the zone gets its share, and nothing is taken from the others, but they do not grow any more.
+    // Failback: the zone gets its share. The remaining zones keep their machines, but do not grow any more.
     for _ in 0..2 {
         let all = made_without(None, &pool, &there, false).unwrap();
         let expected = [
@@ -268,13 +269,13 @@ fn a_zone_is_left_and_filled_again() {
         assert_eq!(told(&all), expected);
         there = deployments(all);
     }
-    // An autoscaler takes one away, and it does not come back.
+    // An autoscaler removes a machine, and the machine does not return.
     there[2].spec.replicas = Some(2);
     there = deployments(made_without(None, &pool, &there, false).unwrap());
     there[2].spec.replicas = Some(3);
     let all = made_without(None, &pool, &there, false).unwrap();
     assert_eq!(told(&all)[2], ("z3".to_owned(), 2, Some([2, 2])));
-    // The bounds are others: what is beyond them goes.
+    // The limits have changed: machines beyond the limits are removed.
     pool["minimum"] = json!(3);
     pool["maximum"] = json!(6);
     let all = made_without(None, &pool, &there, false).unwrap();
@@ -302,7 +303,7 @@ fn an_isolation_that_is_called_off_in_the_middle_loses_no_machine() {
     assert_eq!(after[0].deployment.annotations(), before[0].annotations());
 }
 
-/// RZ-22: sizes that differ from the shares of the minimum, as an autoscaler or a user has left them.
+/// RZ-22: sizes that differ from the shares of the minimum, after changes by an autoscaler or a user.
 #[test]
 fn failback_gives_the_zone_its_size_and_the_others_shrink_to_theirs() {
     let pool = with("maximum", json!(8));
@@ -337,7 +338,7 @@ fn failback_gives_the_zone_its_size_and_the_others_shrink_to_theirs() {
     let mut there = vec![before[1].clone()];
     there[0].spec.replicas = Some(5);
 
-    // The zone gets its machines before the others shrink.
+    // The zone gets its machines before the remaining zones shrink.
     let (back, there) = sizes(&pool, None, &there, false);
     assert_eq!(back[0], ("z1".to_owned(), 3, Some([2, 4])));
     assert_eq!(back[1].1, 5);
@@ -349,7 +350,7 @@ fn failback_gives_the_zone_its_size_and_the_others_shrink_to_theirs() {
     assert_eq!(shrunk, expected);
     let (again, _) = sizes(&pool, None, &there, false);
     assert_eq!(again, expected);
-    // Other bounds: the share of the minimum is the size.
+    // Changed limits: the share of the minimum is the size.
     let other = with("maximum", json!(6));
     let (shrunk, _) = sizes(&other, None, &there[1..], true);
     assert_eq!(
@@ -361,7 +362,8 @@ fn failback_gives_the_zone_its_size_and_the_others_shrink_to_theirs() {
     );
 }
 
-/// A cancelled failover: what terminates is waited for under its name, and not for ever.
+/// A cancelled failover: the end of a terminating deployment is awaited under the same name, but not for
+/// ever.
 #[test]
 fn a_deployment_whose_deletion_hangs_gets_a_successor_of_another_name() {
     let mut there = deployments(made(&pool()));

@@ -1,4 +1,4 @@
-//! Makes the machine objects what a Worker says, and waits until the machines are.
+//! Writes the machine objects of a Worker, and waits until the machines match.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,13 +26,13 @@ use super::{
 };
 use crate::Context;
 
-/// How long one operation waits for machines. A machine takes minutes; whoever waits keeps others from
-/// working, and the object says meanwhile what is awaited.
+/// Time in which an operation waits for machines. A machine takes minutes. A waiting operation occupies a
+/// worker of the controller, and the object reports the awaited machines meanwhile.
 const READY_WITHIN: Duration = Duration::from_secs(20);
-/// When to look again for what somebody else is about to write.
+/// Requeue interval for an object that a different process is about to write.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// Everything of a reconcile.
+/// Runs a complete reconcile.
 pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> Result<()> {
     let there = There::of(context)?;
     let existing: Vec<MachineDeployment> = all(&there.deployments).await?;
@@ -76,7 +76,7 @@ pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> 
     .await?;
 
     if idle {
-        // Nobody acts on what was written before the shoot wakes.
+        // No controller acts on the written objects before the shoot wakes up.
         return there.prune(&wanted).await;
     }
     let gone = gone
@@ -108,7 +108,7 @@ pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> 
         None => None,
     };
     rollout::report(context, elsewhere.as_ref()).await?;
-    // What is left in a closed zone still needs the manager.
+    // Remaining machines in a closed zone still need the machine-controller-manager.
     if hibernated && arrived.is_empty {
         Box::pin(manager::deploy(context, machines.manager(context)?, 0)).await?;
     }
@@ -125,22 +125,23 @@ fn terminating(existing: &[MachineDeployment]) -> BTreeSet<String> {
     going.map(ResourceExt::name_any).collect()
 }
 
-/// What is waited for.
+/// The awaited changes.
 struct Awaited<'a> {
-    /// Deployments that are wanted while a former one of the name terminates: made anew when that one has
+    /// Wanted deployments whose predecessor with the same name terminates: recreated when the predecessor is
     /// gone.
     terminating: BTreeSet<String>,
-    /// Deployments whose machines are to be ready, with the generation that was written.
+    /// Deployments whose machines must become ready, with the written generation.
     written: BTreeMap<String, Option<i64>>,
-    /// Deployments that go, with their machines.
+    /// Deployments in deletion, with their machines.
     gone: Vec<String>,
-    /// Whether no machine is to be left.
+    /// Whether no machine may be left.
     hibernated: bool,
-    /// The zone in which none is.
+    /// The zone that must become empty.
     isolated: Option<&'a str>,
     /// Whether the user lets pods leave that zone before machines elsewhere are awaited.
     pods_first: bool,
-    /// When the network of that zone is closed, whatever is left there. `None` once a failover has ended.
+    /// The time at which the network of that zone is closed, even with remaining machines. `None` once a
+    /// failover has ended.
     deadline: Option<CloseDeadline>,
 }
 
@@ -165,11 +166,11 @@ impl Awaited<'_> {
     }
 }
 
-/// What a failover has not waited for.
+/// The result of a wait that a failover may cut short.
 struct Arrived {
-    /// Why machines outside of the isolated zone are not ready.
+    /// The reason why machines outside of the isolated zone are not ready.
     elsewhere: Option<Error>,
-    /// Whether all is gone that has to go. Otherwise the budget is spent.
+    /// Whether all objects in deletion are gone. Otherwise the budget is spent.
     is_empty: bool,
 }
 
@@ -203,7 +204,7 @@ impl There {
         })
     }
 
-    /// What machines run at first, by pool.
+    /// The user data of machines, by pool.
     pub async fn user_data(&self, context: &Context<Worker>) -> Result<BTreeMap<String, Vec<u8>>> {
         let mut of_pools = BTreeMap::new();
         for pool in &context.object.spec.pools {
@@ -221,9 +222,9 @@ impl There {
         Ok(of_pools)
     }
 
-    /// Classes and deployments, which say in which epoch they were written: beside their template, or all
-    /// machines would be replaced. One that is left says first what its pool had, and then the others grow by
-    /// it.
+    /// Writes classes and deployments with the epoch as an annotation. The annotation is not in the template,
+    /// because a changed template would replace all machines. A deployment that is being left first records
+    /// the pool's machines; then the remaining deployments grow by that number.
     async fn write(
         &self,
         context: &Context<Worker>,
@@ -255,7 +256,7 @@ impl There {
         context.manager.apply(&self.deployments, &deployment).await
     }
 
-    /// Makes the deployments anew whose former ones terminated when the operation began.
+    /// Recreates the deployments whose predecessors terminated at the begin of the operation.
     async fn remake(
         &self,
         context: &Context<Worker>,
@@ -285,8 +286,8 @@ impl There {
         Ok(())
     }
 
-    /// Machines come, and then others go: those of a zone that is cut off when their pods find a place
-    /// elsewhere, or when that was waited for long enough.
+    /// Waits for new machines, then deletes old machines. Machines of an isolated zone are deleted when their
+    /// pods find a place elsewhere, or after the timeout of that wait.
     async fn arrive(
         &self,
         context: &Context<Worker>,
@@ -307,7 +308,7 @@ impl There {
         let elsewhere = match ready {
             Err(error) if awaited.isolated.is_none() => return Err(error),
             Err(error) if left.iter().any(|(_, begun)| awaited.allows_growth(begun)) => return Err(error),
-            // The failover has ended: this is a reconciliation as any other.
+            // The failover has ended: this is an ordinary reconciliation.
             Err(error) if left.is_empty() && awaited.deadline.is_none() => return Err(error),
             Err(error) => {
                 tracing::warn!(%error, "a zone is left although machines elsewhere are not ready");
@@ -334,7 +335,7 @@ impl There {
         Ok(Arrived { elsewhere, is_empty })
     }
 
-    /// The error with what the machines report.
+    /// Adds the reports of the machines to the error.
     async fn explained(&self, error: Error) -> Error {
         match all(&self.machines).await {
             Ok(machines) => health::explained(error, &machines),
@@ -342,9 +343,9 @@ impl There {
         }
     }
 
-    /// The returned zone has its machines: where no cluster autoscaler runs, zones that have grown shrink to
-    /// their former sizes. The drains of these machines are not awaited, as a budget may hold a drain up for
-    /// hours.
+    /// The returned zone has machines again. Without a cluster autoscaler, zones that have grown shrink to
+    /// their former sizes. The drains of these machines are not awaited, because a PodDisruptionBudget may
+    /// hold a drain up for hours.
     async fn end_failback(
         &self,
         context: &Context<Worker>,
@@ -379,9 +380,9 @@ impl There {
         Ok(())
     }
 
-    /// A set has done its part when it has asked for an end: of a shoot that sleeps the machines themselves
-    /// are waited for, which are drained first. So they are in a zone that is cut off, as long as they may
-    /// take.
+    /// Waits for the deployments and their machines. A MachineSet is gone once the set has requested the
+    /// deletions, so for a hibernated shoot the machines are awaited too, because machines are drained first.
+    /// The same holds for an isolated zone, within the time limit.
     async fn until_gone(&self, awaited: &Awaited<'_>, end: Instant) -> Result<()> {
         for old in &awaited.gone {
             wait::until_gone(&self.deployments, old, left(end)).await?;
@@ -409,7 +410,7 @@ impl There {
         Ok(())
     }
 
-    /// Classes that nobody wants and no set or machine needs go, with their Secrets.
+    /// Deletes classes, with their Secrets, that are not wanted and that no set or machine uses.
     async fn prune(&self, wanted: &[Wanted]) -> Result<()> {
         let sets = all(&self.sets).await?;
         let machines = all(&self.machines).await?;
@@ -452,8 +453,7 @@ pub async fn all<K: apply::Object>(api: &Api<K>) -> Result<Vec<K>> {
         .items)
 }
 
-/// Before machines are awaited: a cluster autoscaler is set up from it, and who waits for the Worker goes on
-/// to that.
+/// Written before the wait for machines: the gardenlet sets up a cluster autoscaler from the status.
 async fn tell(context: &Context<Worker>, wanted: &[Wanted], isolated: Option<&str>) -> Result<()> {
     let staying = wanted.iter().filter(|one| one.is_left.is_none());
     let deployments: Vec<_> = staying.map(|one| &one.status).collect();

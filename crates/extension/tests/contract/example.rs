@@ -1,4 +1,4 @@
-//! The example provider of docs/understand/adding-an-actuator.md, as it stands there.
+//! The example provider of docs/understand/adding-an-actuator.md.
 
 #[path = "../../examples/provider_example.rs"]
 #[allow(dead_code)] // its `main` is for who starts it

@@ -1,6 +1,6 @@
-//! A zone in which an instance does not end: its MachineDeployment keeps the finalizer of the machine
-//! controllers. The Worker is ready at the close deadline all the same, so that the network of the zone is
-//! closed (RZ-11, RZ-32), and reports what else is not ready.
+//! A zone with an instance that does not end: the MachineDeployment keeps the finalizer of the machine
+//! controllers. The Worker is ready at the close deadline regardless, so that the network of the zone is
+//! closed (RZ-11, RZ-32). The Worker also reports machines elsewhere that are not ready.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ pub async fn zones_are_left_in_their_budget(seeds: &Seeds) -> Result<()> {
     let other = in_zone(seed, "y").await?.name_any();
     ensure!(reported.1.contains(&other), "{reported:?}");
 
-    // The failover has ended: the Worker waits for machines elsewhere as in any other reconciliation.
+    // The failover has ended: the Worker waits for machines elsewhere as in an ordinary reconciliation.
     finalizer::remove_all(&deployments, &hangs).await?;
     finalizer::remove_all(&api::<Machine>(seed), &machine).await?;
     api::<Machine>(seed)
@@ -80,7 +80,7 @@ pub async fn zones_are_left_in_their_budget(seeds: &Seeds) -> Result<()> {
     Ok(())
 }
 
-/// The Worker's condition, and what it says.
+/// The Worker's condition with status and message.
 async fn condition(workers: &Api<Worker>) -> Result<Option<(ConditionStatus, String)>> {
     let status = workers.get("one").await?.status.unwrap_or_default();
     let reported = find_condition(&status.default.conditions, EVERY_NODE_READY);
@@ -96,18 +96,18 @@ async fn ask(workers: &Api<Worker>, change: Value, deadline: Option<Timestamp>) 
     Ok(())
 }
 
-/// One operation, and its outcome.
+/// Runs an operation and returns the resulting state.
 async fn run(seed: &Client, by: &By) -> Result<Option<LastOperationState>> {
     let workers = api::<Worker>(seed);
     let worker = workers.get("one").await?;
-    // What it ends with is in the status.
+    // The result is in the status.
     drop(timeout(SOON, by.run(&worker)).await?);
     let status = workers.get("one").await?.status.unwrap_or_default();
     Ok(status.default.last_operation.map(|last| last.state))
 }
 
-/// Both deployments get the finalizer of the machine controllers, and one has a Machine whose instance will
-/// not end.
+/// Both deployments get the finalizer of the machine controllers, and one deployment has a Machine whose
+/// instance will not end.
 async fn machines_come(seed: &Client) -> Result<()> {
     let deployments = api::<MachineDeployment>(seed);
     let all = eventually("both deployments are there", SOON, || async {

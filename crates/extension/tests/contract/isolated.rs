@@ -1,5 +1,5 @@
-//! A zone that is cut off and comes back (RZ-20..22): machines elsewhere come before those of the zone go,
-//! none is replaced, and nothing is moved back.
+//! A zone that is isolated and returns (RZ-20..22): machines elsewhere come before the machines of the zone
+//! go, no machine is replaced, and no machine is moved back.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -28,10 +28,10 @@ use crate::{
 };
 
 const NAMESPACE: &str = "shoot--toy--isolated";
-/// Far longer than it takes.
+/// Far longer than each step takes.
 const SOON: Duration = Duration::from_secs(120);
 
-/// Names of machines in each zone, in the order in which that changed.
+/// Names of machines in each zone, for each change in order.
 type Story = Vec<BTreeMap<String, Vec<String>>>;
 
 pub async fn zones_are_left_and_filled_again(seeds: &Seeds) -> Result<()> {
@@ -82,7 +82,7 @@ pub async fn zones_are_left_and_filled_again(seeds: &Seeds) -> Result<()> {
         );
     }
 
-    // A cluster autoscaler decides about what has grown.
+    // A cluster autoscaler decides on the grown capacity.
     create(&api(seed), &autoscaler()?).await?;
     let back = done(seed, &by, &json!({"isolatedZoneID": null})).await?;
     ensure!(back.status.unwrap_or_default().isolated_zone_code.is_none());
@@ -115,9 +115,9 @@ async fn has_sizes(seed: &Client) -> Result<bool> {
     Ok(worker.annotations().contains_key(labels::SIZES_BEFORE_ISOLATION))
 }
 
-/// A MachineDeployment keeps its finalizer until its machines have ended. A cancelled failover does not write
-/// to it, waits for it, and makes it anew. Without an autoscaler the other zone, which has grown from 3 to 4,
-/// shrinks to its former size.
+/// A MachineDeployment keeps the finalizer until the machines have ended. A cancelled failover does not write
+/// to the terminating deployment, waits for the end, and recreates the deployment. Without an autoscaler, the
+/// remaining zone, which has grown from 3 to 4, shrinks to the former size.
 async fn cancelled_while_it_terminates(
     seed: &Client,
     by: &ExtensionReconciler<Worker, WorkerActuator<ToyMachines>>,
@@ -189,7 +189,7 @@ async fn until<K: runtime::wait::Watched>(
     let found = runtime::wait::until(api, name, SOON, look).await?;
     found.ok_or_else(|| anyhow::anyhow!("{name} is gone"))
 }
-/// Asks for a reconciliation with this change, and works at it until it is done.
+/// Requests a reconciliation with this change, and runs the reconciler until success.
 async fn done(
     seed: &Client,
     by: &ExtensionReconciler<Worker, WorkerActuator<ToyMachines>>,
@@ -249,13 +249,13 @@ async fn in_zones(seed: &Client) -> Result<BTreeMap<String, Vec<String>>> {
     Ok(zones)
 }
 
-/// Plays the manager of machines: acts on each change.
+/// Simulates the manager of machines: acts on each change.
 async fn play(seed: Client, tell: tokio::sync::watch::Sender<Story>) {
     let deployments = watcher(api::<MachineDeployment>(&seed), watcher::Config::default()).map(drop);
     let machines = watcher(api::<Machine>(&seed), watcher::Config::default()).map(drop);
     let mut woken = select(deployments.boxed(), machines.boxed());
     while woken.next().await.is_some() {
-        // What collides is done at the next change.
+        // A conflicting write is repeated at the next change.
         if let Err(error) = act(&seed, &tell).await {
             tracing::debug!(%error, "the played manager of machines");
         }

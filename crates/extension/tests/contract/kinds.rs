@@ -1,6 +1,6 @@
-//! Every kind runs through the protocol, with an actuator that has nothing to do; who writes names in DNS is
-//! none of its own (R17-63). One without state is restored as well (R7-32), and no annotation is left after
-//! an operation that has ended, a restore among them (R7-33).
+//! Every kind runs through the protocol, with an actuator without work; only a DNSRecord has no owner check
+//! for the owner record (R17-63). An object without state is restored as well (R7-32). No annotation is left
+//! after a completed operation, including a restore (R7-33).
 
 use anyhow::{Context as _, Result, ensure};
 use api::{

@@ -1,5 +1,5 @@
-//! Workers through the contract, with a played manager of machines: the generic actuator lets go and
-//! restores, and a provider says nothing of either (RX-43).
+//! Workers through the contract, with a fake manager of machines: the generic actuator releases and restores
+//! machines, without code of the provider (RX-43).
 
 use anyhow::Result;
 use api::extensions::Worker;

@@ -1,5 +1,5 @@
-//! The contract, proven for actuators that keep it, and seen to fail for one of each kind that does not. Two
-//! seeds with real API servers for all of it.
+//! The contract, proven for actuators that keep the contract, and failed for each kind of violation. Two
+//! seeds with real API servers for all cases.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 mod example;
@@ -24,11 +24,12 @@ use anyhow::Result;
 use testkit::PlayedKubelet;
 use world::Seeds;
 
-/// Of a thread: all cases are one future, and where nothing is optimised it takes more than the usual 2 MiB.
+/// Stack size of a thread in bytes: all cases are a single future, and a build without optimisation needs
+/// more than the default 2 MiB.
 const STACK: usize = 32 * 1024 * 1024;
 
-/// R7-04, R7-30, R7-31, R7-34: state is kept, found again on another seed, and nobody acts where it was let
-/// go of.
+/// R7-04, R7-30, R7-31, R7-34: state is kept and found again in the destination seed, and no actuator acts in
+/// the seed that released the shoot.
 #[test]
 fn who_keeps_the_contract_passes_and_who_does_not_fails_with_a_sentence() -> Result<()> {
     let mut threads = tokio::runtime::Builder::new_multi_thread();
@@ -44,7 +45,7 @@ fn who_keeps_the_contract_passes_and_who_does_not_fails_with_a_sentence() -> Res
 
 async fn all_cases() -> Result<()> {
     let seeds = Seeds::start().await?;
-    // Nobody reports on pods in seeds without nodes.
+    // Seeds without nodes have no kubelet that reports on pods.
     let _pods = [&seeds.a, &seeds.b].map(PlayedKubelet::start);
     let outcomes = tokio::join!(
         named("the right toy", toy::keeps_it(&seeds)),

@@ -1,4 +1,5 @@
-//! A zone that is left by the order `PodsFirst`: its machines go although machines elsewhere do not come.
+//! A zone that is left in the order `PodsFirst`: the machines of the zone go although machines elsewhere do
+//! not come.
 
 use std::time::Duration;
 
@@ -75,7 +76,7 @@ fn api<K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourc
     Api::namespaced(seed.clone(), NAMESPACE)
 }
 
-/// No machine controllers act on it.
+/// A deployment without machine controllers.
 fn deployment(zone: &str) -> Result<MachineDeployment> {
     let name = format!("in-{zone}");
     let place = json!({(labels::POOL): "a", (labels::ZONE): zone});

@@ -1,4 +1,4 @@
-//! What an object says of a provider that gets it wrong, and what its clean-up leaves.
+//! The reports of an object with a faulty provider, and the objects left by a cleanup.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub async fn tell_what_is_wrong(seeds: &Seeds) -> Result<()> {
     of_kept_objects(seeds).await
 }
 
-/// A state that is too large is not written and not lost; one that is garbage is said to be that.
+/// A state that is too large is neither written nor lost; an invalid state is reported as invalid.
 async fn of_a_state(seeds: &Seeds) -> Result<()> {
     let wanted = infrastructure(NAMESPACE)?;
     let by = |wrong| reconciler(&seeds.a, namespaced, Toy::new(&Arc::new(Cloud::default()), wrong));
@@ -66,7 +66,7 @@ async fn last_error(api: &Api<Infrastructure>) -> Result<String> {
     Ok(status.default.last_error.context("no lastError")?.description)
 }
 
-/// RX-23: whoever deletes a ManagedResource would take its objects out of the shoot.
+/// RX-23: a deleted ManagedResource would remove the objects from the shoot.
 async fn of_kept_objects(seeds: &Seeds) -> Result<()> {
     const FINALIZER: &str = "resources.gardener.cloud/gardener-resource-manager";
     let resources: Api<ManagedResource> = Api::namespaced(seeds.a.clone(), NAMESPACE);

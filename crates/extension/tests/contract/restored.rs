@@ -1,5 +1,5 @@
-//! Machine objects on the destination, as a restore makes them: each is a way in which nodes were lost in
-//! moves of others.
+//! Machine objects in the destination, as a restore creates the objects: each case is a known way to lose
+//! nodes in a move.
 
 use std::time::Duration;
 
@@ -24,11 +24,11 @@ use crate::{
 };
 
 const NAMESPACE: &str = "shoot--toy--restored";
-/// Far longer than it takes.
+/// Far longer than each step takes.
 const SOON: Duration = Duration::from_secs(60);
 /// On the Worker while a zone is isolated.
 const SIZES: &str = r#"{"zone":"w","pools":{}}"#;
-/// On the Worker, once all is made.
+/// Annotation on the Worker once all objects exist.
 const RESTORED: &str = "worker.extensions.gardener.cloud/restored-machine-state";
 
 pub async fn are_all_there_before_anybody_acts(seeds: &Seeds) -> Result<()> {
@@ -36,7 +36,7 @@ pub async fn are_all_there_before_anybody_acts(seeds: &Seeds) -> Result<()> {
     let seed = &seeds.b;
     set_secret(seed, NAMESPACE, (MANAGER, &[("kubeconfig", "k")])).await?;
     set_secret(seed, NAMESPACE, ("user-data", &[("cloud_config", "run me")])).await?;
-    // An earlier restore got as far as to start the manager, and made one machine.
+    // An earlier restore started the manager and created one machine.
     let stale: Deployment = object(deployment_of_manager())?;
     let stale = create(&Api::namespaced(seed.clone(), NAMESPACE), &stale).await?;
     let machines: Api<Machine> = Api::namespaced(seed.clone(), NAMESPACE);
@@ -52,7 +52,7 @@ pub async fn are_all_there_before_anybody_acts(seeds: &Seeds) -> Result<()> {
     let made = await_condition(workers.clone(), "one", |worker: Option<&Worker>| {
         worker.is_some_and(|worker| worker.annotations().contains_key(RESTORED))
     });
-    // Nobody plays the manager here: the operation goes on to wait for machines, and is dropped.
+    // No manager runs here: the operation waits for machines, and is dropped.
     tokio::select! {
         done = run_until_ready(&by, &wanted) => drop(done?),
         made = timeout(SOON, made) => drop(made.context("the machines were not restored")??),
@@ -71,7 +71,7 @@ pub async fn are_all_there_before_anybody_acts(seeds: &Seeds) -> Result<()> {
     Ok(())
 }
 
-/// What was made, and what was not touched.
+/// The created and the untouched objects.
 async fn check(seed: &Client, stale: &Deployment) -> Result<()> {
     let machines: Api<Machine> = Api::namespaced(seed.clone(), NAMESPACE);
     let deployments: Api<Deployment> = Api::namespaced(seed.clone(), NAMESPACE);
@@ -171,7 +171,7 @@ fn machine(name: &str, set: &str, going: bool) -> Result<Machine> {
     }))
 }
 
-/// In the middle of a rolling update: one machine of the old set is going.
+/// The state in the middle of a rolling update: one machine of the old set is terminating.
 fn carried() -> Result<state::MachineState> {
     let set = |name: &str, replicas: i32| -> Result<MachineSet> {
         let of_it = json!({"name": "d-z7", "machine-template-hash": name});

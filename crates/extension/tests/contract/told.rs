@@ -1,5 +1,5 @@
-//! What a Worker says while its machines are not as wanted: the user sees the Worker's words in his Shoot,
-//! and never the machines.
+//! The reports of a Worker while machines differ from the wanted state: the user sees the Worker's words in
+//! the Shoot, and never the machines.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::{
 };
 
 const NAMESPACE: &str = "shoot--toy--told";
-/// Far longer than it takes.
+/// Far longer than each step takes.
 const SOON: Duration = Duration::from_secs(240);
 
 pub async fn what_keeps_machines_is_told(seeds: &Seeds) -> Result<()> {
@@ -33,7 +33,7 @@ pub async fn what_keeps_machines_is_told(seeds: &Seeds) -> Result<()> {
     create(&workers(seed), &worker()?).await?;
 
     a_refused_pool(seed, &by).await?;
-    // Nobody makes machines here: these stand as a manager has left them.
+    // No manager creates machines here: these machines stand as a manager has left the objects.
     let joins = "the instance toy:///1 is there; its Node is awaited";
     let budget =
         "pods leave its Node: default/web-0 (the PodDisruptionBudget web needs 1 healthy pods and has 1)";
@@ -62,7 +62,7 @@ async fn a_refused_pool(seed: &Client, by: &By) -> Result<()> {
     Ok(())
 }
 
-/// Waiting is no error, however long it takes: the operation says what is waited for.
+/// A wait is not an error, however long: the operation reports the awaited event.
 async fn machines_that_wait(seed: &Client, by: &By, words: &[&str]) -> Result<()> {
     until_told(seed, by, |worker| {
         let told = worker.status.clone().unwrap_or_default().default.last_operation;
@@ -84,7 +84,7 @@ async fn a_machine_that_failed(seed: &Client, by: &By, words: &str) -> Result<()
     .await
 }
 
-/// What an operation waits for first is the manager's pod, which may take longer than one operation.
+/// An operation first waits for the manager's pod, possibly longer than one operation lasts.
 async fn until_told(seed: &Client, by: &By, holds: impl Fn(&Worker) -> bool) -> Result<()> {
     let mut last = None;
     let told = async {
@@ -100,7 +100,7 @@ async fn until_told(seed: &Client, by: &By, holds: impl Fn(&Worker) -> bool) -> 
     told.unwrap_or_else(|_| bail!("it is not told: {last:?}"))
 }
 
-/// The Worker after one operation with this specification.
+/// The Worker after an operation with this specification.
 async fn asked(seed: &Client, by: &By, spec: &Value) -> Result<Worker> {
     let workers = workers(seed);
     let body = json!({"metadata": {"annotations": {(OPERATION): RECONCILE}}, "spec": spec});

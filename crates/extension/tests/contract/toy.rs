@@ -1,8 +1,9 @@
-//! A small provider that keeps the contract, and can be made to break it in one way at a time. Its cloud is a
-//! list of things.
+//! A small provider that keeps the contract, and can break the contract in one respect at a time. The cloud
+//! is a list of things.
 //!
-//! Its state really changes in `migrate`: it is sealed there, and a restore refuses what is not; and it makes
-//! a key, which has to be carried, and without which a restore refuses as well (RX-11, RX-33).
+//! The state changes in `migrate`: the state is sealed there, and a restore refuses an unsealed state. The
+//! provider also creates a key that has to be carried; without the key, a restore refuses as well (RX-11,
+//! RX-33).
 
 use std::{
     collections::BTreeMap,
@@ -39,13 +40,13 @@ use crate::{
     wrong::Wrong,
 };
 
-/// A cloud in which things have an owner.
+/// A cloud in which each thing has an owner.
 #[derive(Default)]
 pub struct Cloud {
     things: Mutex<BTreeMap<String, String>>,
     made: AtomicUsize,
     removed: AtomicUsize,
-    /// How often a state was made, by whichever process.
+    /// The number of states created, across processes.
     states: AtomicUsize,
     refuses: AtomicBool,
 }
@@ -87,25 +88,25 @@ impl Cloud {
     }
 }
 
-/// Looks after Infrastructures; `wrong` says in what way it does not.
+/// Reconciles Infrastructures; `wrong` selects the violation.
 pub struct Toy {
     cloud: Arc<Cloud>,
     wrong: Wrong,
-    /// What a good actuator does not have.
+    /// Memory that a correct actuator does not have.
     memory: Mutex<Option<String>>,
 }
 
-/// ConfigMap that it puts into the seed.
+/// ConfigMap that the provider writes into the seed.
 const NOTE: &str = "toy";
 /// ManagedResource whose objects are in the shoot.
 const OBJECTS: &str = "toy-objects";
-/// Longer than the played resource-manager takes.
+/// Longer than the fake resource-manager takes.
 const SOON: Duration = Duration::from_secs(30);
-/// Secret that it makes, and that has to be carried.
+/// Secret that the provider creates, and that has to be carried.
 const KEY: &str = "toy-key";
 
 impl Toy {
-    /// As a process makes one when it starts.
+    /// Creates an actuator like a process at start.
     pub fn new(cloud: &Arc<Cloud>, wrong: Wrong) -> Self {
         Self {
             cloud: Arc::clone(cloud),
@@ -134,8 +135,8 @@ impl Toy {
         }
     }
 
-    /// Not to be stopped: one thing after the other, for longer than anybody looks, on a machine of whatever
-    /// speed.
+    /// A task that a drop does not stop: creates things one by one, for longer than any check, on a machine
+    /// of any speed.
     async fn make_detached(&self, owner: String) -> runtime::Result<()> {
         let cloud = Arc::clone(&self.cloud);
         let (answer, made) = tokio::sync::oneshot::channel();
@@ -146,7 +147,7 @@ impl Toy {
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 made = cloud.make(&owner).await;
             }
-            // Whoever asked for it may be gone: that is what is wrong.
+            // The requester may be gone: this is the violation.
             let _ = answer.send(made);
         });
         task.detach_all();
@@ -172,7 +173,7 @@ impl Toy {
         context.manager.apply(&notes, &note).await.map(drop)
     }
 
-    /// What it keeps in the shoot.
+    /// Deploys the objects in the shoot.
     async fn objects(&self, context: &Context<Infrastructure>) -> runtime::Result<()> {
         let manifests = Manifests::new(
             OBJECTS,
@@ -183,7 +184,7 @@ impl Toy {
         manifests.applied(seed, &namespace, SOON).await
     }
 
-    /// The other toys need not be slower for it.
+    /// Only these toys deploy objects, because the deployment slows the test down.
     fn keeps_objects(&self) -> bool {
         matches!(self.wrong, Wrong::KeepsObjects | Wrong::TakesObjectsAlong)
     }
@@ -361,7 +362,7 @@ impl Toy {
     }
 }
 
-/// As a gardenlet writes it.
+/// An Infrastructure as a gardenlet writes the object.
 pub fn infrastructure(namespace: &str) -> Result<Infrastructure> {
     object(json!({
         "metadata": {"name": "one", "namespace": namespace},
@@ -374,7 +375,7 @@ async fn note_in(notes: Api<ConfigMap>) -> Result<Value, String> {
     Ok(json!(note.map(|note| note.name_any())))
 }
 
-/// One toy in its own shoot, driven through the contract.
+/// Drives a toy in a separate shoot through the contract.
 pub async fn prove(
     seeds: &Seeds,
     namespace: &str,
@@ -410,7 +411,7 @@ pub async fn prove(
     if wrong != Wrong::BeginsEmpty {
         return contract.prove().await;
     }
-    // Only where state is carried apart may an object be met without it.
+    // Only a state that is carried apart may be missing in the object.
     let apart = Box::new(|| {
         let source = source.clone();
         async move {

@@ -1,4 +1,4 @@
-//! Two seeds, and shoots on them.
+//! The test environment: two seeds with shoots.
 
 use std::collections::BTreeMap;
 
@@ -24,20 +24,20 @@ use runtime::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// The test plays a gardenlet or a user.
+/// The field manager of the test in the role of a gardenlet or a user.
 pub const TEST: FieldManager = FieldManager("test");
 
 /// Two seeds.
 pub struct Seeds {
     _planes: [testkit::ControlPlane; 2],
-    /// From which shoots move.
+    /// The source of moves.
     pub a: Client,
-    /// To which they move.
+    /// The destination of moves.
     pub b: Client,
 }
 
 impl Seeds {
-    /// Starts their API servers.
+    /// Starts the API servers of both seeds.
     pub async fn start() -> Result<Self> {
         let planes = testkit::ControlPlane::start_all(["seed-a", "seed-b"]).await?;
         let [a, b] = [&planes[0], &planes[1]].map(testkit::ControlPlane::admin);
@@ -51,7 +51,8 @@ impl Seeds {
         })
     }
 
-    /// A shoot's namespace on both, each of which acts on it for itself, with a Secret.
+    /// Creates a shoot's namespace with a Secret in both seeds; the Cluster in each seed names that seed as
+    /// the owner.
     pub async fn shoot(&self, name: &str, secret: (&str, &[(&str, &str)])) -> Result<()> {
         for seed in [&self.a, &self.b] {
             let cluster: Cluster = object(json!({"metadata": {"name": name}, "spec": {
@@ -83,7 +84,7 @@ pub async fn set_secret(
     Ok(())
 }
 
-/// A reconciler as a process makes one when it starts.
+/// A reconciler as a process creates at start.
 pub fn reconciler<K: ExtensionObject, A: Actuator<K>>(
     seed: &Client,
     scope: Scope<K>,
@@ -110,7 +111,7 @@ pub async fn create<K: Object>(api: &Api<K>, object: &K) -> Result<K> {
     made.with_context(|| format!("could not create {}", K::kind(&())))
 }
 
-/// A proof in which little was disturbed is none.
+/// Checks for enough disturbances.
 pub fn proven(outcome: Result<Proof, String>) -> Result<()> {
     let proof = outcome.map_err(anyhow::Error::msg)?;
     println!("{proof:?}");
@@ -121,7 +122,7 @@ pub fn proven(outcome: Result<Proof, String>) -> Result<()> {
     Ok(())
 }
 
-/// Errors as the contract wants them.
+/// Errors in the form that the contract expects.
 #[allow(clippy::needless_pass_by_value)] // for map_err
 pub fn text(error: anyhow::Error) -> String {
     format!("{error:#}")

@@ -1,17 +1,17 @@
-//! Actuators that break the contract, each in one way. The suite has to see each, and say what it was.
+//! Actuators that break the contract, each in one respect. The test must detect and name each violation.
 
 use anyhow::{Result, ensure};
 use futures::{StreamExt as _, stream};
 
 use crate::{toy, world::Seeds};
 
-/// In what way an actuator is wrong.
+/// The violation of an actuator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     Nothing,
-    /// Right, and particular about what it reads.
+    /// Correct, and strict about the input.
     ReadsStrictly,
-    /// Right, and has objects in the shoot besides.
+    /// Correct, and with objects in the shoot.
     KeepsObjects,
     MakesASecond,
     RemembersInMemory,
@@ -39,7 +39,7 @@ pub enum Wrong {
     LeavesInsideByForce,
 }
 
-/// What the sentence must have in it: the step and what was violated.
+/// The required text of the sentence: the step and the violation.
 const SENTENCES: &[(Wrong, &[&str])] = &[
     (
         Wrong::MakesASecond,
@@ -49,8 +49,8 @@ const SENTENCES: &[(Wrong, &[&str])] = &[
         Wrong::RemembersInMemory,
         &["the second reconcile: the world outside was"],
     ),
-    // Which request fails first after the thing is made is not told: Events go beside. On a busy machine it
-    // may be one of a restore.
+    // The first failing request after the creation is not deterministic, because Events are written
+    // concurrently. On a busy machine the step may be a restore.
     (Wrong::UndoesOnError, &["", "the world outside was"]),
     (Wrong::RestlessState, &["the second reconcile: status.state was"]),
     (
@@ -132,7 +132,7 @@ const SENTENCES: &[(Wrong, &[&str])] = &[
     ),
 ];
 
-/// As many as two cores have work for.
+/// As many as two cores can run.
 const AT_ONCE: usize = 4;
 
 pub async fn each_fails(seeds: &Seeds) -> Result<()> {

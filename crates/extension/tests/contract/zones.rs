@@ -1,7 +1,7 @@
-//! Zones whose network is closed (RZ-30..35), in a cloud of subnets and access lists without any mark of who
-//! has changed what: what was there before is known from the state alone. The generic actuator keeps the
-//! contract there; one that is wrong in what is new for this kind does not, and the suite says so. And:
-//! machines are waited for, within bounds that survive a restart.
+//! Zones with a closed network (RZ-30..35), in a cloud of subnets and access lists without marks of the
+//! author of a change: only the state holds the former network. The generic actuator keeps the contract
+//! there. Actuators with violations of the new rules for this kind fail with a sentence. The tests also check
+//! the bounded wait for machines across a restart.
 
 use std::{
     collections::BTreeMap,
@@ -34,21 +34,21 @@ use tokio::{sync::watch, task::yield_now, time::timeout};
 
 use crate::world::{Seeds, TEST, create, object, proven, reconciler, text};
 
-/// Far longer than it takes.
+/// Far longer than each step takes.
 const SOON: Duration = Duration::from_secs(120);
-/// Awaits between a change and its answer: more than the suite passes over at a time, so that work is dropped
+/// Awaits between a change and the answer: more than the test skips at a time, so that work is dropped
 /// between any two changes.
 const SLOWNESS: usize = 16;
-/// The list that subnets have unless somebody gives them another one.
+/// The default access list of a subnet.
 const DEFAULT: &str = "acl-default";
 
-/// In what way an actuator is wrong.
+/// The violation of an actuator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrong {
     Nothing,
-    /// What was there is written when all is done.
+    /// The former state is recorded only at the end.
     RemembersTooLate,
-    /// Zones are opened whoever has closed them.
+    /// All zones are opened, regardless of the owner.
     OpensForOthers,
     OpensOnMigrate,
     ClosesOnMigrate,
@@ -56,7 +56,7 @@ enum Wrong {
     OpensOnRestore,
 }
 
-/// What the sentence must have in it.
+/// The required text of the sentence.
 const SENTENCES: &[(Wrong, &str)] = &[
     (Wrong::RemembersTooLate, "delete: the world outside was"),
     (Wrong::OpensForOthers, "delete: the world outside was"),
@@ -65,7 +65,7 @@ const SENTENCES: &[(Wrong, &str)] = &[
     (Wrong::OpensOnRestore, "restore: the world outside was"),
 ];
 
-/// Which list a subnet has, and whose a list is. A subnet's name has its owner and its zone in it.
+/// The access list of each subnet, and the owner of each list. A subnet's name contains owner and zone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct Account {
     subnets: BTreeMap<String, String>,
@@ -87,8 +87,8 @@ struct Cloud {
 }
 
 impl Cloud {
-    /// An owner has two subnets in zone x, of which somebody has given one another list, and one in y.
-    /// Another owner's zone is closed.
+    /// An owner has two subnets in zone x, of which one has a manual list, and one subnet in zone y. The zone
+    /// of a second owner is closed.
     fn of(owner: &str) -> Arc<Self> {
         let subnets = [
             (format!("{owner}/x/1"), DEFAULT),
@@ -210,7 +210,7 @@ impl ZoneNetwork for ToyZones {
         let list = self.cloud.call(|account| account.list_of(&owner)).await?;
         for (subnet, former) in before.into_iter().flatten() {
             let swap = |account: &mut Account| {
-                // What somebody has changed since is left.
+                // A change since then is kept.
                 if account.subnets.get(subnet) == list.as_ref() {
                     account.subnets.insert(subnet.clone(), former.clone());
                 }
@@ -230,7 +230,7 @@ impl ZoneNetwork for ToyZones {
     }
 }
 
-/// The generic actuator, and what is wrong about it.
+/// The generic actuator with the violation.
 struct Wrongly {
     right: SubnetIsolationActuator<ToyZones>,
     wrong: Wrong,
@@ -333,7 +333,7 @@ async fn prove(seeds: &Seeds, namespace: &str, wrong: Wrong) -> Result<Proof, St
     contract.prove().await
 }
 
-/// RZ-31..33: who keeps the contract passes, and who does not fails with a sentence.
+/// RZ-31..33: a correct actuator passes, and each violation fails with a sentence.
 pub async fn are_closed_by_the_contract(seeds: &Seeds) -> Result<()> {
     proven(prove(seeds, "shoot--toy--zones", Wrong::Nothing).await)?;
     for (wrong, expected) in SENTENCES {
@@ -350,7 +350,7 @@ pub async fn are_closed_by_the_contract(seeds: &Seeds) -> Result<()> {
     Ok(())
 }
 
-/// RZ-32: a machine is waited for, and not for ever; and a zone that is none of the shoot's is refused.
+/// RZ-32: a machine is awaited, but not for ever; and a zone that the shoot does not use is refused.
 pub async fn wait_for_their_machines(seeds: &Seeds) -> Result<()> {
     let namespace = "shoot--toy--zone-machines";
     shoot(seeds, namespace).await?;
@@ -391,7 +391,7 @@ pub async fn wait_for_their_machines(seeds: &Seeds) -> Result<()> {
     closes_when_it_has_waited(seed, namespace, &cloud).await
 }
 
-/// As after a restart, or on another seed: the time that has passed is in the state.
+/// As after a restart, or in the destination seed: the elapsed time is in the state.
 async fn closes_when_it_has_waited(seed: &Client, namespace: &str, cloud: &Arc<Cloud>) -> Result<()> {
     let objects: Api<SubnetIsolation> = Api::namespaced(seed.clone(), namespace);
     let machines: Api<Machine> = Api::namespaced(seed.clone(), namespace);
@@ -406,7 +406,7 @@ async fn closes_when_it_has_waited(seed: &Client, namespace: &str, cloud: &Arc<C
         closed
             .wait_for(|account| Cloud::is_closed(account, namespace))
             .await?;
-        // What is ours is told, and it is no success while a machine is there.
+        // The former state is reported, and the operation does not succeed while a machine exists.
         remembered(&objects, |state| state["before"].is_object()).await?;
         let now = objects.get("one").await?.status.unwrap_or_default();
         let last = now.last_operation.map(|last| json!(last.state));
@@ -429,7 +429,7 @@ fn machine(namespace: &str) -> Result<Machine> {
     }))
 }
 
-/// Waits until the object's state is so.
+/// Waits until the object's state matches.
 async fn remembered(objects: &Api<SubnetIsolation>, is_so: impl Fn(&Value) -> bool + Sync) -> Result<()> {
     let look = |object: Option<&SubnetIsolation>| {
         let status = object.and_then(|object| object.status.as_ref());

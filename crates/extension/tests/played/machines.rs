@@ -1,5 +1,5 @@
-//! Plays a manager of machines and its cloud: it makes what is missing and collects what it does not know, as
-//! a real one does. A machine object that is restored too late or not at all shows in the cloud.
+//! A fake manager of machines with a fake cloud: creates missing instances and collects unknown instances, as
+//! a real manager does. A machine object that is restored too late or not at all shows in the cloud.
 
 use std::{
     collections::BTreeMap,
@@ -22,12 +22,12 @@ use runtime::{
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-/// The test plays whoever else writes.
+/// The field manager of all further writers that the test simulates.
 const TEST: FieldManager = FieldManager("test");
-/// Name of the manager's Deployment and of its Secret.
+/// Name of the manager's Deployment and of the manager's Secret.
 pub const MANAGER: &str = "machine-controller-manager";
 
-/// The instances of one shoot by their ids, with the names of their machines.
+/// The instances of a shoot by id, with the names of the machines.
 #[derive(Clone)]
 pub struct PlayedMachines {
     namespace: &'static str,
@@ -35,7 +35,7 @@ pub struct PlayedMachines {
 }
 
 impl PlayedMachines {
-    /// There is none.
+    /// No instances.
     pub fn new(namespace: &'static str) -> Self {
         Self {
             namespace,
@@ -43,26 +43,26 @@ impl PlayedMachines {
         }
     }
 
-    /// Which there are.
+    /// The present instances.
     pub fn look(&self) -> Value {
         json!(*self.instances.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Plays the manager in this seed while its Deployment wants a pod, until the value is dropped.
+    /// Runs the fake manager in this seed while the Deployment wants a pod, until the value is dropped.
     pub fn managed_by(&self, seed: &Client) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         tasks.spawn(self.clone().play(seed.clone()));
         tasks
     }
 
-    /// Which manager an actuator has left in the seed.
+    /// The manager that an actuator has left in the seed.
     pub async fn manager_in(&self, seed: &Client) -> Result<Value> {
         let found = self.api::<Deployment>(seed).get_opt(MANAGER).await?;
         Ok(json!(found.map(|found| found.name_any())))
     }
 
-    /// What a gardenlet does: it collects the state of machines, and after the hand-over it removes their
-    /// objects.
+    /// The steps of a gardenlet: collects the state of machines, and removes the machine objects after the
+    /// hand-over.
     pub async fn collect_and_forget(&self, seed: &Client, machines: usize) -> Result<Value> {
         let collected = state::collect(
             &self.all::<MachineDeployment>(seed).await?,
@@ -71,7 +71,7 @@ impl PlayedMachines {
             &self.all::<MachineClass>(seed).await?,
         );
         ensure!(collected.machines() == machines, "{collected:?}");
-        // What is made before what makes it, or the garbage collector would write to the same objects.
+        // Dependents before owners, or the garbage collector would write to the same objects.
         self.forget::<Machine>(seed).await?;
         self.forget::<MachineSet>(seed).await?;
         self.forget::<MachineDeployment>(seed).await?;
@@ -113,7 +113,7 @@ impl PlayedMachines {
             self.changes::<Machine>(&seed),
         ]);
         while woken.next().await.is_some() {
-            // What collides is done at the next change.
+            // A conflicting write is repeated at the next change.
             if let Err(error) = self.act(&seed).await {
                 tracing::debug!(%error, "the played manager of machines");
             }
@@ -171,7 +171,8 @@ impl PlayedMachines {
         Ok(())
     }
 
-    /// Instances for machines without one, none for machines that go, and none that nobody knows.
+    /// Creates instances for machines without an instance, deletes instances of terminating machines, and
+    /// deletes unknown instances.
     async fn serve(&self, seed: &Client) -> Result<()> {
         let instances = || self.instances.lock().unwrap_or_else(PoisonError::into_inner);
         let machines = self.all::<Machine>(seed).await?;

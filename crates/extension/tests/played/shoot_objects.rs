@@ -1,5 +1,5 @@
-//! Plays the resource-manager, and with it the shoot: what of ManagedResources it keeps there. The real one
-//! has tests of its own; here counts what an actuator asks of it.
+//! A fake resource-manager, with a fake shoot that holds the content of ManagedResources. The real
+//! resource-manager has separate tests; these tests check only the requests of an actuator.
 
 use std::{
     collections::BTreeMap,
@@ -19,20 +19,20 @@ use runtime::rollout::checksum;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-/// Keeps a ManagedResource until what it stands for was looked after.
+/// Keeps a ManagedResource until the objects are handled.
 const FINALIZER: &str = "test/resource-manager";
 
-/// What is in the shoot, by ManagedResource: the checksum of its content.
+/// The content of the shoot, by ManagedResource: the checksum of the content.
 #[derive(Clone, Default)]
 pub struct ShootObjects(Arc<Mutex<BTreeMap<String, String>>>);
 
 impl ShootObjects {
-    /// What is there.
+    /// The present content.
     pub fn look(&self) -> Value {
         json!(*self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps what the ManagedResources of a shoot's namespace in a seed say, until the value is dropped.
+    /// Applies the ManagedResources of a shoot's namespace in a seed, until the value is dropped.
     pub fn kept_by(&self, seed: &Client, namespace: &str) -> JoinSet<()> {
         let (shoot, seed) = (self.clone(), seed.clone());
         let resources = Api::<ManagedResource>::namespaced(seed.clone(), namespace);
