@@ -1,4 +1,4 @@
-//! Events on the Lease when its holder changes, with client-go's reason and words.
+//! Events on the Lease when the holder changes, with client-go's reason and text.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::lock::Lock;
 
 const REASON: &str = "LeaderElection";
 
-/// Tells of changes of one lock. An Event that is lost never fails or delays the election.
+/// Publishes Events for changes of a single lock. A lost Event never fails or delays the election.
 pub(crate) struct Announcer {
     recorder: Recorder,
     lease: ObjectReference,
@@ -53,8 +53,7 @@ impl Announcer {
         self.publish("StopLeading", "stopped leading").await;
     }
 
-    /// The actions differ, because the recorder takes events of one reason and action for repetitions of the
-    /// first.
+    /// The actions must differ, because the recorder merges Events with the same reason and action.
     async fn publish(&self, action: &str, words: &str) {
         let event = Event {
             type_: EventType::Normal,

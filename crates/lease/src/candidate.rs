@@ -1,8 +1,8 @@
 //! Waiting for a lock.
 //!
-//! A candidate looks at the Lease every retry period, as client-go does, and beside that it watches it. The
-//! watch makes a hand-over quick (a released lock is seen after milliseconds), the looks make it certain: a
-//! watch that is broken, silent or not allowed costs time and nothing else.
+//! A candidate reads the Lease every retry period, as client-go does, and also watches the Lease. The watch
+//! makes a hand-over quick (a released lock is seen after milliseconds), the reads make the hand-over
+//! certain. A watch that is broken, silent or forbidden only costs time.
 
 use std::future::pending;
 use std::time::Duration;
@@ -23,13 +23,13 @@ use crate::store::Failure;
 use crate::tenure::{Sent, Tenure};
 use crate::view::View;
 
-/// What one look at the lock led to.
+/// The result of a read of the lock.
 enum Look {
-    /// The lock is ours; the write that took it was sent at this time.
+    /// This process holds the lock; the write that took the lock was sent at this time.
     Acquired(Sent),
-    /// Another one has it for this much longer.
+    /// A different process holds the lock for this much longer.
     Wait(Duration),
-    /// Another one has it on other terms.
+    /// A different process holds the lock on different terms.
     Disagrees(Lost),
 }
 
@@ -37,7 +37,8 @@ pub(crate) struct Candidate<'a> {
     participant: &'a Participant,
     view: View,
     changes: Option<BoxStream<'static, kube::Result<WatchEvent<Lease>>>>,
-    /// A write of our own name was sent and not answered: we may hold the lock without knowing.
+    /// A write of this process as holder was sent and not answered: this process may hold the lock without
+    /// knowing.
     unsure: bool,
     reported: Option<String>,
 }
@@ -53,11 +54,12 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Waits until the lock is ours. Goes on through outages of the API server (RK-33 is about holders: who
-    /// holds nothing has nothing to stop).
+    /// Waits until this process holds the lock. Continues through outages of the API server (RK-33 is about
+    /// holders: a candidate has no work to stop).
     ///
     /// # Errors
-    /// Another one holds it on other terms: waiting would make two take turns that contradict each other.
+    /// A different process holds the lock on different terms: waiting would let processes with contradicting
+    /// terms take turns.
     pub(crate) async fn acquire(&mut self) -> Result<Tenure<'a>, Lost> {
         let mut beaten = false;
         let participant = self.participant;
@@ -77,8 +79,8 @@ impl<'a> Candidate<'a> {
                     beaten = false;
                     self.wait(left).await;
                 }
-                // Another one was faster: look at once what it wrote. If that goes on, something else is
-                // going on.
+                // A different candidate was faster: read the new holder at once. After a repeated conflict,
+                // wait as after any error.
                 Err(Failure::Changed) if !beaten => {
                     self.refused("overtaken");
                     beaten = true;
@@ -92,7 +94,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Gives back what may be ours without our knowing.
+    /// Releases a lock that may be held without an answer to the write.
     pub(crate) async fn withdraw(self) {
         if self.unsure {
             self.participant
@@ -138,7 +140,7 @@ impl<'a> Candidate<'a> {
         Ok(Look::Acquired(sent.answered(participant)))
     }
 
-    /// Another one holds the lock on terms that are not ours.
+    /// The error, if a different process holds the lock on different terms.
     fn disagreement(&self) -> Option<Lost> {
         let theirs = self.participant.store.contradicting(self.view.lease()?)?;
         Some(Lost::Disagrees {
@@ -148,12 +150,12 @@ impl<'a> Candidate<'a> {
         })
     }
 
-    /// An attempt did not lead to the lock.
+    /// Counts an attempt that did not win the lock.
     fn refused(&self, reason: &'static str) {
         self.participant.metrics.refused(self.participant.name(), reason);
     }
 
-    /// Writes our name. Whether it was written is unknown until there is an answer, also when this future is
+    /// Writes this process as holder. The outcome is unknown until the answer, also when this future is
     /// dropped.
     async fn write(&mut self, record: &Record) -> Result<Lease, Failure> {
         self.unsure = true;
@@ -165,8 +167,8 @@ impl<'a> Candidate<'a> {
         answer
     }
 
-    /// Waits for the next look: until the holder's time is up, the retry period is over, or the lock was seen
-    /// to be free.
+    /// Waits for the next read: until the holder's time expires, the retry period ends, or the watch shows a
+    /// free lock.
     async fn wait(&mut self, left: Duration) {
         let mut pause = std::pin::pin!(sleep(left.min(self.pause())));
         loop {
@@ -189,7 +191,7 @@ impl<'a> Candidate<'a> {
         self.participant.timing.pause(fastrand::f64())
     }
 
-    /// Logs a holder once, as client-go does.
+    /// Logs each holder once, as client-go does.
     fn report(&mut self) {
         let holder = self.view.holder();
         if holder != self.reported.as_deref() {
@@ -203,8 +205,8 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// The next change of the Lease; never returns when the watch ended or cannot be had. It is made anew in the
-/// next wait.
+/// The next change of the Lease; never returns when the watch ended or is forbidden. The next wait opens a
+/// new watch.
 async fn next(
     changes: &mut Option<BoxStream<'static, kube::Result<WatchEvent<Lease>>>>,
     participant: &Participant,

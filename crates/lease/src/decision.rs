@@ -1,8 +1,8 @@
-//! What a candidate, or the holder, does about a lock: a pure function of what it saw.
+//! The next action of a candidate or holder for a lock: a pure function of the observation.
 //!
-//! Whatever is decided here is carried out as a write that the API server refuses when the Lease has changed
-//! since it was read. So a decision on an old observation does no harm: a candidate that was stopped for an
-//! hour and wakes up to take over what has "expired" is told that its record is not the current one.
+//! The caller carries out each decision as a write that the API server refuses if the Lease has changed since
+//! the read. So a decision on an old observation does no harm. Example: a candidate that was stopped for an
+//! hour wakes and tries to take over an "expired" Lease. The API server refuses the write with a conflict.
 
 use std::time::{Duration, Instant};
 
@@ -12,14 +12,16 @@ use crate::{Record, Timing};
 /// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// No Lease exists: make one.
+    /// No Lease exists: create the Lease.
     Create,
-    /// The lock is free, or its holder was not seen to live for its lease duration: write one's own name.
+    /// The lock is free, or the holder showed no sign of life for the holder's lease duration: write `me` as
+    /// holder.
     TakeOver,
-    /// It is one's own: renew it. (A candidate finds its own name where the answer to its write was lost.)
+    /// `me` is the holder: renew. (A candidate finds itself as holder where the answer to a successful write
+    /// was lost.)
     Renew,
-    /// Another one holds it, or may do so as there is no Lease, for this much longer if it is not seen to
-    /// live.
+    /// A different process holds the lock, or may do so while there is no Lease. Wait for this duration,
+    /// unless the holder shows a sign of life.
     Wait(Duration),
 }
 

@@ -1,4 +1,4 @@
-//! Tables: what is seen, what follows, and when.
+//! Tables: observation, decision, and time of the decision.
 
 #![allow(clippy::unwrap_used, clippy::unchecked_time_subtraction)]
 
@@ -19,7 +19,7 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A record of `holder` ("" is nobody) that was renewed this many seconds after 1970.
+/// A record of `holder` ("" is no holder) that was renewed this many seconds after 1970.
 fn record(holder: &str, renewed: i64) -> Record {
     Record {
         holder: Some(holder.to_owned()).filter(|holder| !holder.is_empty()),
@@ -60,7 +60,8 @@ fn the_first_look_decides_by_the_time_since_it(
     );
 }
 
-/// What another wrote counts, not what we would have written; where it wrote nothing useful, ours.
+/// The lease duration in the holder's record counts, not this candidate's. Without a valid duration in the
+/// record, this candidate's counts.
 #[rstest]
 #[case::shorter(Some(2), s(2))]
 #[case::longer(Some(60), s(60))]
@@ -81,7 +82,7 @@ fn the_duration_in_the_record_counts(#[case] seconds: Option<i32>, #[case] waits
     );
 }
 
-/// Any change of the record is a sign of life; a look that finds the same is none.
+/// Any change of the record is a sign of life; an unchanged record is not.
 #[rstest]
 #[case::the_same(record("other", 0), Decision::TakeOver)]
 #[case::renewed(record("other", 2), Decision::Wait(s(14)))]
@@ -99,8 +100,9 @@ fn time_starts_anew_when_the_record_changes(#[case] second: Record, #[case] expe
     );
 }
 
-/// Deleting a Lease does not stop its holder, who has until the end of his time and will make it again. Also
-/// where it was free when it was last seen: somebody may have taken it since.
+/// Deleting a Lease does not stop the holder: the holder works until the end of the lease and will create the
+/// Lease again. The same wait applies where the lock was free when last seen: a process may have taken the
+/// lock since.
 #[rstest]
 #[case::while_another_may_work(present("other"), s(5), Decision::Wait(s(15)))]
 #[case::after_anothers_time(present("other"), s(15), Decision::Wait(s(15)))]

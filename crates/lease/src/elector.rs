@@ -1,4 +1,4 @@
-//! `with_lease(future)`: work that runs while a lock is held, and only then.
+//! `with_lease(future)`: work that runs only while a lock is held.
 
 use std::future::{pending, ready};
 
@@ -19,18 +19,18 @@ use crate::timing::Timing;
 /// A clean end of the work.
 struct Clean<T> {
     ended: Ended<T>,
-    /// All its writes were answered.
+    /// Whether every write of the work was answered.
     settled: bool,
 }
 
-/// Elects one of several processes by a Lease, and runs work in the elected one.
+/// Elects one of several processes by a Lease, and runs work in the elected process.
 pub struct Elector {
     participant: Participant,
     announcer: Announcer,
 }
 
 impl Elector {
-    /// Asks for nothing yet. `leader_active` of the lock is 0 from now on.
+    /// Sends no request yet. Sets `leader_active` of the lock to 0.
     #[must_use]
     pub fn new(lock: Lock, timing: Timing, metrics: Metrics) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Elector {
         self
     }
 
-    /// With another wall clock. Nothing depends on its being right.
+    /// With a different wall clock. The election does not depend on the accuracy of that clock.
     #[must_use]
     pub fn with_wall_clock(self, wall: WallClock) -> Self {
         Self {
@@ -55,16 +55,15 @@ impl Elector {
         }
     }
 
-    /// Waits for the lock, runs `work` while it is held, and drops it on loss. When the work ends or
-    /// `shutdown` is cancelled, the work is dropped first; then its writes that are under way are finished
-    /// (for at most 3 s, while the lock is renewed); then the lock is given back, so that the next holder
-    /// need not wait. A lock that was lost is not given back, nor is one whose work left a write without an
-    /// answer: it runs out.
+    /// Waits for the lock, runs `work` while the lock is held, and drops `work` on loss. When the work ends
+    /// or `shutdown` is cancelled, the work is dropped first. Then the work's writes under way are finished
+    /// (for at most 3 s, while the lock is renewed). Then the lock is released, so that the next holder need
+    /// not wait. A lost lock is not released, and neither is a lock with an unanswered write of the work:
+    /// such a lock expires.
     ///
-    /// The work must be one future that does everything itself: what it detaches would outlive the lock
-    /// (invariant 4). Clients that it writes with should carry [`Permit::layer`]: of other writes nothing is
-    /// known here. When the future of this function is dropped, the work is dropped and the lock is left to
-    /// run out.
+    /// The work must be a single future without detached tasks: a detached task would outlive the lock
+    /// (invariant 4). Clients of the work should carry [`Permit::layer`], because further writes are not
+    /// tracked here. When the future of this function is dropped, the work is dropped and the lock expires.
     pub async fn with_lease<F: Future>(
         &self,
         shutdown: CancellationToken,
@@ -101,8 +100,8 @@ impl Elector {
         ended.map(|clean| clean.ended)
     }
 
-    /// Runs the work until it ends, the lock is lost, or shutdown. When this returns the work has been
-    /// dropped.
+    /// Runs the work until the work ends, the lock is lost, or shutdown. The work has been dropped when this
+    /// function returns.
     async fn work<F: Future>(
         &self,
         tenure: &mut Tenure<'_>,
@@ -111,10 +110,10 @@ impl Elector {
     ) -> Result<Clean<F::Output>, Lost> {
         let issuer = tenure.issuer();
         let permit = issuer.permit();
-        // On the heap: the work of a manager is large, and this future is part of its caller's.
+        // On the heap: the work of a manager is large, and this future is part of the caller's future.
         let mut guarded = Box::pin(permit.guard(work(permit.clone())));
         let mut keeping = Box::pin(async {
-            // Telling of it must not delay a renewal, nor a loss.
+            // The Event must not delay a renewal or a loss.
             let telling = async {
                 self.announcer.became_leader().await;
                 pending::<Lost>().await
@@ -130,7 +129,7 @@ impl Elector {
             () = shutdown.cancelled() => Ok(Ended::Shutdown),
             done = &mut guarded => match done {
                 Ok(output) => Ok(Ended::Done(output)),
-                // The renewals say why.
+                // The renewal loop returns the reason of the loss.
                 Err(_) => Err(keeping.as_mut().await),
             },
             lost = &mut keeping => Err(lost),
@@ -138,7 +137,7 @@ impl Elector {
         };
         let ended = match outcome {
             Ok(outcome) => {
-                // No request of the work leaves from here on, also none that its destructors might send.
+                // From here on no request of the work leaves, including requests from destructors.
                 issuer.close();
                 drop(guarded);
                 let settled = tokio::select! {
@@ -148,7 +147,7 @@ impl Elector {
                     settled = settling.settle() => Ok(settled),
                 };
                 match settled {
-                    // Of a process that was stopped the end may be seen before the loss.
+                    // After a stop of the process, the end of the work may be polled before the loss.
                     Ok(_) if !issuer.in_time() => Err(keeping.await),
                     settled => settled.map(|settled| Clean {
                         ended: outcome,
@@ -172,13 +171,13 @@ impl Elector {
         self.participant.lock()
     }
 
-    /// The name of the lock: the label of its metrics.
+    /// The name of the lock: the label of the lock's metrics.
     #[must_use]
     pub fn name(&self) -> &str {
         self.participant.name()
     }
 
-    /// Who this candidate is.
+    /// The identity of this candidate.
     #[must_use]
     pub fn identity(&self) -> &str {
         self.participant.identity()

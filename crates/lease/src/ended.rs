@@ -1,20 +1,20 @@
-//! How the holding of a lock ends.
+//! The end of holding a lock.
 
 use std::time::Duration;
 
-/// How `with_lease` ended well. The lock was given back, unless a write of the work stayed without an answer:
-/// then it runs out.
+/// A clean end of `with_lease`. The lock was released, unless a write of the work stayed without an answer:
+/// then the lock expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended<T> {
-    /// The work ended by itself.
+    /// The work ended.
     Done(T),
-    /// Shutdown was asked for; the work was dropped, or had not begun.
+    /// Shutdown was requested; the work was dropped, or had not begun.
     Shutdown,
 }
 
-/// How a lock was lost; the work was dropped. The process should exit (RK-33): what it knows may be out of
-/// date. The lock is not given back: requests that were under way may still be carried out, and the time that
-/// others wait is theirs.
+/// The loss of a lock; the work was dropped. The process should exit (RK-33), because its state may be out of
+/// date. The lock is not released: requests under way may still be carried out, and the candidates' wait
+/// covers that time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lost {
     /// The API server could not be reached, or the process did not run.
@@ -24,26 +24,27 @@ pub enum Lost {
         lock: String,
         /// The renew deadline.
         deadline: Duration,
-        /// What the last try said.
+        /// The error of the last try.
         why: String,
     },
-    /// The Lease names another holder although our time was not over: somebody wrote into it by hand.
+    /// The Lease names a different holder before the end of this holder's time: a client has written the
+    /// Lease by hand.
     #[error("the lock {lock} is held by {holder}")]
     Taken {
         /// `namespace/name` of the lock.
         lock: String,
-        /// The other holder.
+        /// The holder in the Lease.
         holder: String,
     },
-    /// The lock was never got: another one holds it on other terms. Whoever configured the two has to mend
-    /// that.
+    /// The lock was never won: a different process holds the lock on different terms. An administrator has to
+    /// fix the configuration of either process.
     #[error(
         "the lock {lock} is held by {holder} on other terms ({theirs}): give all that share this lock the same controllers"
     )]
     Disagrees {
         /// `namespace/name` of the lock.
         lock: String,
-        /// Its holder.
+        /// The holder.
         holder: String,
         /// The holder's terms.
         theirs: String,

@@ -1,10 +1,9 @@
-//! Who a candidate is.
+//! The identity of a candidate.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// A name that no other process has: `<hostname>_<32 random hexadecimal digits>`, as client-go's managers
-/// make it. The random part matters: a process that is started again must not take its predecessor's lock for
-/// its own.
+/// A unique identity: `<hostname>_<32 random hexadecimal digits>`, like the managers of client-go. The random
+/// part matters: a restarted process must not take the predecessor's lock for a lock of its own.
 #[must_use]
 pub fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

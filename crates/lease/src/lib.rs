@@ -1,37 +1,42 @@
 //! Leader election on `coordination.k8s.io/v1` Leases.
 //!
 //! ```no_run
-//! # async fn example(client: kube::Client, shutdown: tokio_util::sync::CancellationToken) -> Result<(), lease::Lost> {
+//! # async fn example(
+//! #     client: kube::Client,
+//! #     shutdown: tokio_util::sync::CancellationToken,
+//! # ) -> Result<(), lease::Lost> {
 //! let metrics = lease::Metrics::default();
 //! let lock = lease::Lock::new(client, "garden", "gardenlet", lease::identity());
 //! let elector = lease::Elector::new(lock, lease::Timing::default(), metrics);
-//! elector.with_lease(shutdown, |permit| async move { /* controllers, whose clients carry permit.layer() */ }).await?;
+//! elector
+//!     .with_lease(shutdown, |permit| async move { /* controllers, whose clients carry permit.layer() */ })
+//!     .await?;
 //! # Ok(()) }
 //! ```
 //!
-//! What this crate promises
-//! - At most one process works at any time, by each process's own monotonic clock: work is dropped when the
-//!   lock could not be renewed for the renew deadline, and nobody else takes it before he saw no change for
-//!   the lease duration, which is longer. No time stamp of another machine is ever compared with anything
+//! This crate promises:
+//! - At most one process works at any time, by each process's own monotonic clock. Work is dropped when the
+//!   lock could not be renewed for the renew deadline. A candidate takes the lock only after the longer lease
+//!   duration without a change. No time stamp of a different machine is ever used in a comparison
 //!   ([`observation`]).
-//! - The work is not polled, and no fenced request leaves, after the lock was lost: also in a process that
-//!   was stopped and goes on later ([`permit`]; what is beyond any lock of this kind is said there).
-//! - A clean end gives the lock back, after the work was dropped and its fenced writes under way were
-//!   answered. If one is not answered within 3 s, the lock is left to run out instead. The lock is renewed
+//! - After the loss of the lock, the work is not polled and no fenced request leaves, also in a process that
+//!   was stopped and resumed ([`permit`]; that crate states the limits of any such lock).
+//! - A clean end releases the lock, after the work was dropped and the work's fenced writes under way were
+//!   answered. If a write is not answered within 3 s, the lock expires instead. The lock is renewed
 //!   meanwhile.
-//! - A lock that was *lost* is never given back: writes under way may still be carried out, and the time
-//!   until others may take it (lease duration less renew deadline) is theirs.
+//! - A *lost* lock is never released: writes under way may still be carried out. The time until a candidate
+//!   may take the lock (lease duration minus renew deadline) covers these writes.
 //! - The record is client-go's (`tools/leaderelection` of Kubernetes 1.34): either side can take over from
 //!   the other.
-//! - Candidates go on through outages of the API server; a holder ends with an error (RK-33).
+//! - Candidates continue through outages of the API server; a holder ends with an error (RK-33).
 //!
-//! | file | what |
+//! | file | purpose |
 //! |---|---|
-//! | `record`, `observation`, `decision` | the pure middle: what a Lease says, what was seen, what to do |
-//! | `lock`, `terms`, `timing` | which lock, what all its holders must agree on, and for how long one holds it |
-//! | `candidate`, `tenure`, `elector` | waiting for a lock, holding it, and work under it |
-//! | `participant`, `outcome` | what these share: who takes part, and how it ends |
-//! | `store`, `view`, `announce`, `metrics` | the Lease at the API server, Events, numbers |
+//! | `record`, `observation`, `decision` | pure: the content of a Lease, the observation, the next step |
+//! | `lock`, `terms`, `timing` | the identity of a lock, the terms of all holders, the durations |
+//! | `candidate`, `tenure`, `elector` | waiting for a lock, holding the lock, and work under the lock |
+//! | `participant`, `ended` | shared: the process in the election, and the end of an election |
+//! | `store`, `view`, `announce`, `metrics` | the Lease at the API server, Events, metrics |
 
 mod announce;
 mod candidate;

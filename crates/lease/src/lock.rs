@@ -1,8 +1,8 @@
-//! Which lock it is, and who wants it.
+//! The identity of a lock, and of the candidate.
 
 use kube::Client;
 
-/// One lock and who wants it.
+/// A lock and a candidate for the lock.
 #[derive(Clone)]
 pub struct Lock {
     pub(crate) client: Client,
@@ -13,10 +13,10 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// The lock is the Lease `name` in `namespace`; `identity` must be this process's alone
-    /// ([`crate::identity`] makes one). The client needs `get`, `create` and `update` of Leases, should have
-    /// `watch`, and for Events `create` and `patch` of `events.k8s.io`. It must not be fenced by a lock
-    /// itself.
+    /// The lock is the Lease `name` in `namespace`. No second process may use `identity` ([`crate::identity`]
+    /// generates a unique value). The client needs `get`, `create` and `update` of Leases, should have
+    /// `watch`, and for Events `create` and `patch` of `events.k8s.io`. The client itself must not be fenced
+    /// by a lock.
     #[must_use]
     pub fn new(
         client: Client,
@@ -33,8 +33,8 @@ impl Lock {
         }
     }
 
-    /// What every holder of this lock must agree on, in a word without blanks. It is written into the Lease;
-    /// while another one holds the lock on other terms, [`crate::Elector::with_lease`] fails with
+    /// The terms that all holders of this lock must share, as a text without blanks, written into the Lease.
+    /// While a different process holds the lock on different terms, [`crate::Elector::with_lease`] fails with
     /// [`crate::Lost::Disagrees`].
     #[must_use]
     pub fn on_terms(self, terms: impl Into<String>) -> Self {

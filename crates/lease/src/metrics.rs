@@ -1,4 +1,4 @@
-//! Numbers of the election (RK-31).
+//! Metrics of the election (RK-31).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,11 +12,11 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::time::Instant;
 
-/// How long after the lease duration a lock may still be held without a renewal: as Kubernetes' own managers
-/// have it.
+/// Time after the lease duration for which a lock may still be held without a renewal: the same as in
+/// Kubernetes' own managers.
 const TOLERATED: Duration = Duration::from_secs(20);
 
-/// From a hand-over on a watch (some 10 ms) to one that waits for a busy API server.
+/// From a hand-over by a watch (some 10 ms) to a hand-over at a busy API server.
 const BUCKETS: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -30,17 +30,18 @@ struct RefusalLabels {
     reason: &'static str,
 }
 
-/// The numbers of all locks of a process. One value a process, cloned to each elector: `leader_active{name}`
-/// is 1 while the lock of that name is held here, else 0; `leader_handover_duration_seconds{name}` is the
-/// time from when this candidate saw the previous holder go (released, or not seen to live for the lease
-/// duration) until it held the lock itself; `leader_refusals_total{name,reason}` counts attempts to see or
-/// take the lock that failed.
+/// The metrics of all locks of a process. A process has a single value and clones that value to each elector.
+/// - `leader_active{name}` is 1 while this process holds the lock of that name, else 0.
+/// - `leader_handover_duration_seconds{name}` is the time without a holder, as seen by this candidate, until
+///   this candidate held the lock. The time starts when the previous holder released the lock, or had shown no
+///   sign of life for the lease duration.
+/// - `leader_refusals_total{name,reason}` counts failed attempts to read or take the lock.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     active: Family<Labels, Gauge>,
     handover: Family<Labels, Histogram>,
     refusals: Family<RefusalLabels, Counter>,
-    /// For each lock that is held: until when it must have been renewed or ended.
+    /// For each held lock: the time by which the lock must have been renewed or ended.
     due: Arc<Mutex<HashMap<String, Instant>>>,
     /// For each lock that is held or waited for: the last answer of the API server.
     answers: Arc<Mutex<HashMap<String, Answer>>>,
@@ -49,9 +50,9 @@ pub struct Metrics {
 /// The last answer of the API server about a lock.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
-    /// None before the first answer.
+    /// `None` before the first answer.
     at: Option<Instant>,
-    /// For how long a further answer may be missing.
+    /// The time for which a further answer may be missing.
     patience: Duration,
 }
 
@@ -68,7 +69,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Adds the numbers to a registry. Call it once a process.
+    /// Adds the metrics to a registry. Call once in a process.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "leader_active",
@@ -94,9 +95,9 @@ impl Metrics {
         self.active.get_or_create(&labels(name)).get() == 1
     }
 
-    /// What is wrong if a lock that is held was neither renewed nor ended for its lease duration and 20 s.
-    /// Renewals, work and the end of a process are one task: then that task is stuck, and only somebody else
-    /// can end the process.
+    /// The fault, if a held lock was neither renewed nor ended for the lease duration and 20 s. Renewals,
+    /// work and the end of a process are a single task. So that task is stuck, and only a different process
+    /// can end this process.
     #[must_use]
     pub fn overdue(&self) -> Option<String> {
         let now = Instant::now();
@@ -108,9 +109,8 @@ impl Metrics {
         ))
     }
 
-    /// Names a lock about which the API server has not answered yet, or not for the lease duration. A
-    /// candidate reads its lock all the time, so that this shows of each replica whether the cluster of the
-    /// lock can be reached.
+    /// A lock without any answer of the API server, or without an answer for the lease duration. A candidate
+    /// reads the lock all the time. So each replica shows whether the lock's cluster is reachable.
     #[must_use]
     pub fn unread(&self) -> Option<String> {
         self.answers().iter().find_map(|(name, answer)| match answer.at {

@@ -1,15 +1,14 @@
-//! Ways to break the election on purpose, for the simulation (`simulation`): a test that cannot fail proves
-//! nothing.
+//! Deliberate faults of the election for the simulation (`simulation`), so that the simulation can fail.
 
 /// A rule of the protocol that is switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutation {
-    /// The time of a hold counts from the answer to a write instead of from its sending.
+    /// The time of a hold counts from the answer to a write instead of from the sending.
     TimeAfterWrite,
-    /// What a read found counts as seen from before the read.
+    /// The result of a read counts as seen before the read.
     SeenBeforeRead,
-    /// The lock is given back while writes are under way.
+    /// The lock is released while writes are under way.
     NoDrain,
-    /// A candidate that finds no Lease makes one at once.
+    /// A candidate that finds no Lease creates the Lease at once.
     NoWaitWithoutLease,
 }

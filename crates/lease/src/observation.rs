@@ -1,14 +1,14 @@
-//! What a candidate saw of a lock, and when, by its own monotonic clock.
+//! A candidate's observation of a lock, timed by the candidate's own monotonic clock.
 //!
-//! This is what makes the election independent of clocks that differ: the only question ever asked is "for
-//! how long have *I* seen no change". All instants here come from one clock. (Clocks may differ in *speed*;
-//! how much is the ratio of lease duration to renew deadline.)
+//! The observation makes the election independent of clocks that differ: the only question is "for how long
+//! have *I* seen no change". All instants here come from a single clock. (Clocks may differ in *speed*; the
+//! ratio of lease duration to renew deadline is the bound.)
 
 use std::time::{Duration, Instant};
 
 use crate::Record;
 
-/// What the API server has for a lock.
+/// The state of a lock at the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// No Lease of that name.
@@ -17,18 +17,19 @@ pub enum Seen {
     Present(Record),
 }
 
-/// The last thing seen, and since when it has been the same.
+/// The last observed state, and the start of the time without a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     seen: Seen,
     since: Instant,
-    /// What the Lease said when it was last seen, where it is gone.
+    /// The last record of a Lease that was deleted since.
     deleted: Option<Record>,
 }
 
 impl Observation {
-    /// The first look at a lock. A candidate that has just started knows nothing of the time before: it waits
-    /// the whole lease duration, also when the record looks old, and also when there is none.
+    /// The first read of a lock. A candidate that has just started does not know the time before. So the
+    /// candidate waits for the whole lease duration, also when the record looks old, and also when there is
+    /// no record.
     #[must_use]
     pub fn first(seen: Seen, now: Instant) -> Self {
         Self {
@@ -38,7 +39,7 @@ impl Observation {
         }
     }
 
-    /// A further look. The time starts anew only when something changed.
+    /// A further read. The time restarts only when the state has changed.
     pub fn update(&mut self, seen: Seen, now: Instant) {
         if self.seen == seen {
             return;
@@ -51,26 +52,26 @@ impl Observation {
         self.since = now;
     }
 
-    /// What was last seen.
+    /// The last observed state.
     #[must_use]
     pub fn seen(&self) -> &Seen {
         &self.seen
     }
 
-    /// Since when it has been the same.
+    /// The start of the time without a change.
     #[must_use]
     pub fn since(&self) -> Instant {
         self.since
     }
 
-    /// Who holds the lock as far as one can know: also the holder of a Lease that was deleted.
+    /// The holder of the lock, as far as known; also the holder of a Lease that was deleted.
     #[must_use]
     pub fn holder(&self) -> Option<&str> {
         self.last_record().and_then(|record| record.holder.as_deref())
     }
 
-    /// Whether another one than `me` may hold it. Without a Lease that may be anybody: deleting a Lease does
-    /// not stop its holder, and whoever held it last may have got it unseen.
+    /// Whether a process other than `me` may hold the lock. Without a Lease any process may: deleting a Lease
+    /// does not stop the holder, and the last holder may have won the lock unseen.
     #[must_use]
     pub fn may_be_anothers(&self, me: &str) -> bool {
         match &self.seen {
@@ -79,9 +80,9 @@ impl Observation {
         }
     }
 
-    /// When the holder's time runs out if it is not seen to live. A record that names no duration counts
-    /// `fallback`. Without a Lease the time counts from when it was seen to be gone: until then it may have
-    /// been renewed.
+    /// The expiry of the holder's time without a sign of life. A record without a duration counts `fallback`.
+    /// Without a Lease the time counts from the first read without a Lease, because the holder may have
+    /// renewed until then.
     #[must_use]
     pub fn expires(&self, fallback: Duration) -> Instant {
         let named = self.last_record().and_then(|record| record.lease_seconds);
@@ -89,7 +90,7 @@ impl Observation {
             .and_then(|seconds| u64::try_from(seconds).ok())
             .filter(|seconds| *seconds > 0)
             .map(Duration::from_secs);
-        // The longest duration that a record can carry is 68 years; an Instant holds that.
+        // The longest duration that a record can carry is 68 years, within the range of an `Instant`.
         self.since
             + match self.seen {
                 Seen::Present(_) => named.unwrap_or(fallback),
@@ -97,8 +98,8 @@ impl Observation {
             }
     }
 
-    /// Since when the lock has been without a holder: released, or run out. `None` while it is held, and
-    /// where there was never a holder to hand over.
+    /// The start of the time without a holder (released or expired). `None` while the lock is held, and where
+    /// there never was a holder to hand over.
     #[must_use]
     pub fn free_since(&self, fallback: Duration, now: Instant) -> Option<Instant> {
         let record = self.last_record()?;

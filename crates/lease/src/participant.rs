@@ -1,5 +1,4 @@
-//! A process that takes part in the election of one lock: what waiting for the lock and holding it have in
-//! common.
+//! A process in the election of a single lock: the shared state of waiting and holding.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +16,10 @@ use crate::store::{Failure, Store};
 use crate::timing::Timing;
 use crate::view::View;
 
-/// Reads the wall clock, for the time stamps that people see in a Lease.
+/// Reads the wall clock, for the time stamps of a Lease that people read.
 pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// One process and one lock.
+/// A process and a lock.
 pub(crate) struct Participant {
     lock: String,
     name: String,
@@ -60,12 +59,12 @@ impl Participant {
         &self.lock
     }
 
-    /// The name of the lock: the label of its metrics.
+    /// The name of the lock: the label of the lock's metrics.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Who this is.
+    /// The identity of this process.
     pub(crate) fn identity(&self) -> &str {
         &self.identity
     }
@@ -74,7 +73,7 @@ impl Participant {
         (self.wall)()
     }
 
-    /// Gives the lock back if it is ours. Bounded; on failure it runs out by itself.
+    /// Releases the lock if this process is the holder. Bounded; after a failure the lock expires.
     pub(crate) async fn release(&self, within: Duration) {
         let deadline = Instant::now() + within;
         let mut view = View::default();
@@ -119,7 +118,7 @@ impl Participant {
     }
 }
 
-// This crate stands alone, so it has its own clock; it is for people's eyes only (see `observation`).
+// This crate does not depend on the workspace's clock. The time is only for people (see `observation`).
 #[allow(clippy::disallowed_methods)]
 fn wall_clock() -> Timestamp {
     Timestamp::now()

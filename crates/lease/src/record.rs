@@ -1,4 +1,4 @@
-//! The election record: the `spec` of a Lease, field by field as client-go reads and writes it.
+//! The election record: the `spec` of a Lease, field by field as client-go reads and writes the record.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::LeaseSpec;
@@ -6,28 +6,30 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use crate::Timing;
 
-/// `leaseDurationSeconds` of a released record, as client-go writes it: should the empty holder not be
-/// understood, the lock is free after a second. (The API does not accept zero.)
+/// `leaseDurationSeconds` of a released record, as client-go writes the field. If a client does not
+/// understand the empty holder, the lock is free after a second. (The API does not accept zero.)
 const RELEASED_SECONDS: i32 = 1;
 
-/// What a Lease says. Two records are equal when all fields are: a change of any is a sign of life of the
-/// holder.
+/// The content of a Lease. Two records are equal when all fields are equal: a change of any field is a sign
+/// of life of the holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Record {
-    /// Who holds the lock; `None` when it is free. (On the wire free is the empty string.)
+    /// The holder of the lock; `None` when the lock is free. (In the API a free lock has the empty string.)
     pub holder: Option<String>,
-    /// How long others must see no change before they may take it, in seconds.
+    /// The time without a change, in seconds, after which a candidate may take the lock.
     pub lease_seconds: Option<i32>,
-    /// When this holder got it, by the holder's wall clock. For people: nobody computes with it.
+    /// When this holder got the lock, by the holder's wall clock. For people: no process computes with this
+    /// time.
     pub acquired: Option<Timestamp>,
-    /// When it was last renewed, by the holder's wall clock. For people; others only see *that* it changes.
+    /// When the lock was last renewed, by the holder's wall clock. For people; candidates only check *that*
+    /// the value changes.
     pub renewed: Option<Timestamp>,
-    /// How often the lock changed hands. A record that was never changed by another has 0.
+    /// Number of hand-overs of the lock. A record with a single holder so far has 0.
     pub transitions: i32,
 }
 
 impl Record {
-    /// Reads a Lease; one without a spec is free.
+    /// Reads a Lease; a Lease without a spec is free.
     #[must_use]
     pub fn read(spec: Option<&LeaseSpec>) -> Self {
         let Some(spec) = spec else { return Self::default() };
@@ -40,7 +42,7 @@ impl Record {
         }
     }
 
-    /// The fields for the wire.
+    /// The spec for the API.
     #[must_use]
     pub fn spec(&self) -> LeaseSpec {
         LeaseSpec {
@@ -49,13 +51,14 @@ impl Record {
             acquire_time: self.acquired.map(MicroTime),
             renew_time: self.renewed.map(MicroTime),
             lease_transitions: Some(self.transitions),
-            // Only for coordinated election, which this lock does not take part in; client-go drops them too.
+            // Only for coordinated election, which this lock does not take part in; client-go drops both
+            // fields too.
             preferred_holder: None,
             strategy: None,
         }
     }
 
-    /// The record of a lock that did not exist.
+    /// The record of a lock without a Lease.
     #[must_use]
     pub fn created(me: &str, timing: &Timing, wall: Timestamp) -> Self {
         Self {
@@ -67,7 +70,7 @@ impl Record {
         }
     }
 
-    /// The record of a lock that was free or whose holder is gone: one more transition.
+    /// The record of a lock that was free or lost its holder: one more transition.
     #[must_use]
     pub fn taken_over(&self, me: &str, timing: &Timing, wall: Timestamp) -> Self {
         Self {
@@ -76,12 +79,12 @@ impl Record {
         }
     }
 
-    /// The record of a lock that is held on. It always differs from the one before, in whole seconds, as
-    /// client-go reads no more of it: a wall clock that stands still would otherwise make a write that
-    /// changes nothing, which others take for a dead holder. So of two renewals in one second the second one
-    /// is a second ahead, and while the clock is behind that, each is a second ahead of the one before: two
-    /// values that take turns could be the same at every look of a candidate. A clock that was put back by
-    /// more than the lease duration is followed.
+    /// The record of a renewed lock. `renewTime` always differs in whole seconds, because client-go reads
+    /// only whole seconds. With a wall clock that stands still, a write would otherwise change no field, and
+    /// candidates would take the holder for dead. So the second of two renewals in a second gets a time one
+    /// second ahead. While the clock is behind the record, each renewal adds a second: two alternating values
+    /// could look the same at every read of a candidate. A clock that was set back by more than the lease
+    /// duration is followed.
     #[must_use]
     pub fn renewed(&self, me: &str, timing: &Timing, wall: Timestamp) -> Self {
         let longest = i64::from(timing.lease_seconds());
@@ -101,7 +104,7 @@ impl Record {
         }
     }
 
-    /// The record of a lock that is given back.
+    /// The record of a released lock.
     #[must_use]
     pub fn released(&self, wall: Timestamp) -> Self {
         Self {

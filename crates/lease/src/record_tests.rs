@@ -1,4 +1,4 @@
-//! The record on the wire, as client-go reads and writes it.
+//! The record in the API, as client-go reads and writes the record.
 
 #![allow(clippy::unwrap_used, clippy::unchecked_time_subtraction)]
 
@@ -21,7 +21,7 @@ fn read(spec: &Value) -> Record {
     Record::read(lease.spec.as_ref())
 }
 
-/// What kube-controller-manager 1.34 writes.
+/// A record written by kube-controller-manager 1.34.
 fn theirs() -> Value {
     json!({
         "holderIdentity": "node-1_0b0c27ad-6d42-4a63-8b71-f0d3ed1bfd7c",
@@ -77,7 +77,8 @@ fn a_release_names_nobody_for_one_second() {
     assert_eq!(read(&expected).holder, None, "an empty holder is nobody");
 }
 
-/// A renewal is seen by others as a change of the record. So it must be one, whatever the wall clock does.
+/// Candidates detect a renewal by a change of the record. So each renewal must change the record, whatever
+/// the wall clock shows.
 #[rstest]
 #[case::a_clock_that_goes("2026-01-02T04:00:02Z", "2026-01-02T04:00:02.000000Z")]
 #[case::a_clock_that_stands("2026-01-02T04:00:00.123456Z", "2026-01-02T04:00:01.123456Z")]
@@ -95,12 +96,12 @@ fn a_renewal_always_changes_the_record(#[case] wall: &str, #[case] renewed: &str
     );
     assert_eq!(written["acquireTime"], theirs()["acquireTime"]);
     assert_eq!(written["leaseTransitions"], 7);
-    // client-go compares what it reads, which is whole seconds.
+    // client-go compares whole seconds.
     let seconds = |spec: &Value| spec["renewTime"].as_str().map(|time| time[..19].to_owned());
     assert_ne!(seconds(&written), seconds(&theirs()));
 }
 
-/// Two values that take turns would look like none to a candidate that looks every second time.
+/// Two alternating values would look like no change to a candidate that sees every second renewal.
 #[test]
 fn a_clock_that_stands_still_never_repeats_a_renewal_soon() {
     let (timing, wall) = (Timing::default(), time("2026-01-02T05:00:00Z"));

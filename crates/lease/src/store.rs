@@ -12,22 +12,22 @@ use crate::lock::Lock;
 use crate::record::Record;
 use crate::terms;
 
-/// Why a request changed nothing, or may have changed something without telling.
+/// The reason why a request changed nothing, or may have made a change without an answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The Lease is not the one that was read: read it again.
+    /// The Lease has changed since the read: read again.
     #[error("another process changed the Lease")]
     Changed,
     /// No answer in time.
     #[error("the API server did not answer within {0:?}")]
     NoAnswer(Duration),
-    /// An error of the API server or on the way to it.
+    /// An error of the API server or of the connection.
     #[error("{0}")]
     Api(#[from] kube::Error),
 }
 
 impl Failure {
-    /// A short word for metrics.
+    /// A short reason for metrics.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Changed => "overtaken",
@@ -56,7 +56,7 @@ impl Store {
         }
     }
 
-    /// The terms on which another one holds the lock, if they are not ours.
+    /// The terms of a different holder, if those terms differ from the terms of this process.
     pub(crate) fn contradicting<'a>(&self, lease: &'a Lease) -> Option<&'a str> {
         terms::contradicting(lease, &self.identity, self.terms.as_deref())
     }
@@ -78,11 +78,11 @@ impl Store {
             .await
     }
 
-    /// Writes a record into the Lease that was read, and fails with [`Failure::Changed`] if it is not the
-    /// current one.
-    // The protocol is compare-and-swap of the whole object with its resourceVersion; it needs the verb
-    // `update`, which is what the roles of all managers grant for their locks. Server-side apply would merge
-    // where this must refuse.
+    /// Writes a record into the Lease that was read. Fails with [`Failure::Changed`] if the Lease has changed
+    /// since the read.
+    // The protocol is compare-and-swap of the whole object with its resourceVersion. The protocol needs the
+    // verb `update`, granted to all managers for the lock. Server-side apply would merge where this write
+    // must be refused.
     #[allow(clippy::disallowed_methods)]
     pub(crate) async fn update(&self, read: &Lease, record: &Record) -> Result<Lease, Failure> {
         let mut lease = read.clone();
@@ -92,15 +92,15 @@ impl Store {
             .answered(self.api.replace(&self.name, &PostParams::default(), &lease))
             .await
         {
-            // Deleted since it was read. (For `create`, the same answer means that there is no such
-            // namespace.)
+            // Deleted since the read. (For `create`, the same status means that the namespace does not
+            // exist.)
             Err(Failure::Api(kube::Error::Api(status))) if status.code == 404 => Err(Failure::Changed),
             answer => answer,
         }
     }
 
-    /// The changes of the Lease after this version. Ends, or fails, at any time: it is a help and not a
-    /// source of truth.
+    /// The changes of the Lease after this version. Ends, or fails, at any time: the watch only speeds the
+    /// election up, and is not a source of truth.
     pub(crate) fn changes(&self, version: String) -> BoxStream<'static, kube::Result<WatchEvent<Lease>>> {
         let api = self.api.clone();
         let params = WatchParams::default()

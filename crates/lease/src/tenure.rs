@@ -1,4 +1,4 @@
-//! Holding a lock: renewing it, and giving it back.
+//! Holding a lock: renewal and release.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use crate::record::Record;
 use crate::store::Failure;
 use crate::view::View;
 
-/// The time between having got a lock and not having it any more. However it ends (also when it is dropped in
-/// the middle), nothing is held afterwards and `leader_active` is 0.
+/// The time from winning a lock until the lock is released or lost. After any end, also a drop in the middle,
+/// the lock is not held here and `leader_active` is 0.
 pub(crate) struct Tenure<'a> {
     participant: &'a Participant,
     view: View,
@@ -24,7 +24,7 @@ pub(crate) struct Tenure<'a> {
     last_sent: Instant,
 }
 
-/// When a write was sent: for timers, and for the right that follows from it.
+/// The time at which a write was sent, for timers and for the right that follows from the write.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent {
     at: Instant,
@@ -32,7 +32,7 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// To be taken before the write is sent.
+    /// Call before the write is sent.
     pub(crate) fn now(participant: &Participant) -> Self {
         Self {
             moment: participant.clock.now(),
@@ -40,7 +40,7 @@ impl Sent {
         }
     }
 
-    /// The same after the answer came.
+    /// The time that counts after the answer arrived: the time of sending.
     pub(crate) fn answered(self, participant: &Participant) -> Self {
         if participant.breaks(Mutation::TimeAfterWrite) {
             Self::now(participant)
@@ -51,7 +51,7 @@ impl Sent {
 }
 
 impl<'a> Tenure<'a> {
-    /// `sent` is when the write was sent that took the lock.
+    /// `sent`: the time at which the write that took the lock was sent.
     pub(crate) fn new(participant: &'a Participant, view: View, sent: Sent) -> Self {
         participant.metrics.set_active(participant.name(), true);
         let lease_duration = participant.timing.lease_duration;
@@ -72,14 +72,14 @@ impl<'a> Tenure<'a> {
         Arc::clone(&self.issuer)
     }
 
-    /// Renews until that fails for good, and says why. Never returns while the lock is held.
+    /// Renews until the renewal fails for good, and returns the reason. Never returns while the lock is held.
     pub(crate) async fn keep(&mut self) -> Lost {
         let timing = &self.participant.timing;
         let mut why = None;
         let mut next = self.last_sent + timing.retry_period;
         loop {
             let deadline = self.issuer.valid_until();
-            // The deadline first: after a stop of the process both are over.
+            // Check the deadline first: after a stop of the process both times have passed.
             if timeout_at(deadline, sleep_until(next)).await.is_err() || !self.issuer.in_time() {
                 return self.not_renewed(why);
             }
@@ -97,8 +97,9 @@ impl<'a> Tenure<'a> {
         }
     }
 
-    /// One renewal. What changed the Lease since the last one (a label, or a renewal of ours whose answer was
-    /// lost) is read and then overwritten, as long as the lock is still ours.
+    /// A single renewal. The Lease may have changed since the last renewal: a label, or a renewal of this process
+    /// with a lost answer. Then the renewal reads the Lease and writes again, as long as this process is still
+    /// the holder.
     async fn renew(&mut self) -> Result<Option<Lost>, Failure> {
         let (me, timing) = (self.participant.identity(), &self.participant.timing);
         let sent = Sent::now(self.participant);
@@ -106,7 +107,8 @@ impl<'a> Tenure<'a> {
         let answer = if let Some(lease) = self.view.lease() {
             self.participant.store.update(lease, &record).await
         } else {
-            // Deleted by someone. The others still wait for our time to run out (`Observation::update`).
+            // A client has deleted the Lease. Candidates still wait until the time of this holder expires
+            // (`Observation::update`).
             let record = Record::created(me, timing, self.participant.wall());
             self.participant.store.create(&record).await
         };
@@ -127,8 +129,8 @@ impl<'a> Tenure<'a> {
                 self.view
                     .see(self.participant.store.read().await?, Instant::now());
                 match self.view.decide(me, timing) {
-                    // Ours (or deleted): Box, because this function calls itself; `keep` bounds it by the
-                    // deadline.
+                    // Still the holder (or the Lease was deleted): Box, because this function calls itself;
+                    // `keep` bounds the recursion by the deadline.
                     Some(Decision::Renew | Decision::Create) => Box::pin(self.renew()).await,
                     _ => Ok(Some(Lost::Taken {
                         lock: self.participant.lock().to_owned(),
@@ -140,8 +142,8 @@ impl<'a> Tenure<'a> {
         }
     }
 
-    /// Ends the tenure. The work must have been dropped. Where nothing is under way any more the lock is
-    /// given back within this time; else it is left to run out.
+    /// Ends the hold after the work was dropped. If no write is under way, the lock is released within
+    /// `give_back`; otherwise the lock expires.
     pub(crate) async fn end(self, give_back: Option<Duration>) {
         let participant = self.participant;
         drop(self);

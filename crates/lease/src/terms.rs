@@ -1,15 +1,15 @@
-//! What all holders of a lock must agree on, such as which controllers run under it.
+//! The terms that all holders of a lock must share, such as the list of controllers under the lock.
 //!
-//! A holder writes its terms into the Lease, with its own name: managers of others leave the annotation of
-//! the last holder as it is. Who finds the lock held on other terms does not wait for it but refuses, as two
-//! that would take turns on different terms are a mistake of whoever configured them. A holder that says
-//! nothing of terms is waited for as ever, and so is a free lock.
+//! A holder writes the terms with the holder's identity into the Lease: managers of further projects leave
+//! the annotation of the last holder unchanged. A candidate that finds different terms does not wait but
+//! fails, because the configuration of the two processes is wrong: both would take turns on different terms.
+//! The candidate waits as usual for a holder without terms, and for a free lock.
 
 use k8s_openapi::api::coordination::v1::Lease;
 
 use crate::Record;
 
-/// Annotation of the Lease: the holder's identity, a blank, and its terms.
+/// Annotation of the Lease: the holder's identity, a blank, and the terms.
 const ANNOTATION: &str = "lease.repot.dev/terms";
 
 /// Writes the terms of the holder `me`.
@@ -20,7 +20,7 @@ pub(crate) fn write(lease: &mut Lease, me: &str, terms: Option<&str>) {
     }
 }
 
-/// The terms on which another one than `me` holds the lock, if they are not ours.
+/// The terms of a holder other than `me`, if those terms differ from `ours`.
 pub(crate) fn contradicting<'a>(lease: &'a Lease, me: &str, ours: Option<&str>) -> Option<&'a str> {
     let holder = Record::read(lease.spec.as_ref()).holder?;
     let (by, theirs) = lease

@@ -1,34 +1,33 @@
-//! How long a lock is held, and how often it is renewed.
+//! The durations of a lock: lease, renew deadline, retry period.
 
 use std::ops::Add;
 use std::time::Duration;
 
-/// A renewal must fit this many retry periods before its deadline, so that one late request does not lose the
-/// lock.
+/// The renew deadline must fit this many retry periods, so that a single late request does not lose the lock.
 const RETRIES_WITHIN_DEADLINE: f64 = 1.2;
 
-/// The three durations of a lock. Every candidate of one lock should use the same ones; what other candidates
-/// wait is what the holder wrote into the record, so that different ones are safe too.
+/// The three durations of a lock. All candidates of a lock should use the same durations. Candidates wait for
+/// the duration in the holder's record, so different durations are safe too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Others may take the lock when they have seen no change of it for this long. Whole seconds: the record
-    /// carries seconds (`leaseDurationSeconds`).
+    /// A candidate may take the lock after this time without a change of the record. Whole seconds: the
+    /// record carries seconds (`leaseDurationSeconds`).
     pub lease_duration: Duration,
-    /// The holder stops its work when it could not renew for this long. Its distance to `lease_duration` is
-    /// what clocks may differ in speed, and what a request may be under way after the work was stopped by a
-    /// loss. (At a clean end requests are finished first.)
+    /// The holder stops the work when no renewal succeeded for this time. The difference to `lease_duration`
+    /// covers two effects: clocks of different speed, and requests under way after a loss stopped the work.
+    /// (At a clean end requests are finished first.)
     pub renew_deadline: Duration,
-    /// Between two renewals, and at most between two looks of a candidate that waits.
+    /// Time between two renewals, and maximum time between two reads of a waiting candidate.
     pub retry_period: Duration,
 }
 
 /// Three durations that do not make a safe lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimingError {
-    /// The record carries whole seconds.
+    /// The lease duration is not a valid number of whole seconds.
     #[error("the lease duration ({0:?}) must be whole seconds, at least one and at most i32::MAX")]
     NotWholeSeconds(Duration),
-    /// A holder would still work when another one takes the lock.
+    /// A holder would still work when a candidate takes the lock.
     #[error("the lease duration ({lease:?}) must be longer than the renew deadline ({renew:?})")]
     LeaseTooShort {
         /// The lease duration given.
@@ -36,7 +35,7 @@ pub enum TimingError {
         /// The renew deadline given.
         renew: Duration,
     },
-    /// One late renewal would lose the lock.
+    /// A single late renewal would lose the lock.
     #[error("the renew deadline ({renew:?}) must be longer than 1.2 retry periods ({retry:?})")]
     DeadlineTooShort {
         /// The renew deadline given.
@@ -44,13 +43,13 @@ pub enum TimingError {
         /// The retry period given.
         retry: Duration,
     },
-    /// The API server would be asked without a pause.
+    /// The API server would receive requests without a pause.
     #[error("the retry period must be longer than nothing")]
     NoPause,
 }
 
 impl Default for Timing {
-    /// What Kubernetes' own managers use: 15 s, 10 s, 2 s.
+    /// The defaults of Kubernetes' own managers: 15 s, 10 s, 2 s.
     fn default() -> Self {
         Self {
             lease_duration: Duration::from_secs(15),
@@ -88,22 +87,22 @@ impl Timing {
         i32::try_from(self.lease_duration.as_secs()).unwrap_or(i32::MAX)
     }
 
-    /// Until when a holder may work whose last successful write was *sent* at `sent`. Others count the lease
-    /// duration from when they saw the write, which is later.
+    /// The end of the right of a holder with a last successful write *sent* at `sent`. Candidates count the
+    /// lease duration from when the candidates saw the write, which is later.
     #[must_use]
     pub fn valid_until<T: Add<Duration, Output = T>>(&self, sent: T) -> T {
         sent + self.renew_deadline
     }
 
-    /// How long one request may take: two fit into the renew deadline.
+    /// Time-out of a request: two requests fit into the renew deadline.
     #[must_use]
     pub fn request_timeout(&self) -> Duration {
         self.renew_deadline / 2
     }
 
-    /// The pause before the next look of a candidate, somewhat shorter than the retry period: many candidates
-    /// spread out, and a released lock is found within the retry period also by a candidate whose watch does
-    /// not work. `chance` is a random number of [0, 1).
+    /// The pause before a candidate's next read, slightly shorter than the retry period. So many candidates
+    /// spread out, and a candidate without a watch finds a released lock within the retry period. `chance` is
+    /// a random number of [0, 1).
     #[must_use]
     pub fn pause(&self, chance: f64) -> Duration {
         self.retry_period.mul_f64(1.0 - 0.2 * chance.clamp(0.0, 1.0))

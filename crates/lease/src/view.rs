@@ -1,4 +1,4 @@
-//! A Lease as it was last read, with what follows from having seen it.
+//! The last Lease read, with the observation of the record.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use tokio::time::Instant;
@@ -15,7 +15,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Takes in what was read. `now` is after the answer came: counting from later is safe.
+    /// Records a read. `now` is after the answer arrived: a later start of the wait is safe.
     pub(crate) fn see(&mut self, lease: Option<Lease>, now: Instant) {
         let seen = match &lease {
             Some(lease) => Seen::Present(Record::read(lease.spec.as_ref())),
@@ -28,7 +28,7 @@ impl View {
         self.lease = lease;
     }
 
-    /// The next step; `None` before anything was read.
+    /// The next step; `None` before the first read.
     pub(crate) fn decide(&self, me: &str, timing: &Timing) -> Option<Decision> {
         let observation = self.observation.as_ref()?;
         Some(decide(observation, me, timing, Instant::now().into_std()))
@@ -52,7 +52,7 @@ impl View {
         self.observation.as_ref().and_then(Observation::holder)
     }
 
-    /// Since when the lock has been without a holder, if there was one.
+    /// The start of the time without a holder, if there was a holder before.
     pub(crate) fn free_since(&self, timing: &Timing) -> Option<Instant> {
         let now = Instant::now().into_std();
         let observation = self.observation.as_ref()?;

@@ -1,4 +1,4 @@
-//! The end of a lock, on paused time: what is still under way, and what is given back.
+//! The end of a hold, on paused time: requests under way, and the release of the lock.
 
 #![allow(clippy::unwrap_used, clippy::unchecked_time_subtraction, clippy::panic)]
 
@@ -36,19 +36,20 @@ async fn write(held: &Permit, server: &Server, name: &str) -> kube::Result<Confi
     maps.patch(name, &PatchParams::default(), &patch).await
 }
 
-/// How work treats its write when the end comes.
+/// The behaviour of the work towards a write under way at the end.
 #[derive(Clone, Copy)]
 enum Care {
-    /// It goes on until it is dropped.
+    /// The work waits until dropped.
     WaitsOn,
-    /// It drops the write by itself, as the runner of controllers does.
+    /// The work drops the write, as the runner of controllers does.
     LetsGo,
-    /// It lets a task of its own do it, which is aborted when the work is dropped, as kube's controllers do.
+    /// The work starts a task for the write. The task is aborted when the work is dropped, as kube's
+    /// controllers do.
     Aborts,
 }
 
-/// Runs work that writes `slow` from the first moment on, and ends it half a second later. How it ended, and
-/// when after that.
+/// Runs work that writes `slow` from the first moment on, and ends the work half a second later. Returns the
+/// kind of the end, and the time between request and end.
 async fn end_while_writing(server: &Server, care: Care) -> (Ended<()>, Duration) {
     let elector = elector(server);
     let end = CancellationToken::new();
@@ -64,7 +65,7 @@ async fn end_while_writing(server: &Server, care: Care) -> (Ended<()>, Duration)
                 tasks.join_next().await;
             }
         }
-        // What a work does afterwards must not be seen.
+        // A later write of the work must not arrive.
         let _ = write(&held, server, "late").await;
         pending::<()>().await;
     };
@@ -126,7 +127,7 @@ async fn a_write_that_is_not_answered_in_time_leaves_the_lock_to_run_out() {
     assert!(took < 4 * SECOND, "{took:?}");
 }
 
-/// Deleting a Lease does not stop its holder: who has just started cannot know that there was none.
+/// Deleting a Lease does not stop the holder: a new candidate cannot know whether there was a Lease before.
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_finds_no_lease_waits_for_a_holder_to_make_it_again() {
     let server = Server::default();
@@ -146,7 +147,7 @@ async fn a_candidate_that_finds_no_lease_waits_for_a_holder_to_make_it_again() {
     );
 }
 
-/// A read changes nothing, however long it lasts.
+/// A read changes no state, however long the read lasts.
 #[tokio::test(start_paused = true)]
 async fn reads_and_watches_do_not_delay_the_end() {
     let server = Server::default();
@@ -171,7 +172,7 @@ async fn reads_and_watches_do_not_delay_the_end() {
     assert_eq!(server.told(), ["configmaps asked", "lock released"]);
 }
 
-/// It can be reached again at the very moment, and would take a release.
+/// The API server is reachable again at the very moment, and would accept a release.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_was_lost_is_not_given_back() {
     let server = Server::default();
@@ -189,12 +190,12 @@ async fn a_lock_that_was_lost_is_not_given_back() {
     assert_eq!(server.holder("lock").as_deref(), Some("me"));
 }
 
-/// Stops the process for so long: all clocks go on, and nobody does anything.
+/// Stops the process for this duration: all clocks advance, and no task runs.
 fn stop_for(duration: Duration) {
     let _ = advance(duration).now_or_never();
 }
 
-/// The clean end is asked for while the process is stopped: when it goes on, its time is over.
+/// A clean end is requested while the process is stopped: the lock has expired when the process resumes.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_was_lost_is_not_given_back_at_a_clean_end_either() {
     let server = Server::default();
@@ -212,8 +213,8 @@ async fn a_lock_that_was_lost_is_not_given_back_at_a_clean_end_either() {
     assert_eq!(server.holder("lock").as_deref(), Some("me"));
 }
 
-/// The task that holds the lock does not come to its turn, so that it can neither renew nor end; another one
-/// can tell.
+/// The task that holds the lock is not scheduled, so the task can neither renew nor end; a different task can
+/// report that.
 #[tokio::test(start_paused = true)]
 async fn a_holder_that_is_stuck_is_told_until_its_lock_ends() {
     let server = Server::default();
@@ -255,7 +256,7 @@ async fn a_replica_that_waits_for_the_lock_is_ready_while_it_can_read_the_lock()
     assert!(timeout(60 * SECOND, both).await.is_err());
     assert_eq!((first.is_active("lock"), second.is_active("lock")), (true, false));
     assert_eq!((first.unread(), second.unread()), (None, None));
-    // Nothing is read any more while the waiting replica is not polled.
+    // The waiting replica is not polled, so no read happens.
     sleep(16 * SECOND).await;
     let why = second.unread().unwrap();
     assert!(

@@ -1,8 +1,8 @@
-//! An API server in memory (also for the tests of `leader-migration`), for times that a real one does not
-//! keep: it has Leases and takes every other write, is as slow as it is told to be, and writes down what
-//! happened in which order.
+//! An API server in memory (also for the tests of `leader-migration`), for latencies that a real server
+//! cannot reproduce. The server stores Leases and accepts every further write, delays requests as the test
+//! sets, and records the order of events.
 
-#![allow(clippy::disallowed_methods)] // its clients
+#![allow(clippy::disallowed_methods)] // for the clients of this server
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -23,7 +23,7 @@ pub(crate) struct Server(Arc<Mutex<State>>);
 struct State {
     leases: HashMap<String, Value>,
     version: u64,
-    /// How long a request takes whose path ends so.
+    /// Duration of a request, by the end of the request's path.
     slow: HashMap<String, Duration>,
     refuses_until: Option<Instant>,
     told: Vec<String>,
@@ -39,7 +39,7 @@ impl Server {
         Client::new(service, "ns")
     }
 
-    /// Its requests leave only while it is permitted.
+    /// A client with requests that leave only while the permit is valid.
     pub(crate) fn client_under(&self, permit: &Permit) -> Client {
         let client = self.client();
         let service = service_fn(move |request| {
@@ -49,7 +49,7 @@ impl Server {
         Client::new(permit.layer().layer(service), "ns")
     }
 
-    /// There is a Lease that was given back: a candidate does not wait.
+    /// Creates a released Lease, so that a candidate does not wait.
     pub(crate) fn free(&self, lock: &str) {
         let mut state = self.state();
         state.version += 1;
@@ -59,12 +59,12 @@ impl Server {
         state.leases.insert(lock.to_owned(), lease);
     }
 
-    /// Somebody deletes the Lease.
+    /// Deletes the Lease.
     pub(crate) fn delete(&self, lock: &str) {
         self.state().leases.remove(lock);
     }
 
-    /// From now on a request for this object takes so long.
+    /// From now on a request for this object takes `takes`.
     pub(crate) fn slow(&self, name: &str, takes: Duration) {
         self.state().slow.insert(name.to_owned(), takes);
     }
@@ -79,12 +79,12 @@ impl Server {
         Some(holder.as_str()?.to_owned())
     }
 
-    /// How many writes of Leases were carried out.
+    /// Number of writes of Leases that were carried out.
     pub(crate) fn version(&self) -> u64 {
         self.state().version
     }
 
-    /// What happened to other objects than Leases, and releases of Leases.
+    /// Events of objects other than Leases, and releases of Leases.
     pub(crate) fn told(&self) -> Vec<String> {
         self.state().told.clone()
     }

@@ -1,17 +1,17 @@
-//! The real election under everything that happens to it, on paused time: several processes, one Lease, and
-//! requests that are slow, get lost, are carried out without an answer or after their sender has gone;
-//! processes that are stopped and woken, killed, ended and started anew; a Lease that is deleted. A run
-//! follows from its seed.
+//! The real election under all simulated faults, on paused time: several processes and a single Lease.
+//! Requests are slow, get lost, and are carried out without an answer or after the sender's end. Processes
+//! are stopped and woken, killed, ended and restarted. The Lease is deleted. A run is determined by the seed
+//! of its random numbers.
 //!
 //! In every run
-//! - nobody gets the lock while another one's permit is good;
-//! - no write of a holder is carried out after the next one has begun.
+//! - no process wins the lock while the permit of a different process is valid;
+//! - no write of a holder is carried out after the next holder has begun.
 //!
-//! The Lease is deleted once in a run: what is made again and deleted again between two looks of a candidate
-//! cannot be told from what was never made again.
+//! The Lease is deleted once in a run: a Lease that is created and deleted again between two reads of a
+//! candidate looks as if never created.
 //!
-//! A simulation that cannot fail proves nothing: the rest of this file breaks one rule at a time and sees it
-//! fail. `LEASE_SIMULATION_SEED` runs one seed only.
+//! A simulation that cannot fail proves no property: the rest of this file breaks each rule in turn and
+//! expects a failure. `LEASE_SIMULATION_SEED` runs a single seed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::unchecked_time_subtraction)]
 
@@ -22,7 +22,7 @@ mod world;
 use crate::mutation::Mutation;
 use world::{Rules, Run, run};
 
-/// So many runs of ten minutes each.
+/// Number of runs, of ten minutes each.
 const RUNS: u64 = 150;
 
 fn seeds() -> std::ops::Range<u64> {
@@ -46,14 +46,14 @@ fn no_two_holds_overlap_and_no_write_comes_late() {
         all.losses += run.losses;
     }
     println!("{all:?}");
-    // What does not happen is not tested.
+    // An event that never happens is not tested.
     assert!(
         all.holds > 1000 && all.writes > 10_000 && all.losses > 100,
         "{all:?}"
     );
 }
 
-/// The first run that notices.
+/// The first run that detects the fault.
 fn must_break(rules: Rules, word: &str) {
     let broken = seeds().find_map(|seed| run(seed, rules).broken);
     let broken = broken.expect("the simulation did not notice");

@@ -1,4 +1,4 @@
-//! The way to the API server: slow, and not to be relied on.
+//! The simulated network to the API server: slow and unreliable.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,23 +16,23 @@ use tower::service_fn;
 use super::world::World;
 use crate::elector_tests::server::Server;
 
-/// A write arrives within this time, or never. Less than the distance of lease duration and renew deadline,
-/// which is what covers it.
+/// A write arrives within this time, or never. Less than the difference of lease duration and renew deadline,
+/// because that difference covers the write.
 const LONGEST_WRITE: u64 = 800;
-/// A read, and any answer, may take until its sender has long given up.
+/// A read, and any answer, may take until long after the sender's time-out.
 const LONGEST: u64 = 6000;
 
-/// One network for all processes.
+/// A single network for all processes.
 #[derive(Clone)]
 pub(super) struct Network {
     pub(super) server: Server,
     world: World,
     random: Arc<Mutex<Rng>>,
-    /// What has left its sender.
+    /// Requests that have left the sender.
     under_way: Arc<Mutex<JoinSet<()>>>,
 }
 
-/// What becomes of one request.
+/// The fate of a request.
 struct Fate {
     there: Option<Duration>,
     back: Option<Duration>,
@@ -54,16 +54,16 @@ impl Network {
             let network = network.clone();
             async move { Ok::<_, std::io::Error>(network.send(request).await) }
         });
-        #[allow(clippy::disallowed_methods)] // it leads to no server
+        #[allow(clippy::disallowed_methods)] // the client leads to no server
         Client::new(service, "ns")
     }
 
-    /// Whatever becomes of the sender: what has left goes its way.
+    /// A sent request continues, even if the sender is dropped.
     async fn send(&self, request: Request<Body>) -> Response<Body> {
         let hold = hold_of(&request);
         let mut fate = self.fate(request.method());
         if hold.is_some() {
-            // Writes of work are slow more often: what is not waited for shows.
+            // Writes of work are slow more often, so that a missing wait shows.
             let late = self.random.lock().unwrap().u64(..LONGEST_WRITE);
             fate.there = fate.there.map(|_| Duration::from_millis(late));
         }
@@ -78,7 +78,7 @@ impl Network {
             let response = network.server.answer(request).await;
             let Some(back) = fate.back else { return };
             sleep(back).await;
-            // Nobody may wait for it any more.
+            // The sender may have stopped waiting.
             let _ = answered.send(response);
         });
         match answer.await {
@@ -107,7 +107,7 @@ fn delay(random: &mut Rng, longest: u64) -> Duration {
     })
 }
 
-/// The hold in whose name a write of work is.
+/// The hold to which a write of work belongs.
 fn hold_of(request: &Request<Body>) -> Option<usize> {
     let (_, name) = request.uri().path().rsplit_once("/configmaps/hold-")?;
     name.parse().ok()

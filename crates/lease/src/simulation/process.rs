@@ -1,4 +1,4 @@
-//! A process: what it does is one election and, beside it, tasks that its work has started. It can be
+//! A simulated process: an election and, beside the election, the tasks of the work. A process can be
 //! stopped.
 
 use std::future::{Future, pending};
@@ -18,17 +18,17 @@ use serde_json::json;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tower::{Layer, service_fn};
 
-/// After a stop the thread of the election comes to its turn so much later than those of tasks.
+/// After a stop, the election is scheduled later than the tasks by this time.
 const LATER: Duration = Duration::from_millis(20);
 
-/// Until when it is stopped.
+/// The end of the stop.
 pub(super) type Stopped = Arc<Mutex<Option<Instant>>>;
 
-/// Tasks that were started and not taken over yet.
+/// Tasks that were started and are not yet polled by the process.
 pub(super) type Tasks = Arc<Mutex<Vec<BoxFuture<'static, ()>>>>;
 
-/// Runs an election with the tasks of its work, each whenever it is ready, as threads of a process would: no
-/// task waits for another one. While it is stopped nothing is done.
+/// Runs an election with the tasks of the work. Each task runs when ready, as threads of a process would: no
+/// task waits for a different task. A stopped process polls no task.
 pub(super) struct Process<F> {
     election: Pin<Box<F>>,
     started: Tasks,
@@ -79,8 +79,8 @@ impl<F: Future> Future for Process<F> {
     }
 }
 
-/// Ends a task when the work that started it is dropped, as kube's controllers do: the task ends a moment
-/// later.
+/// Ends a task when the work that started the task is dropped, as kube's controllers do: the task ends a
+/// moment later.
 struct EndOnDrop(AbortHandle);
 
 impl Drop for EndOnDrop {
@@ -89,7 +89,7 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// The work of a holder: a task that writes again and again in the name of this hold.
+/// The work of a holder: a task that writes repeatedly in the name of this hold.
 pub(super) async fn work(hold: usize, client: Client, tasks: Tasks, lasts: Duration) {
     let maps: Api<ConfigMap> = Api::namespaced(client, "ns");
     let writing = async move {
@@ -112,12 +112,12 @@ pub(super) async fn work(hold: usize, client: Client, tasks: Tasks, lasts: Durat
     }
 }
 
-/// A client whose requests leave only while it is permitted.
+/// A client with requests that leave only while the permit is valid.
 pub(super) fn fence(client: Client, permit: &Permit) -> Client {
     let service = service_fn(move |request| {
         let client = client.clone();
         async move { client.send(request).await }
     });
-    #[allow(clippy::disallowed_methods)] // it leads to no server
+    #[allow(clippy::disallowed_methods)] // the client leads to no server
     Client::new(permit.layer().layer(service), "ns")
 }

@@ -1,4 +1,4 @@
-//! One run: processes, what happens to them, and what must hold.
+//! A single run: processes, faults, and invariants.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::{Elector, Lock, Metrics, Timing, WallClock};
 const PROCESSES: usize = 3;
 const LASTS: Duration = Duration::from_secs(600);
 
-/// What is switched off.
+/// The rules that are switched off.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
     pub(super) mutation: Option<Mutation>,
@@ -34,7 +34,7 @@ impl Default for Rules {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub(super) struct Run {
     pub(super) broken: Option<String>,
@@ -43,22 +43,22 @@ pub(super) struct Run {
     pub(super) losses: usize,
 }
 
-/// What is seen from outside of all processes.
+/// The observations from outside of all processes.
 #[derive(Clone, Default)]
 pub(super) struct World(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     run: Run,
-    /// The permits of all holds, in their order.
+    /// The permits of all holds, in order.
     holds: Vec<Permit>,
-    /// The one that began last.
+    /// The hold that began last.
     last: usize,
 }
 
 impl World {
-    /// A hold begins. Returns its number. One whose time was over when it was won (its process was stopped)
-    /// is none.
+    /// A hold begins. Returns the number of the hold. A hold that had expired when won (its process was
+    /// stopped) does not count.
     fn begins(&self, permit: &Permit) -> usize {
         let mut state = self.0.lock().unwrap();
         let number = state.holds.len();
@@ -75,7 +75,7 @@ impl World {
         number
     }
 
-    /// A write in the name of a hold reaches the server.
+    /// A write of a hold reaches the server.
     pub(super) fn carried_out(&self, hold: usize) {
         let mut state = self.0.lock().unwrap();
         state.run.writes += 1;
@@ -91,7 +91,7 @@ impl World {
     }
 }
 
-/// A place in which one process after the other runs.
+/// A slot that runs a process, and a new process after each end.
 #[derive(Default)]
 struct Place {
     stopped: Stopped,
@@ -107,7 +107,7 @@ pub(super) fn run(seed: u64, rules: Rules) -> Run {
     let world = World::default();
     runtime.block_on(async {
         let network = Network::new(world.clone(), seed);
-        // Given back by somebody: a first creation counts as what is made again after a deletion.
+        // A released Lease exists: a first creation would count as a creation after a deletion.
         network.server.free("lock");
         let places: Vec<Place> = (0..PROCESSES).map(|_| Place::default()).collect();
         let all = places
@@ -124,14 +124,14 @@ pub(super) fn run(seed: u64, rules: Rules) -> Run {
     std::mem::take(&mut state.run)
 }
 
-/// One process after the other, each with a name of its own.
+/// Runs processes in sequence, each with a unique identity.
 async fn live(number: usize, place: &Place, network: &Network, world: &World, rules: Rules) {
     for generation in 0.. {
         let (end, kill) = (CancellationToken::new(), CancellationToken::new());
         *place.end.lock().unwrap() = end.clone();
         *place.kill.lock().unwrap() = kill.clone();
         let lock = Lock::new(network.client(), "ns", "lock", format!("{number}-{generation}"));
-        // The distance of lease duration and renew deadline is as small as it may be: what is wrong by a
+        // The difference of lease duration and renew deadline is as small as allowed, so that an error of a
         // second shows.
         let timing = Timing::new(
             Duration::from_secs(11),
@@ -161,13 +161,13 @@ async fn live(number: usize, place: &Place, network: &Network, world: &World, ru
     }
 }
 
-/// Goes with the paused time. The real one would stand still in a run.
+/// Follows the paused time. The real clock would stand still in a run.
 fn wall_clock() -> WallClock {
     let start = Instant::now();
     Arc::new(move || Timestamp::UNIX_EPOCH + SignedDuration::try_from(start.elapsed()).unwrap())
 }
 
-/// What happens to processes and to the Lease.
+/// The faults of processes and of the Lease.
 async fn trouble(mut random: Rng, places: &[Place], network: &Network, world: &World) {
     let start = Instant::now();
     let mut deleted = false;
@@ -181,8 +181,8 @@ async fn trouble(mut random: Rng, places: &[Place], network: &Network, world: &W
             }
             3..6 => place.end.lock().unwrap().cancel(),
             6 => place.kill.lock().unwrap().cancel(),
-            // Once in a run: what is made again and deleted again between two looks cannot be told from what
-            // was never made again.
+            // Once in a run: a Lease that is created and deleted again between two reads looks as if never
+            // created.
             7 if !deleted => {
                 network.server.delete("lock");
                 deleted = true;

@@ -1,12 +1,13 @@
-//! The file in which candidates write down what they did, and the check that they did it one after another.
+//! The file in which candidates record their acts, and the check that the acts of two candidates do not
+//! overlap.
 //!
-//! A line is "when who": nanoseconds of the monotonic clock, which is one and the same for all processes of a
-//! machine, taken before the line is written. The file is appended to without a lock: nothing but the
-//! election keeps the candidates apart.
+//! A line is "when who": nanoseconds of the monotonic clock, shared by all processes of a machine, read
+//! before the line is written. Candidates append to the file without a lock: only the election keeps the
+//! candidates apart.
 //!
-//! Who finds after it has taken the time that it does not hold the lock any more adds "late". That cannot be
-//! helped where a process is stopped just between the look of its guard at the clock and its act, which is
-//! once in a thousand stops. Work that is not guarded as it should be is late at every stop.
+//! A candidate that no longer holds the lock after reading the clock adds "late". That is inevitable where a
+//! process is stopped between the guard's clock reading and the act, about once in a thousand stops. Work
+//! without a proper guard is late at every stop.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -22,10 +23,10 @@ pub fn monotonic() -> Duration {
     Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap())
 }
 
-/// Ends the line of an act that came too late.
+/// Marks the line of an act that came too late.
 const LATE: &str = " late";
 
-/// Writes down that `who` acts now; `held` says whether it still may.
+/// Records that `who` acts now; `held` reports whether `who` still holds the lock.
 pub fn act(file: &Path, who: &str, held: impl FnOnce() -> bool) {
     let now = monotonic();
     let late = if held() { "" } else { LATE };
@@ -34,7 +35,7 @@ pub fn act(file: &Path, who: &str, held: impl FnOnce() -> bool) {
     file.write_all(line.as_bytes()).unwrap();
 }
 
-/// The time in which one process acted.
+/// The time in which a single process acted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reign {
     pub who: String,
@@ -42,19 +43,19 @@ pub struct Reign {
     pub last: Duration,
 }
 
-/// All reigns in the order of their beginnings, without what came too late.
+/// All reigns in the order of the first act, without late acts.
 pub fn read(file: &Path) -> Vec<Reign> {
     reigns(&text(file))
 }
 
-/// How many acts came too late.
+/// Number of late acts.
 pub fn late(file: &Path) -> usize {
     text(file).lines().filter(|line| line.ends_with(LATE)).count()
 }
 
 fn text(file: &Path) -> String {
     let mut text = fs::read_to_string(file).unwrap_or_default();
-    // A line that is only half there is being written.
+    // An incomplete last line is being written.
     text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
     text
 }
@@ -77,7 +78,7 @@ fn reigns(text: &str) -> Vec<Reign> {
     all
 }
 
-/// Two that acted at once, if there are any: the second began before the first had ended.
+/// Two processes that acted at once, if any: the second began before the first had ended.
 pub fn overlap(reigns: &[Reign]) -> Option<(&Reign, &Reign)> {
     reigns
         .windows(2)

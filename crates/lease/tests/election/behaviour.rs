@@ -1,4 +1,4 @@
-//! What one elector does to its Lease and to its work.
+//! The effects of a single elector on the Lease and on the work.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{LONG, admin, config, elector, free, latecomer, leases, renewed, short, spec, steady};
 
-/// Counts itself while it lives: tells whether work was dropped.
+/// Counts live instances, to detect whether work was dropped.
 struct Alive<'a>(&'a AtomicU32);
 
 impl<'a> Alive<'a> {
@@ -43,7 +43,7 @@ async fn work_runs_under_the_lease_which_is_given_back() {
     let client = admin().await;
     let metrics = Metrics::default();
     let lock = Lock::new(client.clone(), "default", "given-back", "me");
-    // The first renewal must not be before the first look at the Lease.
+    // The first renewal must not be before the test's first read of the Lease.
     let elector = Elector::new(lock, Timing::default(), metrics.clone());
     assert!(!metrics.is_active("given-back"));
 
@@ -54,9 +54,9 @@ async fn work_runs_under_the_lease_which_is_given_back() {
         assert_eq!(taken.holder_identity.as_deref(), Some("me"));
         assert_eq!(taken.lease_duration_seconds, Some(15));
         assert_eq!(taken.lease_transitions, Some(0));
-        // A slow machine looks when it has been renewed.
+        // On a slow machine the test's read may come after a renewal.
         assert!(taken.acquire_time.is_some() && taken.acquire_time <= taken.renew_time);
-        // It is renewed, and nothing else changes.
+        // A renewal changes only the renew time.
         let renewed = eventually("renewed", LONG, async || {
             match spec(&client, "given-back").await {
                 now if now.renew_time != taken.renew_time => Ok(now),
@@ -85,7 +85,7 @@ async fn work_runs_under_the_lease_which_is_given_back() {
 async fn a_released_lock_is_taken_at_once_and_the_hand_over_is_measured_and_told() {
     let client = admin().await;
     free(&client, "handed-over").await;
-    // Long: a look that is only due would not be "at once", and a busy machine has its time.
+    // Long durations: a hand-over by a regular read would not be "at once", and a busy machine needs time.
     let [lease, renew, retry] = [120, 100, 60].map(Duration::from_secs);
     let (timing, metrics) = (Timing::new(lease, renew, retry).unwrap(), Metrics::default());
     let (late, second_waits) = latecomer(config("second").await);
@@ -101,7 +101,7 @@ async fn a_released_lock_is_taken_at_once_and_the_hand_over_is_measured_and_told
     });
     let hand_over = async {
         first_works.await.unwrap();
-        // It is told beside the work, and not any more when that has ended.
+        // The Event is published beside the work, and not after the end of the work.
         let announced = eventually("the first one is told of", LONG, async || {
             let notes = notes(&client, "handed-over").await?;
             if notes.is_empty() {
@@ -152,7 +152,7 @@ async fn a_released_lock_is_taken_at_once_and_the_hand_over_is_measured_and_told
         }
     });
     let told = told.await.unwrap();
-    // The second one's work ended at once; its "became leader" may not have been out by then.
+    // The second work ended at once; the Event "became leader" may not have been published by then.
     for note in [
         "first became leader",
         "first stopped leading",
@@ -162,7 +162,7 @@ async fn a_released_lock_is_taken_at_once_and_the_hand_over_is_measured_and_told
     }
 }
 
-/// What is told of a lock, sorted.
+/// The notes of the lock's Events, sorted.
 async fn notes(client: &Client, lock: &str) -> Result<Vec<String>, String> {
     let events: Api<Event> = Api::namespaced(client.clone(), "default");
     let all = events.list(&ListParams::default()).await;
@@ -246,7 +246,7 @@ async fn a_deleted_lease_is_made_again_by_its_holder_and_taken_by_nobody() {
             .unwrap();
         renewed(&held).await;
         let holder = spec(&client, "deleted").await.holder_identity;
-        // Before the lock is given back: from then on it is anybody's.
+        // Before the release: from then on any candidate may take the lock.
         end.cancel();
         (held.is_valid(), holder)
     });
@@ -302,7 +302,7 @@ async fn shutdown_while_waiting_ends_without_work() {
     );
 }
 
-/// Clients as the work should use them: a request after the end reaches nobody.
+/// Clients as the work should use clients: a request after the end reaches no server.
 #[tokio::test]
 async fn a_fenced_client_writes_only_while_the_lock_is_held() {
     let client = admin().await;

@@ -1,4 +1,4 @@
-//! A candidate as a process of its own: this test binary, started again with an environment variable.
+//! A candidate as a separate process: this test binary, started again with an environment variable.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use crate::acts;
 /// The variable that makes a process of this binary a candidate; its value is an [`Orders`] in JSON.
 const ORDERS: &str = "LEASE_TEST_CANDIDATE";
 
-/// Much shorter than any duration of the timing, so that an act in a wrong moment is likely to be seen.
+/// Much shorter than any duration of the timing, so that an act at a wrong moment is likely to be seen.
 const ACT_EVERY: Duration = Duration::from_millis(10);
 
-/// What a candidate is told.
+/// The parameters of a candidate.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Orders {
     pub kubeconfig: PathBuf,
@@ -32,14 +32,14 @@ pub struct Orders {
     pub identity: String,
     /// Lease duration, renew deadline, retry period, in milliseconds.
     pub timing: [u64; 3],
-    /// How wrong its wall clock is, in seconds.
+    /// The error of the wall clock, in seconds.
     pub wall_clock_off: i64,
     pub acts: PathBuf,
-    /// It breaks the rule that work must be one future: it acts in a thread that nobody stops.
+    /// Breaks the rule that work must be a single future: acts in a thread that no drop stops.
     pub detaches: bool,
 }
 
-/// A candidate's process. It is killed when this is dropped.
+/// A candidate's process, killed when this value is dropped.
 pub struct Candidate {
     pub identity: String,
     server: Server,
@@ -59,7 +59,7 @@ impl Candidate {
     }
 
     pub fn signal(&self, which: Signal) {
-        // The process may have ended; then there is nobody to tell.
+        // The process may have ended; then the signal has no receiver.
         let _ = kill(Pid::from_raw(i32::try_from(self.server.id()).unwrap()), which);
     }
 
@@ -77,7 +77,7 @@ fn detach(orders: &Orders) {
     std::thread::spawn(move || {
         loop {
             acts::act(&orders.acts, &orders.identity, || true);
-            #[allow(clippy::disallowed_methods)] // this thread does nothing else
+            #[allow(clippy::disallowed_methods)] // this thread has no further work
             std::thread::sleep(ACT_EVERY);
         }
     });
@@ -88,8 +88,8 @@ fn detach(orders: &Orders) {
 async fn process() {
     let Ok(text) = std::env::var(ORDERS) else { return };
     tracing_subscriber::fmt().with_ansi(false).init();
-    // As the managers' `Process` does it: which provider a build has by default depends on what else it
-    // builds.
+    // As the managers' `Process` does: the default provider of a build depends on the further crates in the
+    // build.
     rustls::crypto::ring::default_provider()
         .install_default()
         .unwrap();
@@ -105,7 +105,7 @@ async fn process() {
     let timing = Timing::new(lease, renew, retry).unwrap();
     let lock = Lock::new(client, "default", &orders.lock, &orders.identity);
     let off = SignedDuration::from_secs(orders.wall_clock_off);
-    #[allow(clippy::disallowed_methods)] // it is made wrong on purpose
+    #[allow(clippy::disallowed_methods)] // wrong on purpose
     let wall_clock = Arc::new(move || jiff::Timestamp::now() + off);
     let elector = Elector::new(lock, timing, Metrics::default()).with_wall_clock(wall_clock);
 

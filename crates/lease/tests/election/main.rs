@@ -1,4 +1,5 @@
-//! The election on a real API server: what one elector does, and that several processes never act at once.
+//! The election on a real API server: the behaviour of a single elector, and several processes that never act
+//! at once.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! What is lost on the way: answers, and the whole API server (RK-33).
+//! Lost answers, and outages of the whole API server (RK-33).
 
 use std::future::pending;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use tower::{BoxError, Layer, Service};
 
 use crate::world::{admin, config, elector, free, lasting, renewed, spec, steady};
 
-/// Carries every write out and, where `lose` says so of its number (counted from 1), loses the answer.
+/// Carries every write out and loses the answer where `lose` is true for the write's number (counted from 1).
 #[derive(Clone)]
 struct LosesAnswers<S> {
     inner: S,
@@ -76,7 +76,7 @@ async fn losing(lose: fn(u32) -> bool) -> Client {
     builder.with_layer(&LoseAnswers(lose)).build()
 }
 
-/// The write that took the lock was carried out; the candidate finds its own name and goes on with it.
+/// The write that took the lock was carried out; the candidate finds itself as holder and continues.
 #[tokio::test]
 async fn a_candidate_whose_take_over_was_not_answered_finds_itself_holding() {
     let client = losing(|write| write == 1).await;
@@ -92,7 +92,7 @@ async fn a_candidate_that_stops_without_knowing_that_it_holds_gives_the_lock_bac
     free(&admin().await, "unknowing").await;
     let client = losing(|write| write == 1).await;
     let lock = Lock::new(client.clone(), "default", "unknowing", "me");
-    // Its second look would tell it, and comes long after the end.
+    // The second read would reveal the hold, and comes long after the end.
     let [lease, renew, retry] = [60, 50, 20].map(Duration::from_secs);
     let timing = Timing::new(lease, renew, retry).unwrap();
     let elector = Elector::new(lock, timing, Metrics::default());
@@ -116,8 +116,8 @@ async fn a_candidate_that_stops_without_knowing_that_it_holds_gives_the_lock_bac
     );
 }
 
-/// The renewal after a lost answer is refused, because the Lease has changed: by the holder itself, as it
-/// then finds. Of four renewals that count one comes after a lost answer at least.
+/// The renewal after a lost answer is refused, because the Lease has changed: by the holder's own earlier
+/// write. Of four successful renewals at least one follows a lost answer.
 #[tokio::test]
 async fn a_holder_with_every_third_answer_lost_keeps_its_lock() {
     free(&admin().await, "partly-answered").await;
@@ -138,8 +138,7 @@ async fn a_holder_with_every_third_answer_lost_keeps_its_lock() {
     );
 }
 
-/// The holder stops when its deadline is over, and not earlier; a candidate goes on and gets the lock
-/// afterwards.
+/// The holder stops at the deadline, and not earlier; a candidate continues and gets the lock afterwards.
 #[tokio::test]
 async fn without_the_api_server_a_holder_ends_at_its_deadline_and_a_candidate_waits() {
     let mut plane = ControlPlane::start("outage").await.unwrap();
@@ -172,7 +171,7 @@ async fn without_the_api_server_a_holder_ends_at_its_deadline_and_a_candidate_wa
     );
     assert!(!why.is_empty() && why != "there was no time for it", "{lost}");
     assert_eq!(alive.load(Ordering::SeqCst), 0, "the work was not dropped");
-    // From the first write. Where the deadline does not end it nothing does.
+    // Counted from the first write. Only the deadline ends the work.
     let took = begun.elapsed();
     assert!(took >= lasting().renew_deadline, "it gave up early: {took:?}");
 

@@ -1,7 +1,7 @@
-//! Several candidates as processes, to which everything happens that happens to processes.
+//! Several candidates as processes, under all faults of processes.
 //!
-//! A candidate acts every 10 ms while it is elected. Whatever is done to it, no two ever act in turn: one's
-//! last act is before the next one's first. `LEASE_TEST_SEED` repeats a run.
+//! A candidate acts every 10 ms while elected. Under every fault, no two processes ever act in turn: the last
+//! act of a process is before the first act of the next process. `LEASE_TEST_SEED` repeats a run.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,17 +17,17 @@ use crate::candidate::{Candidate, Orders};
 
 /// Lease duration, renew deadline, retry period.
 const SHORT: [u64; 3] = [2000, 1300, 300];
-/// For a candidate that must not lose its lock before it is stopped, on a machine that is busy.
+/// For a candidate that must not lose the lock before the test stops the candidate, on a busy machine.
 const LASTING: [u64; 3] = [6000, 5000, 300];
 const DEFAULT: [u64; 3] = [15_000, 10_000, 2000];
-/// Three candidates: one acts, one is stopped or dead, one takes over.
+/// Three candidates: the first acts, the second is stopped or dead, the third takes over.
 const CANDIDATES: usize = 3;
-/// Long enough for a start of the API server on a busy machine and an election after it.
+/// Long enough for a start of the API server on a busy machine and an election after the start.
 const LONG: Duration = Duration::from_secs(90);
-/// What a busy machine adds to a hand-over: requests that wait, processes that do not run. Much less than a
-/// lease duration.
+/// Delay of a hand-over on a busy machine: waiting requests, processes that are not scheduled. Much less than
+/// a lease duration.
 const BUSY: Duration = Duration::from_secs(8);
-/// So many acts may come too late in one run: see [`acts`].
+/// Number of acts in a run that may come too late: see [`acts`].
 const LATE_AT_MOST: usize = 1;
 const HOUR: i64 = 3600;
 
@@ -58,10 +58,10 @@ impl Field {
         }
     }
 
-    /// Starts one more, whose wall clock is off by so many seconds.
+    /// Starts a further candidate with a wall clock that is off by so many seconds.
     fn start(&mut self, wall_clock_off: i64) -> String {
         self.started += 1;
-        // Logs of all tests may be in one folder.
+        // Logs of all tests may be in the same folder.
         let identity = format!("{}-{}", self.orders.lock, self.started);
         let orders = Orders {
             identity: identity.clone(),
@@ -72,7 +72,7 @@ impl Field {
         identity
     }
 
-    /// Starts others for those that have ended, with wall clocks that are off at random.
+    /// Replaces candidates that have ended, with wall clocks that are off at random.
     fn fill(&mut self, random: &mut Rng) {
         self.all.retain_mut(Candidate::is_alive);
         while self.all.len() < CANDIDATES {
@@ -85,7 +85,7 @@ impl Field {
         self.orders.acts.clone()
     }
 
-    /// Waits until one of those that were not seen to end was the last to begin, and says who, and all reigns
+    /// Waits until the last process to begin is a live candidate. Returns that candidate, and all reigns
     /// until then.
     async fn acting(&self) -> (String, Vec<Reign>) {
         let file = self.acts();
@@ -103,7 +103,7 @@ impl Field {
         self.all.iter().find(|candidate| candidate.identity == who)
     }
 
-    /// Waits until somebody acts who is not one of these, and says who.
+    /// Waits until a process acts that is not in `others`, and returns its reign.
     async fn next_after(&self, others: &[Reign]) -> Reign {
         let file = self.acts();
         let next = eventually("somebody else acts", LONG, async || {
@@ -115,7 +115,7 @@ impl Field {
         next.await.unwrap()
     }
 
-    /// Waits until this one's log says so.
+    /// Waits until the log of `who` contains the text.
     async fn log_has(&self, who: &str, text: &str) {
         let candidate = self.get(who).unwrap();
         let said = eventually(text, LONG, async || {
@@ -141,9 +141,9 @@ fn must_be_apart(file: &Path, what: &str) -> Vec<Reign> {
     reigns
 }
 
-/// The case that a lock by time is weakest in: the holder is stopped, another one acts, the holder goes on.
+/// The hardest case for a lock by time: the holder is stopped, a second process acts, the holder resumes.
 async fn stopped_and_woken(field: &Field) {
-    // Who acts is known before the signal: the next one may act before it is looked at again.
+    // The list of acting processes is read before the signal: the next process may act before a later read.
     let (holder, before) = field.acting().await;
     field.get(&holder).unwrap().signal(SIGSTOP);
     field.next_after(&before).await;
@@ -162,7 +162,7 @@ async fn at_most_one_acts_whatever_happens() {
     for off in [-HOUR, 0, HOUR] {
         field.start(off);
     }
-    // As often as makes more late acts than are forgiven, if work acts late.
+    // More repetitions than tolerated late acts, so that work that acts late fails the test.
     for _ in 0..=LATE_AT_MOST {
         stopped_and_woken(&field).await;
         field.fill(&mut random);
@@ -171,7 +171,7 @@ async fn at_most_one_acts_whatever_happens() {
     let enough = acts::read(&field.acts()).len() + 1;
     let restart_at = random.u32(3..9);
     let mut step = 0;
-    // On a slow machine it may take more steps until the lock changes hands.
+    // On a slow machine more steps may be needed until the lock changes hands.
     while step < 12 || (step < 60 && acts::read(&field.acts()).len() < enough) {
         field.fill(&mut random);
         if step == restart_at {
@@ -179,7 +179,7 @@ async fn at_most_one_acts_whatever_happens() {
             sleep(Duration::from_millis(random.u64(0..4000))).await;
             plane.start_api().await.unwrap();
         }
-        // Mostly the one that acts: what happens to the others matters less.
+        // Mostly the acting process: faults of the remaining processes matter less.
         let acting = acts::read(&field.acts())
             .into_iter()
             .max_by_key(|reign| reign.last);
@@ -201,7 +201,7 @@ async fn at_most_one_acts_whatever_happens() {
         step += 1;
     }
 
-    // After all that somebody new can be elected still.
+    // After all faults a new process can still be elected.
     for candidate in &field.all {
         candidate.signal(SIGTERM);
     }
@@ -213,8 +213,7 @@ async fn at_most_one_acts_whatever_happens() {
     assert!(reigns.len() > enough, "hardly anything happened: {reigns:#?}");
 }
 
-/// That the file shows what it should: work that is no part of the guarded future is seen to go on after a
-/// stop.
+/// Checks that the file detects the fault: work outside the guarded future is seen to continue after a stop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_that_was_detached_is_caught_acting_too_late() {
     let plane = crate::world::plane().await;
@@ -233,7 +232,7 @@ async fn work_that_was_detached_is_caught_acting_too_late() {
     caught.await.unwrap();
 }
 
-/// With the timing that managers use: how long nobody acts.
+/// With the timing of real managers: the length of the gaps without an acting process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gaps_with_the_default_timing_are_within_bounds() {
     let plane = crate::world::plane().await;
@@ -242,7 +241,7 @@ async fn gaps_with_the_default_timing_are_within_bounds() {
     let mut seen = vec![field.next_after(&[]).await];
     let [lease, _, retry] = DEFAULT.map(Duration::from_millis);
     let bounds = [retry + BUSY, lease + retry + BUSY];
-    // A machine that stands still makes a gap longer, and none shorter.
+    // A machine that stands still makes a gap longer, never shorter.
     let mut shortest = [Duration::MAX; 2];
     for _ in 0..3 {
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! What rights a candidate needs, and what it does without one of them.
+//! The rights of a candidate, and the behaviour without such a right.
 
 use std::future::pending;
 use std::time::Duration;
@@ -30,8 +30,8 @@ async fn grant(client: &Client, user: &str, rules: serde_json::Value) {
     bindings.create(&PostParams::default(), &binding).await.unwrap();
 }
 
-/// The smallest role, bound to one name (RK-30); and the same without `watch`: slower, and within the retry
-/// period.
+/// The smallest role, bound to a single name (RK-30); and the same without `watch`: slower, and within the
+/// retry period.
 #[rstest]
 #[case::with_watch("watcher", json!(["get", "update", "watch"]))]
 #[case::without_watch("poller", json!(["get", "update"]))]
@@ -57,11 +57,11 @@ async fn a_released_lock_is_taken_within_the_retry_period(
         let lock = Lock::new(client.clone(), "default", user, who);
         Elector::new(lock, timing, Metrics::default())
     };
-    // Whoever makes the lock waits for the lease duration.
+    // The candidate that creates the Lease waits for the lease duration.
     let making = elector(&restricted, "maker", Timing::default());
     let made = making.with_lease(CancellationToken::new(), |_| async {}).await;
     assert_eq!(made, Ok(Ended::Done(())));
-    // Long: what a busy machine adds must be little beside it.
+    // Long durations: the delay of a busy machine must be small in comparison.
     let [lease, renew, retry] = [120, 100, 10].map(Duration::from_secs);
     let timing = Timing::new(lease, renew, retry).unwrap();
     let (first, second) = (
@@ -92,8 +92,8 @@ async fn a_released_lock_is_taken_within_the_retry_period(
     let (first, took) = futures::join!(first, second);
     assert_eq!(first.unwrap(), Ended::Shutdown);
     println!("hand-over of a {user}: {took:?}");
-    // The requests of the release and of the take-over come on top of the pause, on a busy machine. Far less
-    // than the lease duration.
+    // On a busy machine the requests of the release and of the takeover add to the pause. Far less than the
+    // lease duration.
     let requests = Duration::from_secs(50);
     assert!(took <= timing.retry_period + requests, "{took:?}");
 }

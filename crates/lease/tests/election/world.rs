@@ -1,4 +1,4 @@
-//! The API server that most tests share, and what they look at.
+//! The API server shared by most tests, and shared checks.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,26 +15,27 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tower::util::MapRequestLayer;
 
-/// Longer than anything takes that does not fail.
+/// Longer than any successful step takes.
 pub const LONG: Duration = Duration::from_secs(30);
 
-/// Between two looks or renewals: short, so that a test takes seconds.
+/// Time between two reads or renewals: short, so that a test takes seconds.
 const RETRY: Duration = Duration::from_millis(400);
 
 static PLANE: OnceLock<OnceCell<ControlPlane>> = OnceLock::new();
 
-/// Started once and used by all tests that do not stop it. Its processes end with the test process.
+/// Started once and used by all tests that do not stop the API server. The processes end with the test
+/// process.
 pub async fn plane() -> &'static ControlPlane {
     let start = || async { ControlPlane::start("election").await.unwrap() };
     PLANE.get_or_init(OnceCell::new).get_or_init(start).await
 }
 
-/// A client of an administrator; each test has its own.
+/// A client of an administrator; each test creates a separate client.
 pub async fn admin() -> Client {
     plane().await.client("tester", &["system:masters"]).await.unwrap()
 }
 
-/// How to reach it as an administrator of this name, for a client that is built otherwise.
+/// The configuration of an administrator of this name, for a client with a custom builder.
 pub async fn config(user: &str) -> Config {
     let kubeconfig = plane().await.kubeconfig(user, &["system:masters"]).unwrap();
     let options = KubeConfigOptions::default();
@@ -43,14 +44,14 @@ pub async fn config(user: &str) -> Config {
         .unwrap()
 }
 
-/// Short, so that a test takes seconds; long enough for a machine that is busy with other tests.
+/// Short, so that a test takes seconds; long enough for a machine that is busy with further tests.
 pub fn short() -> Timing {
     let ms = Duration::from_millis;
     Timing::new(ms(3000), ms(2000), RETRY).unwrap()
 }
 
-/// Looks and renewals as often as with [`short`], and a lock that its holder keeps although the machine
-/// stands still for some seconds.
+/// Reads and renewals as often as with [`short`], and a lease that survives when the machine stands still for
+/// some seconds.
 pub fn lasting() -> Timing {
     let ms = Duration::from_millis;
     Timing::new(ms(10_000), ms(8000), RETRY).unwrap()
@@ -61,8 +62,8 @@ pub fn elector(client: &Client, name: &str, identity: &str) -> Elector {
     timed(client, name, identity, lasting())
 }
 
-/// The same for a lock that is there (see [`free`]), and that its holder keeps however long the machine
-/// stands still.
+/// The same for a lock with an existing Lease (see [`free`]), and with a lease that survives a long stall of
+/// the machine.
 pub fn steady(client: &Client, name: &str, identity: &str) -> Elector {
     let [lease, renew] = [60, 50].map(Duration::from_secs);
     timed(client, name, identity, Timing::new(lease, renew, RETRY).unwrap())
@@ -73,7 +74,7 @@ fn timed(client: &Client, name: &str, identity: &str, timing: Timing) -> Elector
     Elector::new(lock, timing, Metrics::default())
 }
 
-/// Waits until a renewal counts that was sent after this moment: the second one, as the first one may be
+/// Waits until a renewal counts that was sent after this moment: the second renewal, as the first may be
 /// under way.
 pub async fn renewed(held: &Permit) {
     for _ in 0..2 {
@@ -89,8 +90,9 @@ pub async fn renewed(held: &Permit) {
     }
 }
 
-/// A client for a candidate of a lock that another one has, and what is cancelled once the candidate has seen
-/// that: it asks for more (a watch, or a second look) only when its first look was answered.
+/// A client for a candidate of a held lock, and a token that is cancelled once the candidate has seen the
+/// holder. The candidate sends a second request (a watch, or a second read) only after the answer to the
+/// first read.
 pub fn latecomer(config: Config) -> (Client, CancellationToken) {
     let (asked, seen) = (AtomicU32::new(0), CancellationToken::new());
     let (asked, tell) = (Arc::new(asked), seen.clone());
@@ -104,12 +106,12 @@ pub fn latecomer(config: Config) -> (Client, CancellationToken) {
     (builder.with_layer(&noticing).build(), seen)
 }
 
-/// The Lease `name`.
+/// The spec of the Lease `name`.
 pub async fn spec(client: &Client, name: &str) -> LeaseSpec {
     leases(client).get(name).await.unwrap().spec.unwrap()
 }
 
-/// A Lease that was given back: nobody has to wait for one that may have been deleted.
+/// Creates a released Lease: no candidate has to wait as for a deleted Lease.
 pub async fn free(client: &Client, name: &str) {
     let mut lease = Lease::default();
     lease.metadata.name = Some(name.to_owned());
