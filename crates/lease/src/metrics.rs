@@ -33,8 +33,8 @@ struct RefusalLabels {
 /// The metrics of all locks of a process. A process has a single value and clones that value to each elector.
 /// - `leader_active{name}` is 1 while this process holds the lock of that name, else 0.
 /// - `leader_handover_duration_seconds{name}` is the time without a holder, as seen by this candidate, until
-///   this candidate held the lock. The time starts when the previous holder released the lock, or had shown no
-///   sign of life for the lease duration.
+///   this candidate held the lock. The time starts when the previous holder released the lock, or had shown
+///   no sign of life for the lease duration.
 /// - `leader_refusals_total{name,reason}` counts failed attempts to read or take the lock.
 #[derive(Clone, Debug)]
 pub struct Metrics {

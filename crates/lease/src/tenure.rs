@@ -97,9 +97,9 @@ impl<'a> Tenure<'a> {
         }
     }
 
-    /// A single renewal. The Lease may have changed since the last renewal: a label, or a renewal of this process
-    /// with a lost answer. Then the renewal reads the Lease and writes again, as long as this process is still
-    /// the holder.
+    /// A single renewal. The Lease may have changed since the last renewal: a label, or a renewal of this
+    /// process with a lost answer. Then the renewal reads the Lease and writes again, as long as this process
+    /// is still the holder.
     async fn renew(&mut self) -> Result<Option<Lost>, Failure> {
         let (me, timing) = (self.participant.identity(), &self.participant.timing);
         let sent = Sent::now(self.participant);
