@@ -1,21 +1,22 @@
-//! `copy`: brings snapshots from one store to another.
+//! `copy`: copies snapshots from a source store to a target store.
 //!
-//! Object by object, streamed and verified before the target object appears; what is there already and sound
-//! is skipped, so that a run that was killed goes on where it was. Names stay as they are, `.final` included,
-//! and so does the ownership epoch of each object.
+//! Each object is streamed and verified before the target object appears. The copy skips an object that the
+//! target already holds intact, so a killed run resumes where the run ended. Object names stay the same,
+//! `.final` and the ownership epoch of each object included.
 //!
-//! A source that lets one wait for its final snapshot may be dead: what it has is copied meanwhile. What of
-//! it is not needed in the end is left to the garbage collection.
+//! With `wait_for_final` the copy waits for the final snapshot of the source. The source may be dead, so the
+//! copy transfers the objects that exist meanwhile. Objects that turn out to be unneeded are left to garbage
+//! collection.
 //!
-//! A chain is complete if this process has read and hashed each object of the chain, and the chain reaches
-//! the revision at which the source's epoch was sealed. The hand-over of a planned move records that revision
+//! A chain is complete if this process has read and hashed each of its objects, and the chain reaches the
+//! revision at which the source's epoch was sealed. The hand-over of a planned move records that revision
 //! ([`SourceEnd`]): a copy that does not reach it fails. A source that lost the shoot notes the revision in
 //! its bucket ([`crate::seal_note`]), and records the final snapshot that follows the seal. A takeover begins
 //! with the longest sound chain, and reports whether the chain is complete.
 //!
-//! A copy for a later epoch looks at the history of the epoch before only, and records at its end which chain
-//! the new epoch begins with. That is chosen once: whatever the source gets afterwards, a repeated copy
-//! brings exactly that chain.
+//! A copy for a later epoch reads only the history of the epoch before. The copy records at its end the chain
+//! with which the new epoch begins. That choice is final: a repeated copy transfers exactly the recorded
+//! chain, even if the source has gained objects since then.
 
 mod evidence;
 mod gauge;
@@ -41,16 +42,16 @@ use std::time::Duration;
 use storing::Storing;
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// How often the source is asked for the final snapshot. Each wait adds to the seconds in which a shoot
-/// cannot be written; a listing costs little beside that.
+/// How often the copy polls the source for the final snapshot. Each wait adds to the seconds in which a shoot
+/// cannot be written; a listing costs little in comparison.
 pub const POLL: Duration = Duration::from_secs(2);
 
-/// How long the copy waits, after its patience has ended, for a source that reports that it is storing data.
-/// A delta takes a second and a full snapshot of a common etcd some seconds; the shoot has no API meanwhile,
-/// so that a large one is not waited for without end.
+/// How long the copy waits, after `wait_timeout`, for a source that reports that it is storing data. A delta
+/// takes a second and a full snapshot of a common etcd some seconds. The shoot has no API meanwhile, so the
+/// wait for a large snapshot is bounded.
 pub const STORING_AT_MOST: Duration = Duration::from_secs(60);
 
-/// What to copy.
+/// The parameters of a copy.
 pub struct Copy {
     /// Read only.
     pub source: Store,
@@ -58,8 +59,9 @@ pub struct Copy {
     pub target: Store,
     /// Wait for the source's final snapshot first.
     pub wait_for_final: bool,
-    /// Go on without it after this time; zero waits for ever. The source is looked at once more when no more
-    /// than [`POLL`] of it is left, and what is there by then is all that is copied.
+    /// Continue without the final snapshot after this time; zero waits for ever. The last listing of the
+    /// source is taken when no more than [`POLL`] of this time is left. The copy ignores objects that appear
+    /// after that listing.
     pub wait_timeout: Duration,
     /// Newest chains to copy; `None` for all.
     pub max_chains: Option<usize>,
@@ -69,10 +71,10 @@ pub struct Copy {
     pub parallel: usize,
     /// An empty source is not an error.
     pub allow_empty: bool,
-    /// The end of the source's epoch, where its hand-over recorded it: a chain that does not reach it is an
-    /// error.
+    /// The end of the source's epoch, if the hand-over recorded the end. A chain that does not reach this end
+    /// is an error.
     pub end: Option<SourceEnd>,
-    /// Where the copy counts bytes.
+    /// The gauge that counts the copied bytes.
     pub gauge: CopyGauge,
 }
 
@@ -82,14 +84,15 @@ fn reaches(listing: &[Snapshot], sealed: i64, origin: i64) -> bool {
     newest.is_some_and(|(chain, _)| evidence::missing_changes(chain.last_revision(), sealed, origin) == 0)
 }
 
-/// When the newest of them was taken. Nothing where its name says a time that can be none.
+/// The time at which the newest of the snapshots was taken; `None` if the name of that snapshot holds an
+/// invalid time.
 fn saved<'a>(snapshots: impl Iterator<Item = &'a Snapshot>) -> Option<Timestamp> {
     // The order of the chain is that of its revisions, whatever the clock did.
     snapshots.last()?.taken_on()
 }
 
 impl Copy {
-    /// Does it.
+    /// Runs the copy.
     pub async fn run(&self) -> Result<Report> {
         let mut report = self.copied().await?;
         report.left_aside.extend(self.source.left_aside());
@@ -123,7 +126,7 @@ impl Copy {
         };
         let recorded = self.target.record(chosen.clone()).await?;
         if recorded != chosen {
-            // Another copy was faster, and saw the source at another time.
+            // A concurrent copy recorded its chain first, from an earlier or later listing of the source.
             return self.again(&recorded).await;
         }
         tracing::info!(
@@ -136,14 +139,14 @@ impl Copy {
         Ok(report)
     }
 
-    /// Whether the source may be dead: nobody can put a missing object back then, so that a hole in the chain
-    /// must not keep the shoot down.
+    /// Whether this copy serves a takeover, where the source may be dead. No process can restore a missing
+    /// object of a dead source, so a hole in the chain must not keep the shoot down.
     fn is_takeover(&self) -> bool {
         self.end.is_none() && self.target.epoch() > FIRST
     }
 
-    /// The snapshots for a takeover whose origin never began in the source, since the seed died before that:
-    /// the history of the newest epoch with which the origin goes on.
+    /// The snapshots for a takeover whose origin epoch never began in the source, because the seed died
+    /// before that. Returns the history of the newest epoch that the origin continues.
     async fn before(&self, origin: i64) -> Result<Vec<Snapshot>> {
         if self.source.recorded(origin).await?.is_some() {
             return Ok(Vec::new());
@@ -195,7 +198,7 @@ impl Copy {
                 (None, Some(hole)) => return Err(hole),
                 (None, None) => {}
             }
-            // The final snapshot holds everything; older chains follow only where they are asked for.
+            // The final snapshot holds all data; older chains follow only where the caller asks for them.
             let objects = report.missing(chain.objects().cloned());
             match self.transfer(objects, report).await {
                 Ok(()) => {}
@@ -238,7 +241,7 @@ impl Copy {
         !self.is_takeover() || stated.names(last)
     }
 
-    /// Brings the chain that was chosen before, whatever the source holds by now.
+    /// Copies the recorded chain, regardless of the objects that the source holds now.
     async fn again(&self, recorded: &Recorded) -> Result<Report> {
         let named: Vec<_> = recorded
             .snapshots
@@ -278,8 +281,8 @@ impl Copy {
             })?;
             objects.push(found);
         }
-        // It stands for the end alone, and for that of this epoch: a chain may begin with the end of an
-        // earlier one.
+        // `final_snapshot` means the end of this epoch alone: a chain may begin with the end of an earlier
+        // epoch.
         report.final_snapshot = matches!(&objects[..], [one] if one.is_final && one.epoch == recorded.origin);
         let stated = self.stated_end(recorded.origin).await?;
         let is_end = report.final_snapshot && objects.iter().all(|one| self.trusts(&stated, one));
@@ -304,8 +307,8 @@ impl Copy {
         ))
     }
 
-    /// Waits until the source's backups are complete, and copies meanwhile what is there; gives the last
-    /// listing, and what is known of the end of the source's epoch.
+    /// Waits until the source's backups are complete, and copies the existing objects meanwhile. Returns the
+    /// last listing, and the end that the source states for its epoch.
     async fn wait(&self, origin: i64, report: &mut Report) -> Result<(Vec<Snapshot>, StatedEnd)> {
         let begun = Instant::now();
         let mut polls = tokio::time::interval(POLL);
@@ -313,18 +316,19 @@ impl Copy {
         let (mut is_first, mut storing) = (true, Storing::default());
         loop {
             polls.tick().await;
-            // Before it is looked: what comes after that is not missed.
+            // Computed before the listing: a snapshot that appears after the listing is not missed.
             let last = !self.wait_timeout.is_zero() && begun.elapsed() + POLL > self.wait_timeout;
             let over = begun.elapsed().saturating_sub(self.wait_timeout);
-            // The note before the listing: what the source has stored since then does no harm.
+            // The note is read before the listing: snapshots that the source stores between the two reads do
+            // no harm.
             let stated = self.stated_end(origin).await?;
             let listing = self.source.history(origin).await?;
             let note = stated.note;
             let is_complete = chain::final_snapshot_of(origin, &listing)
                 .is_some_and(|last| self.trusts(&stated, last))
                 || note.is_some_and(|note| reaches(&listing, note.revision, origin));
-            // The final snapshot of a source that handed the shoot over was there before that. One look more
-            // is for a store that is behind.
+            // A source that handed the shoot over stored its final snapshot before the hand-over. The second
+            // listing covers a store with delayed listings.
             let is_known = self.end.is_some() && !is_first;
             if !self.wait_for_final || is_complete || is_known {
                 return Ok((listing, stated));
@@ -335,7 +339,8 @@ impl Copy {
                 return Ok((listing, stated));
             }
             storing.saw(note, listing.len(), Instant::now());
-            // One that has promised it has it within the first look or two, and then nothing else is needed.
+            // A source that reported its final snapshot has the snapshot within the first two listings.
+            // Copying ahead would then be needless.
             if !std::mem::take(&mut is_first)
                 && let Err(error) = self.ahead(&listing, report).await
             {

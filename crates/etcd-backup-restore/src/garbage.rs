@@ -1,14 +1,15 @@
-//! Which objects may go. A chain (a full snapshot and its deltas) goes as a whole.
+//! Selects the objects that garbage collection deletes. A chain (a full snapshot and its deltas) is deleted
+//! as a whole.
 //!
-//! Never collected: the newest chain, that with which the epoch began, for as long as it is the newest, and a
-//! final snapshot. Pure: the listing and the time in, the victims out.
+//! Never collected: the newest chain, the chain with which the epoch began (while that chain is the newest),
+//! and a final snapshot. Pure functions: listing and time in, victims out.
 
 use crate::chain::fulls_newest_first;
 use crate::snapshot_name::{Kind, Snapshot};
 use crate::store::Recorded;
 use std::collections::HashSet;
 
-/// What is kept beside the newest chain.
+/// The retention policy for chains older than the newest chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Policy {
     /// The newest `--max-backups` chains.
@@ -27,13 +28,13 @@ const WEEK: i64 = 7 * DAY;
 /// 1970 began on a Thursday; weeks begin on Mondays.
 const MONDAY: i64 = 3 * DAY;
 
-/// A slot is an hour, a day or a week of the calendar in UTC: its last chain stays the last one, however late
-/// it is looked at. (Slots that are counted back from now move on with every look, and nothing would ever
-/// grow old.)
+/// A slot is an hour, a day or a week of the calendar in UTC. The last chain of a slot stays the last chain
+/// at any later run. (Slots counted back from the current time would move with every run, and no chain would
+/// ever age.)
 struct Tier {
     slot: i64,
     offset: i64,
-    /// Slots that are kept beside the one that lasts.
+    /// Number of slots that are kept before the current slot.
     before: i64,
 }
 
@@ -84,14 +85,14 @@ pub fn victims(listing: &[Snapshot], policy: Policy, max_backups: usize, now: i6
         .collect()
 }
 
-/// What the policy gives up of earlier epochs: the copy has brought it, and the epoch did not begin with it
-/// in the end, as with what was copied ahead of a final snapshot; or it was left by an earlier stay. No
-/// restore and no copy sees it any more.
+/// The snapshots of earlier epochs that the policy releases. The copy transferred such snapshots ahead of a
+/// final snapshot, and the epoch did not begin with them; or an earlier residency in this seed left them. No
+/// restore and no copy reads such snapshots any more.
 ///
-/// It counts as older chains beside `listing`, which is what the epoch sees, and takes nothing away from
-/// that. Never collected: what the epoch began with, and a final snapshot. Where something lies behind the
-/// end of what the epoch began with, everything stays: it may be all that is left of lost changes, and
-/// continue the rest.
+/// The snapshots count as older chains in addition to `listing`, the snapshots that the epoch sees; `listing`
+/// itself is not reduced. Never collected: the chain with which the epoch began, and a final snapshot. If a
+/// snapshot lies behind the end of the chain with which the epoch began, all snapshots stay. Such a snapshot
+/// may be the last copy of lost changes, and may continue the rest.
 #[must_use]
 pub fn superseded(
     everything: &[Snapshot],
@@ -205,37 +206,38 @@ mod tests {
         }
     }
 
-    /// What of epoch 1 goes while epoch 2 sees `listing`, with one chain kept.
+    /// The names of the objects of epoch 1 that are deleted while epoch 2 sees `listing` and `chains` chains
+    /// are kept.
     fn gone(ahead: &[Snapshot], listing: &[Snapshot], recorded: &Recorded, chains: usize) -> Vec<String> {
         let everything: Vec<_> = ahead.iter().chain(listing).cloned().collect();
         let policy = (Policy::LimitBased, chains);
         names(&superseded(&everything, listing, recorded, policy, 100))
     }
 
-    /// A copy waits for the final snapshot, and brings meanwhile what is there.
+    /// A copy waits for the final snapshot, and transfers existing objects meanwhile.
     #[test]
     fn what_was_copied_ahead_of_a_final_snapshot_goes_as_an_older_chain() {
         let ahead = [of(1, full(10, 1)), of(1, delta(11, 20, 2))];
         let end = of(1, last(25, 3));
         let recorded = begun_with(&[&end]);
         let listing = [end, of(2, delta(26, 30, 4)), of(2, full(40, 5))];
-        // It is the third chain: after that of this epoch and the final snapshot.
+        // The copied chain is the third chain: after the chain of this epoch and the final snapshot.
         assert!(gone(&ahead, &listing, &recorded, 3).is_empty());
         assert_eq!(gone(&ahead, &listing, &recorded, 2), names(&ahead));
-        // Nothing that the epoch sees is collected for it.
+        // No snapshot of `listing` is collected in exchange.
         assert!(victims(&listing, Policy::LimitBased, 2, 100).is_empty());
-        // By age: it stays for its hour, and goes with the hours of its day.
+        // By age: the chain stays for its hour, and is deleted with the hours of its day.
         let everything: Vec<_> = ahead.iter().chain(&listing).cloned().collect();
         for (now, left) in [(100, 0), (10 * WEEK, 2)] {
             let by_age = superseded(&everything, &listing, &recorded, (Policy::Exponential, 7), now);
             assert_eq!(by_age.len(), left, "{now}");
         }
-        // The delta would be no use without its full snapshot.
+        // The delta alone is useless without its full snapshot.
         assert_eq!(gone(&ahead[1..], &listing, &recorded, 7), names(&ahead[1..]));
     }
 
-    /// A later restore, of this epoch or of one that begins with it, needs all of that chain, also when it is
-    /// old.
+    /// A later restore, of this epoch or of an epoch that begins with this epoch, needs all of that chain,
+    /// even an old chain.
     #[test]
     fn what_the_epoch_began_with_is_not_left_over() {
         let older = [of(1, full(3, 0)), of(1, delta(4, 9, 1))];
@@ -248,7 +250,7 @@ mod tests {
         for listing in [chain.to_vec(), [&chain[..], &[of(2, full(40, 5))]].concat()] {
             assert_eq!(gone(&older, &listing, &recorded, 1), names(&older));
         }
-        // The listing is older than what was recorded.
+        // The listing is older than the recorded chain.
         let all = [&older[..], &chain[..]].concat();
         assert_eq!(gone(&all, &[of(2, full(40, 5))], &recorded, 1), names(&older));
     }
@@ -262,13 +264,13 @@ mod tests {
         for late in [of(1, delta(26, 30, 4)), of(1, full(30, 4))] {
             assert!(gone(&[older.clone(), late], &listing, &recorded, 1).is_empty());
         }
-        // A late final snapshot holds all by itself, and stays.
+        // A late final snapshot holds all data by itself, and stays.
         let late = of(1, last(30, 4));
         assert_eq!(
             gone(&[older.clone(), late], &listing, &recorded, 1),
             names(std::slice::from_ref(&older))
         );
-        // What a later epoch has, this one has nothing to do with.
+        // Snapshots of later epochs do not concern this epoch.
         let later = [of(3, full(20, 6)), of(2, full(20, 6))];
         assert_eq!(gone(&later, &listing, &recorded, 1), [] as [String; 0]);
     }
@@ -286,7 +288,8 @@ mod tests {
 
     #[test]
     fn a_delta_that_runs_into_a_full_goes_with_the_chain_it_began_in() {
-        // The full at 10 covers 6..=10 in part: the delta ends after it, so the newer chain still needs it.
+        // The full at 10 covers 6..=10 in part: the delta ends after that full, so the newer chain still
+        // needs the delta.
         let listing = [full(5, 1), full(10, 2), delta(6, 12, 3), delta(13, 14, 4)];
         assert!(
             victims(&listing, Policy::LimitBased, 1, 100)
@@ -298,8 +301,8 @@ mod tests {
     /// A Wednesday, 00:00.
     const START: i64 = 2800 * WEEK + 6 * DAY;
 
-    /// Takes a full snapshot every `every` seconds with a delta after it, and a final one on the third day,
-    /// for 60 days; `look` sees the store after each collection.
+    /// Takes a full snapshot every `every` seconds with a delta after each, and a final snapshot on the third
+    /// day, for 60 days. `look` receives the store after each collection.
     fn sixty_days(
         every: i64,
         collect_every: i64,
@@ -382,7 +385,7 @@ mod tests {
                 1,
                 "the final one stays"
             );
-            // A chain that is kept is kept whole, and no delta outlives its chain.
+            // A kept chain is kept whole, and no delta outlives its chain.
             let fulls = fulls_newest_first(&store);
             let deltas: Vec<_> = store.iter().filter(|s| s.kind == Kind::Delta).collect();
             for full in fulls.iter().filter(|f| !f.is_final) {
@@ -395,7 +398,7 @@ mod tests {
         }
     }
 
-    /// It is kept, and takes no other one's place.
+    /// A chain with an impossible date is kept, and does not take the slot of a valid chain.
     #[test]
     fn a_chain_of_a_year_that_can_be_none_does_no_harm() {
         let listing = [
@@ -416,7 +419,7 @@ mod tests {
         let now = START + 30 * 60;
         let listing: Vec<_> = (0..12).map(|n| full(100 - n, now - n * 10 * 60)).collect();
         let gone = victims(&listing, Policy::Exponential, 7, now);
-        // Six of the last hour; of the hour before, its last one is among those six.
+        // Six chains of the last hour; the last chain of the hour before is among those six.
         assert!(gone.iter().all(|s| now - s.created >= HOUR), "{:?}", names(&gone));
         assert_eq!(listing.len() - gone.len(), 6 + 1);
     }

@@ -1,4 +1,4 @@
-//! What probes, people and the relay are told: from memory, at any time.
+//! The ownership state that probes, users and the relay read: served from memory, at any time.
 
 use crate::clock;
 use crate::error::{Class, Error};
@@ -12,20 +12,20 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The last answer, where it is a good one.
+/// The last answer, if the answer confirms the owner.
 const OWNS: &str = "the seed owns the shoot";
 
-/// Why a good answer was not good for long enough.
+/// Why an answer that confirmed the owner expired.
 const TOO_LATE: &str = "its last confirmation is too old: this process, or its machine, was stopped";
 
 #[derive(Default)]
 struct Inner {
     state: State,
-    /// The one that is in use while the state is `Serving`.
+    /// The permit in use while the state is `Serving`.
     permit: Option<Permit>,
-    /// The last answer, or why it is sealed.
+    /// The last answer, or the reason for the seal.
     why: String,
-    /// What became of the last SIGTERM.
+    /// The result of the last SIGTERM to etcd.
     etcd: Option<String>,
 }
 
@@ -43,7 +43,8 @@ pub struct Told {
 }
 
 impl Told {
-    /// At first nobody has confirmed anything. This process follows `settings` and asks `authorities`.
+    /// Initially no authority has confirmed the owner. This process follows `settings` and asks
+    /// `authorities`.
     #[must_use]
     pub fn new(epoch: i64, settings: Settings, authorities: Arc<Authorities>, metrics: Arc<Metrics>) -> Self {
         let told = Self {
@@ -63,7 +64,7 @@ impl Told {
         look(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Somebody waits for the end of the epoch: it is looked for now, and not at the next turn.
+    /// A caller waits for the end of the epoch: the guardian checks at once instead of at the next interval.
     pub fn is_awaited(&self) {
         self.expected.notify_one();
     }
@@ -72,7 +73,7 @@ impl Told {
     /// record ends the epoch, and the next check begins at once.
     ///
     /// # Errors
-    /// The report is of another epoch than that of this process.
+    /// The report names an epoch that differs from the epoch of this process.
     pub fn record_sealing(&self, epoch: i64) -> Result<(), Error> {
         if epoch != self.epoch {
             let what = format!(
@@ -97,12 +98,11 @@ impl Told {
         epoch == self.epoch && self.is_sealing.load(Ordering::SeqCst)
     }
 
-    /// What that notifies.
+    /// The notification that [`Told::is_awaited`] triggers.
     pub(super) fn expected(&self) -> Arc<Notify> {
         Arc::clone(&self.expected)
     }
 
-    /// The state.
     #[must_use]
     pub fn state(&self) -> State {
         self.with(|inner| inner.state)
@@ -117,13 +117,13 @@ impl Told {
         })
     }
 
-    /// For those who ask this process as their second witness: what is said, and for how long it is still
-    /// good. That counts from when they asked. For etcd-druid besides: what silence does to this process, and
-    /// how long a destination has to wait for it at least. What an Etcd asks for may be what this process was
-    /// not started with.
+    /// The answer for processes that use this process as their second witness: the verdict and its remaining
+    /// validity, counted from the time of the request. etcd-druid also reads the effect of silence on this
+    /// process, and the shortest time that a destination must wait. The spec of the Etcd may differ from the
+    /// flags with which this process was started.
     ///
-    /// A pause of this machine that nobody notices makes the rest of the permit too long, and so does a pause
-    /// of the machine of the process that asks. The fence counts one such pause, so this process leaves out
+    /// An unnoticed pause of this machine lengthens the rest of the permit, and so does a pause of the
+    /// machine of the asking process. The fence counts only a single such pause, so this process subtracts
     /// its own.
     #[must_use]
     pub fn ownership(&self) -> Value {
@@ -153,7 +153,7 @@ impl Told {
         })
     }
 
-    /// What was heard last.
+    /// Records the last report.
     pub(super) fn heard(&self, report: &Report) {
         let Some(last) = &report.last else { return };
         let why = match &last.answer {
@@ -174,7 +174,7 @@ impl Told {
         self.with(|inner| inner.why = why);
     }
 
-    /// Another state; none but `Serving` has a permit.
+    /// Changes the state; only `Serving` has a permit.
     pub(super) fn becomes(&self, state: State, permit: Option<Permit>) {
         let (before, why) = self.with(|inner| {
             let before = std::mem::replace(&mut inner.state, state);
@@ -196,13 +196,13 @@ impl Told {
         }
     }
 
-    /// Why it is sealed, where nobody was asked.
+    /// Seals with a reason, without an answer of an authority.
     pub(super) fn sealed_because(&self, why: &str) {
         self.with(|inner| why.clone_into(&mut inner.why));
         self.becomes(State::Sealed, None);
     }
 
-    /// What became of SIGTERM to etcd.
+    /// Records the result of the SIGTERM to etcd.
     pub(super) fn etcd_was_told(&self, done: &Result<i32, String>) {
         let what = match done {
             Ok(pid) => {
@@ -258,7 +258,7 @@ mod tests {
         );
     }
 
-    /// A takeover of a seed whose clocks may stop needs a person.
+    /// A takeover of a seed whose clocks may stop needs a human approval.
     #[tokio::test]
     async fn the_clock_of_the_host_that_guards_the_process_is_reported() {
         let told = Told::new(3, Settings::default(), authorities(), Arc::default());
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!((&said["answer"], &said["epoch"]), (&"Owned".into(), &3.into()));
         let left = said["validForMilliseconds"].as_u64().unwrap();
         assert!((21_600_000..=25_200_000).contains(&left), "{said}");
-        // Nobody has noticed yet that its time is over.
+        // No process has noticed yet that the permit expired.
         suspended.store(12, Ordering::SeqCst);
         assert!(told.ready().unwrap_err().contains("its time is over"));
         let said = told.ownership();
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// A record that is missing stops a planned move, long after it went.
+    /// A missing record stops a planned move, long after the record was deleted.
     #[tokio::test]
     async fn an_owner_that_the_record_does_not_confirm_is_reported_with_the_servers() {
         let metrics = Arc::<Metrics>::default();
@@ -363,7 +363,7 @@ mod tests {
             (tolerates, "Tolerate", 23_036),
         ] {
             let told = Told::new(3, settings, authorities(), Arc::default());
-            // Whatever its state.
+            // In any state.
             for _ in 0..2 {
                 let said = told.ownership();
                 assert_eq!(said["silence"], silence, "{said}");

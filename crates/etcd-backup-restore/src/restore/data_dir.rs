@@ -1,4 +1,4 @@
-//! etcd's data directory: is it sound, and how a restored one takes its place.
+//! etcd's data directory: checks the directory, and swaps in a restored directory.
 
 use super::bolt;
 use super::tools::Tools;
@@ -10,23 +10,23 @@ use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// What was found.
+/// The state of the data directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Condition {
     /// No data at all.
     Missing,
     /// Usable, with the revision in the database file.
     Sound(i64),
-    /// Not usable, and why.
+    /// Not usable, with the reason.
     Broken(String),
-    /// Data of an earlier ownership epoch: another history, whether sound or not.
+    /// Data of an earlier ownership epoch: a different history, sound or not.
     OfEpoch(i64),
 }
 
-/// The file in a data directory that says to which ownership epoch it belongs; one without it belongs to the
-/// first. etcd leaves it alone.
+/// The file in a data directory that names the ownership epoch of the data. A directory without this file
+/// belongs to the first epoch. etcd ignores the file.
 const MARK: &str = "ownership-epoch";
-/// The same while it is written.
+/// The name of the same file while `mark` writes it.
 const MARK_BEGUN: &str = "ownership-epoch.new";
 
 /// The data of etcd inside a data directory, without the epoch mark.
@@ -39,9 +39,9 @@ pub(super) fn database(data_dir: &Path) -> PathBuf {
     data_dir.join("member/snap/db")
 }
 
-/// Judges a data directory: it needs a write-ahead log that begins with a record, and a database that is as
-/// long as its head says and whose pages `etcdutl` finds consistent. etcd itself checks the rest of the log
-/// when it reads it.
+/// Inspects a data directory. The write-ahead log must begin with a record. The database must be as long as
+/// its head says, and `etcdutl` must find its pages consistent. etcd itself checks the rest of the log at its
+/// start.
 pub(super) async fn inspect(data_dir: &Path, tools: &Tools, epoch: i64) -> Result<Condition> {
     if is_missing(data_dir)? {
         return Ok(Condition::Missing);
@@ -88,14 +88,13 @@ pub(super) async fn inspect(data_dir: &Path, tools: &Tools, epoch: i64) -> Resul
     }
 }
 
-/// Whether etcd has no data. A start that ended between its mark and etcd's first file has left the mark
-/// alone.
+/// Whether etcd has no data. A start that ended between the mark and etcd's first file leaves only the mark.
 pub(super) fn is_missing(data_dir: &Path) -> Result<bool> {
     let marks = [data_dir.join(MARK), data_dir.join(MARK_BEGUN)];
     Ok(entries(data_dir)?.iter().all(|entry| marks.contains(entry)))
 }
 
-/// The refusal of a data directory on which the shoot has gone on.
+/// The error for a data directory of a later epoch, in which the shoot continues.
 pub(super) fn later_epoch(data_dir: &Path, own: i64, epoch: i64) -> Error {
     Error::new(
         Class::OtherEpoch,
@@ -107,8 +106,8 @@ pub(super) fn later_epoch(data_dir: &Path, own: i64, epoch: i64) -> Error {
     )
 }
 
-/// Writes durably to which epoch a data directory belongs, making the directory if need be. For the first
-/// epoch that is what no mark says.
+/// Writes durably the epoch of a data directory, and creates the directory if need be. The first epoch needs
+/// no file: a missing mark means the first epoch.
 pub(super) fn mark(data_dir: &Path, epoch: i64) -> Result<()> {
     if epoch == FIRST {
         return Ok(());
@@ -117,7 +116,7 @@ pub(super) fn mark(data_dir: &Path, epoch: i64) -> Result<()> {
     if read_mark(data_dir)? == epoch {
         return Ok(());
     }
-    // It appears as a whole or not at all: data may lie there already that are of the epoch before.
+    // A rename makes the mark appear as a whole: the directory may already hold data of the epoch before.
     let begun = data_dir.join(MARK_BEGUN);
     let written = || {
         fs::DirBuilder::new()
@@ -140,7 +139,8 @@ pub(super) fn mark(data_dir: &Path, epoch: i64) -> Result<()> {
 pub(super) fn read_mark(data_dir: &Path) -> Result<i64> {
     let mark = data_dir.join(MARK);
     match fs::read_to_string(&mark) {
-        // Cut by a crash: it is written before the directory is used, so there are no data of that epoch.
+        // A crash cut the file. `mark` writes the file before the directory is used, so there are no data of
+        // that epoch.
         Ok(text) if text.trim().is_empty() => Ok(0),
         Ok(text) => text.trim().parse().map_err(|_| {
             Error::new(
@@ -156,8 +156,8 @@ pub(super) fn read_mark(data_dir: &Path) -> Result<i64> {
     }
 }
 
-/// A record begins with its length in eight bytes, of which the upper ones hold padding: never all zero at
-/// the start.
+/// A record begins with its length in eight bytes. The upper bytes hold padding, so the first eight bytes are
+/// never all zero.
 fn begins_with_a_record(file: &Path) -> bool {
     use std::io::Read;
     let mut start = [0; 8];
@@ -184,13 +184,13 @@ fn beside(data_dir: &Path, end: &str) -> PathBuf {
     data_dir.with_file_name(name)
 }
 
-/// Where a data directory is kept that a restore has replaced, until etcd serves from the new one.
+/// The path of the data directory that a restore replaced, kept until etcd serves from the new directory.
 pub(super) fn replaced(data_dir: &Path) -> PathBuf {
     beside(data_dir, ".replaced")
 }
 
-/// The folder beside the data directory in which a restore is built. It is on the same volume, so that the
-/// result can be renamed, and it is gone when this is dropped.
+/// The folder beside the data directory in which a restore is built. The folder is on the same volume, so the
+/// result can be renamed. Dropping the `WorkDir` removes the folder.
 pub(super) struct WorkDir {
     folder: PathBuf,
     result: PathBuf,
@@ -198,7 +198,7 @@ pub(super) struct WorkDir {
 }
 
 impl WorkDir {
-    /// Names it and removes what an interrupted run left. What was replaced stays.
+    /// Sets the paths, and removes the leftovers of an interrupted run. The replaced data directory stays.
     pub(super) fn new(data_dir: &Path) -> Result<Self> {
         let folder = beside(data_dir, ".restoring");
         let work = Self {
@@ -210,7 +210,7 @@ impl WorkDir {
         Ok(work)
     }
 
-    /// Creates it.
+    /// Creates the folder.
     pub(super) fn begin(&self) -> Result<PathBuf> {
         fs::create_dir_all(&self.folder).map_err(|e| Error::file("create", &self.folder, &e))?;
         Ok(self.folder.clone())
@@ -229,7 +229,7 @@ impl Drop for WorkDir {
     }
 }
 
-/// Removes a file or a folder; one that is gone already is fine.
+/// Removes a file or a folder; a missing path is not an error.
 pub(super) fn remove(path: &Path) -> Result<()> {
     let removed = if path.is_dir() {
         fs::remove_dir_all(path)
@@ -263,7 +263,7 @@ pub(super) fn copy_file(from: &Path, to: &Path) -> Result<()> {
         .map_err(|e| Error::file("copy", from, &e))
 }
 
-/// Brings a folder and everything below it to the disk.
+/// Syncs a folder and everything below the folder to the disk.
 pub(super) fn sync(path: &Path) -> Result<()> {
     if path.is_dir() {
         entries(path)?.iter().try_for_each(|entry| sync(entry))?;
@@ -273,8 +273,8 @@ pub(super) fn sync(path: &Path) -> Result<()> {
         .map_err(|e| Error::file("sync", path, &e))
 }
 
-/// Puts a finished data directory in the place of the old one, which is kept. Of several that were replaced
-/// before etcd served, the first is kept: the later ones came from the store.
+/// Swaps a finished data directory with the old directory, and keeps the old. If several directories were
+/// replaced before etcd served, the first is kept: the later directories came from the store.
 pub(super) fn swap(work: &WorkDir, data_dir: &Path) -> Result<()> {
     let (result, kept) = (work.result(), work.replaced.exists());
     let replaced = if kept {

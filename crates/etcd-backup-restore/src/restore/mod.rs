@@ -1,25 +1,25 @@
-//! `initialize`: makes sure that etcd starts with the data it must have, or does not start.
+//! `initialize`: makes sure that etcd starts with the required data, or does not start.
 //!
-//! - The data directory is sound: nothing is changed. (If the store cannot be asked just then, so be it: a
-//!   restart of etcd must not depend on the bucket.)
-//! - It is missing, broken, of an earlier ownership epoch, or behind the store: the newest chain of the epoch
-//!   is restored beside it and takes its place by renames; what it replaces is kept until etcd serves. Where
-//!   the chain is not the end of the epoch that it comes from, revisions are left out: nobody's may come
-//!   again. So they are where etcd may have served in the epoch before: then the volume was lost, and later
-//!   changes with it.
-//! - It, or the store, is of a later epoch: nothing is done, the shoot went on elsewhere.
-//! - It is of the epoch that this one goes on with, in the same place: it is kept, and is of this epoch from
-//!   then on.
-//! - The epoch was sealed: sound data are kept behind a gate, for the final snapshot; nothing is restored.
-//!   Every object is fetched and checked before etcd's tools see the first; an object that cannot be trusted,
-//!   or a hole, is an error, the volume stays as it was, and the next run tries again.
-//! - The chain of an epoch that goes on in this place ends before the revision at which the earlier epoch was
-//!   sealed, and the volume is unusable or ends before that revision too: an error, since only the newest
-//!   volume may have the rest.
-//! - What is restored ends before the revision with which the epoch is recorded to begin: an error, and the
-//!   volume stays as it was.
-//! - The store holds nothing and there is no data: etcd starts empty, unless `--require-snapshot` says that
-//!   this etcd must have a past.
+//! - The data directory is sound: it stays unchanged. An unreachable store is no error here, because a
+//!   restart of etcd must not depend on the bucket.
+//! - The data directory is missing, broken, of an earlier ownership epoch, or behind the store. Then the
+//!   newest chain of the epoch is restored beside the data directory, and renames swap the two. The replaced
+//!   directory is kept until etcd serves. If the chain does not reach the end of its own epoch, the restore
+//!   skips revisions: no revision may be given twice. The restore also skips revisions if etcd may have
+//!   served in this epoch before: then the volume was lost together with later changes.
+//! - The data directory or the store is of a later epoch: no change, because the shoot continues elsewhere.
+//! - The data directory is of the epoch that this epoch continues in the same store: the data stay, and
+//!   belong to this epoch from then on.
+//! - The epoch was sealed: sound data are kept behind a gate, for the final snapshot; there is no restore.
+//!   Every object is fetched and checked before etcd's tools read the first. An object that cannot be
+//!   trusted, or a hole, is an error; the volume stays unchanged, and the next run tries again.
+//! - The epoch continues an earlier epoch in the same store, and its chain ends before the revision at which
+//!   the earlier epoch was sealed. If the volume is unusable or ends before that revision too, this is an
+//!   error: only the newest volume may have the rest.
+//! - The restored data end before the revision with which the epoch is recorded to begin: an error, and the
+//!   volume stays unchanged.
+//! - The store is empty and there is no data: etcd starts empty, unless `--require-snapshot` says that this
+//!   etcd must have earlier data.
 
 mod adopted;
 mod apply;
@@ -55,15 +55,15 @@ use std::path::{Path, PathBuf};
 use tokio::io::AsyncWriteExt;
 use tools::Fsync;
 
-/// What to initialize.
+/// The parameters of `initialize`.
 pub struct Initialize {
-    /// etcd's data directory; it must lie below the mount point of the volume, not be it.
+    /// etcd's data directory; a folder below the mount point of the volume, not the mount point.
     pub data_dir: PathBuf,
-    /// Where snapshots are.
+    /// The store that holds the snapshots.
     pub store: Store,
     /// etcd's programs.
     pub tools: Tools,
-    /// The member that etcd will be.
+    /// The name and URLs of the etcd member.
     pub member: Member,
     /// Starting empty is an error.
     pub require_snapshot: bool,
@@ -74,7 +74,7 @@ pub struct Initialize {
 }
 
 impl Initialize {
-    /// Does it. On an error nothing was changed.
+    /// Runs `initialize`. On an error the volume is unchanged.
     pub async fn run(&self) -> Result<Initialized> {
         let epoch = self.store.epoch();
         let work = data_dir::WorkDir::new(&self.data_dir)?;
@@ -173,8 +173,8 @@ impl Initialize {
         })
     }
 
-    /// Notes that etcd begins the epoch with the volume of an earlier one. A bucket that refuses does not
-    /// keep etcd from sound data.
+    /// Notes that etcd begins the epoch with the volume of an earlier epoch. A bucket that refuses the write
+    /// does not keep etcd from sound data.
     async fn note_begin(&self) {
         let note = RestoredNote {
             epoch: self.store.epoch(),
@@ -224,8 +224,8 @@ impl Initialize {
         }
     }
 
-    /// An etcd never starts empty beside data of another epoch: what it should begin with has not been
-    /// recorded.
+    /// An etcd never starts empty beside data of a different epoch: the chain with which this epoch should
+    /// begin has not been recorded.
     async fn no_other_epoch(&self, condition: &Condition) -> Result<()> {
         let epoch = self.store.epoch();
         let mut found: BTreeSet<_> = self.store.everything().await?.iter().map(|s| s.epoch).collect();
@@ -245,8 +245,8 @@ impl Initialize {
         ))
     }
 
-    /// Whether sound data reach the end of the store. The database file may lag behind the write-ahead log,
-    /// so where it seems to be behind, a local etcd on a copy is asked.
+    /// Whether sound data reach the end of the store. The database file may lag behind the write-ahead log.
+    /// If the file seems to be behind, a local etcd on a copy reports the revision.
     async fn holds_all_of(
         &self,
         listing: &[Snapshot],
@@ -281,7 +281,7 @@ impl Initialize {
         Ok(held)
     }
 
-    /// Builds the restored data directory in the work directory; gives its revision, and whether etcd may
+    /// Builds the restored data directory in the work directory. Returns its revision, and whether etcd may
     /// have served in the epoch before.
     async fn restore(&self, chain: &Chain, work: &data_dir::WorkDir) -> Result<(i64, bool)> {
         let folder = work.begin()?;
@@ -289,9 +289,9 @@ impl Initialize {
         let full = folder.join("full.db");
         let (size, (deltas, of_deltas)) =
             try_join(self.fetch(&chain.full, &full), self.fetch_deltas(chain, &folder)).await?;
-        // What was fetched lies there already.
+        // The fetched files already occupy their space.
         room::check(&folder, room::needed(size, of_deltas) - size - of_deltas)?;
-        // Its hash was checked when it was fetched.
+        // The hash was checked during the fetch.
         let (held, restored) = join(
             self.tools.revision(&full),
             self.tools.restore(&full, work.result(), &self.member),
@@ -323,7 +323,7 @@ impl Initialize {
         }
         let mut revision = applied.revision;
         if breaks_off {
-            // An owner in between may have left out as many before it was saved at all.
+            // An owner in between may have skipped as many revisions before its first snapshot.
             revision = apply::leave_out(&database, epoch - chain.last().epoch).await?;
             tracing::warn!(
                 restored = applied.revision,
@@ -340,7 +340,7 @@ impl Initialize {
         Ok((revision, has_served))
     }
 
-    /// Brings the result to the disk, while etcd's own tool walks through all of it.
+    /// Syncs the result to the disk, while `etcdutl` reads the whole database.
     async fn judge(&self, database: &Path, revision: i64, work: &data_dir::WorkDir) -> Result<()> {
         let result = work.result().to_owned();
         let syncing = tokio::task::spawn_blocking(move || data_dir::sync(&result));
@@ -366,7 +366,7 @@ impl Initialize {
         )))
     }
 
-    /// Fetches one delta after the other; gives them with the bytes of all.
+    /// Fetches the deltas in sequence; returns the files and their total size in bytes.
     async fn fetch_deltas<'a>(
         &self,
         chain: &'a Chain,
@@ -391,12 +391,13 @@ impl Initialize {
     }
 }
 
-/// Whether the store answers, and an object of it is the cause: asking again does not help.
+/// Whether the store answers, and a single object is the cause: a retry does not help.
 fn is_of_one_object(error: &Error) -> bool {
     matches!(error.class, Class::SnapshotUnparsable | Class::SnapshotCorrupt)
 }
 
-/// A database that etcdutl finds broken although its hash is right was broken when it was taken.
+/// The database was already broken when the snapshot was taken if etcdutl finds it broken although the hash
+/// is right.
 fn trusted(full: &Snapshot, error: Error) -> Error {
     if error.class == Class::SnapshotCorrupt {
         crate::store::corrupt(full, &error.message)

@@ -1,9 +1,10 @@
-//! `ownership.json`: whose the store is, as the BackupEntry's actuator writes it and a lost epoch is sealed
-//! in it.
+//! `ownership.json`: the owner of the store. The actuator of the BackupEntry writes the file, and this
+//! process marks a lost epoch in the file as sealed.
 //!
-//! It is never made here: where it is missing nobody has claimed the place. It changes only from what was
-//! read (`If-Match`), and `written` makes each content another one, since a store's tags may be hashes of it.
-//! What may follow what is decided in the crate `ownership` (`Object`).
+//! This process never creates the file: a missing file means that no seed has claimed the store. Writes are
+//! conditional on the content that was read (`If-Match`). The field `written` makes each content unique,
+//! because a store's ETags may be hashes of the content. The crate `ownership` (`Object`) decides the allowed
+//! transitions.
 
 use super::Store;
 use crate::clock;
@@ -18,10 +19,10 @@ use serde_json::{Map, Value};
 
 pub(super) const OWNERSHIP: &str = "ownership.json";
 
-/// How often a seal that somebody overtook is tried again at once.
+/// How often a seal that lost against a concurrent write is retried at once.
 const TRIES: u32 = 3;
 
-/// [`Mark`], as it is written.
+/// [`Mark`], as the file spells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Holding {
     Owned,
@@ -47,7 +48,7 @@ impl Holding {
     }
 }
 
-/// Whose a store is.
+/// The owner of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ownership {
     /// The shoot.
@@ -57,20 +58,20 @@ pub struct Ownership {
     #[serde(rename = "state")]
     holding: Holding,
     written: String,
-    /// Of a place that is claimed: the epoch whose snapshots are there. Of one that has its owner: the epoch
-    /// with whose end this one begins, where it was in this place too.
+    /// For a claimed store: the epoch whose snapshots the store holds. For an owned store: the epoch with
+    /// whose end this epoch begins, if that epoch was in this store too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) origin: Option<i64>,
-    /// The epochs of this place with which `origin` goes on, the newest first.
+    /// The epochs of this store that `origin` continues, the newest first.
     #[serde(rename = "formerOrigins", default, skip_serializing_if = "Vec::is_empty")]
     pub(super) former_origins: Vec<i64>,
-    /// What others have written there.
+    /// Fields of the file that this process does not know, kept unchanged.
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
 
 impl Ownership {
-    /// What is said of the epoch.
+    /// The epoch and its mark.
     #[must_use]
     pub fn object(&self) -> Object {
         Object {
@@ -80,16 +81,16 @@ impl Ownership {
     }
 }
 
-/// What became of a seal.
+/// The result of a seal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sealing {
-    /// It stands there now, or stood there.
+    /// The file states the seal, from this write or an earlier write.
     Sealed,
-    /// There is nothing to seal, and why.
+    /// There is no epoch to seal, with the reason.
     Left(String),
 }
 
-/// What becomes of what was found when an epoch is sealed.
+/// The content that seals the epoch, from the content that was read.
 fn sealed(found: &Ownership, uid: &str, epoch: i64) -> Result<Object, Sealing> {
     if found.uid != uid {
         let why = format!("it belongs to the shoot {}", found.uid);
@@ -111,12 +112,12 @@ impl Store {
         self.root.clone().join(OWNERSHIP)
     }
 
-    /// Whose the store is, as it stands there at this moment.
+    /// Reads the current owner from the store.
     pub async fn ownership(&self) -> Result<Option<Ownership>> {
         Ok(self.ownership_at().await?.map(|(found, _)| found))
     }
 
-    /// Seals the epoch of the store, unless the place is another's.
+    /// Seals the epoch of the store, unless the store belongs to a different shoot.
     pub async fn seal(&self, uid: &str) -> Result<Sealing> {
         let path = self.ownership_path();
         for _ in 0..TRIES {
@@ -145,7 +146,7 @@ impl Store {
                 .await;
             match put {
                 Ok(_) => return Ok(Sealing::Sealed),
-                // Somebody else, or an earlier try of this whose answer was lost.
+                // A concurrent writer, or an earlier try of this call whose answer was lost.
                 Err(StoreError::Precondition { .. } | StoreError::AlreadyExists { .. }) => {}
                 Err(StoreError::NotImplemented { .. }) => {
                     return Ok(Sealing::Left("the store has no conditional writes".to_owned()));
@@ -201,7 +202,8 @@ mod tests {
         assert_eq!(sealed(&found(3, "Owned"), "u", 3), Ok(becomes));
         assert_eq!(sealed(&found(3, "Sealed"), "u", 3), Err(Sealing::Sealed));
         for (epoch, state, uid) in [
-            // Nobody has opened it, and it says where the data are: the next owner needs that.
+            // No seed has opened the store, and the file states the location of the data: the next owner
+            // needs that.
             (3, "Claimed", "u"),
             (4, "Claimed", "u"),
             (4, "Owned", "u"),

@@ -1,5 +1,5 @@
-//! Leftovers of another stay of the shoot are never chosen, neither on a volume nor in a bucket; and what
-//! came after the last snapshot of an earlier owner leaves no revision behind that is given twice.
+//! Leftovers of an earlier residency of the shoot are never chosen, neither on a volume nor in a bucket. No
+//! revision that an earlier owner gave after its last snapshot is given a second time.
 
 use crate::lab::{EtcdServer, Key, Lab, Server, after_loss};
 use serde_json::json;
@@ -7,12 +7,12 @@ use serde_json::json;
 /// Revisions that a restore leaves out where the end of an epoch is not known.
 const LEFT_OUT: i64 = 1_000_000_000;
 
-/// What an etcd holds, and its revision, that begins where another one was saved last.
+/// The content and revision of an etcd that begins with the last snapshot of an earlier etcd.
 fn gone_on((keys, revision): &(Vec<Key>, i64)) -> (Vec<Key>, i64) {
     (keys.clone(), revision + LEFT_OUT)
 }
 
-/// A shoot that moved from A to B while A was cut off and went on by itself; its state at B.
+/// A shoot that moved from A to B while A was cut off and continued to serve; its state at B.
 struct CutOff {
     lab: Lab,
     at_b: (Vec<Key>, i64),
@@ -56,7 +56,8 @@ async fn back_at_its_first_seed_a_shoot_finds_what_it_left_at_the_second_and_not
     let CutOff { lab, at_b } = CutOff::begin().await;
     let copied = lab.copy("b", "a", &["--ownership-epoch=3"]).await;
     assert!(copied.success, "{}", copied.errors);
-    // The old volume, with a higher revision than B ever had; and an empty one, as the first was lost.
+    // First the old volume, with a higher revision than B ever had; then an empty volume, after the loss of
+    // the first.
     for (losses, volume) in (0..).zip(["volume-a/new.etcd", "volume-new/new.etcd"]) {
         let volume = lab.path(volume);
         let ran = lab.initialize("a", &volume, &["--ownership-epoch=3"]).await;
@@ -64,10 +65,10 @@ async fn back_at_its_first_seed_a_shoot_finds_what_it_left_at_the_second_and_not
         let begun = after_loss(&gone_on(&at_b), losses);
         assert_eq!(ran.json["revision"], begun.1);
         assert!(EtcdServer::start(&volume).await.dump().await == begun);
-        // A restart keeps it, although the bucket holds higher revisions.
+        // A restart keeps the data, although the bucket holds higher revisions.
         let again = lab.initialize("a", &volume, &["--ownership-epoch=3"]).await;
         assert_eq!(again.json["result"], "Kept", "{}", again.errors);
-        // And an etcd of the first epoch does not get it.
+        // An etcd of the first epoch is refused these data.
         let old = lab.initialize("a", &volume, &[]).await;
         assert!(
             !old.success && old.errors.contains("OtherEpoch"),
@@ -91,13 +92,13 @@ async fn back_at_its_first_seed_a_shoot_finds_what_it_left_at_the_second_and_not
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_final_snapshot_of_an_older_epoch_is_ignored() {
     let CutOff { lab, at_b } = CutOff::begin().await;
-    // The copy is repeated, as a flow does that was interrupted: what was chosen stays chosen.
+    // An interrupted flow repeats the copy: the recorded chain stays.
     let before = lab.objects("b");
     let again = lab.copy("a", "b", &["--ownership-epoch=2"]).await;
     assert!(again.success, "{}", again.errors);
     assert_eq!(again.json["copied"], json!([]));
     assert_eq!(lab.objects("b"), before);
-    // Also where it is put into the new bucket by hand.
+    // The same holds if a user puts the final snapshot into the new bucket by hand.
     for name in lab.objects("a").iter().filter(|name| name.contains(".final")) {
         std::fs::copy(lab.object("a", name), lab.object("b", name)).unwrap();
     }
@@ -105,7 +106,7 @@ async fn a_late_final_snapshot_of_an_older_epoch_is_ignored() {
     let ran = lab.initialize("b", &volume, &["--ownership-epoch=2"]).await;
     assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
     assert!(EtcdServer::start(&volume).await.dump().await == after_loss(&at_b, 1));
-    // A third seed takes what B had, not what A wrote last.
+    // A third seed begins with the data of B, not with A's last writes.
     let third = lab.copy("b", "c", &["--ownership-epoch=3"]).await;
     assert!(third.success, "{}", third.errors);
     assert_eq!(third.json["lastRevision"], at_b.1);
@@ -129,13 +130,13 @@ async fn an_epoch_without_a_recorded_chain_does_not_start_on_another_one() {
             ran.errors
         );
     }
-    // Nothing was touched: the epoch of the data still starts.
+    // The directory is unchanged: the epoch of the data still starts.
     assert!(lab.initialize("p", &volume, &[]).await.success);
     assert!(EtcdServer::start(&volume).await.dump().await == before);
 }
 
-/// A move that was called off after its source had sealed its epoch, or a shoot that came back before another
-/// seed had opened its data: what etcd acknowledged last is in no snapshot, and is there.
+/// A move was cancelled after its source had sealed its epoch, or a shoot came back before a second seed had
+/// opened its data. etcd's last acknowledged writes are in no snapshot, and are kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_epoch_that_goes_on_in_its_own_place_keeps_what_was_written_last() {
     let lab = Lab::new();
@@ -168,14 +169,14 @@ async fn an_epoch_that_goes_on_in_its_own_place_keeps_what_was_written_last() {
         old.errors
     );
 
-    // With a new volume it begins with what the place holds.
+    // With a new volume the epoch begins with the snapshots in the store.
     let lost = lab.path("lost/new.etcd");
     let ran = lab.initialize("p", &lost, &["--ownership-epoch=2"]).await;
     assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
     assert!(EtcdServer::start(&lost).await.dump().await == after_loss(&gone_on(&stored), 1));
 
-    // Data of an epoch with which it does not go on are not taken for it; and its owner may have left out
-    // revisions, too.
+    // Data of an epoch that this epoch does not continue are replaced. The owner of that epoch may have
+    // skipped revisions, too.
     goes_on(3, 1);
     let ran = lab.initialize("p", &volume, &["--ownership-epoch=3"]).await;
     assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
@@ -183,8 +184,8 @@ async fn an_epoch_that_goes_on_in_its_own_place_keeps_what_was_written_last() {
     assert!(EtcdServer::start(&volume).await.dump().await == skipped);
 }
 
-/// Clients of A remember revisions that B never saw. What B gives must not look older to them, nor be taken
-/// for what A had given.
+/// Clients of A remember revisions that B never saw. B's revisions must not look older to these clients, and
+/// must not collide with A's revisions.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_revision_is_given_twice_and_who_watches_from_a_lost_one_is_told_to_list_anew() {
     let lab = Lab::new();
@@ -216,7 +217,7 @@ async fn no_revision_is_given_twice_and_who_watches_from_a_lost_one_is_told_to_l
         );
     }
 
-    // Its backups begin anew: no delta continues what is left out.
+    // B's backups begin with a new full snapshot: no delta continues across the skipped revisions.
     let server_b = Server::start(&lab, "b", &etcd_b.endpoint, &["--ownership-epoch=2"]).await;
     etcd_b.put("/kept", "at b, later").await;
     server_b.snapshot("/snapshot/delta").await;
@@ -225,7 +226,7 @@ async fn no_revision_is_given_twice_and_who_watches_from_a_lost_one_is_told_to_l
     let ran = lab.initialize("b", &other, &["--ownership-epoch=2"]).await;
     assert_eq!(ran.json["snapshots"].as_array().unwrap().len(), 2, "{}", ran.json);
     assert!(EtcdServer::start(&other).await.dump().await == after_loss(&now, 1));
-    // A planned move, with the end of the epoch, leaves nothing out.
+    // A planned move, with the end of the epoch, skips no revisions.
     server_b.snapshot("/snapshot/full?final=true").await;
     let end = format!("--required-revision={}", now.1);
     assert!(lab.copy("b", "c", &["--ownership-epoch=3", &end]).await.success);
@@ -251,8 +252,8 @@ async fn a_store_that_a_later_epoch_owns_lets_no_etcd_of_an_earlier_one_start() 
     );
 }
 
-/// What nobody can have written is no sign that the place is free. An etcd that has all its data needs no
-/// store to start.
+/// A state that no writer produces is not a sign that the store is free. An etcd that has all its data needs
+/// no store to start.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_says_something_unknown_lets_no_etcd_begin() {
     let lab = Lab::new();
@@ -270,8 +271,8 @@ async fn a_store_that_says_something_unknown_lets_no_etcd_begin() {
     assert!(lab.initialize("p", &volume, &[]).await.success);
 }
 
-/// A seed that takes a shoot over announces itself in the place from which it copies. A claimant of before
-/// does not copy any more.
+/// A seed that takes over a shoot claims the store from which that seed copies. A claimant of an earlier
+/// epoch cannot copy any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claimed_source_still_holds_what_its_claimant_begins_with() {
     let CutOff { lab, at_b } = CutOff::begin().await;
@@ -296,8 +297,8 @@ async fn a_claimed_source_still_holds_what_its_claimant_begins_with() {
     );
 }
 
-/// B has begun with the end of A's epoch, serves, and its bucket takes nothing. C must know that B's end is
-/// not there: whoever asks how much is lost is told otherwise that nothing is.
+/// B has begun with the end of A's epoch, serves, and cannot write to its bucket. C must find that B's end is
+/// missing; otherwise a takeover would report no loss.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_the_epoch_before_is_not_that_of_the_one_that_began_with_it() {
     let lab = Lab::new();
@@ -354,7 +355,7 @@ async fn a_fresh_etcd_of_a_later_epoch_is_not_taken_for_one_of_the_first() {
     let lab = Lab::new();
     let volume = lab.path("volume/new.etcd");
     for _ in 0..2 {
-        // The second time there is nothing but the mark.
+        // At the second run the directory holds only the mark.
         let ran = lab.initialize("p", &volume, &["--ownership-epoch=4"]).await;
         assert_eq!(ran.json["result"], "Fresh", "{}", ran.errors);
     }
@@ -385,7 +386,7 @@ async fn a_replaced_data_directory_is_kept_until_etcd_serves() {
     let replaced = lab.path("volume/new.etcd.replaced");
     assert_eq!(lab.initialize("p", &volume, &[]).await.json["result"], "Restored");
     assert!(replaced.join("member/wal").exists());
-    // Restarts before etcd serves keep it, another restore too.
+    // Restarts before etcd serves, and a second restore, keep the replaced directory.
     assert_eq!(lab.initialize("p", &volume, &[]).await.json["result"], "Kept");
     std::fs::remove_dir_all(volume.join("member/wal")).unwrap();
     let first = std::fs::read_dir(replaced.join("member/wal")).unwrap().count();
