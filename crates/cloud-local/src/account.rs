@@ -1,4 +1,4 @@
-//! The account in the cloud, from files that may be renewed while the process runs.
+//! The account in the cloud, from files that may change while the process runs.
 
 use std::{
     collections::BTreeMap,
@@ -11,11 +11,11 @@ use tokio::sync::Mutex;
 
 use crate::cloud::{Cloud, Wrap};
 
-/// Keys of the `cloudprovider` Secret, which are also the names of its files where it is mounted.
+/// Keys of the `cloudprovider` Secret; also the names of the mounted files.
 const KUBECONFIG: &str = "kubeconfig";
 const NAMESPACE: &str = "namespace";
 
-/// Where the credentials are.
+/// The source of the credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A folder with the files `kubeconfig` and `namespace`: the mounted `cloudprovider` Secret.
@@ -29,8 +29,8 @@ pub enum Source {
     },
 }
 
-/// The account. The files are read at each use and the connection is made anew when they have changed, so
-/// that renewed credentials need no restart.
+/// The account. The files are read at each use. A change of the files opens a new connection, so that renewed
+/// credentials need no restart.
 pub struct Account {
     source: Source,
     writer: FieldManager,
@@ -44,7 +44,7 @@ struct Opened {
 }
 
 impl Account {
-    /// Reads nothing yet: a cloud that is away must not keep the process from starting.
+    /// Reads nothing yet: a cloud that is away must not prevent the start of the process.
     #[must_use]
     pub fn new(source: Source, writer: FieldManager, wrap: Wrap) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Account {
         }
     }
 
-    /// The account, connected to with the credentials as they are now.
+    /// The account, connected with the present credentials.
     pub async fn open(&self) -> Result<Cloud> {
         let (origin, files) = self.source.read().await?;
         let mut opened = self.opened.lock().await;
@@ -73,7 +73,7 @@ impl Account {
 }
 
 impl Source {
-    /// How messages call the credentials, and their content.
+    /// The name of the credentials for messages, and the content.
     async fn read(&self) -> Result<(String, BTreeMap<String, Vec<u8>>)> {
         match self {
             Self::Folder(folder) => {

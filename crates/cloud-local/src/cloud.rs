@@ -1,6 +1,6 @@
 //! The cloud: a namespace of some Kubernetes cluster, reached with the account in the `cloudprovider` Secret.
-//! It outlives seeds, as a real one does. What is kept in it are ConfigMaps: one a network, and one a cluster
-//! with the cluster's instances.
+//! The cloud outlives seeds, as a real cloud does. The cloud holds ConfigMaps: one per network, and one per
+//! cluster with the cluster's instances.
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
@@ -18,10 +18,10 @@ use serde::de::DeserializeOwned;
 const KUBECONFIG: &str = "kubeconfig";
 /// Key of the Secret with the namespace that is the account.
 const NAMESPACE: &str = "namespace";
-/// Time for a connection. Shorter than the pause between attempts grows, so that a dead cloud does not occupy
-/// a worker.
+/// Timeout for a connection. Shorter than the growing pause between attempts, so that a dead cloud does not
+/// occupy a worker.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// Time for one request. Longer than an API server under load needs.
+/// Timeout for a request. Longer than an API server under load needs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// Name of the ConfigMap that lists the instances of a cluster; `cluster` is the shoot's technical id.
@@ -30,10 +30,10 @@ pub fn instances(cluster: &str) -> String {
     format!("instances.{cluster}")
 }
 
-/// Makes the client by which the cloud is talked to, for the permit of whoever opens it.
+/// Builds the client for requests to the cloud, for the permit of the caller.
 pub type Wrap = Arc<dyn Fn(Connection) -> Client + Send + Sync>;
 
-/// An account in the cloud, and who writes there.
+/// An account in the cloud, with the field manager of writes.
 #[derive(Clone)]
 pub struct Cloud {
     client: Client,
@@ -42,8 +42,7 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// Opens the account that the credentials are for. Every request to the cloud leaves by the client that
-    /// is made here, as `wrap` returns it.
+    /// Opens the account of the credentials. Every request to the cloud uses the client that `wrap` returns.
     pub async fn open(credentials: &Credentials, writer: FieldManager, wrap: &Wrap) -> Result<Self> {
         let namespace = credentials.text(NAMESPACE)?;
         let kubeconfig = Kubeconfig::from_yaml(&credentials.text(KUBECONFIG)?)
@@ -63,7 +62,7 @@ impl Cloud {
         })
     }
 
-    /// An account, for a program of the cloud itself, which runs beside what accounts have made.
+    /// An account, for a program of the cloud that runs beside the objects of accounts.
     #[must_use]
     pub fn inside(client: Client, namespace: &str, writer: FieldManager) -> Self {
         Self {
@@ -79,7 +78,7 @@ impl Cloud {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Objects of another kind in the account.
+    /// Objects of a further kind in the account.
     pub(crate) fn api<K>(&self) -> Api<K>
     where
         K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
@@ -87,7 +86,7 @@ impl Cloud {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// How something is made.
+    /// The parameters of a creation.
     pub(crate) fn creating(&self) -> PostParams {
         PostParams {
             field_manager: Some(self.writer.0.to_owned()),
@@ -95,7 +94,7 @@ impl Cloud {
         }
     }
 
-    /// How something is changed.
+    /// The parameters of a change.
     pub(crate) fn changing(&self) -> PatchParams {
         PatchParams {
             field_manager: Some(self.writer.0.to_owned()),
@@ -103,7 +102,7 @@ impl Cloud {
         }
     }
 
-    /// Who writes.
+    /// The field manager of writes.
     #[must_use]
     pub fn writer(&self) -> FieldManager {
         self.writer
@@ -116,8 +115,8 @@ impl Cloud {
     }
 }
 
-/// The kubeconfig is written by a user and used in this process: it must neither start programs here nor read
-/// files.
+/// A user writes the kubeconfig, and this process uses the kubeconfig: the kubeconfig must neither start
+/// programs nor read files.
 fn refuse_programs_and_files(kubeconfig: &Kubeconfig, credentials: &Credentials) -> Result<()> {
     let in_users = kubeconfig
         .auth_infos
@@ -154,7 +153,8 @@ fn wrong(credentials: &Credentials, what: &str) -> Error {
     )
 }
 
-/// Asks for an object to go. One that is gone already is success. `doing`: the words for any other answer.
+/// Requests the deletion of an object. An object that is already gone is success. `doing`: the action for the
+/// message of any further error.
 pub(crate) async fn delete<K>(api: &Api<K>, name: &str, doing: &str) -> Result<()>
 where
     K: Clone + DeserializeOwned + Debug,
@@ -166,7 +166,7 @@ where
     }
 }
 
-/// Sorts an answer of the cloud into those that someone must mend and those that may pass.
+/// Divides errors of the cloud into faults that a person must fix and transient errors.
 pub fn error(doing: impl std::fmt::Display, error: kube::Error) -> Error {
     match error {
         kube::Error::Api(status) if status.code == 401 => Error::config(

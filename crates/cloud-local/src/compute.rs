@@ -1,16 +1,19 @@
-//! Makes instances and takes them away. An instance is a pod in the account's namespace that runs a system of
-//! its own, with a real kubelet once its user data has been run; it is listed (see [`Instance`]) when it has
-//! an address.
+//! Creates and terminates instances. An instance is a pod in the account's namespace that runs a separate
+//! system, with a real kubelet once the user data has run. An instance with an address is listed (see
+//! [`Instance`]).
 //!
-//! Promises: an instance that is there is given again, never made twice, since its pod's name is its own; its
-//! id is that of its pod and never used again. What is left of a launch that was interrupted is found by
-//! [`Compute::list`], as the pod carries cluster and name from the beginning. A pod that is gone without
-//! having been listed out (somebody deleted it, or its node died) is an instance that is gone: it is listed
-//! out when somebody looks for it.
+//! Promises:
+//! - An existing instance is returned and never created twice, because the pod's name is derived from the
+//!   instance's name.
+//! - The instance's id is derived from the pod's UID and never reused.
+//! - [`Compute::list`] finds the rest of an interrupted launch, because the pod has cluster and name from the
+//!   beginning.
+//! - If a pod is gone while the instance is listed (a manual deletion, or a dead node), the instance is gone:
+//!   the next lookup removes the entry from the list.
 //!
-//! The addresses of instances are those that the cluster which plays the cloud gives to pods. The range of a
-//! [`crate::Network`] is a claim only: it is what a shoot is told, and no two shoots of an account are told
-//! the same.
+//! The addresses of instances are the pod addresses in the cluster that simulates the cloud. The range of a
+//! [`crate::Network`] is only a claim: the range is reported to a shoot, and no two shoots of an account get
+//! the same range.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -32,13 +35,13 @@ use crate::{
     provider_id::ProviderId,
 };
 
-/// How long one launch waits for an address. Longer than a pod takes whose image is there; what comes later
-/// the next call finds.
+/// Time in which a launch waits for an address. Longer than a pod takes to start with a present image; the
+/// next call finds a later address.
 const ADDRESS_WITHIN: Duration = Duration::from_secs(30);
-/// How long one termination waits. Longer than the pod's grace period.
+/// Time in which a termination waits. Longer than the pod's grace period.
 const GONE_WITHIN: Duration = Duration::from_secs(30);
 
-/// The instances of one cluster.
+/// The instances of a cluster.
 pub struct Compute {
     cloud: Cloud,
     cluster: String,
@@ -48,7 +51,7 @@ pub struct Compute {
 }
 
 impl Compute {
-    /// Of this cluster, by its technical id, in this account.
+    /// For the cluster with this technical id, in this account.
     #[must_use]
     pub fn new(cloud: Cloud, cluster: &str) -> Self {
         Self {
@@ -60,10 +63,10 @@ impl Compute {
         }
     }
 
-    /// Makes the instance, or gives the one that is there.
+    /// Creates the instance, or returns the existing instance.
     ///
     /// # Errors
-    /// The cloud refuses, or the instance has no address yet: the next call goes on.
+    /// The cloud refuses, or the instance has no address yet: the next call continues.
     pub async fn launch(&self, launch: &Launch<'_>) -> Result<Instance> {
         launch.check()?;
         let list = self.inventory().await?;
@@ -76,10 +79,11 @@ impl Compute {
         self.listed(&list, launch.name, &pod).await
     }
 
-    /// The instance of this name. One whose launch was interrupted is listed now.
+    /// The instance of this name. An instance of an interrupted launch is listed now.
     ///
     /// # Errors
-    /// The cloud does not answer, or the instance has no address yet. It is not concluded that there is none.
+    /// The cloud does not answer, or the instance has no address yet. An error never means an absent
+    /// instance.
     pub async fn find(&self, name: &str) -> Result<Option<Instance>> {
         let list = self.inventory().await?;
         if let Some(pod) = self.pod(&pod::name_of(&self.cluster, name)).await? {
@@ -91,8 +95,8 @@ impl Compute {
         Ok(None)
     }
 
-    /// Whether the instance runs: what the list of instances says, and the pod. A listed instance without a
-    /// pod is gone. `None`: the pod ends, or there is no such instance. Changes nothing, unlike
+    /// Whether the instance runs, from the list of instances and the pod. A listed instance without a pod is
+    /// gone. `None`: the pod is terminating, or the instance does not exist. Changes nothing, unlike
     /// [`Compute::find`].
     ///
     /// # Errors
@@ -117,7 +121,7 @@ impl Compute {
         })
     }
 
-    /// Takes the instance away, and waits until it is gone. One that is gone already is success.
+    /// Terminates the instance, and waits for the end. An instance that is already gone is success.
     ///
     /// # Errors
     /// The cloud refuses, or the instance does not stop.
@@ -126,15 +130,14 @@ impl Compute {
         let doing = format!("could not terminate instance {name}");
         cloud::delete(&self.pods, &pod, &doing).await?;
         wait::until_gone(&self.pods, &pod, GONE_WITHIN).await?;
-        // Last: a Node whose instance is not listed is taken away at once, and its pods are still running
-        // until here.
+        // Last: a Node without a listed instance is removed at once, and the instance's pods run until here.
         self.write_entry(name, None).await
     }
 
-    /// Names and ids of all instances of the cluster, also of those whose launch was interrupted.
+    /// Names and ids of all instances of the cluster, including interrupted launches.
     ///
     /// # Errors
-    /// The cloud does not answer. Half a list is none.
+    /// The cloud does not answer. A partial list is an error.
     pub async fn list(&self) -> Result<Vec<(String, ProviderId)>> {
         let of_cluster = ListParams::default().labels(&format!("{}={}", pod::CLUSTER, self.cluster));
         let pods = self.pods.list(&of_cluster).await;
@@ -152,7 +155,7 @@ impl Compute {
             .collect())
     }
 
-    /// The instance that a pod stands for, as it is listed; it is listed if it is not.
+    /// The listed instance of a pod; a missing entry is added.
     async fn listed(&self, list: &Inventory, name: &str, pod: &Pod) -> Result<Instance> {
         let id = pod::id_of(pod);
         if let Some(instance) = list.by_name(name).filter(|listed| listed.id == id) {
@@ -191,7 +194,7 @@ impl Compute {
         }
     }
 
-    /// The pod waits for it, and it goes with the pod.
+    /// The pod waits for the Secret, and the Secret is deleted with the pod.
     async fn give_user_data(&self, pod: &Pod, user_data: &str) -> Result<()> {
         let secret = Secret {
             metadata: kube::api::ObjectMeta {
@@ -211,7 +214,7 @@ impl Compute {
         };
         match self.secrets.create(&self.cloud.creating(), &secret).await {
             Ok(_) => Ok(()),
-            // What a system was started with does not change any more.
+            // The user data of a started system does not change any more.
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
             Err(error) => Err(cloud::error(
                 "could not hand the user data to the instance",
@@ -239,7 +242,7 @@ impl Compute {
         Inventory::read(&self.cloud, &instances(&self.cluster)).await
     }
 
-    /// Only its own key is written: writers of other instances do not meet.
+    /// Writes only the instance's key, so writers of different instances never conflict.
     async fn write_entry(&self, name: &str, instance: Option<&Instance>) -> Result<()> {
         let entry = instance.map(serde_json::to_string).transpose();
         let entry = entry.map_err(|e| Error::bug(format!("an instance does not serialise: {e}")))?;

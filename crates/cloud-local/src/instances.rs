@@ -1,4 +1,4 @@
-//! The instances of a cluster, as the cloud lists them.
+//! The instances of a cluster, as the cloud lists the instances.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,9 +18,9 @@ use crate::{
     provider_id::ProviderId,
 };
 
-/// How long one answer of the cloud serves all Nodes. Much shorter than a Node takes from not ready to being
-/// looked at, long enough that some hundred Nodes that get not ready together (a zone is cut off) are one
-/// question.
+/// Time for which a single answer of the cloud serves all Nodes. Much shorter than the time until a Node that
+/// became not ready is checked. Long enough that some hundred Nodes that become not ready together (a zone is
+/// cut off) cost a single request.
 const ANSWER_SERVES: Duration = Duration::from_secs(1);
 
 /// The kinds of addresses that a Node can have.
@@ -32,22 +32,22 @@ const ADDRESS_TYPES: &[&str] = &[
     "Hostname",
 ];
 
-/// One instance.
+/// An instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Instance {
-    /// Never used again for another instance.
+    /// Never reused for a later instance.
     pub id: String,
-    /// Where it can be reached.
+    /// The addresses of the instance.
     pub addresses: Vec<Address>,
-    /// Zone in which it is.
+    /// Zone of the instance.
     pub zone: String,
     /// Region of the zone.
     pub region: String,
-    /// Its size, as users of the cloud call it.
+    /// Size of the instance, as named by users of the cloud.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Whether it runs.
+    /// Whether the instance runs.
     pub state: State,
 }
 
@@ -62,18 +62,18 @@ pub struct Address {
     pub address: String,
 }
 
-/// Whether an instance runs. One that is gone is not in the list.
+/// Whether an instance runs. A terminated instance is not in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum State {
-    /// It runs.
+    /// The instance runs.
     Running,
-    /// It is there, does not run, and can be started again.
+    /// The instance exists, does not run, and can be started again.
     Stopped,
 }
 
 impl Instance {
-    /// Its id as a Node carries it.
+    /// The id in the form of `spec.providerID`.
     #[must_use]
     pub fn provider_id(&self) -> ProviderId {
         ProviderId {
@@ -82,7 +82,7 @@ impl Instance {
         }
     }
 
-    /// Its addresses as a Node carries them.
+    /// The addresses in the form of a Node's status.
     #[must_use]
     pub fn node_addresses(&self) -> Vec<NodeAddress> {
         self.addresses
@@ -117,10 +117,9 @@ impl Instance {
 pub struct Inventory(BTreeMap<String, Instance>);
 
 impl Inventory {
-    /// Asks the cloud for the list of this name. An error means that nothing is known, not that there are
-    /// none (I4).
+    /// Reads the list of this name from the cloud. An error means an unknown state, not an empty list (I4).
     pub(crate) async fn read(cloud: &Cloud, name: &str) -> Result<Self> {
-        // Not by a cache: what is missing in it may only not have arrived yet.
+        // Not from a cache: an entry that is missing in a cache may only be late.
         let list = cloud.objects().get(name).await;
         let list =
             list.map_err(|e| cloud::error(format_args!("could not read the list of instances {name}"), e))?;
@@ -132,8 +131,8 @@ impl Inventory {
         })
     }
 
-    /// Reads the list. One entry that cannot be read makes the whole list unusable: whoever is missing in
-    /// what remains would be taken for gone.
+    /// Parses the list. A single invalid entry makes the whole list invalid: an instance that is missing in
+    /// the rest would count as gone.
     pub fn parse(list: &ConfigMap) -> Result<Self, String> {
         if list.metadata.deletion_timestamp.is_some() {
             return Err("it is being deleted".into());
@@ -161,7 +160,7 @@ impl Inventory {
         self.0.get(name)
     }
 
-    /// The instance of this id, whatever its name.
+    /// The instance of this id, with any name.
     #[must_use]
     pub fn by_id(&self, id: &str) -> Option<&Instance> {
         self.0.values().find(|instance| instance.id == id)
@@ -174,7 +173,7 @@ impl FromIterator<(String, Instance)> for Inventory {
     }
 }
 
-/// Reads the instances of one cluster.
+/// Reads the instances of a cluster.
 pub struct Instances {
     account: Arc<Account>,
     list: String,
@@ -192,8 +191,7 @@ impl Instances {
         }
     }
 
-    /// All instances, not older than a second. An error means that nothing is known, not that there are none
-    /// (I4).
+    /// All instances, not older than a second. An error means an unknown state, not an empty list (I4).
     pub async fn read(&self) -> Result<Arc<Inventory>> {
         let mut last = self.last.lock().await;
         if let Some((at, answer)) = last.as_ref()
@@ -238,7 +236,7 @@ mod tests {
         assert_eq!(Inventory::parse(&list(&[])).unwrap(), Inventory::default());
     }
 
-    /// Whoever is in the part that cannot be read must not be taken for gone (I4).
+    /// An instance in the invalid part must not count as gone (I4).
     #[rstest]
     #[case::no_json("{")]
     #[case::no_id(r#"{"addresses":[],"zone":"a","region":"r","type":"t","state":"running"}"#)]

@@ -1,27 +1,27 @@
-//! Closed zones: machines of a cluster in a closed zone exchange no packet with anybody, and nor do the pods
-//! on them. What carries that out is an agent on each host of the cloud (crate `cloud-local-agent`); what is
-//! wanted of it, and what it has done, is in one object a cluster, `isolation.<cluster>`:
+//! Closed zones: machines of a cluster in a closed zone, and pods on these machines, exchange no packet with
+//! any peer. An agent on each host of the cloud (crate `cloud-local-agent`) closes the zone. The order to the
+//! agents, and their confirmations, are in a single object per cluster, `isolation.<cluster>`:
 //!
-//! | key | value | who writes |
+//! | key | value | writer |
 //! |---|---|---|
 //! | `zone` | the account's name of the zone | [`Isolation`] |
-//! | `since` | when it was first asked for, RFC 3339 | [`Isolation`] |
+//! | `since` | time of the first request, RFC 3339 | [`Isolation`] |
 //! | `wanted` | `closed` or `open` | [`Isolation`] |
 //! | `revision` | a number that grows with each change of `wanted` | [`Isolation`] |
-//! | `host.<host>` | the revision that the host's kernel has | the host's agent, see [`Host`] |
+//! | `host.<host>` | the revision in the host's kernel | the host's agent, see [`Host`] |
 //!
 //! Promises:
-//! - At most one zone of a cluster is ever closed: there is one object, its zone never changes, and it goes
-//!   only when every host has said that it lets packets pass again.
-//! - What is wanted is written in the version that was read, so of two writers one begins again. A host
-//!   writes only its own key, for the object that it has read (by uid), and what it says of an older revision
-//!   counts for nothing.
-//! - **Every host** means each one in the list of hosts. An account without a list has nobody who would close
-//!   anything: that is an error, never "closed". A host that is gone for good has to be taken out of the list
-//!   by whoever took it away.
+//! - At most one zone of a cluster is ever closed. There is a single object with a fixed zone, and the object
+//!   is deleted only after every host has confirmed the opening.
+//! - The order is written with the resourceVersion that was read, so a writer that lost a conflict begins
+//!   again. A host writes only the host's own key, for the object that was read (by UID). A confirmation of
+//!   an older revision does not count.
+//! - **Every host** means each host in the list of hosts. In an account without a list, no agent could close
+//!   a zone: that is an error, never "closed". The administrator who removes a host for good has to remove
+//!   the host from the list.
 //!
-//! What is closed is the way to and from a machine, as by the access list of its subnet. Here that holds
-//! between two machines of the closed zone as well, which a real access list lets pass.
+//! A closing covers all traffic of a machine, like the access list of the machine's subnet. Here, traffic
+//! between two machines of the closed zone is closed as well, unlike with a real access list.
 
 mod host;
 mod machine;
@@ -47,10 +47,10 @@ use crate::{
     pod::CLUSTER,
 };
 
-/// How long one call waits for the hosts. Much longer than an agent takes that runs, and not longer than
-/// other waits for the cloud: whoever waits keeps others from working.
+/// Time in which a call waits for the hosts. Much longer than a running agent takes, and not longer than
+/// further waits for the cloud, because a waiting call occupies a worker of the controller.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(30);
-/// How often a state is written again when others write it. More than writers of one cluster's object.
+/// Maximum attempts of a write with conflicts. More than the writers of a cluster's object.
 const ATTEMPTS: usize = 20;
 
 /// Name of the object of a cluster; `cluster` is the shoot's technical id.
@@ -62,15 +62,15 @@ pub fn name_of(cluster: &str) -> String {
 /// A zone that is closed, or is being closed or opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// What the account calls it.
+    /// The account's name of the zone.
     pub zone: String,
-    /// When it was first asked for, RFC 3339.
+    /// Time of the first request, RFC 3339.
     pub since: String,
-    /// It is wanted closed, and every host has said that its kernel lets no packet pass.
+    /// The zone is ordered closed, and every host has confirmed that the kernel drops all packets.
     pub confirmed: bool,
 }
 
-/// The closed zone of one cluster.
+/// The closed zone of a cluster.
 pub struct Isolation {
     cloud: Cloud,
     cluster: String,
@@ -79,7 +79,7 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    /// Of this cluster, by its technical id, in this account.
+    /// For the cluster with this technical id, in this account.
     #[must_use]
     pub fn new(cloud: Cloud, cluster: &str) -> Self {
         Self {
@@ -90,16 +90,16 @@ impl Isolation {
         }
     }
 
-    /// With another bound for how long one call waits for the hosts. It is half a minute otherwise.
+    /// Sets the time in which a call waits for the hosts. The default is half a minute.
     #[must_use]
     pub fn waiting(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// The zone that is closed, also one of which hosts have yet to say that it is closed, or open again.
+    /// The closed zone, including a zone that some hosts have yet to confirm as closed, or as open again.
     ///
     /// # Errors
-    /// The cloud does not answer, or what it holds cannot be read. It is not concluded that none is closed.
+    /// The cloud does not answer, or the object is invalid. An error never means that no zone is closed.
     pub async fn find(&self) -> Result<Option<Closed>> {
         let Some((_, order)) = self.read().await? else {
             return Ok(None);
@@ -112,13 +112,12 @@ impl Isolation {
         }))
     }
 
-    /// Closes the zone with this name, and waits until every host has confirmed it. One that is closed is
-    /// left alone, and waited for.
+    /// Closes the zone with this name, and waits for the confirmation of every host. A zone that is already
+    /// closed is not written again, only awaited.
     ///
     /// # Errors
-    /// [`Error::NotReady`] while a host has not confirmed it: the wish stands, and the next call goes on
-    /// waiting. [`Error::Config`] while another zone of the cluster is closed, and where no host is there
-    /// that would close it.
+    /// [`Error::NotReady`] while a confirmation is missing: the order stays, and the next call continues the
+    /// wait. [`Error::Config`] while a different zone of the cluster is closed, and if no host is registered.
     pub async fn close(&self, zone: &str) -> Result<()> {
         let hosts = host::all(&self.cloud).await?;
         for _ in 0..ATTEMPTS {
@@ -135,12 +134,11 @@ impl Isolation {
         Err(self.overtaken())
     }
 
-    /// Opens the zone that is closed, and waits until every host has confirmed it. That none is closed is
-    /// success.
+    /// Opens the closed zone, and waits for the confirmation of every host. Success without a closed zone.
     ///
     /// # Errors
-    /// [`Error::NotReady`] while a host has not confirmed it: the wish stands, and the next call goes on
-    /// waiting.
+    /// [`Error::NotReady`] while a confirmation is missing: the order stays, and the next call continues the
+    /// wait.
     pub async fn open(&self) -> Result<()> {
         for _ in 0..ATTEMPTS {
             let order = match self.read().await? {
@@ -171,7 +169,7 @@ impl Isolation {
         read.transpose().map_err(|why| order::damaged(&name, &why))
     }
 
-    /// The first wish. None if somebody else was faster.
+    /// Creates the order. `None` if a concurrent writer was faster.
     async fn begin(&self, zone: &str) -> Result<Option<Order>> {
         let wanted = json!({
             "metadata": {"name": name_of(&self.cluster), "labels": {CLUSTER: self.cluster, LABEL: "true"}},
@@ -182,7 +180,7 @@ impl Isolation {
         self.written(self.objects.create(&self.cloud.creating(), &wanted).await)
     }
 
-    /// The wish for something else. None if the object is not what was read any more.
+    /// Changes the order. `None` if the object has changed since the read.
     async fn write(&self, read: &ConfigMap, order: &Order, shut: bool) -> Result<Option<Order>> {
         let meta = &read.metadata;
         let revision = order.revision + 1;
@@ -199,7 +197,7 @@ impl Isolation {
             Ok(object) => Order::of(&object)
                 .map(Some)
                 .map_err(|why| order::damaged(&name_of(&self.cluster), &why)),
-            // Somebody else has made, changed or removed it.
+            // A concurrent writer has created, changed or removed the object.
             Err(kube::Error::Api(status)) if status.code == 409 || status.is_not_found() => Ok(None),
             Err(error) => Err(cloud::error(
                 format_args!("could not say which zone of {} is to be closed", self.cluster),
@@ -208,7 +206,7 @@ impl Isolation {
         }
     }
 
-    /// Waits until every host has what is wanted. Gives the object as it is then.
+    /// Waits until every host has confirmed the order. Returns the object at that time.
     async fn await_hosts(&self, order: &Order, hosts: &BTreeSet<String>) -> Result<ConfigMap> {
         let name = name_of(&self.cluster);
         let overtaken = || wait::Look::Fail(self.overtaken());
@@ -231,7 +229,7 @@ impl Isolation {
         found.await?.ok_or_else(|| self.overtaken())
     }
 
-    /// At last. Says whether it was still what was read.
+    /// Removes the object. Returns whether the object was unchanged since the read.
     async fn remove(&self, read: &ConfigMap) -> Result<bool> {
         let only = DeleteParams::default().preconditions(Preconditions {
             uid: read.metadata.uid.clone(),

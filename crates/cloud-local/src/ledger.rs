@@ -1,5 +1,5 @@
-//! Ledgers of the account: each one object that all clusters write with the version that they have read, so
-//! that of two writers one begins again and sees what the other took.
+//! Ledgers of the account: a ledger is a single object that all clusters write with the resourceVersion that
+//! was read. So a writer that lost a conflict begins again and sees the entry of the first writer.
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::api::Patch;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::cloud::{self, Cloud};
 
-/// The ledger of this name, begun if there is none. `of`: what is in it, for people.
+/// The ledger of this name, created if missing. `of`: the content of the ledger, for people.
 pub(crate) async fn open(cloud: &Cloud, name: &str, of: &str) -> Result<ConfigMap> {
     let objects = cloud.objects();
     let unread = |error| cloud::error(format_args!("could not read the ledger of {of}"), error);
@@ -34,8 +34,8 @@ pub(crate) async fn open(cloud: &Cloud, name: &str, of: &str) -> Result<ConfigMa
     }
 }
 
-/// Writes or removes one entry if the ledger is still the one that was read. Says whether it was. `failed`:
-/// the words for any other refusal.
+/// Writes or removes an entry if the ledger is unchanged since the read. Returns whether the write happened.
+/// `failed`: the message for any further refusal.
 pub(crate) async fn write(
     cloud: &Cloud,
     read: &ConfigMap,

@@ -1,33 +1,37 @@
-//! The local cloud, as those see it who make things in it and those who only look: a namespace of some
-//! Kubernetes cluster that is the account, with a ConfigMap for each thing or list of things, and a DNS
-//! server that takes signed updates.
+//! The local cloud, for writers and for readers: the account is a namespace of some Kubernetes cluster, with
+//! a ConfigMap for each resource or list of resources. In addition, there is a DNS server that accepts signed
+//! updates.
 //!
-//! | ConfigMap | key | value | who writes |
-//! |---|---|---|---|
-//! | `<cluster>` | `id`, `nodesCIDR` | the network, see [`Network`] | [`Networks`] |
-//! | `networks` | `<cluster>` | id and range of its network | [`Networks`], before the network is made |
-//! | `instances.<cluster>` | name of the instance, which is the Node's | JSON, see [`Instance`] | made empty with the network, by [`Networks`]; then [`Compute`] |
-//! | `load-balancers` | `<cluster>.<uid of the Service>` | JSON, see [`LoadBalancer`] | [`LoadBalancers`], of all clusters |
-//! | `isolation.<cluster>` | several | the zone that is closed, see [`isolation`] | [`Isolation`], and each host its own key |
-//! | `hosts` | name of the host | since when it is there | agents of hosts, each its own key |
+//! The ConfigMaps:
+//! - `<cluster>`: the network of a cluster, with the keys `id` and `nodesCIDR`, see [`Network`]. Writer:
+//!   [`Networks`].
+//! - `networks`: id and range of the network by `<cluster>`. Writer: [`Networks`], before the network is
+//!   created.
+//! - `instances.<cluster>`: JSON by the instance's name, equal to the Node's name, see [`Instance`].
+//!   [`Networks`] creates the list empty together with the network; afterwards [`Compute`] writes.
+//! - `load-balancers`: JSON by `<cluster>.<uid of the Service>`, see [`LoadBalancer`]. Writers:
+//!   [`LoadBalancers`] of all clusters.
+//! - `isolation.<cluster>`: the closed zone, with several keys, see [`isolation`]. Writers: [`Isolation`],
+//!   and each host for the host's own key.
+//! - `hosts`: the time of registration by the host's name. Writers: agents of hosts, each for the host's own
+//!   key.
 //!
-//! `<cluster>` is the shoot's technical id. Names of nodes are unique in a shoot only, hence one list of
-//! instances a cluster. Addresses are unique in an account, hence one ledger of networks and one of load
-//! balancers for all clusters.
+//! `<cluster>` is the shoot's technical id. Names of nodes are unique only within a shoot, hence a list of
+//! instances per cluster. Addresses are unique within an account, hence a single ledger of networks and a
+//! single ledger of load balancers for all clusters.
 //!
-//! Of the instances each writer changes only the key of its own instance, so writers need not know of each
-//! other. In a ledger a choice depends on what others chose, so it is written only in the version that was
+//! Each writer of the list of instances changes only the key of the writer's own instance, so writers never
+//! conflict. In a ledger, a choice depends on earlier choices, so a write needs the resourceVersion that was
 //! read.
 //!
-//! **A list that is missing is not an empty list.** A namespace that is not the right one, an account without
-//! rights and an API server that is away all give errors, and so does an entry that cannot be read: nothing
-//! is concluded from them (I4).
+//! **A missing list is not an empty list.** A wrong namespace, an account without rights, an API server that
+//! is away, and an invalid entry are all errors. No conclusion follows from an error (I4).
 //!
-//! An instance itself is a Pod with a Secret, see [`Compute`], and what carries packets from a load
-//! balancer's address to instances is a Service, see [`Traffic`].
+//! An instance is a Pod with a Secret, see [`Compute`]. A Service carries packets from a load balancer's
+//! address to instances, see [`Traffic`].
 //!
-//! What leaves the process leaves it in two places: the client that [`Cloud::open`] makes, and
-//! `dns::Server`'s one exchange.
+//! Requests leave the process in two places: the client that [`Cloud::open`] creates, and the exchange of
+//! `dns::Server`.
 
 mod account;
 mod cloud;

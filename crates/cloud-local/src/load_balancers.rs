@@ -1,9 +1,9 @@
-//! Addresses of load balancers: one ledger for the account, because two clusters in it must not get the same
-//! address.
+//! Addresses of load balancers: a single ledger for the account, because two clusters in the account must not
+//! get the same address.
 //!
-//! The ledger is one object and is written with the version that was read, so of two writers one begins again
-//! and sees what the other took. An address is written down before a Service shows it, and is given up before
-//! the Service goes.
+//! The ledger is a single object, written with the resourceVersion that was read. So a writer that lost a
+//! conflict begins again and sees the address of the first writer. An address is recorded before a Service
+//! shows the address, and is released before the Service is gone.
 
 use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc};
 
@@ -22,22 +22,22 @@ use crate::{
 
 /// Name of the ledger.
 pub const LEDGER: &str = "load-balancers";
-/// How often an address is chosen again when others write the ledger. More than Services that all clusters of
-/// an account make at a time.
+/// Maximum attempts to choose an address after conflicts. More than the Services that all clusters of an
+/// account create at a time.
 const ATTEMPTS: usize = 20;
 
-/// What the ledger says of one load balancer.
+/// The entry of a load balancer in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadBalancer {
-    /// Its address.
+    /// The address of the load balancer.
     pub address: Ipv4Addr,
-    /// `namespace/name` of its Service, for people.
+    /// `namespace/name` of the Service, for people.
     pub service: String,
 }
 
 type Entries = BTreeMap<String, LoadBalancer>;
 
-/// The load balancers of one cluster.
+/// The load balancers of a cluster.
 pub struct LoadBalancers {
     account: Arc<Account>,
     cluster: String,
@@ -55,8 +55,8 @@ impl LoadBalancers {
         }
     }
 
-    /// The address of a Service's load balancer, which is made if there is none. `wanted` counts only when it
-    /// is made.
+    /// The address of a Service's load balancer, assigned if missing. `wanted` counts only for a new
+    /// assignment.
     pub async fn ensure(&self, uid: &str, service: &str, wanted: Option<&str>) -> Result<Ipv4Addr> {
         let cloud = self.account.open().await?;
         let key = self.key(uid);
@@ -88,11 +88,12 @@ impl LoadBalancers {
         traffic::carry(&cloud, &self.cluster, (uid, service), address, traffic).await
     }
 
-    /// Gives the address of a Service's load balancer back, which leads nowhere then. There may be none, and
-    /// even no ledger yet: a Service that never got an address must not wait for ever.
+    /// Releases the address of a Service's load balancer; packets to the address are dropped then. The
+    /// address and even the ledger may be missing: the deletion of a Service that never got an address must
+    /// not wait for ever.
     pub async fn release(&self, uid: &str) -> Result<()> {
         let cloud = self.account.open().await?;
-        // Before somebody else gets the address.
+        // Before a further Service gets the address.
         traffic::end(&cloud, uid).await?;
         let key = self.key(uid);
         for _ in 0..ATTEMPTS {
@@ -112,7 +113,7 @@ impl LoadBalancers {
     }
 }
 
-/// An address that nobody has. The first and the last one of the range are not given out.
+/// A free address. The first and the last address of the range are never assigned.
 fn choose(range: Ipv4Net, taken: &Entries, wanted: Option<&str>) -> Result<Ipv4Addr> {
     let of = |address: Ipv4Addr| taken.values().find(|other| other.address == address);
     if let Some(text) = wanted {

@@ -1,13 +1,14 @@
-//! Networks in the cloud: a ConfigMap a network, and one ledger in which ranges are claimed before networks
-//! are made.
+//! Networks in the cloud: a ConfigMap per network, and a ledger in which ranges are claimed before networks
+//! are created.
 //!
-//! With a network comes the list of the instances in it, empty at first. It is made only for a network that
-//! never was, and is never written again: in the eyes of the cloud-controller-manager, an instance that is
-//! not in the list is gone (I4).
+//! Each network has a list of instances, empty at first. The list is created only for a network that never
+//! existed, and is never created again: for the cloud-controller-manager, an instance that is missing in the
+//! list is gone (I4).
 //!
-//! Two shoots, on two seeds, may ask at the same moment. The ledger is one object and written with the
-//! version that was read, so of two claims one is made again, seeing the other. A claim survives a crash
-//! before the network is made, and is given up last when the network is removed.
+//! Two shoots, on two seeds, may request a network at the same moment. The ledger is a single object, written
+//! with the resourceVersion that was read, so the loser of a conflict claims again with the first claim in
+//! view. A claim survives a crash before the creation of the network, and is released last at the removal of
+//! the network.
 
 use std::collections::BTreeMap;
 
@@ -28,33 +29,32 @@ use crate::{
     range::{self, overlap},
 };
 
-/// Name of the ledger. No technical id (`shoot--…`) looks like it.
+/// Name of the ledger. Distinct from every technical id (`shoot--…`).
 const LEDGER: &str = "networks";
 /// Label of a network's ConfigMap.
 const LABEL: &str = "local.provider.extensions.gardener.cloud/network";
-/// How often a claim is made again when others write the ledger. More than shoots that one seed makes at a
-/// time.
+/// Maximum attempts of a claim after conflicts. More than the shoots that a seed creates at a time.
 const ATTEMPTS: usize = 20;
 
 /// A network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// Tells it from another one of the same name.
+    /// Distinguishes the network from a later network of the same name.
     pub id: String,
-    /// Its addresses.
+    /// The address range of the network.
     pub range: Ipv4Net,
 }
 
-/// What network is asked for.
+/// A request for a network.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Where to take it from.
+    /// The pool of ranges.
     pub pool: Ipv4Net,
     /// Exactly this range.
     pub fixed: Option<Ipv4Net>,
     /// The network that was there before.
     pub before: Option<Network>,
-    /// Ranges that must not be used, besides other networks.
+    /// Ranges that must not be used, in addition to existing networks.
     pub taken: Vec<Ipv4Net>,
 }
 
@@ -87,11 +87,11 @@ impl Networks {
             .transpose()
     }
 
-    /// Makes a network that overlaps no other one.
+    /// Creates a network that overlaps no existing network.
     pub async fn make(&self, name: &str, request: &Request) -> Result<Network> {
         let network = self.claim(name, request).await?;
-        // Before the network: where that is there, its list was made, and a list that is missing then has
-        // been lost.
+        // Before the network: an existing network proves that the list was created, and a list that is
+        // missing then has been lost.
         if request.before.is_none() {
             self.begin_list(name).await?;
         }
@@ -106,7 +106,7 @@ impl Networks {
         };
         match self.objects.create(&self.cloud.creating(), &object).await {
             Ok(_) => Ok(network),
-            // Made by an attempt whose answer was lost.
+            // Created by an attempt whose answer was lost.
             Err(kube::Error::Api(status)) if status.is_already_exists() => self
                 .find(name)
                 .await?
@@ -115,7 +115,7 @@ impl Networks {
         }
     }
 
-    /// Makes the empty list of instances, unless there is a list.
+    /// Creates the empty list of instances, unless the list exists.
     async fn begin_list(&self, name: &str) -> Result<()> {
         let list = ConfigMap {
             metadata: ObjectMeta {
@@ -134,7 +134,7 @@ impl Networks {
         }
     }
 
-    /// Removes a network with its list of instances, and gives its range back.
+    /// Removes a network with the list of instances, and releases the range.
     pub async fn remove(&self, name: &str) -> Result<()> {
         for object in [name, &cloud::instances(name)] {
             let doing = format!("could not remove {object} of network {name}");
@@ -155,7 +155,7 @@ impl Networks {
         }
     }
 
-    /// Writes the name's range into the ledger, or finds it there.
+    /// Records the name's range in the ledger, or returns the recorded range.
     async fn claim(&self, name: &str, request: &Request) -> Result<Network> {
         for _ in 0..ATTEMPTS {
             let ledger = ledger::open(&self.cloud, LEDGER, "networks").await?;
@@ -177,7 +177,7 @@ impl Networks {
     }
 }
 
-/// The network to claim: the one that was there before, else the range asked for, else the first free one.
+/// The network to claim: the former network, else the requested range, else the first free range.
 fn choose(name: &str, request: &Request, others: &[Ipv4Net]) -> Result<Network> {
     let id = || {
         let seed = format!("{name} {}", clock::now_rfc3339_nano());

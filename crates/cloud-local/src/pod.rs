@@ -8,35 +8,35 @@ use serde_json::json;
 
 /// Label with the cluster: the shoot's technical id.
 pub(crate) const CLUSTER: &str = "local.provider.extensions.gardener.cloud/cluster";
-/// Annotation with the instance's name, which can be longer than a label.
+/// Annotation with the instance's name, because the name can be longer than a label.
 pub(crate) const NAME: &str = "local.provider.extensions.gardener.cloud/instance";
-/// Annotation with its zone.
+/// Annotation with the instance's zone.
 pub(crate) const ZONE: &str = "local.provider.extensions.gardener.cloud/zone";
-/// Annotation with its region.
+/// Annotation with the instance's region.
 pub(crate) const REGION: &str = "local.provider.extensions.gardener.cloud/region";
-/// Annotation with its size.
+/// Annotation with the instance's size.
 pub(crate) const TYPE: &str = "local.provider.extensions.gardener.cloud/type";
-/// Key of the Secret with the user data, and name of its file.
+/// Key of the Secret with the user data, and name of the mounted file.
 pub(crate) const USER_DATA: &str = "userData";
-/// Label of the nodes of the cluster that plays the cloud, for each zone that a node is in. So one node can
-/// play several zones.
+/// Label of the nodes of the cluster that simulates the cloud, for each zone of a node. So a single node can
+/// simulate several zones.
 const ZONE_LABEL: &str = "zone.local.provider.extensions.gardener.cloud";
-/// Where those nodes keep an archive with the images that instances need and cannot pull.
+/// The folder of these nodes for an archive with the images that instances need and cannot pull.
 const IMAGES: &str = "/var/lib/machine-images";
 const BOOT: &str = include_str!("boot.sh");
 
-/// What is asked for.
+/// A request for an instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
-    /// Its name, which will be the Node's.
+    /// The name of the instance and of the later Node.
     pub name: &'a str,
-    /// In which zone.
+    /// The zone.
     pub zone: &'a str,
-    /// In which region.
+    /// The region.
     pub region: &'a str,
-    /// Of which size.
+    /// The size.
     pub type_: &'a str,
-    /// The system that it starts with: an image with systemd, containerd and kubelet.
+    /// The system image: an image with systemd, containerd and kubelet.
     pub image: &'a str,
     /// A shell script that is run as root when the system is up.
     pub user_data: &'a str,
@@ -67,22 +67,22 @@ pub(crate) fn name_of(cluster: &str, instance: &str) -> String {
     format!("{cluster}.{instance}")
 }
 
-/// The instance's id: that of its pod, which is never used again.
+/// The instance's id, derived from the pod's UID and thus never reused.
 pub(crate) fn id_of(pod: &Pod) -> String {
     format!("i-{}", pod.uid().unwrap_or_default())
 }
 
-/// What was written on the pod when it was made.
+/// An annotation from the creation of the pod.
 pub(crate) fn told(pod: &Pod, key: &str) -> String {
     pod.annotations().get(key).cloned().unwrap_or_default()
 }
 
-/// Its address, once it has one.
+/// The address of the pod; `None` before the assignment.
 pub(crate) fn address_of(pod: &Pod) -> Option<String> {
     pod.status.as_ref()?.pod_ip.clone().filter(|ip| !ip.is_empty())
 }
 
-/// Why it does not start.
+/// The reason why the pod does not start.
 pub(crate) fn trouble_of(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let waiting = status
@@ -106,11 +106,12 @@ pub(crate) fn trouble_of(pod: &Pod) -> Option<String> {
     }
 }
 
-/// The pod. It is privileged, as it stands for a whole machine: in it run containers.
+/// The pod of an instance. The pod is privileged, because the pod simulates a whole machine that runs
+/// containers.
 pub(crate) fn of(cluster: &str, launch: &Launch<'_>) -> Result<Pod> {
     let in_memory = json!({"medium": "Memory"});
     let volumes = [
-        // Not on the container's own overlay, on which no other overlay can lie.
+        // Not on the container's own overlay, because an overlay cannot lie on an overlay.
         (
             "containerd",
             "/var/lib/containerd",
@@ -161,13 +162,13 @@ pub(crate) fn of(cluster: &str, launch: &Launch<'_>) -> Result<Pod> {
             "nodeSelector": {format!("{ZONE_LABEL}/{}", launch.zone): "true"},
             "automountServiceAccountToken": false,
             "enableServiceLinks": false,
-            // The plug is pulled: nothing on an instance is to outlive it.
+            // A simulated power cut: no process of an instance may outlive the instance.
             "terminationGracePeriodSeconds": 1,
             "containers": [{
                 "name": "machine",
                 "image": launch.image,
                 "imagePullPolicy": "IfNotPresent",
-                // systemd writes to its console.
+                // systemd writes to the console.
                 "tty": true,
                 "command": ["/bin/bash", "-c", "eval \"$BOOT\""],
                 "env": [{"name": "container", "value": "docker"}, {"name": "BOOT", "value": BOOT}],

@@ -4,12 +4,12 @@ use std::{fmt, str::FromStr};
 
 const SCHEME: &str = "local:///";
 
-/// Which instance a Node is.
+/// The instance of a Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderId {
     /// Zone of the instance.
     pub zone: String,
-    /// Id of the instance; tells it from an earlier one of the same name.
+    /// Id of the instance; distinguishes the instance from an earlier instance of the same name.
     pub id: String,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for ProviderId {
 impl FromStr for ProviderId {
     type Err = String;
 
-    /// Fails for the ids of other clouds, about whose instances nothing is known here.
+    /// Fails for the ids of foreign clouds, because the instances of foreign clouds are unknown here.
     fn from_str(text: &str) -> Result<Self, String> {
         text.strip_prefix(SCHEME)
             .and_then(|rest| rest.split_once('/'))

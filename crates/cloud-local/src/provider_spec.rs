@@ -1,4 +1,4 @@
-//! What a MachineClass says of an instance in `providerSpec`.
+//! The `providerSpec` of a MachineClass.
 
 use api::{machine::MachineClass, meta::ErrorCode};
 use kube::ResourceExt;
@@ -10,13 +10,13 @@ const API_VERSION: &str = "local.provider.extensions.gardener.cloud/v1alpha1";
 /// Kind of the object.
 const KIND: &str = "ProviderSpec";
 
-/// An instance, but for its name and user data.
+/// An instance, without name and user data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProviderSpec {
     api_version: String,
     kind: String,
-    /// The cluster whose instance it is: the shoot's technical id.
+    /// The cluster of the instance: the shoot's technical id.
     pub cluster: String,
     /// The region.
     pub region: String,
@@ -24,12 +24,12 @@ pub struct ProviderSpec {
     pub zone: String,
     /// The size.
     pub machine_type: String,
-    /// The system that it starts with.
+    /// The system image.
     pub image: String,
 }
 
 impl ProviderSpec {
-    /// One of this cluster.
+    /// A specification for this cluster.
     #[must_use]
     pub fn new(cluster: &str, [region, zone]: [&str; 2], machine_type: &str, image: &str) -> Self {
         Self {
@@ -43,10 +43,10 @@ impl ProviderSpec {
         }
     }
 
-    /// That of a class.
+    /// The specification of a class.
     ///
     /// # Errors
-    /// It is none: whoever wrote the class has to correct it.
+    /// The specification is invalid: the author of the class has to correct the specification.
     pub fn of(class: &MachineClass) -> Result<Self> {
         let wrong = |why: String| {
             Error::config(

@@ -1,20 +1,20 @@
-//! IPv4 ranges: as users may write them, and which one is free. Pure.
+//! IPv4 ranges: parsing, and the search for a free range. Pure.
 
 use api::meta::ErrorCode;
 use ipnet::Ipv4Net;
 use runtime::{Error, Result};
 
-/// Size of a network that is given out: 254 machines.
+/// Prefix length of an assigned network: 254 machines.
 pub const GIVEN_OUT: u8 = 24;
 
-/// The first range of a pool that is not taken. `None`: all are, or the pool is smaller than one.
+/// The first free range of a pool. `None`: all ranges are taken, or the pool is smaller than a range.
 #[must_use]
 pub fn free(pool: Ipv4Net, taken: &[Ipv4Net]) -> Option<Ipv4Net> {
     let mut candidates = pool.subnets(GIVEN_OUT).ok()?;
     candidates.find(|candidate| !taken.iter().any(|other| overlap(candidate, other)))
 }
 
-/// Whether two ranges share an address: then one holds the other.
+/// Whether two ranges share an address: then one range contains the other.
 #[must_use]
 pub fn overlap(one: &Ipv4Net, other: &Ipv4Net) -> bool {
     one.contains(other) || other.contains(one)
@@ -25,7 +25,7 @@ pub fn parse(text: &str, field: &str) -> Result<Ipv4Net> {
     read(text).map_err(|why| Error::config(ErrorCode::ErrConfigurationProblem, format!("{field}: {why}")))
 }
 
-/// Reads a range that begins at a boundary of its size.
+/// Parses a range that begins at a boundary of the range's size.
 pub fn read(text: &str) -> Result<Ipv4Net, String> {
     let written: Ipv4Net = text
         .parse()
@@ -39,8 +39,8 @@ pub fn read(text: &str) -> Result<Ipv4Net, String> {
     Ok(range)
 }
 
-/// The range that holds the address, whichever of its addresses that is: so kube-controller-manager takes its
-/// flags, and a range that it divides must not stop the process to which node IPAM is handed over.
+/// The range around an address, at any position in the range. kube-controller-manager parses its flags like
+/// this. A range that kube-controller-manager accepts must not stop the process that takes over node IPAM.
 pub fn around(text: &str) -> Result<Ipv4Net, String> {
     text.parse()
         .map(|written: Ipv4Net| written.trunc())
@@ -65,7 +65,7 @@ mod tests {
             (vec![], Some("10.180.0.0/24")),
             (vec!["10.180.0.0/24"], Some("10.180.1.0/24")),
             (vec!["10.180.1.0/24"], Some("10.180.0.0/24")),
-            // Others may be larger, smaller or elsewhere.
+            // Taken ranges may be larger, smaller or elsewhere.
             (vec!["10.180.0.0/23", "10.180.2.128/25"], Some("10.180.3.0/24")),
             (vec!["192.168.0.0/16"], Some("10.180.0.0/24")),
             (vec!["10.0.0.0/8"], None),
@@ -103,7 +103,7 @@ mod tests {
         }
     }
 
-    /// The right column is what Go's `net.ParseCIDR` makes of the left one.
+    /// The right column is the result of Go's `net.ParseCIDR` for the left column.
     #[rstest]
     #[case("100.96.0.0/11", "100.96.0.0/11")]
     #[case("0.0.0.0/0", "0.0.0.0/0")]

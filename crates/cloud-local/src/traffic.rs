@@ -1,7 +1,6 @@
-//! What carries packets from a load balancer's address to the machines of a cluster: a Service of the
-//! account, whose pods are the cluster's instances. The kube-proxy of the cluster that plays the cloud does
-//! the work, and it does so also while nobody looks after the shoot: traffic from outside does not notice a
-//! move.
+//! Carries packets from a load balancer's address to the machines of a cluster: a Service of the account,
+//! whose pods are the cluster's instances. The kube-proxy of the cluster that simulates the cloud forwards
+//! the packets, even without a control plane of the shoot: outside traffic does not notice a move.
 
 use std::net::Ipv4Addr;
 
@@ -19,28 +18,28 @@ use crate::{
     pod::CLUSTER,
 };
 
-/// Keeps other controllers of the cluster that plays the cloud away from it.
+/// The `loadBalancerClass` that keeps further controllers of the simulating cluster away from the Service.
 const CLASS: &str = "local.provider.extensions.gardener.cloud/load-balancer";
 /// Annotation with the Service of the shoot, for people.
 const SERVICE: &str = "local.provider.extensions.gardener.cloud/service";
 
-/// What a load balancer carries.
+/// The traffic of a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Traffic {
-    /// Where it listens, and where on every machine that leads.
+    /// The ports of the load balancer, each with the node port of the machines.
     pub ports: Vec<Port>,
-    /// Ranges whose packets it takes; all if there is none.
+    /// Ranges of accepted sources; an empty list accepts all sources.
     pub sources: Vec<String>,
 }
 
-/// One port of a load balancer.
+/// A port of a load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Port {
-    /// Its name; unique where there are several.
+    /// The name of the port; unique among several ports.
     pub name: String,
     /// `TCP`, `UDP` or `SCTP`.
     pub protocol: String,
-    /// Where it listens.
+    /// The port of the load balancer.
     pub port: i32,
     /// The port of every machine.
     pub node_port: i32,
@@ -51,7 +50,7 @@ fn name_of(uid: &str) -> String {
     format!("lb-{uid}")
 }
 
-/// Makes the address lead to the machines, or changes how it does.
+/// Forwards the address to the machines, or changes the forwarding.
 pub(crate) async fn carry(
     cloud: &Cloud,
     cluster: &str,
@@ -73,13 +72,13 @@ pub(crate) async fn carry(
     shown.map(drop).map_err(|error| cloud::error(doing(), error))
 }
 
-/// Takes it away.
+/// Removes the forwarding.
 pub(crate) async fn end(cloud: &Cloud, uid: &str) -> Result<()> {
     let services: Api<Service> = cloud.api();
     cloud::delete(&services, &name_of(uid), "could not take a load balancer away").await
 }
 
-/// An answer about content is the user's to mend: he wrote the ports and the ranges.
+/// A refusal of the content is for the user to fix: the user wrote the ports and the ranges.
 fn refused(doing: String, error: kube::Error) -> Error {
     match error {
         kube::Error::Api(status) if status.code == 422 => Error::config(

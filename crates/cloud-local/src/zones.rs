@@ -1,13 +1,13 @@
-//! IDs of zones. An ID is what a zone is called in all accounts; a name is what an account calls it, and what
-//! everything else has here: pools, machine classes, instances, nodes' labels. Of a real cloud an account has
-//! to be asked which name an ID has. Here it is a function: the ID of the zone with the name `a` is `az-a`.
-//! So an ID has exactly one name, and no name is an ID of itself.
+//! IDs of zones. An ID is the name of a zone in all accounts. A name is the account's name of a zone, and is
+//! used by pools, machine classes, instances and nodes' labels. In a real cloud, a request per account maps
+//! an ID to a name. Here, a function maps the ID: the ID of the zone with the name `a` is `az-a`. So an ID
+//! has exactly one name, and no name is the ID of the same zone.
 
 use api::meta::ErrorCode;
 use runtime::{Error, Result};
 
 const PREFIX: &str = "az-";
-/// Label of Nodes with the ID of their zone.
+/// Label of Nodes with the ID of the Node's zone.
 pub const ID_LABEL: &str = "local.provider.extensions.gardener.cloud/zone-id";
 
 /// The ID of the zone that accounts call by this name.
@@ -16,10 +16,10 @@ pub fn id_of(name: &str) -> String {
     format!("{PREFIX}{name}")
 }
 
-/// What accounts call the zone with this ID. Whether somebody uses the zone is not known here.
+/// The accounts' name of the zone with this ID. Whether the zone is in use is not known here.
 ///
 /// # Errors
-/// It is the ID of no zone: whoever wrote it has to correct it.
+/// No zone has the ID: the author of the ID has to correct the ID.
 pub fn name_of(id: &str) -> Result<&str> {
     let name = id.strip_prefix(PREFIX);
     name.filter(|name| is_name(name)).ok_or_else(|| {

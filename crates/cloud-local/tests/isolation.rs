@@ -1,5 +1,5 @@
-//! Closed zones as objects of a real API server. What hosts say is said here by hand: packets are in
-//! `cloud-local-agent`'s tests.
+//! Closed zones as objects of a real API server. The test writes the confirmations of hosts;
+//! `cloud-local-agent` has the tests with packets.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::time::Duration;
@@ -21,7 +21,7 @@ use testkit::{ControlPlane, eventually};
 const CLUSTER: &str = "shoot--dev--web";
 /// Far longer than any of this takes.
 const SOON: Duration = Duration::from_secs(60);
-/// For what is known not to come: mostly long enough that a request is answered.
+/// Wait for a confirmation that is known not to come: mostly long enough for an answered request.
 const SHORTLY: Duration = Duration::from_secs(1);
 
 async fn account(client: &Client, name: &str) -> Result<Cloud> {
@@ -40,8 +40,8 @@ fn impatient(cloud: &Cloud) -> Isolation {
     Isolation::new(cloud.clone(), CLUSTER).waiting(SHORTLY)
 }
 
-/// It is not done in time, and says so. Where not even the first request was answered in time, it is asked
-/// for again.
+/// The call ends late with these words. If not even the first request was answered in time, the call is
+/// repeated.
 async fn is_late<F>(words: &str, ask: impl Fn() -> F) -> Result<()>
 where
     F: Future<Output = runtime::Result<()>>,
@@ -58,7 +58,7 @@ where
     Ok(())
 }
 
-/// What is wanted, when it is `shut` or not.
+/// The order, once `shut` has this value.
 async fn order(host: &Host, shut: bool) -> Result<Order> {
     eventually("what is wanted has been written", SOON, || async {
         let orders = host.orders().await?;
@@ -91,8 +91,8 @@ fn closed(zone: &str, confirmed: bool) -> Closed {
     }
 }
 
-/// A zone is closed when every host has said so, and open again when every host has; what they said of an
-/// earlier wish is nothing.
+/// A zone is closed when every host has confirmed, and open again when every host has confirmed;
+/// confirmations of an earlier order do not count.
 #[tokio::test]
 async fn a_zone_is_closed_when_every_host_has_said_so() -> Result<()> {
     let server = ControlPlane::start("cloud").await?;
@@ -100,7 +100,7 @@ async fn a_zone_is_closed_when_every_host_has_said_so() -> Result<()> {
     assert_eq!(find(&cloud).await?, None);
     of(&cloud).open().await.context("none is closed")?;
 
-    // Nobody is there who would close anything: that is not closed.
+    // No host is registered that could close the zone: the zone is not closed.
     let refused = of(&cloud).close("a").await.unwrap_err();
     assert!(matches!(refused, Error::Config { .. }), "{refused}");
     assert!(refused.to_string().contains("cloud-local-agent"), "{refused}");
@@ -129,19 +129,19 @@ async fn a_zone_is_closed_when_every_host_has_said_so() -> Result<()> {
         CLUSTER
     );
 
-    // A kernel that has lost it.
+    // A kernel that has lost the rules.
     two.withdraw(&first).await?;
     assert_eq!(find(&cloud).await?, Some(closed("a", false)));
     two.confirm(&first).await?;
 
     is_late("not open on one, two:", || asked.open()).await?;
     assert_eq!(find(&cloud).await?, Some(closed("a", false)), "it opens");
-    // What is said late of an earlier wish counts for nothing.
+    // A late confirmation of an earlier order does not count.
     one.confirm(&first).await?;
     two.confirm(&first).await?;
     is_late("not open on one, two:", || asked.open()).await?;
 
-    // It is wanted closed again, before it was open.
+    // A new order to close, before the zone was open.
     let isolation = of(&cloud);
     let (done, of_one, of_two) = tokio::join!(isolation.close("a"), does(&one, true), does(&two, true));
     done?;
@@ -153,14 +153,14 @@ async fn a_zone_is_closed_when_every_host_has_said_so() -> Result<()> {
     let last = of_one?;
     assert_eq!(last.revision, of_two?.revision, "the same wish");
     assert_eq!(find(&cloud).await?, None);
-    // Of an object that is gone nothing is said, nor does it come back.
+    // For a deleted object, no confirmation is written, and the object does not return.
     one.confirm(&last).await?;
     assert_eq!(find(&cloud).await?, None);
     Ok(())
 }
 
-/// Two zones of a cluster are never closed at a time, also where two ask at the same moment, and also while
-/// one opens; those of another cluster do not matter.
+/// Two zones of a cluster are never closed at a time, even after two requests at the same moment, and even
+/// while a zone opens; zones of a second cluster do not matter.
 #[tokio::test]
 async fn only_one_zone_of_a_cluster_is_closed() -> Result<()> {
     let server = ControlPlane::start("cloud").await?;
@@ -194,7 +194,7 @@ async fn only_one_zone_of_a_cluster_is_closed() -> Result<()> {
     let other = Isolation::new(cloud.clone(), "shoot--dev--shop").waiting(SHORTLY);
     assert!(matches!(other.close(loser).await, Err(Error::NotReady { .. })));
 
-    // What cannot be read is not open.
+    // An invalid object is not open.
     let name = isolation::name_of(CLUSTER);
     let spoilt = Patch::Merge(json!({"data": {"wanted": "maybe"}}));
     let objects: Api<ConfigMap> = cloud.objects();
@@ -203,7 +203,7 @@ async fn only_one_zone_of_a_cluster_is_closed() -> Result<()> {
         let why = answer.unwrap_err().to_string();
         assert!(why.contains("neither closed nor open"), "{why}");
     }
-    // A list of hosts that is lost is no list without hosts.
+    // A lost list of hosts is not an empty list.
     let mended = Patch::Merge(json!({"data": {"wanted": "open"}}));
     objects.patch(&name, &PatchParams::default(), &mended).await?;
     objects.delete(HOSTS, &DeleteParams::default()).await?;

@@ -1,5 +1,4 @@
-//! A conversation with a DNS server: one TCP connection a message, signed and checked with TSIG, bounded in
-//! time.
+//! Requests to a DNS server: a TCP connection per message, signed and checked with TSIG, with a timeout.
 
 use std::time::Duration;
 
@@ -22,13 +21,13 @@ use super::{
     update::{RecordSet, Records, absolute},
 };
 
-/// Time for one message and its answer. Much shorter than the 2 minutes that a gardenlet waits for a
+/// Timeout for a message and the answer. Much shorter than the 2 minutes that a gardenlet waits for a
 /// DNSRecord, so that several attempts fit.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// By how many seconds our clock and the server's may differ (RFC 8945 recommends this).
+/// Allowed difference between the local and the server's clock in seconds (recommended by RFC 8945).
 const CLOCKS_DIFFER_BY: u16 = 300;
 
-/// A server and the key for it.
+/// A server and the TSIG key.
 pub struct Server {
     address: String,
     signer: TSigner,
@@ -37,7 +36,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// The server that the credentials are for. Whatever is sent to it leaves only while it is permitted.
+    /// The server of the credentials. Messages to the server leave only while the permit is valid.
     pub fn new(credentials: &Credentials, permit: &Permit) -> Result<Self> {
         let wrong = |key: &str, what: &str| {
             let message = format!(
@@ -77,8 +76,8 @@ impl Server {
         })
     }
 
-    /// Sends an update and returns the server's verdict. An accepted update is one that the server has signed
-    /// for.
+    /// Sends an update and returns the server's verdict. An update counts as accepted only if the server has
+    /// signed the answer.
     pub async fn update(&self, mut message: Message) -> Result<ResponseCode> {
         let now = u64::try_from(clock::now().as_second()).unwrap_or_default();
         let verifier = message
@@ -98,13 +97,13 @@ impl Server {
         Ok(code)
     }
 
-    /// The zone in which the server keeps a name.
+    /// The server's zone of a name.
     pub async fn zone_of(&self, name: &Name) -> Result<Name> {
         let mut message = Message::query();
         message.metadata.recursion_desired = false;
         message.add_query(Query::query(name.clone(), RecordType::SOA));
         let answer = decode(&self.address, &self.exchange(&message).await?)?;
-        // The zone's SOA is the answer at its top, and in the authority section everywhere below.
+        // The zone's SOA is the answer at the apex, and in the authority section below the apex.
         let soa = answer
             .answers
             .iter()
@@ -122,13 +121,13 @@ impl Server {
         }
     }
 
-    /// What a name has to say as a text.
+    /// The text record of a name.
     pub async fn text_of(&self, name: &Name) -> Result<Held> {
         let answer = self.ask(name, RecordType::TXT).await?;
         held(&answer, name).ok_or_else(|| self.not_as_an_authority(name, &answer))
     }
 
-    /// What a name has of the types that an update of these records changes.
+    /// The record sets of a name for the types that an update of these records changes.
     pub async fn sets_of(&self, records: &Records) -> Result<Vec<RecordSet>> {
         let (name, mut sets) = (&records.name, Vec::new());
         for &kind in records.concerned() {
@@ -139,7 +138,7 @@ impl Server {
             {
                 return Err(self.not_as_an_authority(name, &answer));
             }
-            // An alias is answered to each question, with what it leads to.
+            // An alias is the answer to a query of any type, together with the target's records.
             let found = answer.answers.iter();
             let found: Vec<_> = found
                 .filter(|record| record.name == *name && record.record_type() == kind)
@@ -171,7 +170,7 @@ impl Server {
         ))
     }
 
-    /// What a refusal means and what to do.
+    /// The meaning of a refusal, with the remedy.
     #[must_use]
     pub fn refused(&self, zone: &Name, code: ResponseCode) -> Error {
         let Self { address, origin, .. } = self;
@@ -227,7 +226,8 @@ impl Server {
             stream.read_exact(&mut answer).await?;
             Ok::<_, std::io::Error>(answer)
         };
-        // The whole conversation: an update that has left is answered before the right is passed on.
+        // The effect covers the whole exchange: an update that has left is answered before the permit is
+        // passed on.
         let answer = self
             .permit
             .effect(timeout(ANSWER_WITHIN, work))
@@ -261,7 +261,7 @@ mod tests {
 
     use super::*;
 
-    /// Servers differ in how they say that a key may not change a zone.
+    /// Servers report a key without rights on a zone in different ways.
     #[test]
     fn who_may_not_change_a_zone_learns_what_to_do() {
         let data = [

@@ -1,7 +1,7 @@
-//! The one text of a name: what a server says of it, and changes that happen only while it is what was read.
-//! Pure.
+//! The single text record of a name: the parsed answer of a server, and changes that apply only while the
+//! name has the text that was read. Pure.
 //!
-//! Several names change in one message: all of them, or none (RFC 2136, 3.7).
+//! Several names change in a single message: all of them, or none (RFC 2136, 3.7).
 
 use api::meta::ErrorCode;
 use hickory_proto::{
@@ -13,29 +13,30 @@ use runtime::{Error, Result};
 
 use super::update::{LONGEST_TEXT, message, no_set, whole_set};
 
-/// What a name has to say as a text.
+/// The text record of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// Nothing.
+    /// No text record.
     Nothing,
-    /// Exactly this, as one string.
+    /// Exactly this text, as a single string.
     Text(String),
-    /// Something that nobody here writes; said so that it follows the name in a sentence.
+    /// A record that this project does not write; phrased to follow the name in a sentence.
     Other(String),
 }
 
-/// What becomes of the text of one name.
+/// The change of the text of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The name.
     pub name: Name,
-    /// What it has to be now. None: there must be none.
+    /// The required present text. `None`: no text may exist.
     pub was: Option<String>,
-    /// What it is to be. None: it goes.
+    /// The new text. `None`: the text is removed.
     pub becomes: Option<String>,
 }
 
-/// Reads the answer of an authority to the question for the texts of a name. None: it is no such answer.
+/// Parses the authoritative answer to a query for the texts of a name. `None`: the answer is not
+/// authoritative.
 pub(super) fn held(answer: &Message, name: &Name) -> Option<Held> {
     let code = answer.metadata.response_code;
     if !matches!(code, ResponseCode::NoError | ResponseCode::NXDomain) || !answer.metadata.authoritative {
@@ -44,7 +45,7 @@ pub(super) fn held(answer: &Message, name: &Name) -> Option<Held> {
     let mut texts = Vec::new();
     for record in &answer.answers {
         match &record.data {
-            // Also where what it leads to has a text.
+            // Also if the target of the alias has a text.
             RData::CNAME(_) => return Some(Held::Other("is an alias".into())),
             RData::TXT(text) if record.name == *name && record.dns_class == DNSClass::IN => texts.push(text),
             _ => {}
@@ -65,8 +66,8 @@ fn one(text: &TXT) -> Held {
     }
 }
 
-/// Makes all the changes, if every name has exactly the text that it has to have. Else the server answers
-/// `NXRRSet`, `YXRRSet` or `NXDomain`, and changes nothing.
+/// Applies all changes, if every name has exactly the required text. Otherwise the server answers `NXRRSet`,
+/// `YXRRSet` or `NXDomain`, and changes nothing.
 pub fn change(zone: &Name, changes: &[Change], ttl: u32) -> Result<Message> {
     let Some(first) = changes.first() else {
         return Err(Error::bug("an update of no name"));
@@ -98,7 +99,7 @@ pub fn change(zone: &Name, changes: &[Change], ttl: u32) -> Result<Message> {
     Ok(message)
 }
 
-/// The same update, which is made only while a name has exactly this text. Else the server answers `NXRRSet`
+/// The same update, applied only while a name has exactly this text. Otherwise the server answers `NXRRSet`
 /// and changes nothing.
 pub fn only_while(mut update: Message, name: &Name, text: &str) -> Result<Message> {
     update.add_pre_requisite(record(name, text, 0)?);

@@ -69,7 +69,7 @@ fn a_name_has_one_text_or_what_is_wrong_is_said() {
     let alias = RData::CNAME(CNAME(absolute("x.example").unwrap()));
     let alias = Record::from_rdata(name(), 5, alias);
     wrong(vec![alias, text(&[b"seed-a"])], "alias");
-    // Of somebody else, or of another class.
+    // Of a different name, or of a different class.
     let mut foreign = text(&[b"seed-b"]);
     foreign.name = absolute("other.internal.example").unwrap();
     let mut chaos = text(&[b"seed-b"]);

@@ -12,12 +12,12 @@ use hickory_proto::{
 };
 use runtime::{Error, Result};
 
-/// For how many seconds resolvers may keep a record that says nothing else.
+/// Default TTL of a record in seconds.
 const DEFAULT_TTL: u32 = 120;
 /// A TXT record consists of strings of at most so many bytes.
 pub(super) const LONGEST_TEXT: usize = 255;
 
-/// A name with all its values of one type.
+/// A name with all values of one type.
 #[derive(Debug, Clone)]
 pub struct Records {
     /// The name.
@@ -28,7 +28,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// Checks and encodes what a DNSRecord says.
+    /// Checks and encodes the values of a DNSRecord.
     pub fn new(name: &str, kind: Kind, values: &[String], ttl: Option<i64>) -> Result<Self> {
         if values.is_empty() || (kind == Kind::CNAME && values.len() > 1) {
             return Err(wrong(format!(
@@ -61,7 +61,8 @@ impl Records {
             .map(move |value| Record::from_rdata(self.name.clone(), ttl, value.clone()))
     }
 
-    /// Types that must not stay beside these at the same name: a name is either an alias or has addresses.
+    /// Types that must not stay beside these records at the same name: a name is either an alias or has
+    /// addresses.
     fn replaced(&self) -> &'static [RecordType] {
         match self.kind {
             RecordType::CNAME => &[RecordType::CNAME, RecordType::A, RecordType::AAAA],
@@ -72,7 +73,7 @@ impl Records {
     }
 }
 
-/// Makes the name have exactly these values, in one step.
+/// Sets exactly these values of the name, in a single step.
 pub fn replace(zone: &Name, records: &Records) -> Result<Message> {
     let mut message = message(zone, &records.name)?;
     for kind in records.replaced() {
@@ -82,7 +83,7 @@ pub fn replace(zone: &Name, records: &Records) -> Result<Message> {
     Ok(message)
 }
 
-/// All records of one name and one type, as a server has them.
+/// All records of one name and one type, as the server has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordSet {
     pub(super) kind: RecordType,
@@ -109,8 +110,8 @@ impl Records {
     }
 }
 
-/// The same as [`replace`], made only while the server has what was read. Else the server answers `NXRRSet`,
-/// `YXRRSet` or `NXDomain` and changes nothing. None where the name has these values already.
+/// As [`replace`], applied only while the server has the records that were read. Otherwise the server answers
+/// `NXRRSet`, `YXRRSet` or `NXDomain` and changes nothing. `None` if the name has these values already.
 pub fn replace_while(zone: &Name, records: &Records, read: &[RecordSet]) -> Result<Option<Message>> {
     if records.is_served(read) {
         return Ok(None);
@@ -126,8 +127,8 @@ pub fn replace_while(zone: &Name, records: &Records, read: &[RecordSet]) -> Resu
     Ok(Some(message))
 }
 
-/// Removes the name's values, if they are exactly these. Else the server answers `NXRRSet` or `NXDomain` and
-/// changes nothing.
+/// Removes the name's values, if the values are exactly these. Otherwise the server answers `NXRRSet` or
+/// `NXDomain` and changes nothing.
 pub fn remove(zone: &Name, records: &Records) -> Result<Message> {
     let mut message = message(zone, &records.name)?;
     message.add_pre_requisites(records.records(0));
@@ -135,14 +136,14 @@ pub fn remove(zone: &Name, records: &Records) -> Result<Message> {
     Ok(message)
 }
 
-/// The name with a dot at its end, whatever the user wrote.
+/// The name with a trailing dot, regardless of the user's spelling.
 pub fn absolute(name: &str) -> Result<Name> {
     let mut parsed = Name::from_ascii(name).map_err(|e| wrong(format!("{name:?} is no DNS name: {e}")))?;
     parsed.set_fqdn(true);
     Ok(parsed)
 }
 
-/// An update of a zone that says nothing yet.
+/// An empty update of a zone.
 pub(super) fn message(zone: &Name, name: &Name) -> Result<Message> {
     if !zone.zone_of(name) {
         return Err(Error::bug(format!(

@@ -28,7 +28,7 @@ fn shown(records: &[Record]) -> Vec<String> {
         .collect()
 }
 
-/// As the server will see it.
+/// The message as the server receives it.
 fn sent(message: &Message) -> Message {
     Message::from_vec(&message.to_vec().unwrap()).unwrap()
 }

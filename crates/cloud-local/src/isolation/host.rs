@@ -1,7 +1,7 @@
-//! The other side of a closed zone: the hosts of the cloud.
+//! The hosts' side of a closed zone.
 //!
-//! A host is in the list of hosts, ConfigMap `hosts`, from the first start of its agent on: a key with its
-//! name. Nobody takes it out because it is silent: a host that is silent may still let packets pass.
+//! A host enters the list of hosts, ConfigMap `hosts`, at the first start of the host's agent: a key with the
+//! host's name. Silence never removes a host: a silent host may still let packets pass.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::{
     ledger,
 };
 
-/// Name of the list of hosts. No technical id (`shoot--…`) looks like it.
+/// Name of the list of hosts. Distinct from every technical id (`shoot--…`).
 pub const HOSTS: &str = "hosts";
 /// Names of all hosts.
 pub(super) async fn all(cloud: &Cloud) -> Result<BTreeSet<String>> {
@@ -36,14 +36,14 @@ pub(super) async fn all(cloud: &Cloud) -> Result<BTreeSet<String>> {
     Ok(hosts.into_iter().map(|(host, _)| host).collect())
 }
 
-/// A host, as its agent speaks for it in one account.
+/// A host in an account, represented by the host's agent.
 pub struct Host {
     cloud: Cloud,
     name: String,
 }
 
 impl Host {
-    /// Of this name, which is its Node's.
+    /// The host with this name; equal to the Node's name.
     #[must_use]
     pub fn new(cloud: Cloud, name: &str) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Host {
         }
     }
 
-    /// Enters the host into the list, unless it is there. From now on no zone is closed without it.
+    /// Adds the host to the list, unless present. From now on, a closing needs this host's confirmation.
     ///
     /// # Errors
     /// The cloud refuses.
@@ -61,7 +61,7 @@ impl Host {
         if list.data.is_some_and(|data| data.contains_key(&self.name)) {
             return Ok(());
         }
-        // Only its own key is written: hosts do not meet.
+        // Writes only the host's key, so hosts never conflict.
         let entry = json!({"data": {&self.name: clock::now_rfc3339_nano()}});
         let objects = self.cloud.objects();
         let written = objects
@@ -75,10 +75,10 @@ impl Host {
         })
     }
 
-    /// What the account wants of hosts.
+    /// The account's orders to hosts.
     ///
     /// # Errors
-    /// The cloud does not answer, or an object cannot be understood.
+    /// The cloud does not answer, or an object is invalid.
     pub async fn orders(&self) -> Result<Vec<Order>> {
         let marked = kube::api::ListParams::default().labels(&format!("{LABEL}=true"));
         let objects = self.cloud.objects().list(&marked).await;
@@ -90,7 +90,7 @@ impl Host {
         read.collect()
     }
 
-    /// Says that the host's kernel has what is wanted. To be called when it has, and not before.
+    /// Confirms that the host's kernel has applied the order. Call only after the kernel has the rules.
     ///
     /// # Errors
     /// The cloud refuses.
@@ -98,7 +98,7 @@ impl Host {
         self.say(order, json!(order.revision.to_string())).await
     }
 
-    /// Takes back what the host has said.
+    /// Withdraws the confirmation of the host.
     ///
     /// # Errors
     /// The cloud refuses.
@@ -106,8 +106,8 @@ impl Host {
         self.say(order, Value::Null).await
     }
 
-    /// Of the object that was read. Another one of its name is another wish, and one that is gone needs no
-    /// answer.
+    /// For exactly the object that was read (by UID). A new object of the same name is a new order, and a
+    /// deleted object needs no answer.
     async fn say(&self, order: &Order, what: Value) -> Result<()> {
         let body = json!({
             "metadata": {"uid": order.uid},

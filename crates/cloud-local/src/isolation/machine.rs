@@ -1,4 +1,4 @@
-//! Machines, as hosts see them.
+//! Machines from the hosts' point of view.
 
 use std::{collections::BTreeSet, net::IpAddr};
 
@@ -7,25 +7,25 @@ use kube::ResourceExt;
 
 use crate::pod::{self, CLUSTER};
 
-/// By this selector machines are told from everything else in an account.
+/// The selector of machines among all objects of an account.
 pub const MACHINES: &str = CLUSTER;
 
 /// A machine that may exchange packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Its cluster: the shoot's technical id.
+    /// The cluster of the machine: the shoot's technical id.
     pub cluster: String,
-    /// What the account calls its zone.
+    /// The account's name of the machine's zone.
     pub zone: String,
-    /// Its addresses; none before its host has given it any.
+    /// The addresses of the machine; empty before the host has assigned addresses.
     pub addresses: BTreeSet<IpAddr>,
-    /// It is being taken away, and may have no way out any more.
+    /// The machine is terminating, and may have lost the link.
     pub leaves: bool,
 }
 
 impl Machine {
-    /// Of an instance's pod. None of a pod that is no instance, and of one whose containers have all ended:
-    /// its addresses may be somebody else's by now.
+    /// The machine of an instance's pod. `None` for a pod that is not an instance, and for a pod whose
+    /// containers have all ended: a later pod may have the addresses by now.
     #[must_use]
     pub fn of(pod: &Pod) -> Option<Self> {
         let status = pod.status.as_ref();

@@ -1,4 +1,4 @@
-//! What is wanted of hosts, as it is written in the object of a cluster.
+//! The order to hosts, as written in the object of a cluster.
 
 use std::collections::BTreeSet;
 
@@ -9,30 +9,30 @@ use runtime::Error;
 
 use crate::pod::CLUSTER;
 
-/// Label of these objects, by which agents find them.
+/// Label of these objects, by which agents select the objects.
 pub const LABEL: &str = "local.provider.extensions.gardener.cloud/isolation";
-/// What is wanted.
+/// Values of `wanted`.
 pub(super) const CLOSED: &str = "closed";
 const OPEN: &str = "open";
-/// What a host's key begins with.
+/// Prefix of a host's key.
 pub(super) const OF_HOST: &str = "host.";
 
 pub(super) fn word(shut: bool) -> &'static str {
     if shut { CLOSED } else { OPEN }
 }
 
-/// What is wanted of hosts for one cluster, and which of them have done it.
+/// The order to hosts for a cluster, with the confirmations of the hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     /// The cluster: the shoot's technical id.
     pub cluster: String,
-    /// What the account calls the zone.
+    /// The account's name of the zone.
     pub zone: String,
-    /// When closing was first asked for, RFC 3339.
+    /// Time of the first request to close, RFC 3339.
     pub since: String,
-    /// No packet is to pass.
+    /// All packets must be dropped.
     pub shut: bool,
-    /// Which wish it is, of this object.
+    /// The number of the order within this object.
     pub revision: u64,
     pub(super) uid: String,
     pub(super) name: String,
@@ -43,7 +43,7 @@ impl Order {
     /// Reads the object.
     ///
     /// # Errors
-    /// It cannot be understood, and why. Nothing is concluded from it.
+    /// The reason why the object is invalid. An invalid object must change nothing.
     pub fn of(object: &ConfigMap) -> Result<Self, String> {
         let data = object.data.as_ref();
         let field = |key: &str| {
@@ -79,18 +79,18 @@ impl Order {
         })
     }
 
-    /// The host has told that its kernel has it.
+    /// Whether the host has confirmed that the kernel has applied the order.
     #[must_use]
     pub fn is_done_by(&self, host: &str) -> bool {
         self.done.contains(host)
     }
 
-    /// Those hosts that have not.
+    /// The hosts without a confirmation.
     pub(super) fn missing(&self, hosts: &BTreeSet<String>) -> Vec<String> {
         hosts.difference(&self.done).cloned().collect()
     }
 
-    /// The same wish, whoever has fulfilled it.
+    /// Whether both are the same order, regardless of the confirmations.
     pub(super) fn same_as(&self, other: &Self) -> bool {
         (&self.uid, self.revision) == (&other.uid, other.revision)
     }
