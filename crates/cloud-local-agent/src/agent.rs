@@ -1,4 +1,4 @@
-//! Makes the kernel shut what one account wants closed, and says so.
+//! Makes the kernel close the zones of an account, and confirms the state of the kernel.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,33 +18,34 @@ use crate::{
     plan::{Plan, plan},
 };
 
-/// How often the kernel is told although nothing changed: somebody else may have changed it.
+/// Interval in which the kernel's rules are rewritten without a change: a foreign program may have changed
+/// the rules.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// When it is tried again after a failure. Shorter than what delays a closing visibly.
+/// Pause before a retry. Short enough not to delay a closing visibly.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
-/// After so long without success the agent is to be started anew. Longer than an API server's absence that
-/// one notices.
+/// Time without success after which `/healthz` fails and the agent is restarted. Longer than a noticeable
+/// absence of an API server.
 const ILL_AFTER: Duration = Duration::from_secs(300);
-/// How its work is called in metrics.
+/// The name of the work in metrics.
 const NAME: &str = "isolation";
 
-/// What is wanted, by the names of the objects; the reason where one cannot be understood.
+/// The orders by object name; the reason for an invalid object.
 pub type Orders = BTreeMap<String, Result<Order, String>>;
-/// The machines of this host, by the names of their pods.
+/// The machines of this host, by pod name.
 pub type Machines = BTreeMap<String, Machine>;
 
-/// What closes zones of one account on one host.
+/// Closes zones of an account on a host.
 pub struct Agent {
     /// The host's kernel.
     pub kernel: Kernel,
-    /// The host, as the account knows it.
+    /// The host in the account.
     pub host: Host,
-    /// Its name.
+    /// The name of the host.
     pub name: String,
 }
 
 impl Agent {
-    /// Does what is wanted, again and again, until nobody follows the account any more.
+    /// Applies the orders, again and again, until the watches end.
     pub async fn run(
         mut self,
         mut orders: watch::Receiver<Known<Result<Order, String>>>,
@@ -75,14 +76,14 @@ impl Agent {
         }
     }
 
-    /// Does what is wanted for these machines, and confirms what the kernel has then. Gives what was shut.
+    /// Applies the orders to these machines, and confirms the state of the kernel. Returns the applied plan.
     ///
     /// # Errors
-    /// The account cannot be written; an object cannot be understood, or the kernel refuses: then the kernel
-    /// is as before, and what it has not is not confirmed any more. A machine that cannot be shut off keeps
-    /// only its own cluster from being confirmed.
+    /// The account cannot be written, an object is invalid, or the kernel refuses. Then the kernel stays
+    /// unchanged, and confirmations of missing rules are withdrawn. A machine that cannot be shut off only
+    /// prevents the confirmation for that machine's cluster.
     pub async fn make(&mut self, orders: &Orders, machines: &Machines) -> Result<Plan> {
-        // Before anything is confirmed. From now on no zone is closed without this host.
+        // Registered before any confirmation. From now on, a closing needs this host's confirmation.
         self.host.register().await?;
         let orders = readable(orders)?;
         let made = self.shut(&orders, machines).await;
@@ -115,8 +116,8 @@ impl Agent {
     }
 }
 
-/// One that cannot be understood may be that which keeps a zone closed: nothing is changed then (I4).
-/// Starting the agent anew would not mend it.
+/// An invalid object may be the object that keeps a zone closed: the kernel stays unchanged then (I4). The
+/// error is not a failure, because a restart of the agent would not fix the object.
 fn readable(orders: &Orders) -> Result<Vec<&Order>> {
     let all = orders.iter().map(|(name, order)| {
         order.as_ref().map_err(|why| {
@@ -128,7 +129,7 @@ fn readable(orders: &Orders) -> Result<Vec<&Order>> {
     all.collect()
 }
 
-/// Says what is new, once.
+/// Logs a new result, once.
 fn tell(told: &mut Option<Result<Plan>>, done: Result<Plan>) {
     let now = Some(done);
     if *told == now {

@@ -1,4 +1,4 @@
-//! The host's kernel, told by netlink.
+//! The host's kernel, controlled by netlink.
 
 mod rules;
 mod ways;
@@ -11,19 +11,19 @@ use tokio::{task::JoinSet, time::timeout};
 
 use crate::plan::Ways;
 
-/// How long the kernel may take for an answer. It answers at once, unless an answer was lost.
+/// Timeout for an answer of the kernel. The kernel answers immediately, unless an answer was lost.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// The network namespace in which it was opened, as far as one account's closed zones go.
+/// The closed zones of an account in a network namespace.
 pub struct Kernel {
     routing: Handle,
     filter: rules::Filter,
-    /// Passes requests and answers on, until this value is dropped.
+    /// Passes requests and answers on, until the drop of this value.
     _connection: JoinSet<()>,
 }
 
 impl Kernel {
-    /// Opens the network namespace of this thread. Each account has a table of its own there.
+    /// Opens the network namespace of this thread. Each account has a separate table in the namespace.
     ///
     /// # Errors
     /// The kernel gives no netlink socket.
@@ -38,21 +38,21 @@ impl Kernel {
         })
     }
 
-    /// Which links lead to which addresses.
+    /// The links that lead to each address.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel does not answer.
     pub async fn ways(&self) -> Result<Ways> {
         let told = timeout(ANSWERS_WITHIN, ways::ways(&self.routing)).await;
         let told = told.map_err(|_| failed("show its routes", "no answer"))?;
         told.map_err(|error| failed("show its routes", error))
     }
 
-    /// Lets nothing pass these links, whatever it belongs to, and everything pass all others. When it returns
-    /// the kernel has it.
+    /// Drops all packets at these links, and no packet at any further link. On return, the kernel has the
+    /// rules.
     ///
     /// # Errors
-    /// The kernel refuses: then everything is as before.
+    /// The kernel refuses: then the rules stay unchanged.
     pub async fn shut(&mut self, links: &BTreeSet<u32>) -> Result<()> {
         let done = timeout(ANSWERS_WITHIN, self.filter.shut(links)).await;
         let done = done.map_err(|_| failed("shut links", "no answer"))?;

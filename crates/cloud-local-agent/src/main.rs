@@ -13,7 +13,7 @@ use kube::{Api, Client, runtime::watcher};
 use runtime::{Connection, Permit, Process, apply::FieldManager, follow::follow, process};
 use tokio::sync::watch;
 
-/// Closes zones on one host of the local cloud.
+/// Closes zones on a host of the local cloud.
 #[derive(Parser)]
 #[command(version)]
 struct Flags {
@@ -23,11 +23,11 @@ struct Flags {
     /// Namespace that is an account. Several are possible.
     #[arg(long = "account", required = true)]
     accounts: Vec<String>,
-    /// Where /healthz, /readyz and /metrics are served. The host's network is that of the process: nobody
-    /// else is to ask.
+    /// Where /healthz, /readyz and /metrics are served. The process uses the host's network, so the default
+    /// is reachable only from the host.
     #[arg(long, default_value = "127.0.0.1:10291")]
     health_address: SocketAddr,
-    /// Kubeconfig of the cluster that plays the cloud; the account of the pod if not given.
+    /// Kubeconfig of the cluster that simulates the cloud; the default is the ServiceAccount of the pod.
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
 }

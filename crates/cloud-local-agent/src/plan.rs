@@ -1,4 +1,4 @@
-//! Which links are to be shut: pure.
+//! The links that must be closed: pure.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,20 +7,19 @@ use std::{
 
 use cloud_local::isolation::{Machine, Order};
 
-/// Which link of the host leads to an address. Links are called by their index.
+/// The link of the host that leads to an address. Links are named by index.
 pub type Ways = BTreeMap<IpAddr, u32>;
 
-/// What is to be done.
+/// The wanted state of the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Nothing passes these links.
+    /// The links that must drop all packets.
     pub shut: BTreeSet<u32>,
-    /// Clusters with machines that cannot be shut off, and why.
+    /// Clusters with machines that cannot be shut off, with the reason.
     pub unknown: BTreeMap<String, String>,
 }
 
-/// What follows from what is wanted, from the machines of this host by name, and from the links that lead to
-/// them.
+/// The plan for the orders, the machines of this host by name, and the links to the machines.
 #[must_use]
 pub fn plan<'a>(
     orders: impl Iterator<Item = &'a Order>,
@@ -32,7 +31,7 @@ pub fn plan<'a>(
         let shut_off = |machine: &Machine| machine.cluster == order.cluster && machine.zone == order.zone;
         for (name, machine) in machines.iter().filter(|(_, machine)| shut_off(machine)) {
             let links: BTreeSet<_> = machine.addresses.iter().filter_map(|ip| ways.get(ip)).collect();
-            // One that leaves has lost its link, maybe. One without an address has none yet.
+            // A terminating machine may have lost the link. A machine without an address has no link yet.
             if links.is_empty() && !machine.leaves && !machine.addresses.is_empty() {
                 plan.unknown.insert(
                     order.cluster.clone(),

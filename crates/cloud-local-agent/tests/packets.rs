@@ -1,5 +1,5 @@
-//! Closed zones with real packets, and with a real API server: a host and its machines are network
-//! namespaces. It needs root.
+//! Closed zones with real packets and a real API server: a host and the host's machines are network
+//! namespaces. The test needs root.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod cloud;
@@ -17,8 +17,8 @@ use testkit::{ControlPlane, Namespace, eventually};
 
 const WEB: &str = "shoot--dev--web";
 
-/// A host with machines of two clusters in two zones, a pod on the one that is to be cut off, and somebody
-/// outside.
+/// A host with machines of two clusters in two zones, a pod on the machine that is about to be isolated, and
+/// an outside client.
 struct Scene {
     outside: Place,
     sick: Place,
@@ -48,7 +48,7 @@ impl Scene {
         machine(client, ("shoot--dev--other", "a"), "other", &self.other).await
     }
 
-    /// Whatever is in the zone exchanges packets with nobody, or with everybody.
+    /// Checks that all namespaces in the zone are cut off, or that all are connected.
     fn is_closed(&self, closed: bool) -> Result<()> {
         let (sick, outside) = (&self.sick, &self.outside);
         let gateway = "10.50.0.1".parse()?;
@@ -65,7 +65,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Everybody else exchanges packets.
+    /// Checks that all namespaces outside of the zone are connected.
     fn is_open_elsewhere(&self) -> Result<()> {
         for (who, place) in [("another zone", &self.well), ("another cluster", &self.other)] {
             let passed = both_ways(place.v4(), self.outside.v4()).context(who)?;
@@ -86,16 +86,16 @@ async fn host_is_known(account: &Cloud) -> Result<()> {
     .await
 }
 
-/// The zone's machine, a pod on it, and the established flow of each hear and say nothing, by either version;
-/// another machine of the cluster, the same zone of another cluster and their flows do not notice. Opened,
-/// everything goes on.
+/// The zone's machine, a pod on the machine, and their established flows send and receive no packet, by IPv4
+/// and IPv6. A second machine of the cluster, and the same zone of a second cluster, are not affected. After
+/// the opening, all flows continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_closed_zone_exchanges_no_packet_and_nobody_else_notices() -> Result<()> {
     let scene = Scene::new()?;
     let mut server = ControlPlane::start("cloud").await?;
     let client = server.admin();
     let cloud = account(&client).await?;
-    // They collect pods whose Node is not there.
+    // The garbage collector removes pods whose Node does not exist.
     server.stop_controllers();
     scene.machines(&client).await?;
     let running = agent(&client, &scene.host)?;
@@ -108,7 +108,7 @@ async fn a_closed_zone_exchanges_no_packet_and_nobody_else_notices() -> Result<(
     let mut of_pod = Flow::open(&scene.pod.namespace, out)?;
     let mut of_other = Flow::open(&scene.other.namespace, out)?;
 
-    // It is confirmed when it is so, not before.
+    // The closing is confirmed only after the packets stop.
     let isolation = Isolation::new(cloud.clone(), WEB).waiting(SOON);
     isolation.close("a").await?;
     scene.is_closed(true).context("closed")?;
@@ -120,7 +120,7 @@ async fn a_closed_zone_exchanges_no_packet_and_nobody_else_notices() -> Result<(
     let found = isolation.find().await?;
     assert!(found.is_some_and(|closed| closed.confirmed && closed.zone == "a"));
 
-    // Without an agent, and with one that is new, it stays closed.
+    // Without an agent, and with a new agent, the zone stays closed.
     drop(running);
     scene.is_closed(true).context("without an agent")?;
     let _running = agent(&client, &scene.host)?;
@@ -144,8 +144,9 @@ async fn a_closed_zone_exchanges_no_packet_and_nobody_else_notices() -> Result<(
     Ok(())
 }
 
-/// What a host has lost when it was started anew is made again; what the kernel cannot have is not confirmed,
-/// and keeps nobody else; an object that cannot be read changes nothing, and one that is gone wants nothing.
+/// Rules lost in a restart of the host are written again. A rule that the kernel cannot have is not
+/// confirmed, and affects no further cluster. An invalid object changes nothing, and a deleted object orders
+/// nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_kernel_has_what_is_confirmed() -> Result<()> {
     let host = cloud::host()?;
@@ -154,7 +155,7 @@ async fn the_kernel_has_what_is_confirmed() -> Result<()> {
     let mut server = ControlPlane::start("cloud").await?;
     let client = server.admin();
     let cloud = account(&client).await?;
-    // They collect pods whose Node is not there.
+    // The garbage collector removes pods whose Node does not exist.
     server.stop_controllers();
     machine(&client, (WEB, "a"), "sick", &sick).await?;
     let running = agent(&client, &host)?;
@@ -179,7 +180,7 @@ async fn the_kernel_has_what_is_confirmed() -> Result<()> {
     let running = agent(&client, &host)?;
     becomes(true).await?;
 
-    // A machine that cannot be told from others.
+    // A machine without a separate link.
     let shop = "shoot--dev--shop";
     let nowhere = Place {
         namespace: Namespace::new("nowhere")?,
@@ -202,7 +203,7 @@ async fn the_kernel_has_what_is_confirmed() -> Result<()> {
     );
     becomes(true).await?;
 
-    // One that nobody can read.
+    // An object with invalid content.
     let name = isolation::name_of(WEB);
     let spoilt = Patch::Merge(json!({"data": {"wanted": "maybe"}}));
     objects.patch(&name, &PatchParams::default(), &spoilt).await?;

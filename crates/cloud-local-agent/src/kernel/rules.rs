@@ -1,4 +1,4 @@
-//! Shut links, by a table of nf_tables for each account, which no other program touches:
+//! Closes links by a table of nf_tables per account; no further program touches the table:
 //!
 //! ```text
 //! table inet closed-zones.<account> {
@@ -7,9 +7,9 @@
 //! }
 //! ```
 //!
-//! The one is before connections are tracked, so a flow that is established is no exception. By the other
-//! goes also what kube-proxy leads to a machine, and what the host sends itself. Where nothing is shut there
-//! is no table.
+//! The first chain is before connection tracking, so an established flow is no exception. The second chain
+//! also covers packets that kube-proxy forwards to a machine, and packets of the host. Without a closed link
+//! there is no table.
 
 use std::{collections::BTreeSet, io};
 
@@ -27,21 +27,21 @@ use rtnetlink::{
     sys::{AsyncSocket, AsyncSocketExt, SocketAddr, TokioSocket, protocols::NETLINK_NETFILTER},
 };
 
-/// What the names of tables begin with.
+/// Prefix of the names of tables.
 const TABLE: &str = "closed-zones";
 /// Number of nf_tables among the parts of netfilter.
 const NF_TABLES: u16 = 10;
 /// `NF_DROP`.
 const DROP: u32 = 0;
 
-/// Chains: name, place, priority, and by which link a packet is judged. The priorities are `raw`, before
-/// connections are tracked, and the last one at which anybody acts.
+/// Chains: name, hook, priority, and the link by which a packet is judged. The priorities are `raw`, before
+/// connection tracking, and the last priority in use.
 const CHAINS: [(&str, InetHookNumber, i32, MetaKey); 2] = [
     ("from-machines", InetHookNumber::PreRouting, -300, MetaKey::Iif),
     ("to-machines", InetHookNumber::PostRouting, 300, MetaKey::Oif),
 ];
 
-/// A way to netfilter.
+/// A netlink socket to netfilter.
 pub(super) struct Filter {
     socket: TokioSocket,
     table: String,
@@ -61,7 +61,7 @@ impl Filter {
         })
     }
 
-    /// Writes the table, in one transaction: there is no moment with half of it.
+    /// Writes the table in a single transaction: half a table never exists.
     pub(super) async fn shut(&mut self, links: &BTreeSet<u32>) -> io::Result<()> {
         let first = self.sent.wrapping_add(1);
         let batch = batch(&self.table, links, first);
@@ -73,8 +73,8 @@ impl Filter {
             self.sent = message.header.sequence_number;
         }
         self.socket.send(&bytes).await?;
-        // One message asks for an answer, the last one of the transaction: it comes when everything is in
-        // force. The first one that is refused is told before, asked or not.
+        // Only the last message of the transaction requests an answer: the answer comes when all rules are in
+        // force. An error of a refused message comes earlier, requested or not.
         loop {
             let (answer, _) = self.socket.recv_from_full().await?;
             if judge(&answer, first)? {
@@ -84,8 +84,8 @@ impl Filter {
     }
 }
 
-/// Whether an answer confirms the transaction that begins with this number. Late answers to earlier ones say
-/// nothing.
+/// Whether an answer confirms the transaction that begins with this number. Late answers to earlier
+/// transactions are ignored.
 fn judge(mut answer: &[u8], first: u32) -> io::Result<bool> {
     let mut confirmed = false;
     while !answer.is_empty() {
@@ -108,7 +108,7 @@ fn batch(table: &str, links: &BTreeSet<u32>, first: u32) -> Vec<NetlinkMessage<N
     let the_table = || TableMessage {
         attributes: vec![TableAttribute::Name(table.into())],
     };
-    // Of before. It has to be there to be taken away.
+    // Removes the former table. The deletion needs an existing table.
     let mut steps = vec![
         (NfTablesMessage::NewTable(the_table()), NLM_F_CREATE),
         (NfTablesMessage::DeleteTable(the_table()), 0),
@@ -151,7 +151,7 @@ fn message(number: u32, inner: NetfilterMessageInner, flags: u16) -> NetlinkMess
 fn chain(table: &str, name: &str, hook: InetHookNumber, priority: i32) -> ChainMessage {
     let place = vec![
         Hook::Number(hook.into()),
-        // The kernel reads it with its sign.
+        // The kernel reads the value as signed.
         Hook::Priority(priority.cast_unsigned()),
     ];
     ChainMessage {
@@ -164,14 +164,14 @@ fn chain(table: &str, name: &str, hook: InetHookNumber, priority: i32) -> ChainM
     }
 }
 
-/// Drops what has this link.
+/// Drops packets of this link.
 fn rule(table: &str, chain: &str, key: MetaKey, link: u32) -> RuleMessage {
     let expressions = [
         Expressions::Meta(vec![Meta::DestinationRegister(Register::Reg1), Meta::Key(key)]),
         Expressions::Cmp(vec![
             Cmp::SourceRegister(Register::Reg1),
             Cmp::Op(Operator::Equal),
-            // As the kernel keeps it in the register.
+            // In the byte order of the kernel's register.
             Cmp::Data(DataAttribute::Value(link.to_ne_bytes().to_vec())),
         ]),
         Expressions::Immediate(vec![

@@ -1,5 +1,5 @@
-//! Which link leads to which machine: each pod of the host is behind a link of its own, to which a route for
-//! its address alone leads.
+//! The link of each machine: each pod of the host is behind a separate link, with a route for the pod's
+//! address alone.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -23,7 +23,7 @@ pub(super) async fn ways(routing: &Handle) -> Result<Ways, rtnetlink::Error> {
     Ok(ways)
 }
 
-/// Of one address, by a link and not by way of others. What leads to the host itself is in another table.
+/// The route of a single address by a link, without a gateway. Routes to the host are in a different table.
 fn way(message: &RouteMessage) -> Option<(IpAddr, u32)> {
     if message.header.table != RouteHeader::RT_TABLE_MAIN {
         return None;

@@ -1,5 +1,5 @@
-//! A host of the cloud as a network namespace: machines behind links of their own, as the plugin `ptp` makes
-//! them, and somebody outside. Beside it an account in a real API server.
+//! A host of the cloud as a network namespace: machines behind separate links, as the plugin `ptp` creates
+//! links, and an outside client. Beside the host, an account in a real API server.
 
 use std::{
     io::{Read, Write},
@@ -26,11 +26,11 @@ use tokio::{sync::watch, task::JoinSet};
 
 /// Far longer than any of this takes.
 pub const SOON: Duration = Duration::from_secs(60);
-/// For what must not come, where nothing else tells that it will not.
+/// Wait for packets that must not come, without a further sign.
 const NOT_COMING: Duration = Duration::from_millis(500);
-/// Its account.
+/// The account of the test.
 pub const ACCOUNT: &str = "account";
-/// Its name.
+/// The name of the host.
 pub const NODE: &str = "host";
 
 /// A host of the cloud.
@@ -40,16 +40,16 @@ pub fn host() -> Result<Namespace> {
     Ok(host)
 }
 
-/// Somebody with an address.
+/// A network namespace with addresses.
 pub struct Place {
     pub namespace: Namespace,
     pub address: IpAddr,
-    /// The same by version 6.
+    /// The IPv6 address.
     pub address6: IpAddr,
 }
 
 impl Place {
-    /// Behind a link of its own of the host, number `n`.
+    /// A namespace behind a separate link of the host, number `n`.
     pub fn new(name: &str, n: u8, host: &Namespace) -> Result<Self> {
         let namespace = Namespace::new(name)?;
         let (address, address6) = (format!("10.50.0.{n}"), format!("fd50::{n}"));
@@ -72,7 +72,7 @@ impl Place {
         })
     }
 
-    /// A pod on this machine, number `n`, to which the host knows a way by the machine.
+    /// A pod on this machine, number `n`, with a route of the host through the machine.
     pub fn pod(&self, n: u8, host: &Namespace) -> Result<Self> {
         let pod = Namespace::new("pod")?;
         let (address, address6) = (format!("10.60.{n}.5"), format!("fd60:{n}::5"));
@@ -96,12 +96,12 @@ impl Place {
         })
     }
 
-    /// Where it is, and its address.
+    /// The namespace with the IPv4 address.
     pub fn v4(&self) -> (&Namespace, IpAddr) {
         (&self.namespace, self.address)
     }
 
-    /// The same by version 6.
+    /// The namespace with the IPv6 address.
     pub fn v6(&self) -> (&Namespace, IpAddr) {
         (&self.namespace, self.address6)
     }
@@ -113,8 +113,8 @@ impl Place {
     }
 }
 
-/// Whether packets get from one to the other. Those of the receiver to itself always do, and tell when to
-/// stop listening.
+/// Whether packets pass from `from` to `to`. Packets of the receiver to itself always arrive, and mark the
+/// end of listening.
 pub fn passes(from: (&Namespace, IpAddr), to: (&Namespace, IpAddr)) -> Result<bool> {
     let socket = |(namespace, address): (&Namespace, IpAddr)| -> Result<UdpSocket> {
         Ok(namespace.within(|| UdpSocket::bind(SocketAddr::new(address, 0)))??)
@@ -122,7 +122,7 @@ pub fn passes(from: (&Namespace, IpAddr), to: (&Namespace, IpAddr)) -> Result<bo
     let (sender, receiver, marker) = (socket(from)?, socket(to)?, socket(to)?);
     receiver.set_read_timeout(Some(SOON))?;
     let there = receiver.local_addr()?;
-    // What the host itself drops of its own is an error to its sender.
+    // A packet that the host drops locally is an error for the sender.
     for _ in 0..20 {
         let _ = sender.send_to(b"probe", there);
     }
@@ -141,7 +141,7 @@ pub fn passes(from: (&Namespace, IpAddr), to: (&Namespace, IpAddr)) -> Result<bo
     }
 }
 
-/// Packets get from each to the other, or from none to the other. One way alone is an error.
+/// Whether packets pass in both directions. A single direction is an error.
 pub fn both_ways(one: (&Namespace, IpAddr), other: (&Namespace, IpAddr)) -> Result<bool> {
     let (there, back) = (passes(one, other)?, passes(other, one)?);
     ensure!(there == back, "one way only: there {there}, back {back}");
@@ -170,7 +170,7 @@ impl Flow {
         Ok(flow)
     }
 
-    /// Both sides send, and nothing comes to either.
+    /// Both sides send, and no byte arrives.
     pub fn stands(&mut self) -> Result<()> {
         for (what, (from, to)) in [
             ("there", (&self.client, &self.server)),
@@ -183,7 +183,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Both sides send, and all that was sent comes.
+    /// Both sides send, and all bytes arrive.
     pub fn flows(&mut self, within: Duration) -> Result<bool> {
         let awaited = self.sent + 1;
         self.sent = 0;
@@ -213,7 +213,7 @@ fn comes(mut to: &TcpStream, bytes: usize, within: Duration) -> Result<bool> {
     }
 }
 
-/// Makes the account, and gives its objects.
+/// Creates the account, and returns the account's objects.
 pub async fn account(client: &Client) -> Result<Cloud> {
     let namespace = serde_json::from_value(json!({"metadata": {"name": ACCOUNT}}))?;
     Api::<Account>::all(client.clone())
@@ -227,7 +227,7 @@ pub async fn account(client: &Client) -> Result<Cloud> {
     Ok(Cloud::inside(client.clone(), ACCOUNT, FieldManager("test")))
 }
 
-/// The pod of a machine, as the cloud and its host have written it.
+/// The pod of a machine, as the cloud and the host write the pod.
 pub async fn machine(
     client: &Client,
     (cluster, zone): (&str, &str),
@@ -248,7 +248,7 @@ pub async fn machine(
     Ok(())
 }
 
-/// The agent of the host, as its process runs it. It ends with the value.
+/// The agent of the host, as in the real process. Dropping the value stops the agent.
 pub fn agent(client: &Client, host: &Namespace) -> Result<JoinSet<()>> {
     let cloud = Cloud::inside(client.clone(), ACCOUNT, FieldManager("cloud-local-agent"));
     let agent = Agent {
