@@ -1,10 +1,11 @@
-//! cloud-node-controller: tells a new Node what the cloud knows of it, and keeps its addresses up to date.
+//! cloud-node-controller: describes a new Node with data of the cloud, and keeps the Node's addresses up to
+//! date.
 //!
-//! A kubelet that runs with `--cloud-provider=external` registers its Node with the taint
-//! `node.cloudprovider.kubernetes.io/uninitialized`. Here such a Node gets its addresses first, and then, in
-//! one write, its `spec.providerID`, the labels of zone, region and instance type, and its taint is taken
-//! away. A Node without an instance keeps the taint until the cloud lists one. A Node with the id of another
-//! cloud is not touched.
+//! A kubelet that runs with `--cloud-provider=external` registers the Node with the taint
+//! `node.cloudprovider.kubernetes.io/uninitialized`. First, this controller writes the addresses of such a
+//! Node. Then a single write sets `spec.providerID` and the labels of zone, region and instance type, and
+//! removes the taint. A Node without an instance keeps the taint until the cloud lists an instance. A Node
+//! with the id of a foreign cloud is not touched.
 
 mod decide;
 
@@ -26,10 +27,10 @@ pub use decide::{Obstacle, PROVIDED_IP, Plan, UNINITIALIZED, decide, is_foreign,
 
 use crate::nodes;
 
-/// When to ask again for the instance of a new Node. Shorter than a machine takes to boot, as that is what is
-/// waited for.
+/// Requeue interval for the instance of a new Node. Shorter than the boot time of a machine, because a new
+/// Node usually waits for the boot.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
-/// Rounds of decision and write. Two are needed; the others are for collisions with a kubelet that starts.
+/// Rounds of decision and write. Two are needed; the rest covers conflicts with a kubelet that starts.
 const ATTEMPTS: usize = 8;
 
 /// The controller.
@@ -60,8 +61,8 @@ impl CloudNode {
         runner::run(controller, move |_| nodes.clone(), Arc::new(self), settings)
     }
 
-    /// Decides and writes until nothing is left to write. Each write gives the Node that the next decision is
-    /// made on; when another writer came in between, the Node is read again.
+    /// Decides and writes until no difference is left. Each write returns the Node for the next decision;
+    /// after a conflict with a concurrent writer, the Node is read again.
     async fn bring_up_to_date(&self, node: &Node) -> Result<Next> {
         let nodes: Api<Node> = self.shoot.cluster_wide();
         let name = node.name_any();
@@ -99,7 +100,8 @@ impl CloudNode {
                     let read = nodes.get_opt(&name).await;
                     match read.context(format_args!("could not read Node {name}"))? {
                         Some(read) if read.uid() == node.uid() => current = read,
-                        // Another Node has taken the name, or none: the watch tells of it.
+                        // A different Node has taken the name, or the Node is gone: the watch reports the
+                        // change.
                         _ => return Ok(Next::Change),
                     }
                 }
@@ -129,7 +131,7 @@ impl CloudNode {
             Obstacle::NoInstance if is_uninitialised(node) => {
                 format!("the cloud has no instance for Node {name}, which stays tainted {UNINITIALIZED}")
             }
-            // Whether it is to be removed is for cloud-node-lifecycle to say.
+            // Only cloud-node-lifecycle decides on the removal of the Node.
             Obstacle::NoInstance => return Ok(Next::After(self.refresh_every)),
         };
         self.events.warning(node, "CloudInformationMissing", &why).await;
@@ -153,7 +155,7 @@ impl Reconciler<Node> for CloudNode {
     }
 }
 
-/// What the decision depends on. Addresses are in it: a kubelet may write its own over ours.
+/// The input of the decision. The addresses are included, because a kubelet may overwrite the addresses.
 fn fingerprint(node: &Node) -> Option<u64> {
     let addresses = node
         .status

@@ -1,14 +1,16 @@
-//! cloud-node-lifecycle-controller: removes a Node whose instance is gone, and marks one whose instance is
+//! cloud-node-lifecycle-controller: removes a Node whose instance is gone, and marks a Node whose instance is
 //! stopped.
 //!
-//! A Node is removed only if all of this holds at once: its kubelet does not report that it is ready, it
-//! carries the id of an instance of this cloud, and a list of instances that could be read as a whole does
-//! not have that id. Whatever the cloud does not answer, and whatever it answers wrongly, leaves every Node
-//! where it is (I4).
+//! A Node is removed only if all conditions hold at once:
+//! - The kubelet does not report the Node as ready.
+//! - The Node has the id of an instance of this cloud.
+//! - A complete list of instances does not contain the id.
 //!
-//! Two differences to Kubernetes' own controller, both on the careful side: a Node that was never described
-//! by the cloud is not removed, and a Node is removed only in the version on which that was decided, so that
-//! a kubelet which reports in this very moment wins.
+//! A missing or invalid answer of the cloud leaves every Node in place (I4).
+//!
+//! This controller is more careful than Kubernetes' own controller in two respects. A Node that the cloud
+//! never described is not removed. A Node is removed only in the resourceVersion of the decision, so that a
+//! concurrent report of the kubelet wins.
 
 mod decide;
 
@@ -43,7 +45,7 @@ pub struct CloudNodeLifecycle {
 }
 
 impl CloudNodeLifecycle {
-    /// For the Nodes of this shoot. The cloud is asked for a Node that is not ready every `look_every`.
+    /// For the Nodes of this shoot. For a Node that is not ready, the cloud is queried every `look_every`.
     #[must_use]
     pub fn new(shoot: Shoot, instances: Arc<Instances>, events: Events, look_every: Duration) -> Self {
         Self {
@@ -98,8 +100,7 @@ impl CloudNodeLifecycle {
     }
 }
 
-/// That the Node is gone, or is not the one any more on which it was decided, is no failure: it is looked at
-/// again.
+/// A Node that is gone or has changed since the decision is no failure: the Node is reconciled again.
 fn overtaken<T>(outcome: kube::Result<T>) -> kube::Result<()> {
     match outcome {
         Ok(_) => Ok(()),
@@ -121,7 +122,7 @@ impl Reconciler<Node> for CloudNodeLifecycle {
             Look::Ready => {
                 let action = decide_ready(&node);
                 self.act(&node, action).await?;
-                // A write that was overtaken is made again.
+                // A write that lost against a concurrent write is repeated.
                 Ok(match action {
                     Action::Nothing => Next::Change,
                     _ => Next::After(self.look_every),
@@ -140,7 +141,7 @@ impl Reconciler<Node> for CloudNodeLifecycle {
     }
 }
 
-/// What the decision depends on.
+/// The input of the decision.
 fn fingerprint(node: &Node) -> Option<u64> {
     runner::fingerprint((
         nodes::uid(node),

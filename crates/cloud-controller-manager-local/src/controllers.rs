@@ -1,4 +1,4 @@
-//! How a set of the controllers runs.
+//! Runs a set of the controllers.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -13,16 +13,16 @@ use crate::{
     node_ipam::NodeIpam, service::ServiceLoadBalancers,
 };
 
-/// What controllers are made of.
+/// The inputs of the controllers.
 #[derive(Clone)]
 pub struct Context {
-    /// The way to the shoot.
+    /// The connection to the shoot.
     pub shoot: Connection,
     /// The right to act in the shoot and in the cloud.
     pub permit: Permit,
     /// The account in the cloud.
     pub cloud: Source,
-    /// What the flags say.
+    /// The parsed flags.
     pub options: Arc<Options>,
     /// The process's metrics.
     pub metrics: Metrics,
@@ -30,8 +30,8 @@ pub struct Context {
     pub shutdown: CancellationToken,
 }
 
-/// Runs these controllers until shutdown. Dropping the future stops all of them. Their requests (to the shoot
-/// and to the cloud) leave only while it is permitted.
+/// Runs these controllers until shutdown. Dropping the future stops all of them. Requests to the shoot and to
+/// the cloud leave only while the permit is valid.
 pub async fn run(names: BTreeSet<Name>, context: Context) -> Result<(), String> {
     let permit = context.permit.clone();
     let wrap: Wrap = Arc::new(move |cloud: Connection| cloud.client(&permit));
@@ -53,7 +53,7 @@ pub async fn run(names: BTreeSet<Name>, context: Context) -> Result<(), String> 
     let list: Vec<_> = names.iter().map(|name| name.as_str()).collect();
     info!(controllers = list.join(","), "running");
     if running.is_empty() {
-        // A lock may be held for others' sake: its work is to last as long as that of the other lock.
+        // A lock without controllers is held as long as the second lock of the process.
         shutdown.cancelled().await;
     }
     join_all(running).await;

@@ -1,4 +1,4 @@
-//! The command line, and what it means.
+//! The command line and the resulting options.
 
 use std::{collections::BTreeSet, ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Parser)]
 #[command(name = MANAGER.0, version)]
 pub struct Config {
-    /// Kubeconfig of the shoot. There is no other way to it: the account of the pod is the seed's.
+    /// Kubeconfig of the shoot. Required, because the ServiceAccount of the pod belongs to the seed.
     #[arg(long, required_unless_present = "print_leader_migration")]
     kubeconfig: Option<PathBuf>,
 
@@ -29,12 +29,12 @@ pub struct Config {
     #[arg(long, required_unless_present = "print_leader_migration")]
     cluster_name: Option<String>,
 
-    /// Controllers that run: `*` for all, `name` for one, `-name` for one that must not run. Present and
-    /// former names.
+    /// Controllers that run: `*` for all, `name` to add a controller, `-name` to exclude a controller.
+    /// Present and former names.
     #[arg(long, value_delimiter = ',', default_value = "*", allow_hyphen_values = true)]
     controllers: Vec<String>,
 
-    /// Give Nodes ranges of pod addresses: without it, node-ipam-controller does not run.
+    /// Give Nodes ranges of pod addresses: without this flag, node-ipam-controller does not run.
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
           action = ArgAction::Set)]
     allocate_node_cidrs: bool,
@@ -43,27 +43,27 @@ pub struct Config {
     #[arg(long, value_parser = around)]
     cluster_cidr: Option<Ipv4Net>,
 
-    /// Size of the range of one Node.
+    /// Prefix length of the range of a Node.
     #[arg(long, default_value_t = 24)]
     node_cidr_mask_size: u8,
 
-    /// The range of Services: kept out of the ranges of Nodes where they overlap.
+    /// The range of Services: excluded from the ranges of Nodes where the ranges overlap.
     #[arg(long, value_parser = around)]
     service_cluster_ip_range: Option<Ipv4Net>,
 
-    /// Where addresses of load balancers are taken from. All clusters of an account may have the same range.
+    /// Range for addresses of load balancers. All clusters of an account may have the same range.
     #[arg(long, default_value = "10.184.0.0/16", value_parser = around)]
     load_balancer_range: Ipv4Net,
 
-    /// How often the addresses of a Node are compared with the cloud.
+    /// Interval in which the addresses of a Node are compared with the cloud.
     #[arg(long, default_value = "5m", value_parser = duration)]
     node_status_update_frequency: Duration,
 
-    /// How often the cloud is asked for a Node that is not ready.
+    /// Interval in which the cloud is queried for a Node that is not ready.
     #[arg(long, default_value = "5s", value_parser = duration)]
     node_monitor_period: Duration,
 
-    /// At most so many objects of each controller at the same time.
+    /// Maximum number of objects of each controller that are reconciled at the same time.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     concurrent_syncs: u16,
 
@@ -75,12 +75,12 @@ pub struct Config {
     #[command(flatten)]
     pub lease: leader_migration::Flags,
 
-    /// Who must have the shoot.
+    /// The expected owner of the shoot.
     #[command(flatten)]
     pub owner: OwnerFlags,
 }
 
-/// The account in the cloud, in one of two forms.
+/// The account in the cloud, in two possible forms.
 #[derive(Args)]
 #[allow(clippy::struct_field_names)] // they are the names of the flags
 struct Cloud {
@@ -99,7 +99,7 @@ struct Cloud {
     cloud_namespace: Option<String>,
 }
 
-/// What the flags mean.
+/// The parsed flags.
 #[derive(Debug)]
 pub struct Options {
     /// Kubeconfig of the shoot.
@@ -108,33 +108,33 @@ pub struct Options {
     pub cloud: Source,
     /// Name of the cluster in the cloud.
     pub cluster: String,
-    /// Controllers that run, under whichever lock.
+    /// Controllers that run, under any lock.
     pub controllers: BTreeSet<Name>,
-    /// Where node IPAM takes ranges from; none where it does not run.
+    /// Ranges for node IPAM; `None` if node IPAM does not run.
     pub pods: Option<PodRanges>,
-    /// Where addresses of load balancers are taken from.
+    /// Range for addresses of load balancers.
     pub load_balancer_range: Ipv4Net,
-    /// How often the addresses of a Node are compared with the cloud.
+    /// Interval in which the addresses of a Node are compared with the cloud.
     pub refresh_every: Duration,
-    /// How often the cloud is asked for a Node that is not ready.
+    /// Interval in which the cloud is queried for a Node that is not ready.
     pub look_every: Duration,
-    /// Objects at the same time.
+    /// Maximum number of objects at the same time.
     pub concurrency: u16,
 }
 
-/// Where node IPAM takes ranges from.
+/// The ranges for node IPAM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodRanges {
     /// The cluster's range.
     pub range: Ipv4Net,
-    /// Size of the range of one Node.
+    /// Prefix length of the range of a Node.
     pub size: u8,
-    /// What is never given out.
+    /// Ranges that are never assigned.
     pub blocked: Vec<Ipv4Net>,
 }
 
 impl Options {
-    /// A new book for node IPAM, if it runs.
+    /// A new book for node IPAM, if node IPAM runs.
     pub fn book(&self) -> Result<Option<Book>, String> {
         let pods = self.pods.as_ref();
         pods.map(|pods| Book::new(pods.range, pods.size, &pods.blocked))
@@ -143,14 +143,14 @@ impl Options {
 }
 
 impl Config {
-    /// Reads the command line; ends the process with advice where it is wrong. Locks are in the shoot's
-    /// `kube-system`, where Kubernetes' own controller managers have theirs.
+    /// Reads the command line; ends the process with advice after an error. Locks are in the shoot's
+    /// `kube-system`, like the locks of Kubernetes' own controller managers.
     #[must_use]
     pub fn read() -> Self {
         Self::of(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
-    /// Reads this command line, whose first word is the program.
+    /// Reads this command line; the first word is the program.
     pub fn of<T: Into<OsString> + Clone>(words: impl IntoIterator<Item = T>) -> Result<Self, clap::Error> {
         let matches = Self::command_line().try_get_matches_from(words)?;
         Self::from_arg_matches(&matches)
@@ -161,20 +161,20 @@ impl Config {
             .mut_arg("leader_elect_resource_namespace", |flag| {
                 flag.default_value("kube-system")
             })
-            // Not the name of the component, which all cloud controller managers share.
+            // Not the name of the component, because all cloud controller managers share that name.
             .mut_arg("leader_elect_resource_name", |flag| flag.default_value(MANAGER.0))
     }
 
-    /// Under which lock each of the chosen controllers runs. Without leader migration node IPAM runs under
-    /// the main lock where `--allocate-node-cidrs` says so: then no other manager may run it (RK-23). With
-    /// leader migration it runs here only if the configuration names it.
+    /// The lock of each chosen controller. Without leader migration, `--allocate-node-cidrs` runs node IPAM
+    /// under the main lock; then no further manager may run node IPAM (RK-23). With leader migration, node
+    /// IPAM runs here only if the configuration names node IPAM.
     pub fn locks(&self) -> Result<Locks, String> {
         let chosen = self.controllers()?;
         let is_chosen = |name: &str| Name::parse(name).is_some_and(|name| chosen.contains(&name));
         Locks::assign_chosen(&self.lease, &AS_MANAGER, is_chosen).map_err(|error| error.to_string())
     }
 
-    /// What the flags mean.
+    /// The parsed flags.
     pub fn options(&self) -> Result<Options, String> {
         let missing = |flag: &str| format!("give {flag}");
         let cloud = match &self.cloud {
@@ -216,7 +216,7 @@ impl Config {
         Ok(options)
     }
 
-    /// Controllers that run, under whichever lock.
+    /// Controllers that run, under any lock.
     fn controllers(&self) -> Result<BTreeSet<Name>, String> {
         let mut chosen = names::select(&self.controllers)?;
         if !self.allocate_node_cidrs {
@@ -296,7 +296,8 @@ mod tests {
         assert_eq!(options.pods.unwrap().size, 24);
     }
 
-    /// kube-controller-manager takes both, so a shoot may have them when node IPAM is handed over.
+    /// kube-controller-manager accepts both forms, so a shoot may have such ranges when node IPAM is handed
+    /// over.
     #[test]
     fn ranges_need_not_begin_at_their_boundary() {
         let options = with(&[

@@ -1,19 +1,20 @@
 //! The cloud controllers of a shoot whose nodes live in the local cloud. The process runs beside the shoot's
-//! control plane, works on Nodes and Services of the shoot, and asks the cloud.
+//! control plane, reconciles Nodes and Services of the shoot, and queries the cloud.
 //!
-//! | controller | former name | what it does |
-//! |---|---|---|
-//! | [`cloud_node`] | `cloud-node` | tells a new Node what the cloud knows of it, and lets pods onto it |
-//! | [`cloud_node_lifecycle`] | `cloud-node-lifecycle` | removes a Node whose instance is gone, marks one that is stopped |
-//! | [`service`] | `service` | gives Services of type LoadBalancer an address, and takes it back |
-//! | [`node_ipam`] | `nodeipam` | gives each Node its range of pod addresses, once |
+//! - [`cloud_node`] (former name `cloud-node`): describes a new Node with data of the cloud, and removes the
+//!   taint that keeps pods away.
+//! - [`cloud_node_lifecycle`] (former name `cloud-node-lifecycle`): removes a Node whose instance is gone,
+//!   and marks a Node whose instance is stopped.
+//! - [`service`] (former name `service`): gives Services of type LoadBalancer an address, and releases the
+//!   address.
+//! - [`node_ipam`] (former name `nodeipam`): gives each Node a range of pod addresses, once.
 //!
-//! Names, taints, labels, Events and order of steps are those of Kubernetes' own cloud controllers, so that
-//! this process and another controller manager can hand a controller over to each other. Each controller
-//! reads, decides with a pure function (`decide.rs`, `book.rs`) and writes; [`controllers`] starts any set of
-//! them, so that a set can run under a lock.
+//! Names, taints, labels, Events and the order of steps equal Kubernetes' own cloud controllers, so that a
+//! controller can be handed over between this process and a different controller manager. Each controller
+//! reads, decides with a pure function (`decide.rs`, `book.rs`) and writes. The module [`controllers`] starts
+//! any set of controllers, so that a set can run under a lock.
 //!
-//! Rights that it needs (`tests/process.rs` runs it with exactly these):
+//! Required rights (`tests/process.rs` runs the process with exactly these rights):
 //!
 //! | where | resources | verbs |
 //! |---|---|---|
@@ -24,8 +25,8 @@
 //! | shoot, `kube-system` | leases | get, watch, create, update |
 //! | cloud, the account | configmaps | get, create, patch |
 //!
-//! [`cloud_local`] says how the cloud is laid out. A cloud that cannot be read, or does not make sense,
-//! changes nothing (I4).
+//! [`cloud_local`] describes the layout of the cloud. An unreadable or inconsistent cloud changes nothing
+//! (I4).
 
 pub mod cloud_node;
 pub mod cloud_node_lifecycle;
@@ -38,5 +39,5 @@ pub mod service;
 
 use runtime::apply::FieldManager;
 
-/// Who writes; also the name of the process and of its main lock.
+/// The field manager; also the name of the process and of the main lock.
 pub const MANAGER: FieldManager = FieldManager("cloud-controller-manager-local");

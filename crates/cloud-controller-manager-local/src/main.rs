@@ -1,4 +1,4 @@
-//! The process: reads flags, waits for its locks, runs the controllers.
+//! The process: reads flags, waits for the locks, runs the controllers.
 
 use std::{collections::BTreeSet, process::ExitCode, sync::Arc};
 
@@ -51,7 +51,7 @@ async fn start(mut process: Process, flags: Config) -> Result<Process, String> {
         let names: BTreeSet<_> = names.into_iter().filter_map(Name::parse).collect();
         async move {
             let held = owner.held(&permit).map_err(|error| error.to_string())?;
-            // The right to touch the cloud is that of the lock and of who has the shoot (I3, R17-60).
+            // The permit for the cloud combines the lock and the ownership of the shoot (I3, R17-60).
             let run = |right: Permit| controllers::run(names.clone(), context(right));
             while_owned(held, permit, run).await
         }

@@ -1,12 +1,12 @@
-//! The controllers by name, and which of them a list of names chooses.
+//! The names of the controllers, and the selection by a list of names.
 
 use std::{collections::BTreeSet, fmt};
 
 use leader_migration::Manager;
 
-/// This process as a configuration of leader migration sees it. It is called as the cloud controller manager
-/// of any cloud is, so that one file serves every manager of a shoot, whatever its cloud is. Its main lock
-/// has its own name.
+/// This process in a configuration of leader migration. The component has the common name of all cloud
+/// controller managers, so that a single file serves every manager of a shoot, for any cloud. The main lock
+/// has a separate name.
 pub const AS_MANAGER: Manager = Manager {
     component: "cloud-controller-manager",
     controllers: &[
@@ -31,7 +31,7 @@ pub enum Name {
 }
 
 impl Name {
-    /// All of them.
+    /// All controllers.
     pub const ALL: [Self; 4] = [
         Self::CloudNode,
         Self::CloudNodeLifecycle,
@@ -39,7 +39,7 @@ impl Name {
         Self::NodeIpam,
     ];
 
-    /// The name that Kubernetes gives it since 1.28.
+    /// The name of the controller in Kubernetes since 1.28.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -64,8 +64,9 @@ impl fmt::Display for Name {
     }
 }
 
-/// Reads `--controllers`: `*` is all, `name` is one, `-name` is one that must not run. As in Kubernetes the
-/// first entry that names a controller counts, and `*` only for those that none names.
+/// Reads `--controllers`: `*` is all, `name` adds a controller, `-name` excludes a controller. As in
+/// Kubernetes, the first entry that names a controller counts, and `*` applies only to controllers without an
+/// entry.
 pub fn select(list: &[String]) -> Result<BTreeSet<Name>, String> {
     let mut rest = false;
     let (mut chosen, mut refused) = (BTreeSet::new(), BTreeSet::new());
@@ -112,7 +113,7 @@ mod tests {
         assert_eq!(select(&list).unwrap(), expected);
     }
 
-    /// A name without a controller would be a controller that nobody runs (RK-34).
+    /// A name without a controller would be a controller that never runs (RK-34).
     #[test]
     fn what_can_be_migrated_is_what_runs() {
         assert!(AS_MANAGER.all().eq(Name::ALL.map(Name::as_str)));

@@ -1,9 +1,10 @@
-//! node-ipam-controller: gives each Node its range of pod addresses, once, out of the cluster's.
+//! node-ipam-controller: gives each Node a range of pod addresses, once, out of the cluster's range.
 //!
-//! It may take over from the node IPAM of a kube-controller-manager and hand back to it: what counts is only
-//! what stands in the Nodes. The ranges of all Nodes are taken down ([`book`]) before the first one is given
-//! out. A Node that has a range keeps it. A range is free again when its Node is gone. When none is left the
-//! Node is told by the Event CIDRNotAvailable, as by Kubernetes, and gets one as soon as one is given back.
+//! The controller may take over from the node IPAM of a kube-controller-manager and hand back: only the
+//! ranges in the Nodes count. The ranges of all Nodes are recorded ([`book`]) before the first range is
+//! assigned. A Node with a range keeps the range. A range is free again when the Node is gone. Without a free
+//! range, the Node gets the Event CIDRNotAvailable, as from Kubernetes, and a range as soon as a range is
+//! free.
 
 pub mod book;
 #[cfg(test)]
@@ -32,7 +33,7 @@ use tracing::info;
 use crate::nodes;
 use book::{Answer, Book, has_range};
 
-/// When a Node that got no range asks again. Longer than a request takes, shorter than a person waits.
+/// Requeue interval for a Node without a range. Longer than a request takes, shorter than a person waits.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// The controller.
@@ -43,8 +44,8 @@ pub struct NodeIpam {
 }
 
 impl NodeIpam {
-    /// For the Nodes of this shoot. The book must be new: it has to be filled under the lock that this
-    /// controller runs under.
+    /// For the Nodes of this shoot. The book must be new: the book has to be filled under the lock of this
+    /// controller.
     #[must_use]
     pub fn new(shoot: Shoot, book: Book, events: Events) -> Self {
         Self {
@@ -59,11 +60,13 @@ impl NodeIpam {
         let nodes: Api<Node> = self.shoot.cluster_wide();
         let book = Arc::clone(&self.book);
         let (reader, writer) = reflector::store();
-        // The first list is read with quorum (the default), so it has every write of the holder before us.
+        // The first list is read with quorum (the default), and thus contains every write of the former lock
+        // holder.
         let changes = watcher(nodes.clone(), watcher::Config::default())
             .default_backoff()
             .modify(|node| node.managed_fields_mut().clear())
-            // Before the cache, so that nobody asks the book about a Node that it has not seen.
+            // Before the cache, so that the controller never queries the book about a Node that the book has
+            // not seen.
             .inspect_ok(move |event| locked(&book).take(event))
             .reflect(writer)
             .touched_objects()
@@ -74,8 +77,8 @@ impl NodeIpam {
 
     async fn assign(&self, node: &Node, range: Ipv4Net) -> Result<Next> {
         let name = node.name_any();
-        // Without the version: the API server itself refuses to change ranges that are there, and a Node's
-        // status is written often while its kubelet starts.
+        // Without the resourceVersion: the API server refuses a change of existing ranges, and a Node's
+        // status is written often while the kubelet starts.
         let body = json!({
             "metadata": {"uid": node.uid()},
             "spec": {"podCIDR": range.to_string(), "podCIDRs": [range.to_string()]},
@@ -86,7 +89,8 @@ impl NodeIpam {
                 info!(node = name, %range, "the node has its range of pod addresses");
                 Ok(Next::Change)
             }
-            // Gone, another Node of this name, or somebody else gave it a range: the watch tells which.
+            // The Node is gone, was replaced, or got a range from a different writer: the watch reports the
+            // case.
             Err(kube::Error::Api(status))
                 if status.is_not_found() || status.is_conflict() || status.is_invalid() =>
             {
@@ -94,8 +98,8 @@ impl NodeIpam {
                 let why = format!("Node {name} does not take the range {range}: {}", status.message);
                 Err(Error::not_ready(ASK_AGAIN, why))
             }
-            // It may have been written all the same: the range stays reserved for this Node and is tried
-            // again.
+            // The write may have succeeded regardless: the range stays reserved for this Node, and the write
+            // is retried.
             Err(error) => {
                 let message = format!("Node {name} could not be given the range {range}");
                 self.events.warning(node, "CIDRAssignmentFailed", &message).await;
@@ -138,7 +142,7 @@ impl Reconciler<Node> for NodeIpam {
     }
 
     async fn cleanup(&self, _: Arc<Node>) -> Result<Next> {
-        // The range is free when the Node is gone, not before: its pods may still run.
+        // The range is free only after the Node is gone: the Node's pods may still run.
         Ok(Next::Change)
     }
 }
@@ -147,7 +151,7 @@ fn locked(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
     book.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the decision depends on.
+/// The input of the decision.
 fn fingerprint(node: &Node) -> Option<u64> {
     let deleted = node.metadata.deletion_timestamp.is_some();
     runner::fingerprint((nodes::uid(node), deleted, has_range(node)))

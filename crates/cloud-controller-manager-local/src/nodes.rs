@@ -1,4 +1,4 @@
-//! What the controllers read from Nodes and how they write to them.
+//! Reads and writes of Nodes for the controllers.
 
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::{
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::MANAGER;
 
-/// The value of a Node's condition Ready; `None` where it was never told.
+/// The value of a Node's condition Ready; `None` without the condition.
 pub fn ready(node: &Node) -> Option<&str> {
     let conditions = node.status.as_ref()?.conditions.as_ref()?;
     let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
@@ -29,24 +29,24 @@ pub fn is_tainted(node: &Node, key: &str) -> bool {
     taints(node).iter().any(|taint| taint.key == key)
 }
 
-/// A Node's `spec.providerID`, if it has one.
+/// A Node's `spec.providerID`, if set.
 pub fn provider_id(node: &Node) -> Option<&str> {
     let id = node.spec.as_ref()?.provider_id.as_deref()?;
     (!id.is_empty()).then_some(id)
 }
 
-/// Which object of this name it is.
+/// The UID that identifies the object among objects of this name.
 pub fn uid(node: &Node) -> String {
     node.uid().unwrap_or_default()
 }
 
-/// Changes a Node. `body` names the version it was decided on where the change replaces a list that has other
-/// writers.
+/// Changes a Node. `body` must contain the resourceVersion of the decision where the change replaces a list
+/// with several writers.
 pub async fn patch(nodes: &Api<Node>, name: &str, body: Value) -> kube::Result<Node> {
     nodes.patch(name, &params(), &Patch::Merge(body)).await
 }
 
-/// The same for the status.
+/// As [`patch`], for the status.
 pub async fn patch_status(nodes: &Api<Node>, name: &str, body: Value) -> kube::Result<Node> {
     nodes.patch_status(name, &params(), &Patch::Merge(body)).await
 }

@@ -1,9 +1,10 @@
-//! service-lb-controller: gives Services of type LoadBalancer an address of the cloud, and takes it back.
+//! service-lb-controller: gives Services of type LoadBalancer an address of the cloud, and releases the
+//! address.
 //!
-//! The finalizer is set before an address is taken, and is removed after it was given back, so that no
-//! address is lost by a crash in between. An address that is shown is always one that the ledger of the cloud
-//! has for this very Service, and it leads to the machines before it is shown. What carries packets is the
-//! network of the cloud and kube-proxy, not this controller.
+//! The finalizer is set before an address is claimed, and removed after the address was released, so that a
+//! crash in between loses no address. A Service only shows an address that the ledger of the cloud assigns to
+//! exactly this Service, and packets to the address reach the machines before the Service shows the address.
+//! Packets are carried by the network of the cloud and kube-proxy, not by this controller.
 
 mod decide;
 
@@ -69,7 +70,7 @@ impl ServiceLoadBalancers {
         Ok(())
     }
 
-    /// The address of its load balancer, which carries what the Service says now.
+    /// The address of the Service's load balancer, configured for the present ports of the Service.
     async fn balancer(&self, service: &Service) -> Result<Ipv4Addr> {
         let (uid, name) = (uid(service)?, full_name(service));
         let traffic = traffic(service)?;
@@ -79,7 +80,8 @@ impl ServiceLoadBalancers {
         Ok(address)
     }
 
-    /// The address is taken out of the status first: nobody else gets it while this Service still shows it.
+    /// The address is first removed from the status: no further Service gets the address while this Service
+    /// shows the address.
     async fn release(&self, service: &Service) -> Result<()> {
         let (services, name) = (services(&self.shoot, service), service.name_any());
         if let Some(status) = status(service, None) {
@@ -94,7 +96,7 @@ impl ServiceLoadBalancers {
         }
         let message = "The load balancer is given back";
         self.events.normal(service, "DeletedLoadBalancer", message).await;
-        // As it is now: the status was written since.
+        // A fresh read, because the status was written since.
         let Some(current) = services.get_opt(&name).await? else {
             return Ok(());
         };
@@ -142,7 +144,8 @@ fn full_name(service: &Service) -> String {
     )
 }
 
-/// What the decision depends on. What is shown is in it: others may write over it.
+/// The input of the decision. The shown address is included, because further writers may overwrite the
+/// status.
 fn fingerprint(service: &Service) -> Option<u64> {
     runner::fingerprint((
         service.uid(),

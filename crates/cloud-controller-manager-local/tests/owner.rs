@@ -1,5 +1,5 @@
-//! The cloud controllers of a shoot work for who has it, and for nobody else (R17-43, R17-60..62): a real
-//! manager, API server, and name server; the process beside etcd is silent.
+//! The cloud controllers of a shoot work only for the owner of the shoot (R17-43, R17-60..62): with a real
+//! manager, API server and name server; the process beside etcd does not answer.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -17,9 +17,9 @@ use serde_json::json;
 use testkit::{OwnerRecord, Server, eventually};
 use world::{CLUSTER, UNINITIALIZED, World, instance, is_tainted};
 
-/// Longer than a manager needs to begin anew on a busy machine.
+/// Longer than a manager needs for a restart on a busy machine.
 const BEGINS_WITHIN: Duration = Duration::from_secs(120);
-/// Nodes of the test, and their instances, which are all there from the start.
+/// Nodes of the test; all instances exist from the start.
 const NODES: [&str; 6] = ["early", "first", "silent", "lost", "never", "again"];
 
 struct Owned {
@@ -65,13 +65,13 @@ impl Owned {
         )
     }
 
-    /// A kubelet has registered a Node. Without the manager no pod comes onto it.
+    /// A kubelet has registered a Node. Without the manager, no pod is scheduled on the Node.
     async fn registered(&self, name: &str) -> Result<()> {
         let taints = json!({"taints": [{"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}]});
         self.world.node(name, taints).await.map(|_| ())
     }
 
-    /// It is described with what the cloud knows of it.
+    /// Waits until the Node is described with data of the cloud.
     async fn described(&self, name: &str, by: &mut Server) -> Result<()> {
         let described = eventually("the Node is described", BEGINS_WITHIN, || async {
             let node = self.world.nodes().get(name).await?;
@@ -83,9 +83,9 @@ impl Owned {
         described.with_context(|| by.log_tail())
     }
 
-    /// Nobody describes it.
+    /// Checks that the Node is not described.
     async fn nobody_describes(&self, name: &str) -> Result<()> {
-        // That nothing happens can only be waited for.
+        // The absence of a write can only be observed over time.
         tokio::time::sleep(OwnerRecord::OUTLASTS_AN_ANSWER).await;
         let node = self.world.nodes().get(name).await?;
         ensure!(!is_described(&node), "Node {name} was described: {:?}", node.spec);
@@ -101,7 +101,7 @@ fn is_described(node: &Node) -> bool {
 async fn nodes_are_described_for_who_has_the_shoot() -> Result<()> {
     let mut shoot = Owned::start().await?;
     let mut of_epoch_3 = shoot.manager("seed-a", 3)?;
-    // Nothing is written there yet.
+    // The owner record does not exist yet.
     shoot.registered("early").await?;
     shoot.nobody_describes("early").await?;
     shoot.record.says("seed-a", 3).await?;
@@ -109,7 +109,7 @@ async fn nodes_are_described_for_who_has_the_shoot() -> Result<()> {
     shoot.registered("first").await?;
     shoot.described("first", &mut of_epoch_3).await?;
 
-    // Both witnesses are silent: nothing is done until one of them says so again (R17-47, R17-48).
+    // Both witnesses are silent: the manager stops until a witness answers again (R17-47, R17-48).
     shoot.record.falls_silent();
     tokio::time::sleep(OwnerRecord::OUTLASTS_AN_ANSWER).await;
     shoot.registered("silent").await?;
@@ -117,7 +117,7 @@ async fn nodes_are_described_for_who_has_the_shoot() -> Result<()> {
     shoot.record.says_again("seed-a", 3).await?;
     shoot.described("silent", &mut of_epoch_3).await?;
 
-    // Another seed has it (R17-49): for ever in this epoch, whatever is said later.
+    // A different seed owns the shoot (R17-49): the loss is final in this epoch, regardless of later records.
     shoot.record.says("seed-b", 4).await?;
     tokio::time::sleep(OwnerRecord::OUTLASTS_AN_ANSWER).await;
     shoot.registered("lost").await?;
@@ -127,7 +127,7 @@ async fn nodes_are_described_for_who_has_the_shoot() -> Result<()> {
     shoot.nobody_describes("never").await?;
     ensure!(!is_described(&shoot.world.nodes().get("lost").await?), "lost");
 
-    // It comes back in an epoch of its own, as another process.
+    // The seed regains the shoot in a new epoch, with a new process.
     shoot.record.says("seed-a", 5).await?;
     drop(of_epoch_3);
     let mut of_epoch_5 = shoot.manager("seed-a", 5)?;

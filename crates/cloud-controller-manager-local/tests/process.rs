@@ -1,4 +1,4 @@
-//! The binary, and the hand-over of node IPAM between it and Kubernetes' own kube-controller-manager.
+//! The binary, and the hand-over of node IPAM between the binary and Kubernetes' own kube-controller-manager.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -40,8 +40,9 @@ controllerLeaders:
 - name: node-ipam-controller
   component: '*'
 ";
-/// A holder that dies is respected for the lease duration: short, so that the test need not wait long. The
-/// deadline is one that a holder meets also on a busy machine: it would end, and nobody starts it again.
+/// After the death of a holder, the lock stays held for the lease duration: short, so that the test need not
+/// wait long. The renew deadline is long enough for a busy machine: a holder that misses the deadline ends,
+/// and the test does not restart the holder.
 const LOCKS: [&str; 3] = [
     "--leader-elect-lease-duration=20s",
     "--leader-elect-renew-deadline=16s",
@@ -49,10 +50,10 @@ const LOCKS: [&str; 3] = [
 ];
 const PODS: [&str; 2] = ["--allocate-node-cidrs", "--cluster-cidr=10.96.0.0/16"];
 
-/// The user as which our process works in the shoot.
+/// The user of this crate's process in the shoot.
 const OURSELVES: &str = "cloud-controller-manager-local";
 
-/// Gives our user the rights that the crate's documentation names.
+/// Gives the user of this crate's process the rights that the crate's documentation names.
 async fn rights(world: &World) -> Result<()> {
     let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
     let everywhere = json!({"metadata": {"name": OURSELVES}, "rules": [
@@ -79,7 +80,7 @@ async fn rights(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Starts ours. `locks` is the timing of the locks; the usual one if empty.
+/// Starts this crate's process. `locks` is the timing of the locks; the default if empty.
 fn ours(world: &World, folder: &Path, name: &str, locks: &[&str], more: &[&str]) -> Result<Server> {
     let kubeconfig = serde_json::to_vec(&world.plane.kubeconfig(OURSELVES, &[])?)?;
     std::fs::write(folder.join("ours.kubeconfig"), kubeconfig)?;
@@ -97,13 +98,13 @@ fn ours(world: &World, folder: &Path, name: &str, locks: &[&str], more: &[&str])
     Server::start(name, BINARY, folder, args, &[("RUST_LOG", "info")])
 }
 
-/// Starts theirs, as [`ours`].
+/// Starts a kube-controller-manager, as [`ours`].
 fn theirs(world: &World, folder: &Path, name: &str, locks: &[&str]) -> Result<Server> {
     let kubeconfig = world.plane.admin_kubeconfig_file();
     let key = kubeconfig.with_file_name("service-account.key");
     let args = [
         &format!("--kubeconfig={}", kubeconfig.display()),
-        // It asks for the migration lock only once its controller of tokens runs.
+        // kube-controller-manager competes for the migration lock only once the controller of tokens runs.
         &format!("--service-account-private-key-file={}", key.display()),
         "--controllers=serviceaccount-token-controller,node-ipam-controller",
         "--secure-port=0",
@@ -114,7 +115,7 @@ fn theirs(world: &World, folder: &Path, name: &str, locks: &[&str]) -> Result<Se
     Server::start(name, "kube-controller-manager", folder, args, &[])
 }
 
-/// Makes Nodes and waits until all Nodes have a range of their own, and the earlier ones their earlier one.
+/// Creates Nodes and waits until each Node has a distinct range; earlier Nodes keep their ranges.
 async fn grow(world: &World, before: &mut BTreeMap<String, String>, prefix: &str) -> Result<()> {
     for i in 0..4 {
         world.node(&format!("{prefix}-{i}"), json!({})).await?;
@@ -151,7 +152,7 @@ async fn grow(world: &World, before: &mut BTreeMap<String, String>, prefix: &str
     Ok(())
 }
 
-/// Who holds a lock of the shoot; empty if nobody.
+/// The holder of a lock of the shoot; empty without a holder.
 async fn holder(world: &World, lock: &str) -> Result<String> {
     let leases: Api<Lease> = Api::namespaced(world.shoot.clone(), "kube-system");
     let lease = leases.get_opt(lock).await?;
@@ -169,7 +170,7 @@ async fn held_by_another(world: &World, lock: &str, than: &str) -> Result<String
     .await
 }
 
-/// Asks a process to end, as the kubelet does, and waits until it has.
+/// Sends SIGTERM to a process, as the kubelet does, and waits for the end.
 async fn terminate(mut server: Server) -> Result<()> {
     let done = Command::new("kill")
         .args(["-TERM", &server.id().to_string()])
@@ -232,8 +233,8 @@ async fn the_other_controllers_run_too(world: &World) -> Result<()> {
     .await
 }
 
-/// Writes the file of leader migration into a folder, and gives the flags of a manager that shares node IPAM
-/// by it.
+/// Writes the file of leader migration into a folder, and returns the flags of a manager that shares node
+/// IPAM by this file.
 fn migrating(folder: &Path) -> Result<Vec<&'static str>> {
     std::fs::write(folder.join("migration.yaml"), MIGRATION)?;
     let flags = [
@@ -251,11 +252,11 @@ async fn node_ipam_is_handed_over_and_back() -> Result<()> {
     let mut ranges = BTreeMap::new();
     rights(&world).await?;
 
-    // Theirs alone.
+    // kube-controller-manager alone.
     let kcm = theirs(&world, folder.path(), "kcm-1", &LOCKS)?;
     grow(&world, &mut ranges, "theirs").await?;
     let first = held_by_another(&world, SHARED, "").await?;
-    // Ours comes beside it and waits: the lock is theirs.
+    // This crate's process starts too and waits: kube-controller-manager holds the lock.
     let mut ccm = ours(&world, folder.path(), "ccm-1", &LOCKS, &migrating)?;
     held_by_another(&world, "cloud-controller-manager-local", "").await?;
     grow(&world, &mut ranges, "still-theirs").await?;
@@ -263,13 +264,13 @@ async fn node_ipam_is_handed_over_and_back() -> Result<()> {
         holder(&world, SHARED).await? == first,
         "the lock was taken from its holder"
     );
-    // Theirs dies; the lock runs out.
+    // kube-controller-manager dies; the lock expires.
     drop(kcm);
     let second = held_by_another(&world, SHARED, &first).await;
     ccm.check_alive()?;
     let second = second?;
     grow(&world, &mut ranges, "ours").await?;
-    // And back: theirs waits, ours ends and gives the lock back.
+    // And back: a kube-controller-manager waits, this crate's process ends and releases the lock.
     let kcm = theirs(&world, folder.path(), "kcm-2", &LOCKS)?;
     terminate(ccm).await?;
     let third = held_by_another(&world, SHARED, &second).await?;
@@ -277,7 +278,8 @@ async fn node_ipam_is_handed_over_and_back() -> Result<()> {
     grow(&world, &mut ranges, "theirs-again").await?;
     drop(kcm);
 
-    // When all is over, migration is switched off and ours does it under its main lock (RK-23).
+    // Finally, migration is switched off, and this crate's process runs node IPAM under the main lock
+    // (RK-23).
     let mut ccm = ours(&world, folder.path(), "ccm-2", &LOCKS, &PODS)?;
     grow(&world, &mut ranges, "ours-for-good").await?;
     ccm.check_alive()?;
@@ -291,12 +293,12 @@ async fn node_ipam_is_handed_over_and_back() -> Result<()> {
     Ok(())
 }
 
-/// Ends the holder of the migration lock as the kubelet does, and gives the time from then until a Node has
-/// its range from the manager that waited.
+/// Stops the holder of the migration lock as the kubelet does, and returns the time from then until a Node
+/// has a range from the waiting manager.
 async fn gap(world: &World, holder_of_lock: Server, node: &str) -> Result<Duration> {
     let begin = Instant::now();
     terminate(holder_of_lock).await?;
-    // Not before: it could have its range from the one that is about to end.
+    // Created only now: otherwise the ending manager could assign the range.
     world.node(node, json!({})).await?;
     world
         .until(node, "the node has a range", |node| range(node).is_some())
@@ -304,7 +306,7 @@ async fn gap(world: &World, holder_of_lock: Server, node: &str) -> Result<Durati
     Ok(begin.elapsed())
 }
 
-/// Waits until a process of ours has seen that another one has a lock.
+/// Waits until a process of this crate has logged the holder of a lock.
 async fn waits_for(process: &Server, holder: &str) -> Result<()> {
     eventually("a process that waits", SOON, || async {
         let log = std::fs::read_to_string(process.log())?;
@@ -314,8 +316,8 @@ async fn waits_for(process: &Server, holder: &str) -> Result<()> {
     .await
 }
 
-/// The usual timing. Two processes of Kubernetes' own manager, and then two of ours: one works, one waits for
-/// it.
+/// The default timing. First two kube-controller-managers, then two processes of this crate: the first works,
+/// the second waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_clean_stop_nobody_waits_for_a_lock_of_ours() -> Result<()> {
     let world = World::start().await?;
@@ -331,12 +333,12 @@ async fn after_a_clean_stop_nobody_waits_for_a_lock_of_ours() -> Result<()> {
 
     let second = holder(&world, SHARED).await?;
     ensure!(second != first, "the lock was not handed over");
-    // Who waited for the lock would wait for as long as it lasts (15 s), less one pause between renewals.
+    // Waiting for expiry would take the lease duration (15 s), less a pause between renewals.
     let is_short = |gap: Duration| gap < Duration::from_secs(12) && gap < theirs;
     let mut works = ours(&world, folder.path(), "ccm-1", &[], &migrating)?;
     let mut last = held_by_another(&world, SHARED, &second).await?;
     let mut best = Duration::MAX;
-    // A stall only adds time, or leaves the lock to run out: one short wait shows that a lock is given back.
+    // A stall only adds time, or lets the lock expire: a single short wait proves that a lock is released.
     for turn in 2..=4 {
         let waits = ours(&world, folder.path(), &format!("ccm-{turn}"), &[], &migrating)?;
         // Both locks of a process name the same holder.
@@ -355,7 +357,7 @@ async fn after_a_clean_stop_nobody_waits_for_a_lock_of_ours() -> Result<()> {
     Ok(())
 }
 
-/// Runs the binary to its end.
+/// Runs the binary to the end.
 async fn output(folder: &Path, args: &[&str]) -> Result<(bool, String)> {
     let run = Command::new(BINARY)
         .args(args)

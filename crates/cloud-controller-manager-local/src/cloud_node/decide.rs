@@ -1,4 +1,4 @@
-//! What a Node lacks of what the cloud knows of it. Pure.
+//! The difference between a Node and the data of the cloud. Pure.
 
 use cloud_local::{Instance, Inventory, ProviderId};
 use k8s_openapi::api::core::v1::{Node, NodeAddress, Taint};
@@ -7,32 +7,32 @@ use serde_json::{Map, Value, json};
 
 use crate::nodes;
 
-/// The kubelet sets it on a Node that the cloud has yet to describe. No pod that does not tolerate it is
-/// scheduled there.
+/// The kubelet sets this taint on a Node that the cloud has yet to describe. Only pods that tolerate the
+/// taint are scheduled on the Node.
 pub const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
-/// The address that the kubelet was told to use.
+/// The node address that the kubelet was started with.
 pub const PROVIDED_IP: &str = "alpha.kubernetes.io/provided-node-ip";
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 const REGION: &str = "topology.kubernetes.io/region";
 const TYPE: &str = "node.kubernetes.io/instance-type";
 
-/// What is to be written. Both may be missing.
+/// The wanted writes. Both may be missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// All addresses of the Node, if they are not what they should be. To be written first: once the taint is
-    /// gone, others rely on them.
+    /// All addresses of the Node, if the present addresses differ. Written first: once the taint is gone,
+    /// readers rely on the addresses.
     pub addresses: Option<Vec<NodeAddress>>,
-    /// The change that ends the initialisation: id, labels, and the taint away.
+    /// The change that ends the initialisation: id, labels, and the removal of the taint.
     pub initialise: Option<Value>,
 }
 
-/// Why nothing can be decided.
+/// The reason why no decision is possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// The cloud has no instance for this Node (yet).
     NoInstance,
-    /// The kubelet was told to use an address that the instance does not have.
+    /// The kubelet was started with an address that the instance does not have.
     AddressUnknown(String),
 }
 
@@ -42,13 +42,13 @@ pub fn is_uninitialised(node: &Node) -> bool {
     nodes::is_tainted(node, UNINITIALIZED)
 }
 
-/// Whether the Node is of another cloud: its id is not of ours, and an id cannot be changed.
+/// Whether the Node belongs to a foreign cloud: the id has a different format, and an id cannot be changed.
 #[must_use]
 pub fn is_foreign(node: &Node) -> bool {
     nodes::provider_id(node).is_some_and(|id| id.parse::<ProviderId>().is_err())
 }
 
-/// Compares a Node with its instance.
+/// Compares a Node with the instance of the Node.
 pub fn decide(node: &Node, inventory: &Inventory) -> Result<Plan, Obstacle> {
     let instance = instance_of(node, inventory).ok_or(Obstacle::NoInstance)?;
     let wanted = addresses(node, instance)?;
@@ -64,7 +64,7 @@ pub fn decide(node: &Node, inventory: &Inventory) -> Result<Plan, Obstacle> {
     })
 }
 
-/// By id where the Node has one: an instance of the same name may be another machine.
+/// By id if the Node has an id: an instance of the same name may be a different machine.
 fn instance_of<'a>(node: &Node, inventory: &'a Inventory) -> Option<&'a Instance> {
     match nodes::provider_id(node) {
         Some(id) => inventory.by_id(&id.parse::<ProviderId>().ok()?.id),
@@ -72,8 +72,8 @@ fn instance_of<'a>(node: &Node, inventory: &'a Inventory) -> Option<&'a Instance
     }
 }
 
-/// The addresses of the instance, the one that the kubelet uses first of its type. The kubelet's own host
-/// name stays where the cloud knows none.
+/// The addresses of the instance; the address used by the kubelet is the first of its type. Without a host
+/// name in the cloud, the kubelet's host name stays.
 fn addresses(node: &Node, instance: &Instance) -> Result<Vec<NodeAddress>, Obstacle> {
     let mut wanted = instance.node_addresses();
     if wanted.is_empty() {
@@ -94,7 +94,7 @@ fn addresses(node: &Node, instance: &Instance) -> Result<Vec<NodeAddress>, Obsta
     Ok(wanted)
 }
 
-/// Names the version that it was decided on: taints are one list with several writers.
+/// The change contains the resourceVersion of the decision: taints are a single list with several writers.
 fn initialise(node: &Node, instance: &Instance) -> Value {
     let labels: Map<String, Value> = [
         (ZONE, &instance.zone),

@@ -1,4 +1,4 @@
-//! What becomes of a Node, by its condition and its instance. Pure.
+//! Decides on a Node by condition and instance. Pure.
 
 use cloud_local::{Inventory, ProviderId, State};
 use k8s_openapi::api::core::v1::{Node, Taint};
@@ -7,37 +7,37 @@ use serde_json::{Value, json};
 
 use crate::nodes;
 
-/// On a Node whose instance is stopped: no pods are scheduled there, and volumes may be taken away from it.
+/// Taint of a Node with a stopped instance: no pods are scheduled on the Node, and volumes may be detached.
 pub const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
-/// Label with which a user keeps a Node from this controller.
+/// Label with which a user excludes a Node from this controller.
 pub const EXCLUDED: &str = "node.kubernetes.io/exclude-from-lifecycle-management";
 
-/// What a Node says by itself, before the cloud is asked.
+/// The verdict from the Node alone, before a query of the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Nothing to do with this controller: excluded, of another cloud, or not yet described. A Node that was
-    /// not described has never been seen in the cloud, so its instance is not *gone*.
+    /// Not handled by this controller: excluded, of a foreign cloud, or not described yet. An undescribed
+    /// Node was never seen in the cloud, so the instance is not *gone*.
     NotOurs,
-    /// The kubelet reports: whatever the cloud says, the machine runs.
+    /// The kubelet reports: the machine runs, regardless of the cloud.
     Ready,
-    /// The kubelet does not report, or not that it is ready: ask the cloud for this instance.
+    /// The kubelet does not report, or reports the Node as not ready: query the cloud for this instance.
     Ask(ProviderId),
 }
 
-/// What is to be done with a Node.
+/// The action for a Node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing.
+    /// No action.
     Nothing,
-    /// Put the taint on.
+    /// Add the taint.
     Taint,
-    /// Take the taint off.
+    /// Remove the taint.
     Untaint,
     /// Remove the Node.
     Delete,
 }
 
-/// Looks at the Node alone.
+/// Reads the Node alone.
 #[must_use]
 pub fn look(node: &Node) -> Look {
     let id = nodes::provider_id(node).and_then(|id| id.parse().ok());
@@ -60,7 +60,7 @@ pub fn decide_ready(node: &Node) -> Action {
     }
 }
 
-/// For a Node that is not ready and an inventory that was read after it became so.
+/// For a Node that is not ready, and an inventory that was read after the Node became not ready.
 #[must_use]
 pub fn decide_not_ready(node: &Node, id: &ProviderId, inventory: &Inventory) -> Action {
     let tainted = nodes::is_tainted(node, SHUTDOWN);
@@ -72,8 +72,8 @@ pub fn decide_not_ready(node: &Node, id: &ProviderId, inventory: &Inventory) -> 
     }
 }
 
-/// The change that puts the taint on or takes it off. Names the version that it was decided on: taints are
-/// one list with several writers.
+/// The change that adds or removes the taint. The change contains the resourceVersion of the decision: taints
+/// are a single list with several writers.
 #[must_use]
 pub fn taints(node: &Node, on: bool) -> Value {
     let others = nodes::taints(node).iter().filter(|taint| taint.key != SHUTDOWN);

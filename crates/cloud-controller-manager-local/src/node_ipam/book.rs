@@ -1,9 +1,9 @@
-//! Which range of pod addresses belongs to which Node. Pure; fed by the watch of Nodes.
+//! The ranges of pod addresses by Node. Pure; fed by the watch of Nodes.
 //!
-//! The API server lets `spec.podCIDRs` be set once and never changed, so a Node cannot get two ranges whoever
-//! writes. That no two Nodes get the same range is for this book to see to. It gives nothing out before it
-//! has seen all Nodes once, and what it gives out is reserved for that Node until the watch shows what became
-//! of it.
+//! The API server lets `spec.podCIDRs` be set once and never changed, so a Node cannot get two ranges from
+//! any writers. This book ensures that no two Nodes get the same range. The book assigns no range before the
+//! first complete list of Nodes. An assigned range is reserved for the Node until the watch shows the result
+//! of the write.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,20 +17,20 @@ use kube::{ResourceExt, runtime::watcher::Event};
 
 use crate::nodes;
 
-/// Most bits between the cluster's and a Node's range: more than 65,536 Nodes are not counted.
+/// Maximum bits between the cluster's range and a Node's range: at most 65,536 Nodes are counted.
 const MOST_BITS: u8 = 16;
 
 /// All ranges of a cluster.
 pub struct Book {
     range: Ipv4Net,
     size: u8,
-    /// Number of owners of each range that has any, by its position in the cluster's range.
+    /// Number of owners of each used range, by the position in the cluster's range.
     used: BTreeMap<u32, u32>,
-    /// Where the search for a free range begins: behind the last one that was given out, so that a range that
-    /// was given back rests before it is used again.
+    /// The start of the search for a free range: behind the last assigned range, so that a returned range
+    /// rests before the next use.
     next: u32,
     owners: BTreeMap<String, Owner>,
-    /// Nodes of the listing that is under way.
+    /// Nodes of the list under way.
     listing: Option<BTreeSet<String>>,
     ready: bool,
 }
@@ -39,24 +39,24 @@ pub struct Book {
 struct Owner {
     uid: String,
     ranges: Vec<Ipv4Net>,
-    /// Given out, and not yet seen in the Node.
+    /// Assigned, and not yet seen in the Node.
     reserved: bool,
 }
 
-/// What a Node is given.
+/// The answer to a request for a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// This range is for this Node and stays so.
+    /// This range is assigned to this Node.
     Range(Ipv4Net),
-    /// All are in use.
+    /// All ranges are in use.
     NoneLeft,
     /// Not all Nodes have been seen yet.
     NotReady,
 }
 
 impl Book {
-    /// A book of ranges of `size` bits in `range`. What overlaps `blocked` (the range of Services) is never
-    /// given out.
+    /// A book of ranges with prefix length `size` in `range`. A range that overlaps `blocked` (the range of
+    /// Services) is never assigned.
     pub fn new(range: Ipv4Net, size: u8, blocked: &[Ipv4Net]) -> Result<Self, String> {
         if !(range.prefix_len()..=32).contains(&size) {
             return Err(format!(
@@ -83,7 +83,7 @@ impl Book {
         Ok(book)
     }
 
-    /// Takes what the watch says. Must see every event, in order, before anybody asks with the object of that
+    /// Takes an event of the watch. Must see every event, in order, before a request with the object of that
     /// event.
     pub fn take(&mut self, event: &Event<Node>) {
         match event {
@@ -97,7 +97,7 @@ impl Book {
             Event::Apply(node) => self.see(node),
             Event::Delete(node) => self.forget(&node.name_any(), &nodes::uid(node)),
             Event::InitDone => {
-                // Deletions that fell between two watches.
+                // Deletions between two watches.
                 let listed = self.listing.take().unwrap_or_default();
                 let gone: Vec<_> = self
                     .owners
@@ -113,8 +113,8 @@ impl Book {
         }
     }
 
-    /// The range of a Node that has none. The same one at each call, until it is given back or the Node shows
-    /// another.
+    /// The range for a Node without a range. The same range at each call, until the range is returned or the
+    /// Node shows a different range.
     pub fn reserve(&mut self, node: &Node) -> Answer {
         if !self.ready {
             return Answer::NotReady;
@@ -139,7 +139,7 @@ impl Book {
         Answer::Range(range)
     }
 
-    /// The API server has refused the range for this Node: it was certainly not written.
+    /// The API server has refused the range for this Node: the range was certainly not written.
     pub fn give_back(&mut self, node: &Node) {
         let name = node.name_any();
         let ours = self.owners.get(&name);
@@ -148,8 +148,8 @@ impl Book {
         }
     }
 
-    /// Other Nodes that have addresses of this Node's range. Cannot come from this book; somebody else wrote
-    /// both.
+    /// Further Nodes with addresses of this Node's range. This book never assigns such ranges; a different
+    /// writer wrote both.
     #[must_use]
     pub fn sharers(&self, node: &Node) -> Vec<&str> {
         let name = node.name_any();
@@ -176,7 +176,7 @@ impl Book {
     fn see(&mut self, node: &Node) {
         let (name, uid, ranges) = (node.name_any(), nodes::uid(node), ranges(node));
         let known = self.owners.get(&name).filter(|owner| owner.uid == uid);
-        // A state from before our own write: the reservation stands.
+        // An event from before the controller's own write: the reservation stays.
         if ranges.is_empty() && known.is_some() {
             return;
         }
@@ -196,7 +196,7 @@ impl Book {
         }
     }
 
-    /// Counts the new before the old is let go: there is no moment in which a range that stays looks free.
+    /// Counts the new ranges before the old ranges are released: a range that stays never looks free.
     fn replace(&mut self, name: &str, owner: Owner) {
         for range in &owner.ranges {
             self.count(*range, true);
@@ -245,12 +245,12 @@ impl Book {
         Ipv4Net::new(first.into(), self.size).ok()
     }
 
-    /// First address of a range, counted from the first of the cluster.
+    /// First address of a range, relative to the first address of the cluster.
     fn offset(&self, position: u32) -> u32 {
         position.checked_shl(32 - u32::from(self.size)).unwrap_or(0)
     }
 
-    /// Which positions share an address with a range; `None` where none does.
+    /// The positions that share an address with a range; `None` without overlap.
     fn positions(&self, range: Ipv4Net) -> Option<std::ops::RangeInclusive<u32>> {
         let first = range.network().max(self.range.network());
         let last = range.broadcast().min(self.range.broadcast());
@@ -267,7 +267,7 @@ fn ranges(node: &Node) -> Vec<Ipv4Net> {
     texts(node).filter_map(|text| around(text).ok()).collect()
 }
 
-/// Whether a Node has ranges of whatever kind.
+/// Whether a Node has ranges of any kind.
 #[must_use]
 pub fn has_range(node: &Node) -> bool {
     texts(node).next().is_some()

@@ -70,7 +70,7 @@ fn a_node_that_asks_again_gets_the_same() {
     let mut book = book("10.0.0.0/22", 24);
     list(&mut book, &[]);
     let first = given(&mut book, &node("a", &[]));
-    // Its status changed before it shows the range.
+    // The Node's status changed before the Node shows the range.
     book.take(&Event::Apply(node("a", &[])));
     assert_eq!(given(&mut book, &node("a", &[])), first);
     // A relist from before the write.
@@ -87,7 +87,7 @@ fn a_range_is_free_again_when_its_node_is_gone() {
     assert_eq!(given(&mut book, &node("c", &[])), None);
     book.take(&Event::Delete(a.clone()));
     assert_eq!(given(&mut book, &node("c", &[])).unwrap(), "10.0.0.0/24");
-    // Missed by the watch, told by the next listing.
+    // Missed by the watch, seen in the next list.
     list(&mut book, &[a.clone(), node("c", &[])]);
     assert_eq!(given(&mut book, &node("d", &[])).unwrap(), "10.0.1.0/24");
 }
@@ -107,7 +107,7 @@ fn what_the_node_shows_wins_over_what_was_reserved() {
     let mut book = book("10.0.0.0/23", 24);
     list(&mut book, &[]);
     assert_eq!(given(&mut book, &node("a", &[])).unwrap(), "10.0.0.0/24");
-    // Another holder of the lock had given it this one.
+    // A former lock holder assigned this range.
     book.take(&Event::Apply(node("a", &["10.0.1.0/24"])));
     assert_eq!(given(&mut book, &node("b", &[])).unwrap(), "10.0.0.0/24");
     assert_eq!(given(&mut book, &node("c", &[])), None);
@@ -131,7 +131,7 @@ fn a_node_of_the_same_name_is_another_node() {
     let mut book = book("10.0.0.0/23", 24);
     list(&mut book, &[node_of("a", "first", &["10.0.0.0/24"])]);
     book.take(&Event::Apply(node_of("a", "second", &[])));
-    // A late deletion of the first one takes nothing from the second.
+    // A late deletion of the first Node takes no range from the second Node.
     assert_eq!(
         given(&mut book, &node_of("a", "second", &[])).unwrap(),
         "10.0.0.0/24"
@@ -214,7 +214,7 @@ fn no_two_nodes_ever_share_a_range() {
     };
     let mut book = book("10.0.0.0/19", 24);
     list(&mut book, &[]);
-    // What stands in the cluster.
+    // The Nodes in the cluster.
     let mut cluster: Vec<Node> = Vec::new();
     for step in 0..5_000 {
         match next(6) {
@@ -245,7 +245,7 @@ fn no_two_nodes_ever_share_a_range() {
             }
             _ => {}
         }
-        // Names are unique in a cluster: a later Node of a name replaces the earlier one.
+        // Names are unique in a cluster: a later Node of a name replaces the earlier Node.
         let mut names = BTreeSet::new();
         let doubles: Vec<_> = (0..cluster.len())
             .rev()

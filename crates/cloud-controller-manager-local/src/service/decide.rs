@@ -1,4 +1,4 @@
-//! What a Service needs of the cloud, and whether it shows it. Pure.
+//! The needs of a Service in the cloud, and the shown address. Pure.
 
 use std::net::Ipv4Addr;
 
@@ -9,21 +9,22 @@ use kube::ResourceExt;
 use runtime::{Error, Result};
 use serde_json::{Value, json};
 
-/// As Kubernetes' own controller sets it, so that either side can clean up after the other.
+/// The finalizer of Kubernetes' own controller, so that either controller can clean up after the other.
 pub const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 
-/// What is to be done with a Service.
+/// The action for a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Nothing: it has no load balancer of this controller.
+    /// No action: the Service has no load balancer of this controller.
     Ignore,
-    /// Give it one.
+    /// Ensure a load balancer.
     Ensure,
-    /// Take it back.
+    /// Release the load balancer.
     Release,
 }
 
-/// Looks at a Service. One with a `loadBalancerClass` is somebody else's, unless it carries our finalizer.
+/// Reads a Service. A Service with a `loadBalancerClass` belongs to a different controller, unless the
+/// Service has this controller's finalizer.
 #[must_use]
 pub fn need(service: &Service) -> Need {
     let finalized = service.finalizers().iter().any(|f| f == FINALIZER);
@@ -41,14 +42,14 @@ fn wants_load_balancer(service: &Service) -> bool {
     })
 }
 
-/// The address that the user asks for, if any.
+/// The address requested by the user, if any.
 #[must_use]
 pub fn wanted_address(service: &Service) -> Option<&str> {
     let wanted = service.spec.as_ref()?.load_balancer_ip.as_deref()?;
     (!wanted.is_empty()).then_some(wanted)
 }
 
-/// What its load balancer is to carry. A Service that this cloud would only half carry is refused.
+/// The traffic of the Service's load balancer. A Service that this cloud would carry only in part is refused.
 pub fn traffic(service: &Service) -> Result<Traffic> {
     let Some(spec) = &service.spec else {
         return Ok(Traffic::default());
@@ -86,7 +87,7 @@ fn problem(what: &str) -> Error {
     Error::config(ErrorCode::ErrConfigurationProblem, what)
 }
 
-/// The addresses that a Service shows to its users.
+/// The addresses in the status of a Service.
 #[must_use]
 pub fn shown(service: &Service) -> Vec<&str> {
     let balancer = service
@@ -103,7 +104,7 @@ pub fn shown(service: &Service) -> Vec<&str> {
         .collect()
 }
 
-/// The status that shows this address and no other; `None` where it does already.
+/// The status with exactly this address; `None` if the status is correct already.
 #[must_use]
 pub fn status(service: &Service, address: Option<Ipv4Addr>) -> Option<Value> {
     let wanted: Vec<_> = address.iter().map(ToString::to_string).collect();

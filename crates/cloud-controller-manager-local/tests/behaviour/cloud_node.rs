@@ -57,7 +57,7 @@ pub async fn new_nodes_are_described(world: &World) -> Result<()> {
     ensure!(addresses(&node) == ["10.180.1.1"], "{:?}", addresses(&node));
     world.event("Node", "early", "Synced").await?;
 
-    // Until the cloud knows it, a node waits; and it is not for others to describe.
+    // Until the cloud lists the instance, a Node waits; and a Node of a foreign cloud is not described.
     world.event("Node", "late", "CloudInformationMissing").await?;
     let late = world.nodes().get("late").await?;
     ensure!(is_tainted(&late, UNINITIALIZED), "{late:?}");
@@ -101,7 +101,7 @@ pub async fn addresses_are_followed(world: &World) -> Result<()> {
     world
         .until("one", "the new address", |node| addresses(node) == ["10.180.1.9"])
         .await?;
-    // What the cloud does not tell stays as it is, and is tried again.
+    // Without an answer of the cloud, the Node stays unchanged, and the reconcile is retried.
     world.no_list().await?;
     let before = running.outcomes(Name::CloudNode, &["Config"]);
     eventually("a failure", SOON, || async {

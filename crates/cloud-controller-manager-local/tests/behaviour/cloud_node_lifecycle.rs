@@ -22,8 +22,7 @@ async fn names(world: &World) -> Result<Vec<String>> {
     Ok(nodes.iter().map(ResourceExt::name_any).collect())
 }
 
-/// For each way in which a cloud can be of no use: Nodes whose instances are not in any list, and several
-/// attempts.
+/// For each kind of unusable cloud: Nodes whose instances are not in any list, and several attempts.
 pub async fn an_unusable_cloud_removes_no_node(world: &World) -> Result<()> {
     const NODES: [&str; 3] = ["a", "b", "c"];
     for name in NODES {
@@ -33,7 +32,7 @@ pub async fn an_unusable_cloud_removes_no_node(world: &World) -> Result<()> {
     let mut nobody = good.clone();
     nobody["users"][0]["user"] = json!({"token": "not a token"});
     let mut away = good.clone();
-    // Nothing listens there.
+    // No server listens at this address.
     away["clusters"][0]["cluster"]["server"] = json!("https://127.0.0.1:1");
     let stranger = serde_json::to_value(world.plane.kubeconfig("stranger", &[])?)?;
     let empty = BTreeMap::new();
@@ -68,7 +67,7 @@ pub async fn an_unusable_cloud_removes_no_node(world: &World) -> Result<()> {
             names(world).await?
         );
     }
-    // The same nodes go when the cloud says so: the list can be read, and they are not in it.
+    // The same nodes are removed after a readable list without their instances.
     world.good_credentials()?;
     world.write_list(empty).await?;
     let running = world.run(&[Name::CloudNodeLifecycle], options(None));
@@ -101,7 +100,7 @@ pub async fn only_nodes_whose_instance_is_gone_are_removed(world: &World) -> Res
     nodes
         .patch("excluded", &params, &kube::api::Patch::Merge(excluded))
         .await?;
-    // Another machine has the name of the one that is gone.
+    // A new machine has the name of the removed machine.
     world
         .list(&[
             ("gone", instance("i-new", "10.180.1.1", "running")),
@@ -114,7 +113,7 @@ pub async fn only_nodes_whose_instance_is_gone_are_removed(world: &World) -> Res
         anyhow::Ok(())
     })
     .await?;
-    // Several more rounds, and nothing else is removed.
+    // After several more rounds, no further Node is removed.
     let rounds = running.outcomes(Name::CloudNodeLifecycle, &["success"]);
     eventually("more rounds", SOON, || async {
         let now = running.outcomes(Name::CloudNodeLifecycle, &["success"]);
@@ -127,7 +126,7 @@ pub async fn only_nodes_whose_instance_is_gone_are_removed(world: &World) -> Res
         left == ["excluded", "foreign", "still-ready", "there", "undescribed"],
         "{left:?}"
     );
-    // As soon as its kubelet does not report any more, the other one goes too.
+    // As soon as the kubelet stops reporting, the second Node is removed too.
     world.report("still-ready", "Unknown").await?;
     eventually("the node is removed", SOON, || async {
         ensure!(
@@ -157,7 +156,7 @@ pub async fn stopped_instances_are_marked(world: &World) -> Result<()> {
             .until(name, "the taint", |node| is_tainted(node, SHUTDOWN))
             .await?;
     }
-    // Either way of running again takes it away: the cloud says so, or the kubelet reports.
+    // Two signs of a running machine remove the taint: a list of the cloud, or a report of the kubelet.
     state("running", "stopped").await?;
     world
         .until("one", "no taint", |node| !is_tainted(node, SHUTDOWN))

@@ -18,7 +18,7 @@ use std::future::Future;
 use anyhow::Result;
 use world::World;
 
-/// One world for all, one after the other: starting it is most of the time.
+/// A single test environment for all scenarios, in sequence: the start takes most of the time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn controllers_keep_the_shoot_and_the_cloud_together() -> Result<()> {
     let world = &World::start().await?;
@@ -103,7 +103,7 @@ async fn told(world: &World, what: &str, scenario: impl Future<Output = Result<(
         if outcome.is_ok() { "ok" } else { "FAILED" },
         begun.elapsed()
     );
-    // The next scenario begins in a clean world, whatever became of this one.
+    // The next scenario begins in a clean test environment, regardless of the result of this scenario.
     let cleaned = async {
         world.good_credentials()?;
         world.no_list().await?;

@@ -13,7 +13,7 @@ use testkit::eventually;
 
 use crate::world::{SOON, World, options, range};
 
-/// The range of every Node that has one.
+/// The ranges of all Nodes with a range.
 async fn ranges(world: &World) -> Result<BTreeMap<String, String>> {
     let nodes = world.nodes().list(&ListParams::default()).await?;
     Ok(nodes
@@ -54,7 +54,7 @@ async fn until_ranges(world: &World, count: usize) -> Result<BTreeMap<String, St
 pub async fn many_nodes_get_ranges_of_their_own(world: &World) -> Result<()> {
     let cluster: Ipv4Net = "10.96.0.0/15".parse()?;
     let running = world.run(&[Name::NodeIpam], options(Some("10.96.0.0/15")));
-    // Somebody else's, in the midst of what is given out.
+    // A range of a different writer, in the middle of the assigned ranges.
     world
         .node(
             "other",
@@ -96,11 +96,12 @@ pub async fn a_used_up_range_is_told(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// What a change of the holder of a lock is to the Nodes.
+/// The effect of a change of the lock holder on the Nodes.
 pub async fn one_run_after_the_other_assigns_once(world: &World) -> Result<()> {
     let mut before = BTreeMap::new();
     for run in 0..4 {
-        // Nodes come while nobody runs, and while one runs which is then stopped in the midst of its work.
+        // Nodes are created while no controller runs, and while a controller runs that is then stopped during
+        // work.
         make(world, (0..5).map(|i| format!("run-{run}-early-{i}"))).await?;
         let running = world.run(&[Name::NodeIpam], options(Some("10.96.0.0/16")));
         make(world, (0..5).map(|i| format!("run-{run}-late-{i}"))).await?;

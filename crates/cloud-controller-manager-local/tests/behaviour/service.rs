@@ -66,7 +66,7 @@ async fn gone(world: &World, name: &str) -> Result<()> {
     .await
 }
 
-/// What the cloud has to lead packets by.
+/// The Services of the account that carry the packets.
 fn in_cloud(world: &World) -> Api<Service> {
     Api::namespaced(world.shoot.clone(), ACCOUNT)
 }
@@ -75,7 +75,8 @@ fn carrier(service: &Service) -> String {
     format!("lb-{}", service.uid().unwrap_or_default())
 }
 
-/// The cloud leads the address to the node port of the cluster's machines, for these sources only.
+/// Checks that the cloud forwards the address to the node port of the cluster's machines, for these sources
+/// only.
 async fn leads(world: &World, service: &Service, address: &str, sources: &Value) -> Result<()> {
     let now = services(world).get(&service.name_any()).await?;
     let ports = now.spec.unwrap_or_default().ports.unwrap_or_default();
@@ -155,7 +156,7 @@ pub async fn services_have_addresses(world: &World) -> Result<()> {
         .await?;
     leads(world, &first, "10.184.0.1", &json!(["192.0.2.0/24"])).await?;
 
-    // What somebody writes over the status is put right.
+    // A foreign write of the status is corrected.
     let wrong = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
     services(world)
         .patch_status("first", &PatchParams::default(), &Patch::Merge(wrong))
@@ -165,7 +166,7 @@ pub async fn services_have_addresses(world: &World) -> Result<()> {
     })
     .await?;
 
-    // Another type: all is taken back and the service stays.
+    // A different type: the load balancer is released and the Service stays.
     let internal = json!({"spec": {"type": "ClusterIP", "loadBalancerSourceRanges": null}});
     services(world)
         .patch("first", &PatchParams::default(), &Patch::Merge(internal))
@@ -181,7 +182,7 @@ pub async fn services_have_addresses(world: &World) -> Result<()> {
     );
     let carried = in_cloud(world).get_opt(&carrier(&first)).await?;
     ensure!(carried.is_none(), "{carried:?}");
-    // Deletion frees the address for whoever waits for it.
+    // A deletion frees the address for a waiting Service.
     services(world).delete("wishes", &DeleteParams::default()).await?;
     gone(world, "wishes").await?;
     until(world, "same-wish", "the free address", |service| {
@@ -197,7 +198,7 @@ pub async fn services_have_addresses(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// What is not given back in the cloud must not be forgotten in the shoot.
+/// The shoot must keep the finalizer until the cloud has released the address.
 pub async fn an_unusable_cloud_keeps_services(world: &World) -> Result<()> {
     let running = world.run(&[Name::Service], options(None));
     make(world, "held", json!({})).await?;

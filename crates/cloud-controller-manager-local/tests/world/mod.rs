@@ -1,5 +1,5 @@
-//! A shoot and a cloud: two namespaces' worth of one real API server, and an account that may do in the cloud
-//! what the controllers need and nothing else.
+//! The test environment: a shoot and a cloud in a single real API server, and a cloud account with exactly
+//! the rights that the controllers need.
 #![allow(dead_code)] // each test file uses its own part of it
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
@@ -30,10 +30,10 @@ use tokio_util::sync::CancellationToken;
 pub const ACCOUNT: &str = "account";
 /// The shoot's technical id.
 pub const CLUSTER: &str = "shoot--dev--one";
-/// Who has the account.
+/// The user of the account.
 pub const USER: &str = "cloud-user";
-/// Longer than any of these steps takes on a busy machine; the longest is a hand-over between two processes
-/// of Kubernetes' own manager, where two locks run out one after the other: over half a minute.
+/// Longer than any of these steps takes on a busy machine. The longest step is a hand-over between two
+/// kube-controller-managers, where two locks expire in sequence: over half a minute.
 pub const SOON: Duration = Duration::from_secs(180);
 /// The taint of a Node that a kubelet has just registered.
 pub const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
@@ -78,13 +78,13 @@ impl World {
         Ok(world)
     }
 
-    /// The credentials of the account, as they should be.
+    /// Writes valid credentials of the account.
     pub fn good_credentials(&self) -> Result<()> {
         let kubeconfig = self.plane.kubeconfig(USER, &[])?;
         self.write_credentials(&serde_json::to_value(kubeconfig)?, ACCOUNT)
     }
 
-    /// Other credentials, as when the Secret changes.
+    /// Writes different credentials, as after a change of the Secret.
     pub fn write_credentials(&self, kubeconfig: &Value, namespace: &str) -> Result<()> {
         std::fs::write(
             self.credentials.path().join("kubeconfig"),
@@ -106,7 +106,7 @@ impl World {
         Api::namespaced(self.shoot.clone(), ACCOUNT)
     }
 
-    /// The list of instances is exactly this one.
+    /// Writes exactly this list of instances.
     pub async fn list(&self, instances: &[(&str, Value)]) -> Result<()> {
         let data: BTreeMap<_, _> = instances
             .iter()
@@ -118,7 +118,7 @@ impl World {
         self.write_list(data).await
     }
 
-    /// The same, whatever the entries say.
+    /// As [`Self::list`], with any content of the entries.
     pub async fn write_list(&self, data: BTreeMap<String, String>) -> Result<()> {
         self.no_list().await?;
         create(
@@ -129,7 +129,7 @@ impl World {
         Ok(())
     }
 
-    /// There is no list of instances.
+    /// Deletes the list of instances.
     pub async fn no_list(&self) -> Result<()> {
         match self
             .cloud()
@@ -158,12 +158,12 @@ impl World {
         Running { tasks, metrics }
     }
 
-    /// Makes a Node as a kubelet registers it.
+    /// Creates a Node like a kubelet.
     pub async fn node(&self, name: &str, spec: Value) -> Result<Node> {
         create(&self.nodes(), json!({"metadata": {"name": name}, "spec": spec})).await
     }
 
-    /// Plays the kubelet's report.
+    /// Simulates the report of the kubelet.
     pub async fn report(&self, name: &str, ready: &str) -> Result<()> {
         let status = json!({"status": {"conditions": [{"type": "Ready", "status": ready, "reason": "Test", "message": ""}]}});
         self.nodes()
@@ -172,7 +172,7 @@ impl World {
         Ok(())
     }
 
-    /// Waits until a Node is as `look` wants it.
+    /// Waits until `look` accepts the Node.
     pub async fn until(&self, name: &str, what: &str, look: impl Fn(&Node) -> bool) -> Result<Node> {
         eventually(what, SOON, || async {
             let node = self.nodes().get(name).await?;
@@ -214,19 +214,19 @@ impl World {
     }
 }
 
-/// Controllers that run until they are stopped or dropped.
+/// Running controllers; stopped by [`Self::stop`] or a drop.
 pub struct Running {
     tasks: JoinSet<Result<(), String>>,
     metrics: Metrics,
 }
 
 impl Running {
-    /// Stops them; nothing of them works any more afterwards.
+    /// Stops the controllers; no work continues afterwards.
     pub async fn stop(mut self) {
         self.tasks.shutdown().await;
     }
 
-    /// How often a controller ended with one of these results.
+    /// The number of reconciles of a controller with these results.
     pub fn outcomes(&self, controller: Name, results: &[&str]) -> u64 {
         let text = self.metrics.encode();
         let of = |line: &&str| {
@@ -262,7 +262,7 @@ pub fn options(pods: Option<&str>) -> Options {
     }
 }
 
-/// An instance with one address.
+/// An instance with a single address.
 pub fn instance(id: &str, address: &str, state: &str) -> Value {
     json!({
         "id": id, "addresses": [{"type": "InternalIP", "address": address}],
