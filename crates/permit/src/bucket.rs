@@ -2,8 +2,8 @@
 //! and removals of keys and of versions.
 //!
 //! The library fails a whole listing on a key with an empty segment, a dot segment or a control character,
-//! and cannot remove such an object. A user who writes one key of this kind would stop every backup and
-//! restore.
+//! and cannot remove such an object. So a user with write access could stop every backup and restore by a
+//! single key of this kind.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::bucket_xml::{
     ListedObject, Listing, Position, RefusedRemoval, Removal, code_of, removal_request, removed,
 };
 
-/// Objects that one request removes at most; the limit of S3.
+/// Maximum number of objects in a removal request; the limit of S3.
 pub const REMOVED_AT_ONCE: usize = 1000;
 
 /// A bucket as the S3 protocol shows it. Every request goes through the client and its permit.
@@ -99,7 +99,7 @@ impl Bucket {
         }
     }
 
-    /// One page of a listing, and the position of the next page.
+    /// A single page of a listing, and the position of the next page.
     ///
     /// # Errors
     /// See [`Self::objects`].
@@ -124,7 +124,7 @@ impl Bucket {
             .map_err(|e| unreadable(&e))
     }
 
-    /// Removes objects, or the versions that they name. Returns the removals that the store refused.
+    /// Removes objects, or the versions named in the objects. Returns the removals that the store refused.
     ///
     /// # Errors
     /// Fails if a request as a whole fails.
@@ -145,8 +145,8 @@ impl Bucket {
         Ok(refused)
     }
 
-    /// Removes an object, or the version that the object names, by the request that every store has. Returns
-    /// the refusal of the store, such as that of an object whose retention has not ended.
+    /// Removes an object, or the version named in the object, by the request that every store supports.
+    /// Returns the refusal of the store, such as for an object with a retention that has not ended.
     ///
     /// # Errors
     /// Fails if the store does not answer, or does not accept the account.
@@ -170,7 +170,7 @@ impl Bucket {
         asked.map_err(|failure| failure.into_error(target))
     }
 
-    /// Sends a request until the answer is not a failure of the moment.
+    /// Sends a request, and repeats the request after temporary failures.
     async fn ask_often(&self, method: Method, target: &str, body: Bytes) -> Result<Bytes, Failure> {
         let begun = Instant::now();
         let mut pause = self.retry.backoff.init_backoff;
@@ -225,7 +225,7 @@ impl Failure {
         ))
     }
 
-    /// As `object_store` judges the same request.
+    /// The same judgement as in `object_store`.
     fn is_temporary(&self) -> bool {
         match self {
             Self::Refused(Refused { status, .. }) => {
@@ -294,8 +294,8 @@ fn base64_of(bytes: &[u8]) -> String {
     base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes)
 }
 
-/// Percent-encodes a text as signatures of S3 want: every byte but the unreserved ones. The path keeps
-/// slashes.
+/// Percent-encodes a text as signatures of S3 require: every byte except the unreserved characters. The path
+/// keeps slashes.
 fn encoded(text: &str, is_path: bool) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

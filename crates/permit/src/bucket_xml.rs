@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// An object, or a version of an object, in a listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListedObject {
-    /// The whole key, whatever characters the key has.
+    /// The whole key, with any characters.
     pub key: String,
     /// Bytes of the content.
     pub size: u64,
@@ -44,7 +44,7 @@ enum Element {
     NextContinuationToken(String),
     NextKeyMarker(String),
     NextVersionIdMarker(String),
-    /// Only of an error, which a store may send with the status of a success.
+    /// Only in an error, which a store may send with the status of a success.
     Code(String),
     #[serde(other)]
     Other,
@@ -97,7 +97,7 @@ impl Listing {
     }
 }
 
-/// The text is one name of a form without a value: an encoded key has no `=` and no `&`.
+/// The text is the name in a form without a value: an encoded key has no `=` and no `&`.
 fn decoded(text: &str) -> String {
     let mut pairs = form_urlencoded::parse(text.as_bytes());
     pairs

@@ -1,9 +1,9 @@
 //! Monotonic time that counts suspension.
 //!
-//! Timers run on the kernel's `CLOCK_MONOTONIC`, which counts the time of a stopped process but not that of a
-//! suspended machine; others count all of it. So time here is that of the timers (which tests can pause) and
-//! the time that the machine has been suspended (`CLOCK_BOOTTIME` less `CLOCK_MONOTONIC`) on top. A timer
-//! that rings late because of a suspension does no harm: this clock is looked at before every step.
+//! Timers run on the kernel's `CLOCK_MONOTONIC`. That clock counts the time of a stopped process but not the
+//! time of a suspended machine; successors on further machines count both. So time here is the timers' time
+//! (paused in tests) plus the suspended time of the machine (`CLOCK_BOOTTIME` minus `CLOCK_MONOTONIC`). A
+//! timer that fires late because of a suspension does no harm: this clock is read before every step.
 //!
 //! A pause of the guest by its hypervisor stops both clocks. The clock of the host shows such a pause, see
 //! `host_clock`.
@@ -19,25 +19,25 @@ use tokio::time::Instant;
 
 use crate::host_clock::{HostClock, HostClockKind, Mark, Shared};
 
-/// Suspensions shorter than this are not noticed. Longer than the inexactness of two clocks that are read one
-/// after the other, much shorter than the distance between any validity and what others wait.
+/// Shorter suspensions are not noticed. Longer than the error of two clocks that are read in sequence. Much
+/// shorter than the difference between any validity and the corresponding wait of a successor.
 const NOTICED: Duration = Duration::from_millis(50);
 
-/// How far apart the two readings of one comparison may be. Shorter than [`NOTICED`].
+/// Maximum time between the two readings of a comparison. Shorter than [`NOTICED`].
 const APART: Duration = Duration::from_millis(10);
 
 /// Reads the time. Cheap to clone.
 #[derive(Clone)]
 pub struct Clock {
     suspended: Arc<dyn Fn() -> Duration + Send + Sync>,
-    /// None where the kernel shows no clock of the host.
+    /// `None` where the kernel shows no clock of the host.
     host: Option<Arc<Shared>>,
 }
 
-/// A moment by a [`Clock`], to be compared with others of the same clock only. It is no time for a timer.
+/// A moment by a [`Clock`], comparable only with moments of the same clock. Not a time for a timer.
 ///
-/// A later moment that is computed from this moment keeps the state of the host clock at this moment: a
-/// permit that is valid until `asked + validity` is judged by what the host clock did since `asked`.
+/// A later moment computed from this moment keeps the state of the host clock at this moment. So a permit
+/// that is valid until `asked + validity` is judged by the advance of the host clock since `asked`.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     at: Instant,
@@ -65,7 +65,7 @@ impl Ord for Moment {
 }
 
 impl Default for Clock {
-    /// The kernel's, guarded by the clock of the host where the kernel shows one.
+    /// The kernel's clock, guarded by the clock of the host where the kernel shows such a clock.
     fn default() -> Self {
         Self {
             host: HostClock::of_machine(),
@@ -75,7 +75,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// With another way to say for how long the machine has been suspended: it never says less than before.
+    /// With a different source for the suspended time of the machine. The source must never decrease.
     pub fn with_suspension(suspended: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self {
             suspended: Arc::new(suspended),
@@ -83,7 +83,7 @@ impl Clock {
         }
     }
 
-    /// Permits by this clock also end where the host clock shows that the guest was paused.
+    /// Permits by this clock also end where the host clock shows a pause of the guest.
     #[must_use]
     pub fn guarded_by(self, host: &HostClock) -> Self {
         Self {
@@ -102,11 +102,11 @@ impl Clock {
         self.host.as_ref()
     }
 
-    /// The present: a moment between the call and its return.
+    /// The present: a moment between the call and the return.
     #[must_use]
     pub fn now(&self) -> Moment {
-        // The host clock first: a pause before the two readings below must count. In this order: what passes
-        // between the two readings must not be counted twice.
+        // The host clock first: a pause before the two readings below must count. Timers before suspension:
+        // time that passes between the two readings must not be counted twice.
         let host = self.host.as_ref().map(|host| host.mark());
         let timers = Instant::now();
         Moment {
@@ -123,7 +123,7 @@ impl fmt::Debug for Clock {
 }
 
 impl Moment {
-    /// The time from `earlier` until this moment; nothing if it is not earlier.
+    /// The time from `earlier` until this moment; zero if `earlier` is not earlier.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         self.at.saturating_duration_since(earlier.at)
@@ -145,8 +145,8 @@ impl Add<Duration> for Moment {
     }
 }
 
-/// For how long this machine has been suspended, as far as it was noticed. It grows in steps, so that two
-/// moments between which there was no suspension differ by exactly the time of the timers.
+/// The suspended time of this machine, as far as noticed. Grows in steps, so that two moments without a
+/// suspension in between differ by exactly the timers' time.
 fn suspended() -> Duration {
     static KNOWN: AtomicU64 = AtomicU64::new(0);
     let known = Duration::from_nanos(KNOWN.load(Ordering::SeqCst));
@@ -159,13 +159,14 @@ fn suspended() -> Duration {
     }
 }
 
-/// `CLOCK_BOOTTIME` less `CLOCK_MONOTONIC`. None on a system that does not have them.
+/// `CLOCK_BOOTTIME` minus `CLOCK_MONOTONIC`; `None` on a system without these clocks.
 fn difference() -> Option<Duration> {
     let read = |clock: ClockId| clock_gettime(clock).ok().map(Duration::from);
     loop {
         let before = read(ClockId::CLOCK_MONOTONIC)?;
         let all = read(ClockId::CLOCK_BOOTTIME)?;
-        // A process that was stopped in between would take that for a suspension.
+        // A stop of the process between the readings would look like a suspension, so the readings are
+        // repeated.
         if read(ClockId::CLOCK_MONOTONIC)?.saturating_sub(before) < APART {
             return Some(all.saturating_sub(before));
         }

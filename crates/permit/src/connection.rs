@@ -1,18 +1,16 @@
 //! TCP connections whose bytes do not outlive the permit.
 //!
-//! A kernel keeps what a process has written until the other side acknowledges the bytes: for minutes, also
-//! when the process has ended. After a network failure a request could so arrive long after the permit under
-//! which the request was sent. Hence
-//! - each write checks the permits of all requests on the connection that may change something and are not
-//!   answered;
-//! - a connection with such a request is closed when the request is given up, as at the end of its permit;
-//! - a connection that is closed throws away what is not sent (`SO_LINGER` of 0), also when the process is
-//!   killed;
-//! - bytes that are not acknowledged end the connection after [`UNACKNOWLEDGED_FOR`] (`TCP_USER_TIMEOUT`),
-//!   which also holds while the process is stopped.
+//! A kernel keeps sent bytes until the peer acknowledges the bytes: for minutes, also when the process has
+//! ended. After a network failure a request could so arrive long after the end of the permit under which the
+//! request was sent. Hence:
+//! - Each write checks the permits of all unanswered requests on the connection that may change state.
+//! - A connection with such a request is closed when the request is given up, as at the end of the permit.
+//! - A closed connection discards unsent bytes (`SO_LINGER` of 0), also when the process is killed.
+//! - Unacknowledged bytes end the connection after [`UNACKNOWLEDGED_FOR`] (`TCP_USER_TIMEOUT`), also while
+//!   the process is stopped.
 //!
-//! [`PermittedConnector`] opens such connections, and [`Unanswered`] notes requests on them. Both are for
-//! clients of `hyper-util`.
+//! [`PermittedConnector`] opens such connections, and [`Unanswered`] notes requests on the connections. Both
+//! are for clients of `hyper-util`.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
@@ -36,18 +34,18 @@ use tower::{BoxError, Service};
 
 use crate::permit::Permit;
 
-/// Sent bytes that are not acknowledged for this long end their connection. Shorter than H, the time that a
-/// successor leaves for requests under way (5 s by default, docs/understand/ownership.md). A watch is silent
-/// and is not concerned.
+/// Sent bytes that are not acknowledged for this long end the connection. Shorter than H, the time that a
+/// successor leaves for requests under way (5 s by default, docs/understand/ownership.md). A silent watch is
+/// not affected.
 pub const UNACKNOWLEDGED_FOR: Duration = Duration::from_secs(4);
 
-/// After this silence the kernel asks the other side for a sign of life…
+/// After this silence the kernel sends a keepalive probe to the peer…
 const SILENT_FOR: Duration = Duration::from_secs(20);
-/// …and ends the connection if none has come after this time. `TCP_USER_TIMEOUT` overrides the number of
-/// questions.
+/// …and ends the connection after this time without an answer. `TCP_USER_TIMEOUT` overrides the number of
+/// probes.
 const ALIVE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Opens TCP connections whose bytes do not outlive the permit. It is a connector of `hyper-util`.
+/// Opens TCP connections whose bytes do not outlive the permit. A connector of `hyper-util`.
 #[derive(Clone, Debug)]
 pub struct PermittedConnector {
     tcp: HttpConnector,
@@ -55,7 +53,7 @@ pub struct PermittedConnector {
 }
 
 impl PermittedConnector {
-    /// Opening a connection takes at most `connect_timeout`, where there is one.
+    /// `connect_timeout` bounds the opening of a connection; `None` is unbounded.
     #[must_use]
     pub fn new(connect_timeout: Option<Duration>) -> Self {
         let mut tcp = HttpConnector::new();
@@ -68,7 +66,7 @@ impl PermittedConnector {
         Self { tcp, is_forwarded }
     }
 
-    /// The other side is a proxy that forwards each request: requests name the whole URL.
+    /// The peer is a proxy that forwards each request: requests carry the whole URL.
     #[must_use]
     pub fn forwarded(self) -> Self {
         Self {
@@ -96,14 +94,15 @@ impl Service<Uri> for PermittedConnector {
     }
 }
 
-/// The kernel discards what is not sent when this connection is closed, and what is not acknowledged after
-/// [`UNACKNOWLEDGED_FOR`]. For a client with sockets of its own, whose work is dropped with its permit.
+/// When this connection is closed, the kernel discards unsent bytes. Unacknowledged bytes end the connection
+/// after [`UNACKNOWLEDGED_FOR`]. For a client with sockets of its own and with work that is dropped with the
+/// permit.
 pub fn discard_unsent(stream: &TcpStream) -> io::Result<()> {
     stream.set_zero_linger()?;
     SockRef::from(stream).set_tcp_user_timeout(Some(UNACKNOWLEDGED_FOR))
 }
 
-/// The kernel delivers what is not sent when this connection is closed: both sides have finished in order.
+/// When this connection is closed, the kernel delivers unsent bytes: both sides have finished in order.
 pub fn deliver_unsent(stream: &TcpStream) -> io::Result<()> {
     SockRef::from(stream).set_linger(None)
 }
@@ -148,7 +147,7 @@ impl AsyncRead for PermittedStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // A client always polls its connection for reading, so the client learns of the end here.
+        // A client always polls the connection for reading, so the client learns of the end here.
         self.requests.closed.register(context.waker());
         self.check()?;
         Pin::new(&mut self.stream).poll_read(context, buffer)
@@ -188,7 +187,7 @@ impl AsyncWrite for PermittedStream {
     }
 }
 
-/// The requests on one connection that may change something and are not answered.
+/// The unanswered requests on a connection that may change state.
 #[derive(Debug, Default)]
 struct Requests {
     permits: Mutex<Vec<(u64, Permit)>>,
@@ -198,13 +197,13 @@ struct Requests {
     closed: AtomicWaker,
 }
 
-/// Tells [`Unanswered`] which connection a request took.
+/// Tells [`Unanswered`] the connection of a request.
 #[derive(Clone)]
 struct Noted(Arc<Requests>);
 
 impl Requests {
     fn is_permitted(&self) -> bool {
-        // Copied: a permit that ends drops requests, which wait for the same lock.
+        // Cloned before the checks: the end of a permit drops requests, and these drops take the same lock.
         let permits = self.permits().clone();
         !self.is_given_up.load(Ordering::SeqCst) && permits.iter().all(|(_, permit)| permit.in_time())
     }
@@ -214,7 +213,7 @@ impl Requests {
     }
 }
 
-/// A request that is not answered, on its connection.
+/// An unanswered request on its connection.
 struct Note {
     requests: Arc<Requests>,
     number: u64,
@@ -242,9 +241,9 @@ impl Drop for Note {
     }
 }
 
-/// A client of `hyper-util` over a [`PermittedConnector`]. It notes on each connection the permits of the
-/// requests that are not answered, and closes the connection of a request that is given up. Requests that
-/// only read are not concerned. The permit comes with the request, see [`Permit::layer`].
+/// A client of `hyper-util` over a [`PermittedConnector`]. Notes on each connection the permits of the
+/// unanswered requests, and closes the connection of a request that is given up. Pure reads are not affected.
+/// The permit comes with the request, see [`Permit::layer`].
 #[derive(Clone, Debug)]
 pub struct Unanswered<S>(pub S);
 
@@ -288,7 +287,8 @@ struct Waiting<F> {
 }
 
 impl<F> Waiting<F> {
-    /// The client takes another connection when the first connection fails before anything is sent.
+    /// Notes the request on the present connection. The client switches to a second connection when the first
+    /// connection fails before any byte is sent.
     fn note(&mut self) {
         let mut extensions = http::Extensions::new();
         if let Some(connected) = &*self.connection.connection_metadata() {

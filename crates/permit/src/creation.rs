@@ -8,7 +8,7 @@ use object_store::{
 use tokio::time::sleep;
 
 /// Repeats after a conflict while the object is absent. With the pauses, more than 6 s: longer than a store
-/// needs to settle two requests for one key.
+/// needs to settle two requests for the same key.
 const REPEATS: u32 = 6;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 

@@ -1,4 +1,4 @@
-//! What changes something outside, and how it outlives its caller (`under_way` says why it must).
+//! Work that changes state outside the process, and outlives the caller (`under_way` states the reason).
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -11,13 +11,12 @@ use crate::permit::Permit;
 use crate::under_way::One;
 
 impl Permit {
-    /// Runs what changes something outside, while it is permitted. From its first step on it is counted: a
-    /// clean end of the permit waits until it is done, also where its caller was dropped in the middle (for
-    /// at most [`crate::FINISH_WITHIN`]). What takes its effect by a request that reads (a final snapshot)
-    /// belongs here too. What only reads does not: it changes nothing and is dropped; that includes watches,
-    /// which would never end.
-    // Boxed here: the compiler does not see through all of it that a caller's future may be sent to another
-    // thread.
+    /// Runs `work` that changes state outside the process, while permitted. The effect is counted from the
+    /// first step on: a clean end of the permit waits until the effect is done (for at most
+    /// [`crate::FINISH_WITHIN`]). The wait also covers an effect with a dropped caller. Work with an effect
+    /// through a read request (a final snapshot) belongs here too. Pure reads do not: a read is dropped at
+    /// the end, and so are watches, which would never end.
+    // Boxed here: without the box, the compiler cannot prove that the caller's future is `Send`.
     pub fn effect<F>(&self, work: F) -> BoxFuture<'static, Result<F::Output, NotPermitted>>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -27,13 +26,13 @@ impl Permit {
     }
 }
 
-/// An effect as its caller sees it: to be polled under a guard. When the caller drops it after it was begun,
-/// it is kept for as long as the right is there. Of several rights that were and-ed, the issuer of the first
-/// one keeps it.
+/// An effect, polled by the caller under a guard. If the caller drops an effect that has begun, the effect is
+/// kept while the right is valid. With several combined rights, the issuer of the first right keeps the
+/// effect.
 struct Counted<F: Future<Output: Send> + Send + 'static> {
     permit: Permit,
     work: Option<Pin<Box<F>>>,
-    /// Told to each right: from the first step on.
+    /// The counts at each right, from the first step on.
     begun: Option<Vec<One>>,
 }
 
@@ -54,8 +53,8 @@ impl<F: Future<Output: Send> + Send + 'static> Future for Counted<F> {
         if self.begun.is_none() {
             let grants = self.permit.grants().iter();
             let counted = grants.map(|grant| One::new(&grant.under_way)).collect();
-            // Looked at after it was counted: either it is not begun, or the end waits for it. The guard
-            // around it tells.
+            // Checked after counting: either the effect has not begun, or the end of the right waits for the
+            // effect. The guard around this future reports the refusal.
             if !self.permit.is_valid() {
                 return Poll::Pending;
             }
@@ -87,8 +86,8 @@ impl<F: Future<Output: Send> + Send + 'static> Drop for Counted<F> {
         }
         first.under_way.keep(Box::pin(async move {
             let _begun = begun;
-            // The clock before each step here too: of the other rights the first one's issuer knows nothing.
-            // What may not go on is not done either.
+            // Check all rights before each step here too: the issuer of the first right does not know the
+            // further rights. After the end of any right the effect takes no step.
             let finished = poll_fn(|context| {
                 if permit.in_time() {
                     work.as_mut().poll(context).map(drop)

@@ -1,4 +1,4 @@
-//! What an issuer changes and its permits look at.
+//! The state that an issuer changes and its permits read.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,32 +11,33 @@ use crate::clock::{Clock, Moment};
 use crate::host_clock::{Guarded, Mark};
 use crate::under_way::UnderWay;
 
-/// A right that is good for longer does not end by time but by a loss, so a pause takes nothing from it.
+/// A right with a longer validity ends by a loss and not by time, so a pause does not shorten the right.
 const LONGEST_VALIDITY: Duration = Duration::from_secs(60 * 60);
 
-/// Nothing may be done any more in the name of something.
+/// The error of work whose permit has ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{by} gives no right to act any more: {why}")]
 pub struct NotPermitted {
-    /// What the right came from, such as `the lock garden/gardenlet`.
+    /// Source of the right, such as `the lock garden/gardenlet`.
     pub by: String,
-    /// How it ended.
+    /// Reason of the end.
     pub why: String,
 }
 
-/// One right that was given.
+/// A right that was granted.
 pub(crate) struct Grant {
     by: String,
     clock: Clock,
     origin: Moment,
     /// Nanoseconds after `origin`; zero is "ended".
     until: AtomicU64,
-    /// The state of the host clock when this right was asked for last; none where no host clock guards it.
+    /// The state of the host clock when this right was requested last; `None` where no host clock guards the
+    /// right.
     asked: Mutex<Option<Mark>>,
-    /// Nothing new may begin.
+    /// No work or effect may begin.
     closed: AtomicBool,
     why: OnceLock<String>,
-    /// Cancelled when it is closed or ended.
+    /// Cancelled when the right is closed or ended.
     pub(crate) over: CancellationToken,
     pub(crate) under_way: Arc<UnderWay>,
 }
@@ -58,12 +59,12 @@ impl Grant {
         grant
     }
 
-    /// Whether something may begin, or take a step.
+    /// Whether work may begin, or take a step.
     pub(crate) fn is_valid(&self) -> bool {
         !self.closed.load(Ordering::SeqCst) && self.in_time()
     }
 
-    /// Whether the right is there, be it only to finish what is under way.
+    /// Whether the right is valid, at least to finish effects under way.
     pub(crate) fn in_time(&self) -> bool {
         if self.clock.now().since(self.origin) >= self.allowance() {
             return false;
@@ -74,13 +75,13 @@ impl Grant {
             .zip(self.asked())
             .and_then(|(host, asked)| host.reason_to_end(asked));
         if let Some(reason) = reason {
-            // For good: a later reading may show less.
+            // Ends the right for good, because a later reading may show a smaller advance.
             self.end(reason);
         }
         reason.is_none()
     }
 
-    /// For how long it is there if it is not extended.
+    /// The remaining validity without an extension.
     pub(crate) fn left(&self) -> Duration {
         self.allowance()
             .saturating_sub(self.clock.now().since(self.origin))
@@ -101,7 +102,7 @@ impl Grant {
     }
 
     pub(crate) fn end(&self, why: &str) {
-        // The first reason is the one that counts.
+        // The first reason stays.
         let _ = self.why.set(why.to_owned());
         self.until.store(0, Ordering::SeqCst);
         self.over.cancel();
@@ -138,7 +139,7 @@ impl Grant {
 
 impl Guarded for Grant {
     fn end_after_a_pause(&self) {
-        // A right that is not there any more has ended by this call.
+        // `in_time` ends a right that is no longer valid.
         self.in_time();
     }
 }

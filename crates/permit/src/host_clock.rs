@@ -1,13 +1,13 @@
-//! A clock of the host, which goes on while a hypervisor pauses the guest.
+//! A clock of the host, which advances while a hypervisor pauses the guest.
 //!
 //! During such a pause neither `CLOCK_MONOTONIC` nor `CLOCK_BOOTTIME` of the guest advances, so a guest that
 //! wakes takes its permits for valid. The real-time clock (RTC) and a PTP device of the hypervisor advance. A
 //! thread compares this host clock with the guest's clock once a second. A permit ends when, since the permit
-//! was asked for, the host clock has advanced by [`TOLERATED`] more than the guest's clock, or when the host
-//! clock goes back.
+//! was requested, the host clock has advanced by [`TOLERATED`] more than the guest's clock. A permit also
+//! ends when the host clock goes back.
 //!
-//! The RTC counts whole seconds, so a measured advance is wrong by less than a second: a pause shorter than 1
-//! s never ends a permit, and a pause of 3 s or more is noticed by the next reading.
+//! The RTC counts whole seconds, so a measured advance is wrong by less than a second. A pause shorter than 1
+//! s never ends a permit, and the next reading notices a pause of 3 s or more.
 
 use std::fs::File;
 use std::io;
@@ -31,39 +31,39 @@ const RESOLUTION: Duration = Duration::from_secs(1);
 /// From one reading to the next.
 const READ_EVERY: Duration = Duration::from_secs(1);
 
-/// For how long at most a permit lasts longer than it says because the guest was paused, if the pause ends
-/// within [`TOLERATED`] and the resolution after the permit's time: a pause of less than 3 s is not noticed,
-/// and the reading that notices a longer pause follows the wake-up within a second. A successor waits for
-/// this time, too.
+/// Maximum time by which a permit outlasts its validity because the guest was paused. The bound holds if the
+/// pause ends within [`TOLERATED`] and the resolution after the end of the validity. A pause of less than 3 s
+/// is not noticed, and the reading that notices a longer pause follows the wake-up within a second. A
+/// successor adds this time to the wait.
 pub const UNNOTICED_PAUSE: Duration = Duration::from_secs(4);
 const _: () =
     assert!(UNNOTICED_PAUSE.as_secs() == TOLERATED.as_secs() + RESOLUTION.as_secs() + READ_EVERY.as_secs());
 
-/// A reading that takes longer is not exact enough, since the guest's clock is read before and after. It
-/// counts as missing.
+/// A reading that takes longer is not exact enough, since the guest's clock is read before and after. Such a
+/// reading counts as missing.
 const READS_WITHIN: Duration = Duration::from_millis(100);
 
-/// When the last reading is older, the process or the thread was stopped, and the next check of a permit
-/// reads by itself.
+/// If the last reading is older, the process or the thread was stopped. The next check of a permit then reads
+/// the host clock.
 const LATE: Duration = Duration::from_secs(2);
 
 /// Without a reading for this long, permits end: a pause would not be noticed.
 const MISSING: Duration = Duration::from_secs(5);
 
-/// Where the kernel shows RTCs. Every process can read them.
+/// Folder of the kernel's RTCs. Every process can read this folder.
 const RTCS: &str = "/sys/class/rtc";
 
-/// Where PTP devices are. A pod has one only if the operator mounts the device.
+/// Folder of the PTP devices. A pod has a device only if the operator mounts the device.
 const DEVICES: &str = "/dev";
 
-/// Which clock of the host guards the permits of a process.
+/// The clock of the host that guards the permits of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostClockKind {
     /// A real-time clock in sysfs.
     Rtc,
     /// A PTP device.
     Ptp,
-    /// No clock of the host can be read: a pause of the guest stays unnoticed.
+    /// No clock of the host is readable: a pause of the guest stays unnoticed.
     #[default]
     None,
 }
@@ -80,10 +80,10 @@ impl HostClockKind {
     }
 }
 
-/// How far the host clock was ahead of the guest's clock when a permit was asked for.
+/// The lead of the host clock over the guest's clock when a permit was requested.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
-    /// At most this far, in nanoseconds.
+    /// Upper bound of the lead, in nanoseconds.
     lead: i64,
     steps_back: u64,
 }
@@ -91,14 +91,14 @@ pub(crate) struct Mark {
 /// The result of all readings so far.
 #[derive(Clone, Copy, Debug)]
 struct Latest {
-    /// The host clock is ahead of the guest's clock by at least this many nanoseconds.
+    /// Lower bound of the lead of the host clock over the guest's clock, in nanoseconds.
     lead: i64,
     steps_back: u64,
     /// The time since the last reading, by the guest's clock.
     age: Duration,
 }
 
-/// Why a permit ends by the host clock; none while the permit stands.
+/// The reason why the host clock ends a permit; `None` while the permit is valid.
 fn reason_to_end(asked: Mark, latest: Latest) -> Option<&'static str> {
     if latest.steps_back != asked.steps_back {
         Some("the clock of the host went back, so a pause of this machine may stay unnoticed")
@@ -180,32 +180,32 @@ pub struct HostClock {
     _thread: Option<Sender<()>>,
 }
 
-/// A right that ends where the host clock shows that the guest was paused.
+/// A right that ends where the host clock shows a pause of the guest.
 pub(crate) trait Guarded: Send + Sync {
-    /// Ends the right if the guest was paused since the right was asked for.
+    /// Ends the right if the guest was paused since the right was requested.
     fn end_after_a_pause(&self);
 }
 
-/// What the thread, clocks and permits share.
+/// The state shared by the thread, clocks and permits.
 pub(crate) struct Shared {
     source: Source,
     /// Counts suspension, but no pause by the hypervisor.
     guest: Box<dyn Fn() -> Option<Duration> + Send + Sync>,
-    /// Of the last reading: the host clock less the guest's clock, after the reading and before the reading,
-    /// in nanoseconds.
+    /// Of the last reading, in nanoseconds: the host clock minus the guest's clock, with the guest's clock
+    /// read after and before the host clock.
     lead_at_least: AtomicI64,
     lead_at_most: AtomicI64,
     steps_back: AtomicU64,
     /// The last reading: of the host clock, and of the guest's clock in nanoseconds.
     last: Mutex<Last>,
-    /// The host clock has advanced since the first reading. A clock that stands still from the start guards
-    /// nothing and ends nothing.
+    /// The host clock has advanced since the first reading. A clock that stands still from the start neither
+    /// guards nor ends permits.
     goes: AtomicBool,
     read_at: AtomicU64,
     grants: Mutex<Vec<Weak<dyn Guarded>>>,
 }
 
-/// The last reading of the host clock, and the time of the guest when the host clock had advanced last.
+/// The last reading of the host clock, and the guest's time at the last advance of the host clock.
 #[derive(Debug, Default)]
 struct Last {
     host: Duration,
@@ -213,13 +213,13 @@ struct Last {
 }
 
 impl HostClock {
-    /// The time between two readings. A pause is noticed at most this long after its end.
+    /// The time between two readings. A pause is noticed at most this long after the end of the pause.
     pub const READ_EVERY: Duration = READ_EVERY;
 
-    /// A measured advance is wrong by less than this.
+    /// A measured advance is wrong by less than this time.
     pub const RESOLUTION: Duration = RESOLUTION;
 
-    /// Whether a permit ends because the guest was paused since the permit was asked for. A lead is the time,
+    /// Whether a permit ends because the guest was paused since the permit was requested. A lead is the time,
     /// in nanoseconds, by which the host clock is ahead of the guest's clock.
     #[must_use]
     pub fn shows_pause(lead_when_asked: i64, lead: i64) -> bool {
@@ -227,8 +227,8 @@ impl HostClock {
         lead.saturating_sub(lead_when_asked) >= tolerated
     }
 
-    /// The first RTC in a folder laid out as `/sys/class/rtc`, to be compared with `guest`. Nothing reads on
-    /// its own.
+    /// The first RTC in a folder laid out as `/sys/class/rtc`, compared with `guest`. Starts no thread; the
+    /// caller calls [`HostClock::read`].
     pub fn of_folder(
         rtcs: &Path,
         guest: impl Fn() -> Option<Duration> + Send + Sync + 'static,
@@ -236,7 +236,7 @@ impl HostClock {
         Self::open(Source::rtcs(rtcs), guest)
     }
 
-    /// The first clock that can be read.
+    /// The first readable clock.
     fn open(
         sources: impl Iterator<Item = Source>,
         guest: impl Fn() -> Option<Duration> + Send + Sync + 'static,
@@ -259,11 +259,11 @@ impl HostClock {
         machine.as_ref().map(Self::shared)
     }
 
-    /// Reads once a second until the returned value is dropped. The reading has a thread of its own, because
-    /// a busy or blocked async runtime would delay the reading by which a paused guest loses its permits.
+    /// Reads once a second until the returned value is dropped. A dedicated thread reads, because a busy or
+    /// blocked async runtime would delay the reading that ends the permits of a paused guest.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     pub fn read_on_thread(self) -> io::Result<Self> {
         let (alive, dropped) = mpsc::channel();
         let shared = self.shared();
@@ -280,7 +280,7 @@ impl HostClock {
         })
     }
 
-    /// Reads once, and ends the permits that have lost their time.
+    /// Reads once, and ends the permits that have expired by a pause.
     pub fn read(&self) {
         self.shared.read();
         self.shared.end_permits();
@@ -328,7 +328,7 @@ impl Shared {
         }
     }
 
-    /// Why a permit that was asked for at `asked` has ended; none while the permit stands.
+    /// The reason why a permit requested at `asked` has ended; `None` while the permit is valid.
     pub(crate) fn reason_to_end(&self, asked: Mark) -> Option<&'static str> {
         if !self.goes.load(Ordering::SeqCst) {
             return None;
@@ -349,7 +349,7 @@ impl Shared {
         locked(&self.grants).push(grant);
     }
 
-    /// A permit whose work waits for something is not checked by its work, so its end is announced.
+    /// Ends the rights actively: work that waits does not check its permit.
     fn end_permits(&self) {
         let present: Vec<_> = {
             let mut grants = locked(&self.grants);
@@ -380,7 +380,7 @@ impl Shared {
         if host != last.host {
             last.advanced_at = after;
         } else if after.saturating_sub(last.advanced_at) > MISSING {
-            // It stands still, and shows no pause.
+            // The host clock stands still, and would show no pause.
             return false;
         }
         last.host = host;

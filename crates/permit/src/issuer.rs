@@ -1,4 +1,5 @@
-//! Who gives a right: extends it, closes it, waits for what is under way, and ends it.
+//! The issuer of a right: extends the right, closes the right, waits for effects under way, and ends the
+//! right.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -16,7 +17,7 @@ use crate::host_clock::Guarded;
 use crate::permit::Permit;
 use crate::under_way::FINISH_WITHIN;
 
-/// Gives one right, which ends at the latest when this is dropped.
+/// Issues a single right. Dropping the issuer ends the right.
 #[derive(Debug)]
 pub struct Issuer {
     grant: Arc<Grant>,
@@ -24,12 +25,12 @@ pub struct Issuer {
 }
 
 impl Issuer {
-    /// A right that is good until `until` at first. `by` is what it comes from, such as
-    /// `the lock garden/gardenlet`.
+    /// A right that is valid until `until` at first. `by` is the source of the right, such as `the lock
+    /// garden/gardenlet`.
     ///
-    /// Where the validity follows from the answer to a question, it must count from a moment before the
-    /// question was sent: an answer may be held back, and others count from when they saw the question's
-    /// effect.
+    /// If the validity follows from the answer to a question, the validity must count from before the
+    /// question was sent. An answer may be delayed, and a successor counts from when the successor saw the
+    /// effect of the question.
     #[must_use]
     pub fn new(by: impl Into<String>, clock: Clock, until: Moment) -> Self {
         let grant = Arc::new(Grant::new(by.into(), clock.clone(), until));
@@ -40,49 +41,49 @@ impl Issuer {
         Self { grant, clock }
     }
 
-    /// The right that is given.
+    /// The permit of this right.
     #[must_use]
     pub fn permit(&self) -> Permit {
         Permit::of(Arc::clone(&self.grant))
     }
 
-    /// The clock that the right is judged by.
+    /// The clock by which the right expires.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// It is good until then. False when that comes too late: what had ended at some moment stays so.
+    /// Extends the right until `until`. False if the extension comes too late: an ended right stays ended.
     #[must_use]
     pub fn extend(&self, until: Moment) -> bool {
         self.grant.extend(until)
     }
 
-    /// Until when it is good if it is not extended, for a timer.
+    /// The end of the validity without an extension, for a timer.
     #[must_use]
     pub fn valid_until(&self) -> Instant {
         let left = self.grant.left();
         Instant::now() + left
     }
 
-    /// Whether the right is there, be it only to finish what is under way.
+    /// Whether the right is valid, at least to finish effects under way.
     #[must_use]
     pub fn in_time(&self) -> bool {
         self.grant.in_time()
     }
 
-    /// Nothing begins and no work goes on any more. What has left goes on until [`Issuer::end`].
+    /// From here on no work begins or continues. Effects under way continue until [`Issuer::end`].
     pub fn close(&self) {
         self.grant.close();
     }
 
-    /// Ends it now, with everything that is under way.
+    /// Ends the right now, with all effects under way.
     pub fn end(&self, why: &str) {
         self.grant.end(why);
     }
 
-    /// Does what lost its caller, and waits for it. Make one as soon as permits are used, and poll it beside
-    /// them.
+    /// Finishes effects that lost the caller, and waits for these effects. Create the value as soon as
+    /// permits are used, and poll the value beside the permits' work.
     #[must_use]
     pub fn settling(&self) -> Settling {
         Settling {
@@ -98,14 +99,14 @@ impl Drop for Issuer {
     }
 }
 
-/// Polls the effects that have no caller any more, while the right is there.
+/// Polls the effects without a caller, while the right is valid.
 pub struct Settling {
     grant: Arc<Grant>,
     alone: FuturesUnordered<Timeout<BoxFuture<'static, ()>>>,
 }
 
 impl Settling {
-    /// Does what there is to do, while there may be more.
+    /// Polls such effects for ever, because permits may produce further effects.
     pub async fn go_on(&mut self) -> Infallible {
         poll_fn(|context| {
             let _ = self.poll(context);
@@ -114,8 +115,8 @@ impl Settling {
         .await
     }
 
-    /// Waits until every effect is done; false if one is not, within [`FINISH_WITHIN`] or as long as the
-    /// right is there.
+    /// Waits until every effect is done. False if an effect is not done within [`FINISH_WITHIN`], or not
+    /// before the end of the right.
     pub async fn settle(&mut self) -> bool {
         let mut all = true;
         let finished = poll_fn(|context| {
@@ -131,13 +132,13 @@ impl Settling {
         timeout(FINISH_WITHIN, finished).await.unwrap_or(false) && all
     }
 
-    /// False if one was given up.
+    /// False if an effect was given up.
     fn poll(&mut self, context: &mut Context<'_>) -> bool {
         let more = self.grant.under_way.more(context.waker()).into_iter();
         self.alone
             .extend(more.map(|(until, work)| timeout_at(until, work)));
         let mut all = true;
-        // As for work: the clock first.
+        // As for work: check the clock first.
         while self.grant.in_time() {
             match self.alone.poll_next_unpin(context) {
                 Poll::Ready(Some(done)) => all &= done.is_ok(),

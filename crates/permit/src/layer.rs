@@ -1,4 +1,4 @@
-//! Requests that leave only while it is permitted.
+//! Requests that leave only while the permit is valid.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,9 +10,10 @@ use tower::{BoxError, Layer, Service};
 use crate::permit::Permit;
 
 impl Permit {
-    /// A layer for a client: a request leaves only while it is permitted. A request that was waiting (in a
-    /// queue, or for a retry) when the process was stopped is refused with [`crate::NotPermitted`]. A request
-    /// that may change something counts as an [`Permit::effect`] until its answer begins.
+    /// A layer for a client: a request leaves only while the permit is valid. If the process was stopped
+    /// while a request was waiting (in a queue, or for a retry), the request is refused with
+    /// [`crate::NotPermitted`]. A request that may change state counts as an [`Permit::effect`] until the
+    /// answer begins.
     #[must_use]
     pub fn layer(&self) -> Fence {
         Fence { permit: self.clone() }
@@ -36,9 +37,9 @@ impl<S> Layer<S> for Fence {
     }
 }
 
-/// A service behind a [`Fence`]. It refuses with [`crate::NotPermitted`], and drops what is under way when
-/// the right is lost. What may change something and is under way when its caller is dropped is finished
-/// before the right is passed on.
+/// A service behind a [`Fence`]. Refuses requests with [`crate::NotPermitted`], and drops requests under way
+/// when the right is lost. A request that may change state is finished before the right is passed on, also if
+/// the caller drops the request.
 #[derive(Clone, Debug)]
 pub struct Fenced<S> {
     permit: Permit,
@@ -70,8 +71,8 @@ where
         let of_request = outer.map_or_else(|| permit.clone(), |outer| outer.and(&permit));
         request.extensions_mut().insert(of_request);
         let is_read = request.method().is_safe();
-        // A service may do its sending in the future that it returns, and may wait in it (kube retries
-        // there): so each step of that future is guarded too.
+        // A service may send in the future that `call` returns, and may wait there (kube retries there). So
+        // each step of that future is guarded too.
         let answer = self.inner.call(request);
         if is_read {
             return Box::pin(async move { permit.guard(answer).await?.map_err(Into::into) });

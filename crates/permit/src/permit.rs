@@ -1,4 +1,4 @@
-//! The right to act, as work holds it.
+//! The right to act, as held by work.
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
@@ -12,13 +12,13 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::grant::{Grant, NotPermitted};
 
-/// A day: how far ahead an alarm is set for what does not end by time. It is set anew then.
+/// A day: distance of the alarm for a right that does not end by time. The alarm is set again then.
 const FAR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The right to act; cheap to clone. It ends once and does not come back.
+/// The right to act; cheap to clone. A right ends once and is never revived.
 #[derive(Clone, Debug)]
 pub struct Permit {
-    /// Good while all of these are. None: [`Permit::sole`].
+    /// Valid while all of these grants are valid. Empty: [`Permit::sole`].
     grants: Arc<[Arc<Grant>]>,
 }
 
@@ -29,16 +29,16 @@ impl Permit {
         }
     }
 
-    /// The right of a process that nobody competes with, and of what has to run without any other right: the
-    /// election itself, a sidecar, a tool that a person calls. It never ends. Every use outside of tests is
-    /// in the list of `xtask`.
+    /// The right of a process without competitors, and of work that must run without any further right: the
+    /// election itself, a sidecar, a tool for people. This right never ends. The list in `xtask` contains
+    /// every use outside tests.
     #[must_use]
     pub fn sole(reason: &'static str) -> Self {
-        let _ = reason; // for the reader
+        let _ = reason; // the reader of the call needs the reason
         Self { grants: [].into() }
     }
 
-    /// Good while both are: the earliest deadline, and the first end of any.
+    /// Valid while both permits are valid: the earliest deadline, and the first end of any.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let own = self.grants.iter();
@@ -51,7 +51,7 @@ impl Permit {
         }
     }
 
-    /// Whether something may be done at this moment. False at once in a process that was stopped and woken.
+    /// Whether work may be done at this moment. False at once in a process that was stopped and woken.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.grants.iter().all(|grant| grant.is_valid())
@@ -65,19 +65,19 @@ impl Permit {
         }
     }
 
-    /// Until when it is good if it is not extended, for a timer. (What counts is [`Permit::check`]: a machine
-    /// that is suspended loses time which its timers do not count.) A day ahead where it does not end by
-    /// time.
+    /// The end of the validity without an extension, for a timer. (Only [`Permit::check`] is reliable: timers
+    /// do not count the time of a suspended machine.) A day ahead where the right does not end by time.
     #[must_use]
     pub fn valid_until(&self) -> Instant {
         let left = self.grants.iter().map(|grant| grant.left()).min();
-        // After what is left was read, so that it is not valid any more at that time.
+        // Read the clock after the remaining time, so that the permit is no longer valid at the returned
+        // time.
         Instant::now() + left.unwrap_or(FAR).min(FAR)
     }
 
-    /// Runs `work` while it is permitted. The clock is looked at before every step of the work; afterwards
-    /// the work is not polled again and ends with this future. Work must not start detached tasks: they would
-    /// go on (invariant 4).
+    /// Runs `work` while permitted. The clock is read before every step of the work. After the end the work
+    /// is not polled again, and is dropped with this future. Work must not start detached tasks, because such
+    /// tasks would continue (invariant 4).
     pub async fn guard<F: Future>(&self, work: F) -> Result<F::Output, NotPermitted> {
         let mut work = pin!(work);
         let mut ended = pin!(self.ended().fuse());
@@ -94,7 +94,7 @@ impl Permit {
             {
                 return Poll::Ready(Err(refused));
             }
-            // The alarm is set anew only when it rings: extensions are many, ends are few.
+            // The alarm is reset only when the alarm fires: extensions are frequent, ends are rare.
             while alarm.as_mut().poll(context).is_ready() {
                 if let Err(refused) = self.check() {
                     return Poll::Ready(Err(refused));
@@ -110,12 +110,12 @@ impl Permit {
         &self.grants
     }
 
-    /// Whether all of it is there, be it only to finish what is under way.
+    /// Whether all grants are valid, at least to finish effects under way.
     pub(crate) fn in_time(&self) -> bool {
         self.grants.iter().all(|grant| grant.in_time())
     }
 
-    /// When any of it is closed or ended.
+    /// Waits until any grant is closed or ended.
     async fn ended(&self) {
         let mut over = FuturesUnordered::new();
         for grant in self.grants.iter() {

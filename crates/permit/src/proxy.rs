@@ -1,11 +1,11 @@
 //! Connections through the proxy that the environment of the process names.
 //!
-//! `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` are read as curl reads them, also in lower case. A
-//! server with TLS is reached by CONNECT. Requests to a server without TLS are forwarded by the proxy, since
-//! common proxies allow CONNECT to port 443 alone.
+//! `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` are read as curl reads these variables, also in
+//! lower case. A connection to a server with TLS uses CONNECT. Requests to a server without TLS are forwarded
+//! by the proxy, since common proxies allow CONNECT to port 443 alone.
 //!
-//! The socket to the proxy is prepared like all others. A proxy acknowledges bytes and may deliver the bytes
-//! later, also after the permit of their request: H does not bound the path behind the proxy.
+//! The socket to the proxy is prepared like all sockets. A proxy acknowledges bytes and may deliver the bytes
+//! later, also after the end of the request's permit: H does not bound the path behind the proxy.
 
 use std::error::Error;
 use std::future::ready;
@@ -56,11 +56,11 @@ fn is_tunneled(target: &Uri) -> bool {
     target.scheme() == Some(&Scheme::HTTPS)
 }
 
-/// Connects directly, or through the proxy that applies to the target. It is a connector of `hyper-util`.
+/// Connects directly, or through the proxy that applies to the target. A connector of `hyper-util`.
 #[derive(Clone, Debug)]
 pub(crate) struct ProxyConnector {
     pub(crate) tcp: PermittedConnector,
-    /// For proxies that are reached by TLS.
+    /// For proxies with TLS.
     pub(crate) tls: Arc<ClientConfig>,
     pub(crate) proxies: Proxies,
     /// Bounds the time for a connection through a proxy.
@@ -121,7 +121,7 @@ impl ProxyConnector {
     }
 }
 
-/// Once in a process: connections are opened again and again.
+/// Once in a process: connections are opened repeatedly.
 fn warn_of_proxy(target: &Uri, proxy: &Uri) {
     static WARNED: Once = Once::new();
     WARNED.call_once(|| {

@@ -1,11 +1,11 @@
-//! Requests to an object store, for clients of the crate `object_store`: each request leaves only while it is
-//! permitted.
+//! Requests to an object store, for clients of the crate `object_store`: each request leaves only while the
+//! permit is valid.
 //!
-//! The library repeats what failed and sends parts of an upload by itself, so the right is looked at beneath
-//! it. A request that is under way when the right is lost is given up with its connection; one that was
-//! refused is not tried again.
+//! The library repeats failed requests and sends parts of an upload in the background, so the permit is
+//! checked beneath the library. A request under way at the loss of the right is given up with the connection;
+//! a refused request is not repeated.
 //!
-//! The HTTP client is `hyper-util`, because `reqwest`, the client of the library, gives no access to its
+//! The HTTP client is `hyper-util`, because `reqwest`, the client of the library, gives no access to the
 //! sockets.
 
 use std::error::Error;
@@ -39,7 +39,7 @@ use crate::Permit;
 use crate::connection::{PermittedConnector, Unanswered};
 use crate::proxy::{Proxies, ProxyConnector, with_causes};
 
-/// Makes clients whose every request needs the permit.
+/// Creates clients with requests that need the permit.
 #[derive(Clone)]
 pub struct StoreConnector {
     permit: Permit,
@@ -50,9 +50,9 @@ pub struct StoreConnector {
 }
 
 impl StoreConnector {
-    /// Bounds the time for opening a connection and for one request with its answer. Trusts the authorities
-    /// that are built in, and those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name. Connects through the
-    /// proxies that the environment names.
+    /// Bounds the time for opening a connection and for a request with its answer. Trusts the built-in
+    /// certificate authorities, and those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name. Connects through the
+    /// proxies of the environment.
     #[must_use]
     pub fn new(permit: &Permit, connect_within: Duration, answer_within: Duration) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl StoreConnector {
         }
     }
 
-    /// Trusts these authorities alone.
+    /// Trusts only these certificate authorities.
     #[must_use]
     pub fn trusting(self, roots: RootCertStore) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl StoreConnector {
 }
 
 /// Connections that the clients of all permits in a process share. A connection serves a single request at a
-/// time, so that the end of a permit closes no connection of another permit's request.
+/// time. So the end of a permit closes no connection of a different permit's request.
 #[derive(Clone, Debug)]
 pub struct ConnectionPool {
     answer_within: Duration,
@@ -120,7 +120,7 @@ impl ConnectionPool {
         }
     }
 
-    /// A client whose every request needs this permit.
+    /// A client with requests that need this permit.
     #[must_use]
     pub fn client(&self, permit: &Permit) -> HttpClient {
         HttpClient::new(Guarded {
@@ -130,7 +130,7 @@ impl ConnectionPool {
     }
 }
 
-/// The authorities that are built in, and those that the environment adds.
+/// The built-in certificate authorities, and the authorities of the environment.
 fn trust_of_process() -> Arc<ClientConfig> {
     static TRUST: OnceLock<Arc<ClientConfig>> = OnceLock::new();
     let trust = TRUST.get_or_init(|| {
@@ -142,7 +142,7 @@ fn trust_of_process() -> Arc<ClientConfig> {
     Arc::clone(trust)
 }
 
-/// Without the variables nothing is read: the images have no certificates.
+/// Without the variables no file is read: the images have no certificates.
 fn certificates_of_environment() -> Vec<CertificateDer<'static>> {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if !is_set("SSL_CERT_FILE") && !is_set("SSL_CERT_DIR") {
@@ -191,7 +191,7 @@ impl HttpService for Guarded {
         let answered = self
             .permit
             .effect(async move { timeout_at(deadline, client.call(request)).await });
-        // The library retries errors of another kind.
+        // The library retries errors of every further kind.
         let refused = |refused| HttpError::new(HttpErrorKind::Unknown, refused);
         let answer = answered.await.map_err(refused)?.map_err(|_| late())?;
         let answer = answer.map_err(|source| HttpError::new(kind_of(&source), NoAnswer { source }))?;
@@ -200,7 +200,7 @@ impl HttpService for Guarded {
     }
 }
 
-/// Shows all causes: the library shows the first error of a chain alone.
+/// Shows all causes: the library shows only the first error of a chain.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", with_causes(source))]
 struct NoAnswer {
@@ -212,7 +212,7 @@ fn late() -> HttpError {
     HttpError::new(HttpErrorKind::Timeout, late)
 }
 
-/// The kind decides whether the library tries again.
+/// The kind decides whether the library repeats the request.
 fn kind_of(error: &(dyn Error + 'static)) -> HttpErrorKind {
     let legacy = error.downcast_ref::<hyper_util::client::legacy::Error>();
     if legacy.is_some_and(hyper_util::client::legacy::Error::is_connect) {
@@ -245,7 +245,7 @@ fn kind_of_cause(cause: &(dyn Error + 'static)) -> Option<HttpErrorKind> {
     }
 }
 
-/// The body of an answer that must have come by a moment.
+/// The body of an answer, with a deadline.
 struct Bounded {
     body: Incoming,
     deadline: Pin<Box<Sleep>>,

@@ -1,4 +1,4 @@
-//! Permits on paused time: nothing happens after the end.
+//! Permits on paused time: no work continues after the end.
 
 #![allow(clippy::unwrap_used, clippy::unchecked_time_subtraction)]
 

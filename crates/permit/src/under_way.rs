@@ -1,13 +1,13 @@
-//! What has left and is not answered: the effects of one right.
+//! The effects of a right that have left the process and are not answered.
 //!
-//! Dropping a request takes nothing back: its target may carry it out a moment later. So a right that is
-//! passed on right after its work was dropped could be another's when the request arrives. Hence every effect
-//! is counted until it is done, and one that has begun is not dropped with its caller: it is kept here, and
-//! whoever issued the right polls it.
+//! Dropping a request does not undo the request: the target may carry the request out a moment later. If the
+//! right were passed on right after the drop, the request could arrive while a different process has the
+//! right. Hence every effect is counted until done. An effect that has begun is not dropped with the caller:
+//! this module keeps the effect, and the issuer of the right polls the effect.
 //!
-//! Work is one future, but what it is made of may run elsewhere (kube's controllers abort tasks when they are
-//! dropped, which then end a moment later): so effects may also lose their callers after the work was
-//! dropped. They are counted by then.
+//! Work is a single future, but parts of the work may run elsewhere. Example: kube's controllers abort tasks
+//! when dropped, and the tasks end a moment later. So effects may also lose the caller after the work was
+//! dropped. Such effects are counted by then.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,20 +18,20 @@ use futures::future::BoxFuture;
 use futures::task::AtomicWaker;
 use tokio::time::Instant;
 
-/// How long an effect is kept after its caller was dropped. A process has 10 s to end, of which giving back
-/// takes its part.
+/// Time for which an effect is kept after the drop of the caller. A process has 10 s to end, and the release
+/// of the lock takes a part of that time.
 pub const FINISH_WITHIN: Duration = Duration::from_secs(3);
 
-/// An effect without its caller, and how long it may last.
+/// An effect without its caller, and the deadline.
 type Alone = (Instant, BoxFuture<'static, ()>);
 
-/// The effects of one right.
+/// The effects of a right.
 #[derive(Default)]
 pub(crate) struct UnderWay {
-    /// How many are not done, with or without a caller.
+    /// Number of unfinished effects, with or without a caller.
     count: AtomicUsize,
     changed: AtomicWaker,
-    /// What has lost its caller since the last look.
+    /// Effects that have lost the caller since the last call of `take`.
     alone: Mutex<Vec<Alone>>,
 }
 
@@ -40,7 +40,8 @@ impl UnderWay {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// What has lost its caller; it is the caller's of this function from now on, who is woken for more.
+    /// Takes the effects that have lost the caller. The caller of this function polls these effects from now
+    /// on, and is woken for further effects.
     pub(crate) fn more(&self, waker: &Waker) -> Vec<Alone> {
         self.changed.register(waker);
         self.take()
@@ -50,7 +51,7 @@ impl UnderWay {
         std::mem::take(&mut *self.alone())
     }
 
-    /// Keeps what has lost its caller.
+    /// Keeps an effect that has lost the caller.
     pub(crate) fn keep(&self, work: BoxFuture<'static, ()>) {
         self.alone().push((Instant::now() + FINISH_WITHIN, work));
         self.changed.wake();
@@ -61,7 +62,7 @@ impl UnderWay {
     }
 }
 
-/// One of them, for one right; done when it is dropped.
+/// A counted effect of a right; dropping this value ends the count.
 pub(crate) struct One(Arc<UnderWay>);
 
 impl One {

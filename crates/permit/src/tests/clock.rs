@@ -9,7 +9,7 @@ use tokio::time::{Instant, advance};
 use super::SECOND;
 use crate::{Clock, Issuer};
 
-/// A machine that is suspended: its timers stand still, and others take what was its.
+/// A suspended machine: the timers stand still, and a successor takes the lock.
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_was_suspended_has_lost_the_time() {
     let suspended = Arc::new(AtomicU64::new(7));

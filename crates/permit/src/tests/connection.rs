@@ -1,5 +1,5 @@
-//! Bytes that wait in the kernel when a permit ends. The other side reads nothing at first, as behind a
-//! network that drops what leaves: so the bytes of a request stay in the sender's kernel.
+//! Bytes that wait in the kernel when a permit ends. The peer reads no bytes at first, as behind a network
+//! that drops packets: so the bytes of a request stay in the sender's kernel.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ use super::*;
 use crate::tests::unread::{TAKEN, listener, rest, until_full};
 use crate::{Clock, Issuer, NotPermitted};
 
-/// More than the kernels of both sides take.
+/// More than the kernels of both sides hold.
 const REQUEST: usize = 64 << 20;
 
 type Sender = Unanswered<Client<PermittedConnector, Full<Bytes>>>;
@@ -54,7 +54,7 @@ async fn what_the_kernel_has_not_sent_when_the_permit_ends_is_never_sent() {
         let (mut stream, _) = listener.accept().await.unwrap();
         until_full(&stream).await;
         issuer.end("another seed has it");
-        // The network heals.
+        // The network recovers.
         let read = timeout(Duration::from_secs(10), rest(&mut stream));
         read.await.unwrap()
     };
@@ -64,8 +64,8 @@ async fn what_the_kernel_has_not_sent_when_the_permit_ends_is_never_sent() {
     assert!(bytes < TAKEN, "{bytes} bytes came after the end of the permit");
 }
 
-/// The process was stopped while its request waited: it wakes when the permit is over, and nothing but its
-/// connection runs.
+/// The process was stopped while the request waited. The process wakes after the end of the permit, and only
+/// the connection runs.
 #[tokio::test]
 async fn a_connection_writes_nothing_without_the_permit_though_nobody_drops_the_request() {
     let (listener, issuer) = (listener(), issuer());
@@ -103,7 +103,7 @@ async fn a_connection_for_many_requests_ends_with_the_permit_of_the_one_that_is_
     );
     server.spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
-        // The server's settings; it answers nothing.
+        // The server's settings; the server sends no further answer.
         stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
         rest(&mut stream).await
     });
@@ -120,7 +120,7 @@ async fn a_connection_for_many_requests_ends_with_the_permit_of_the_one_that_is_
     assert_eq!(end.unwrap_err().kind(), ErrorKind::ConnectionReset);
 }
 
-/// A watch is silent for minutes, and the end of one that only reads changes nothing.
+/// A watch is silent for minutes, and the end of a pure read changes no state.
 #[tokio::test]
 async fn an_answered_request_and_one_that_reads_keep_their_connection() {
     let (listener, issuer) = (listener(), issuer());
@@ -137,7 +137,7 @@ async fn an_answered_request_and_one_that_reads_keep_their_connection() {
                 .await
                 .unwrap();
         }
-        // The second connection would be refused.
+        // A second connection would be refused.
         drop(listener);
         pending::<()>().await;
     });
@@ -147,8 +147,7 @@ async fn an_answered_request_and_one_that_reads_keep_their_connection() {
     assert_eq!(sender.oneshot(get).await.unwrap().status(), 200);
 }
 
-/// As it happens while the process is stopped and cannot check its permit: the kernel alone ends the
-/// connection.
+/// The case of a stopped process that cannot check its permit: the kernel alone ends the connection.
 #[tokio::test]
 async fn the_kernel_gives_up_what_the_other_side_does_not_take() {
     let (listener, issuer) = (listener(), issuer());

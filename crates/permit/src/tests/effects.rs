@@ -1,4 +1,4 @@
-//! What has left is waited for, whoever dropped it.
+//! The issuer waits for effects under way, also after the drop of the caller.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{SECOND, issued_for};
 
-/// A read that has an effect: a final snapshot, for one.
+/// A read that has an effect, for example a final snapshot.
 async fn slow(done: Arc<AtomicU32>) {
     sleep(SECOND).await;
     done.fetch_add(1, Ordering::SeqCst);

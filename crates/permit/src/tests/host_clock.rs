@@ -12,11 +12,11 @@ use crate::{Clock, Issuer, NotPermitted};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The reason that a test sees first.
+/// The reason that a test expects first.
 const PAUSED: &str = "this machine was paused";
 
-/// A machine whose clocks are set by the test: the RTC is a folder in place of `/sys/class/rtc`, and the
-/// clocks of the guest stand still unless the test moves them.
+/// A machine with clocks set by the test: the RTC is a folder in place of `/sys/class/rtc`, and the clocks of
+/// the guest stand still unless the test moves the clocks.
 struct Machine {
     rtcs: TempDir,
     guest: Arc<AtomicU64>,
@@ -54,7 +54,7 @@ impl Machine {
             .fetch_add(u64::try_from(time.as_millis()).unwrap(), Ordering::SeqCst);
     }
 
-    /// Both clocks go on.
+    /// Both clocks advance.
     fn go_on(&self, time: Duration) {
         self.run_guest(time);
         self.set_rtc(time.as_secs());
@@ -77,7 +77,7 @@ async fn a_guest_that_was_paused_loses_its_permits_with_the_next_reading() {
     let machine = Machine::new();
     let issuer = machine.issue_for(12 * SECOND);
     let permit = issuer.permit();
-    // Both clocks of the guest stand still, and the host's goes on.
+    // Both clocks of the guest stand still, and the host's clock advances.
     machine.set_rtc(60);
     assert!(
         permit.is_valid(),
@@ -86,13 +86,13 @@ async fn a_guest_that_was_paused_loses_its_permits_with_the_next_reading() {
     machine.host.read();
     let refused = permit.check().unwrap_err();
     assert!(refused.why.contains(PAUSED), "{refused}");
-    // For good, also where a later reading shows less.
+    // For good, also if a later reading shows a smaller advance.
     machine.run_guest(60 * SECOND);
     machine.set_rtc(61);
     machine.host.read();
     assert!(!permit.is_valid());
     assert!(!issuer.extend(machine.clock.now() + 12 * SECOND));
-    // What is asked for after the pause is valid.
+    // A right requested after the pause is valid.
     assert!(machine.issue_for(12 * SECOND).permit().is_valid());
 }
 
@@ -133,7 +133,7 @@ async fn a_host_clock_that_goes_back_ends_permits() {
     assert!(refused.why.contains("went back"), "{refused}");
 }
 
-/// The process was stopped, or its thread was: what is due is read by whatever checks a permit.
+/// The process or the thread was stopped: a check of a permit makes the overdue reading.
 #[tokio::test(start_paused = true)]
 async fn a_reading_that_is_late_is_made_by_the_check() {
     let machine = Machine::new();
@@ -170,7 +170,7 @@ async fn a_host_clock_that_stands_still_guards_nothing_from_the_start_and_ends_p
     }
     assert_eq!(machine.clock.host_clock(), HostClockKind::None);
     assert!(issuer.in_time());
-    // One that has gone is missed.
+    // A clock that has advanced before and stops is noticed.
     machine.set_rtc(20);
     machine.host.read();
     assert_eq!(machine.clock.host_clock(), HostClockKind::Rtc);
@@ -211,7 +211,7 @@ fn a_machine_without_a_host_clock_has_none() {
     );
 }
 
-/// The work waits for something else and would not check its permit.
+/// The work waits and would not check the permit.
 #[tokio::test]
 async fn the_thread_ends_work_that_waits() {
     let machine = Machine::new();
@@ -230,11 +230,11 @@ async fn the_thread_ends_work_that_waits() {
     assert!(begun.elapsed() < 10 * SECOND, "{:?}", begun.elapsed());
 }
 
-/// A machine as it is: readings come late and take long, the host clock counts whole seconds, both clocks run
-/// at different rates.
+/// A machine under real conditions: readings are late and slow, the host clock counts whole seconds, both
+/// clocks run at different rates.
 struct Simulated {
     random: fastrand::Rng,
-    /// Parts of a million by which the guest's clock is fast.
+    /// Parts per million by which the guest's clock is fast.
     fast: i64,
     phase: f64,
     paused: f64,
@@ -253,7 +253,7 @@ impl Simulated {
         }
     }
 
-    /// The leads of a reading at this time of the guest: at least and at most.
+    /// The leads of a reading at this time of the guest: lower and upper bound.
     #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
     fn read(&mut self, guest: f64) -> (i64, i64) {
         let before = guest;
@@ -265,8 +265,8 @@ impl Simulated {
         (lead(after), lead(before))
     }
 
-    /// Asks at 0 s of the guest's time, and is paused for `pause` at 6 s. The reason to end of each reading
-    /// up to 12 s.
+    /// Requests a right at about 0 s of the guest's time, and pauses the guest for `pause` at 6 s. Returns
+    /// the reason to end for each reading up to 12 s.
     fn reasons(&mut self, pause: f64) -> Vec<(f64, Option<&'static str>)> {
         let asked = -self.random.f64();
         let mark = Mark {
@@ -293,7 +293,7 @@ impl Simulated {
 #[test]
 fn a_healthy_machine_loses_no_permit() {
     for seed in 0..20_000 {
-        // Shorter than the resolution less what the rates differ by.
+        // Shorter than the resolution minus the error of the rates.
         let pause = if seed % 2 == 0 { 0.0 } else { 0.9 };
         let reasons = Simulated::new(seed).reasons(pause);
         assert!(
@@ -306,7 +306,7 @@ fn a_healthy_machine_loses_no_permit() {
 #[test]
 fn a_pause_of_three_seconds_is_noticed_by_the_first_reading_after_it() {
     for seed in 0..20_000 {
-        // And what a reading takes, and what the rates differ by.
+        // The additional 0.13 s covers the time of a reading and the error of the rates.
         let pause = 3.13 + f64::from(u32::try_from(seed).unwrap() % 100);
         for (at, reason) in Simulated::new(seed).reasons(pause) {
             assert_eq!(reason.is_some(), at > 6.0, "seed {seed}: {reason:?} at {at}");

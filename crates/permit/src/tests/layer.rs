@@ -13,7 +13,7 @@ fn write() -> Request<()> {
     Request::put("/").body(()).unwrap()
 }
 
-/// A service that sends in its second step, as clients do that queue, connect or retry first.
+/// A service that sends in the second step, like clients that queue, connect or retry first.
 fn slow_service(
     sent: &Arc<AtomicU32>,
 ) -> impl Service<Request<()>, Response = (), Error = std::io::Error, Future: Send + 'static> + use<> {
@@ -58,7 +58,8 @@ async fn a_fence_holds_back_a_request_that_was_waiting_during_a_stop() {
     assert_eq!(sent.load(Ordering::SeqCst), 0, "it left after the right was lost");
 }
 
-/// No request leaves between the end of the work and the end of the right; one that has left is not cut off.
+/// No request leaves between the end of the work and the end of the right; a request under way is not cut
+/// off.
 #[tokio::test(start_paused = true)]
 async fn a_fence_that_is_closed_begins_nothing_and_keeps_what_was_begun() {
     let (issuer, sent) = (issued_for(10 * SECOND), Arc::default());
@@ -77,7 +78,7 @@ async fn a_fence_that_is_closed_begins_nothing_and_keeps_what_was_begun() {
     assert_eq!((sent.load(Ordering::SeqCst), start.elapsed()), (1, SECOND));
 }
 
-/// Whose time is over may not even finish.
+/// After the end of the validity an effect may not even finish.
 #[tokio::test(start_paused = true)]
 async fn what_is_finished_ends_with_the_right() {
     let (issuer, sent) = (issued_for(10 * SECOND), Arc::default());

@@ -1,4 +1,4 @@
-//! A store behind a proxy: the name of the server is known to the proxy alone.
+//! A store behind a proxy: only the proxy can resolve the name of the server.
 
 #![allow(clippy::unwrap_used)]
 
@@ -39,7 +39,8 @@ async fn listener() -> (TcpListener, u16) {
     (listener, port)
 }
 
-/// An authority, and a server with TLS for one request. The request's head is the task's result.
+/// A certificate authority, and a server with TLS for a single request. The request's head is the task's
+/// result.
 async fn store(name: &str, server: &mut JoinSet<String>) -> (RootCertStore, u16) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut authority = CertificateParams::new([]).unwrap();
@@ -118,7 +119,7 @@ async fn a_store_with_tls_is_reached_through_the_proxy_of_the_environment() {
             && heads[0].contains(LOGIN),
         "{heads:?}"
     );
-    // The login is for the proxy alone.
+    // Only the proxy receives the login.
     let asked = heads[1].to_lowercase();
     assert!(
         asked.starts_with("put /bucket/key ") && !asked.contains("proxy-authorization"),
@@ -126,7 +127,7 @@ async fn a_store_with_tls_is_reached_through_the_proxy_of_the_environment() {
     );
 }
 
-/// Squid and others allow CONNECT to port 443 alone.
+/// Squid and similar proxies allow CONNECT to port 443 alone.
 #[tokio::test]
 async fn a_request_to_a_store_without_tls_is_forwarded_by_the_proxy() {
     let (listener, port) = listener().await;
@@ -151,7 +152,7 @@ async fn a_request_to_a_store_without_tls_is_forwarded_by_the_proxy() {
 #[tokio::test]
 async fn a_store_that_no_proxy_names_is_reached_directly() {
     let (listener, port) = listener().await;
-    // Nothing listens at this port.
+    // No process listens at this port.
     let rules = Matcher::builder().all("http://127.0.0.1:1").no("127.0.0.0/8");
     let client = connector(rules, &sole()).client();
     let request = client.execute(put(format!("http://127.0.0.1:{port}/key"), Vec::new()));
@@ -214,7 +215,7 @@ async fn a_proxy_that_does_not_answer_is_given_up_in_time() {
     drop(listener);
 }
 
-/// What the proxy has not acknowledged is never sent, as without a proxy.
+/// Bytes that the proxy has not acknowledged are never sent, as without a proxy.
 #[tokio::test]
 async fn a_connection_to_a_proxy_ends_with_the_permit() {
     let clock = Clock::default();

@@ -48,8 +48,8 @@ async fn with_a_sole_permit_it_is_the_other_one() {
     assert_eq!(both.check(), Err(refusal(TIME_IS_OVER)));
 }
 
-/// The lock is not passed on while something is under way that was begun with another right too, also where
-/// that right is gone: nobody can say what became of it.
+/// The lock is not passed on while an effect is under way that began under a second right too. That holds
+/// also if the second right has ended, because the outcome of the effect is unknown.
 #[tokio::test(start_paused = true)]
 async fn an_effect_that_lost_one_right_is_not_settled_for_the_other() {
     let (lock, role) = (issued_for(60 * SECOND), named("role", 60 * SECOND));

@@ -1,4 +1,4 @@
-//! A server that reads nothing at first, so that the bytes of a request stay in the kernels of both sides.
+//! A server that reads no bytes at first, so that the bytes of a request stay in the kernels of both sides.
 
 use std::io;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
-/// What the other side's kernel takes before its process reads, with what is on its way. Much less than a
-/// request.
+/// Upper bound of the bytes that the peer's kernel accepts before the process reads, including bytes on the
+/// way. Much less than a request.
 pub(crate) const TAKEN: usize = 512 << 10;
 
-/// A server that takes few bytes before its process reads.
+/// A server that accepts few bytes before the process reads.
 pub(crate) fn listener() -> TcpListener {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(64 << 10).unwrap();
@@ -24,7 +24,7 @@ pub(crate) fn listener() -> TcpListener {
     TcpListener::from_std(socket.into()).unwrap()
 }
 
-/// How many bytes come after this moment, and how the connection ends.
+/// Number of bytes that arrive after this moment, and the end of the connection.
 pub(crate) async fn rest(stream: &mut TcpStream) -> (usize, io::Result<()>) {
     let (mut bytes, mut chunk) = (0, vec![0; 64 << 10]);
     loop {
@@ -36,7 +36,7 @@ pub(crate) async fn rest(stream: &mut TcpStream) -> (usize, io::Result<()>) {
     }
 }
 
-/// Waits until the bytes that are sent and not acknowledged, or not sent, stay the same.
+/// Waits until the number of bytes in the peer's kernel stays the same.
 pub(crate) async fn until_full(stream: &TcpStream) {
     let mut before = 0;
     loop {

@@ -90,8 +90,8 @@ async fn a_guard_ends_at_once_when_the_right_is_closed_or_ended() {
     }
 }
 
-/// A stopped process: its timers are over and its work is ready when it goes on. The work must not take that
-/// step.
+/// A stopped process: the timers have expired and the work is ready when the process resumes. The work must
+/// not take that step.
 #[tokio::test(start_paused = true)]
 async fn work_that_is_ready_after_a_stop_takes_no_step() {
     let issuer = issued_for(10 * SECOND);
