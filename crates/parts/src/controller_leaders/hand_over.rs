@@ -1,4 +1,5 @@
-//! Node IPAM goes its way, one step after the other, each only when the last one is carried out.
+//! Moves node IPAM between managers step by step. Each step starts only after the managers have carried out
+//! the previous step.
 
 use std::{future::pending, time::Duration};
 
@@ -23,7 +24,7 @@ use crate::{
     verbs::Deploy,
 };
 
-/// Longer than all that is awaited beside it.
+/// Upper bound of the watch on the Shoot: longer than every wait that runs beside the watch.
 const WATCHED_FOR: Duration = Duration::from_secs(3600);
 
 /// The controllers that move between managers.
@@ -31,18 +32,20 @@ const WATCHED_FOR: Duration = Duration::from_secs(3600);
 pub struct ControllerLeaders;
 
 impl ControllerLeaders {
-    /// "Deploying rights of the cloud controller manager in the Shoot": before it starts, or it would be
-    /// refused.
+    /// "Deploying rights of the cloud controller manager in the Shoot": before the cloud-controller-manager
+    /// starts, because the shoot's API would refuse its first requests.
     pub async fn deploy_rights(stay: &Stay) -> Result<()> {
         rights::deploy_cloud_controller_manager_rights(&stay.shoot_client().await?).await
     }
 
-    /// "Handing over controllers between managers": goes the way to where the Shoot wants them, one step
-    /// after the other, each only when the last one is carried out. Then it takes away what only the way
-    /// needed. An edit of the Shoot that turns it round is obeyed at once.
+    /// "Handing over controllers between managers": moves node IPAM step by step to the manager that the
+    /// Shoot asks for. Each step starts only after the managers have carried out the previous step. At the
+    /// end, this task deletes the objects that only the migration needed. An edit of the Shoot that reverses
+    /// the direction takes effect at once.
     pub async fn hand_over(f: &Facts) -> Result<()> {
         let mut wanted = Stage::wanted(&f.shoot.spec.kubernetes.controller_leaders);
-        // Not as it was when the flow began: whoever tries this again has gone some of the way.
+        // Read from the cluster, not from the start of the flow: an earlier attempt may have made some of the
+        // steps.
         let mut stage = current_stage(&f.seed, &f.namespace, &f.shoot.name_any(), wanted).await?;
         let shoot = f.shoot_client().await?;
         if stage != wanted {
@@ -75,15 +78,17 @@ impl ControllerLeaders {
         }
         apply::delete(&f.seed.namespaced::<ConfigMap>(&f.namespace), CONFIG).await?;
         apply::delete(&shoot.namespaced::<Lease>(NAMESPACE), LOCK).await?;
-        // Last, as they tell that the others may be there; and they go with the shoot, also to another seed.
+        // The rights go last: `are_shared` takes the Role as the sign that the ConfigMap and the Lease may
+        // still exist. The Role and RoleBinding live in the shoot, so they also move to a different seed.
         rights::unshare(&shoot).await
     }
 }
 
-/// Waits until the Shoot wants node IPAM at the other end of the way. Only a help: a garden that does not
-/// answer, and an edit that cannot be carried out, are the next flow's business.
+/// Waits until the Shoot asks for node IPAM at the opposite end. This watch only saves time: when the garden
+/// does not answer, or the edit cannot be carried out, the next flow handles the edit.
 async fn wanted_otherwise(f: &Facts, wanted: Stage) -> Stage {
-    // Not as a Shoot: of all that is in one a few lines are of interest, for as long as this is awaited.
+    // Untyped: the watch needs only a few lines of the Shoot, and holds the object for as long as the watch
+    // lasts.
     let kind = ApiResource::erase::<api::gardencore::Shoot>(&());
     let shoots: Api<DynamicObject> =
         Api::namespaced_with(f.garden.client().clone(), &f.shoot_namespace(), &kind);
@@ -102,8 +107,8 @@ async fn wanted_otherwise(f: &Facts, wanted: Stage) -> Stage {
     edited
 }
 
-/// Waits until the managers do what they were told and the lock is where it should be, as far as the next
-/// step needs it.
+/// Waits until the managers run with their present configuration and the right manager holds the migration
+/// lock, as far as the next step needs this.
 async fn settled(f: &Facts, stage: Stage, next: Option<Stage>, shoot: &Shoot) -> Result<()> {
     let awaits = stage.awaits(next);
     if awaits.home {
@@ -125,11 +130,12 @@ async fn settled(f: &Facts, stage: Stage, next: Option<Stage>, shoot: &Shoot) ->
     .map(|_| ())
 }
 
-/// Waits until a living pod of this manager has its main lock, which is called like the manager.
+/// Waits until a living pod of this manager holds the manager's main lock. The lock has the name of the
+/// manager.
 ///
-/// A manager is ready before it leads: where its predecessor gives no lock back, or sits on a node that does
-/// not answer, it waits until that has run out. Until then the predecessor may act, and the new one does not
-/// ask for the migration lock.
+/// A manager is ready before the manager leads. A predecessor that did not release the lock, or sits on a
+/// node that does not answer, keeps the lock until the lease runs out. Until then the predecessor may act,
+/// and the new manager does not ask for the migration lock.
 async fn leads(f: &Facts, manager: &str, shoot: &Shoot) -> Result<()> {
     let pods = f.pods_of(manager).await?;
     let leases: Api<Lease> = shoot.namespaced(NAMESPACE);
@@ -155,7 +161,8 @@ fn leaders(shoot: &DynamicObject) -> Vec<api::gardencore::shoot::ControllerLeade
         .unwrap_or_default()
 }
 
-/// Whether this manager holds the lock. A holder is called like its pod.
+/// Whether this manager holds the migration lock. The holder identity begins with the name of the holder's
+/// pod.
 fn look_held(lease: Option<&Lease>, manager: Holder) -> Look {
     let holder = holder(lease);
     let by_home = holder.starts_with(&format!("{KUBE_CONTROLLER_MANAGER}-"));

@@ -1,10 +1,10 @@
-//! Which manager runs node IPAM: `spec.kubernetes.controllerLeaders` of the Shoot, carried out by leader
-//! migration (KEP-2436).
+//! Selects the manager that runs node IPAM: `spec.kubernetes.controllerLeaders` of the Shoot, carried out by
+//! leader migration (KEP-2436).
 //!
-//! Promise: while the two managers hand it over, never both and hardly ever none of them runs it, and each
-//! stage may last for as long as it likes. Nothing is remembered: where on the way a shoot is shows in what
-//! its managers were told, so that a gardenlet that is killed, and a user who changes their mind half-way, go
-//! on from there.
+//! Promise: during the migration the two managers never run node IPAM at the same time. There is hardly ever
+//! a moment without a manager that runs node IPAM. Each stage may last for any time. Nothing is stored: the
+//! configuration of the managers shows the stage of a shoot. So a killed gardenlet, and a user who changes
+//! the Shoot half-way, continue from that stage.
 
 mod hand_over;
 mod node_ipam;

@@ -1,4 +1,4 @@
-//! What node IPAM is told in each stage of its way, and where on that way a shoot is.
+//! Configuration of node IPAM in each stage of the migration, and the present stage of a shoot.
 
 use api::{
     extensions::{CloudControllerManager, NodeIPAM},
@@ -12,18 +12,18 @@ use runtime::{Cluster, Result, error::Explain};
 use super::stage::{Guest, Home, Stage};
 use crate::{FIELD_MANAGER, Stay, configuration_problem, secrets::config::KUBE_CONTROLLER_MANAGER};
 
-/// The lock for node IPAM while two managers may run it. One name in every shoot and release, as the list
-/// under a lock must never change (RK-03).
+/// The lock for node IPAM while two managers may run node IPAM. The name is the same in every shoot and
+/// release, because the list of controllers under a lock must never change (RK-03).
 pub(super) const LOCK: &str = "node-ipam-migration";
-/// Where locks of a shoot are, in the shoot.
+/// Namespace in the shoot with the locks of the managers.
 pub(super) const NAMESPACE: &str = "kube-system";
-/// The kube-controller-manager's file, beside it in the seed.
+/// ConfigMap in the seed with the leader migration file of the kube-controller-manager.
 pub(crate) const CONFIG: &str = "kube-controller-manager-leader-migration";
-/// Its key.
+/// Key of the file in the ConfigMap.
 pub(crate) const FILE: &str = "leader-migration.yaml";
 const EVERY: &str = "*";
 
-/// Reads where on the way the shoot is.
+/// Reads the present stage of the shoot from the Deployment and the `ControlPlane` in the seed.
 pub(crate) async fn current_stage(
     seed: &runtime::Seed,
     namespace: &str,
@@ -49,7 +49,7 @@ pub(crate) async fn current_stage(
     ))
 }
 
-/// Writes the kube-controller-manager's file.
+/// Writes the ConfigMap with the leader migration file of the kube-controller-manager.
 pub(crate) async fn deploy_migration_config(stay: &Stay) -> Result<()> {
     let config = ConfigMap {
         metadata: ObjectMeta {
@@ -64,7 +64,7 @@ pub(crate) async fn deploy_migration_config(stay: &Stay) -> Result<()> {
     FIELD_MANAGER.apply(&api, &config).await.map(|_| ())
 }
 
-/// Says before anything is changed what node IPAM cannot do in another manager (I8).
+/// Refuses, before any change, a pods network that the cloud-controller-manager cannot divide (I8).
 pub(crate) fn check(wanted: Stage, names: &Names) -> Result<()> {
     if wanted == Stage::Away && (names.pods.contains(':') || !has_room_for_nodes(&names.pods)) {
         return Err(configuration_problem(format!(
@@ -76,7 +76,7 @@ pub(crate) fn check(wanted: Stage, names: &Names) -> Result<()> {
     Ok(())
 }
 
-/// Each node gets a /24 (or a /64): the process ends at once where the network is smaller than that.
+/// Each node gets a /24 (or a /64): the manager exits at once when the pods network is smaller than that.
 pub(crate) fn has_room_for_nodes(pods: &str) -> bool {
     let largest = if pods.contains(':') { 64 } else { 24 };
     pods.split_once('/')
@@ -84,7 +84,7 @@ pub(crate) fn has_room_for_nodes(pods: &str) -> bool {
         .is_some_and(|length| length <= largest)
 }
 
-/// What the provider is told of its cloud-controller-manager.
+/// The configuration of the cloud-controller-manager that the `ControlPlane` passes to the provider.
 pub(crate) fn told(stage: Stage, names: &Names) -> Option<CloudControllerManager> {
     let guest = stage.guest();
     (guest != Guest::Absent).then(|| CloudControllerManager {
@@ -96,7 +96,8 @@ pub(crate) fn told(stage: Stage, names: &Names) -> Option<CloudControllerManager
     })
 }
 
-/// The same for both managers, and in every stage: what a lock stands for must not change (RK-03).
+/// The same for both managers, and in every stage: the controllers that a lock covers must not change
+/// (RK-03).
 pub(super) fn migration() -> LeaderMigration {
     LeaderMigration {
         leader_name: LOCK.into(),

@@ -1,8 +1,7 @@
-//! What the cloud-controller-manager may do in the shoot, and what both managers may do with the lock that
-//! they share.
+//! Rights of the cloud-controller-manager in the shoot, and rights of both managers to their shared lock.
 //!
-//! The rights are those that the cloud controllers of Kubernetes need, whatever the cloud is. A name cannot
-//! be given to a right to create.
+//! The cloud controllers of Kubernetes need these rights in every cloud. RBAC cannot restrict `create` to a
+//! resource name.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Api;
@@ -20,13 +19,13 @@ use crate::{
 
 /// Name of the role, as in the documentation of Kubernetes.
 const NAME: &str = CLOUD_CONTROLLER_MANAGER_USER;
-/// Name of the role for its main lock, as Kubernetes calls those of its own managers.
+/// Name of the Role for the main lock, in the pattern that Kubernetes uses for the built-in managers.
 const MAIN_LOCK_ROLE: &str = "system::leader-locking-cloud-controller-manager";
-/// Its main lock, which is called like itself.
+/// Main lock of the cloud-controller-manager: the Lease has the name of the manager.
 const MAIN_LOCK: &str = CLOUD_CONTROLLER_MANAGER;
 
-/// Gives the cloud-controller-manager its rights in the shoot. Providers' tests run their programs with
-/// exactly these rights.
+/// Deploys the rights of the cloud-controller-manager in the shoot. The tests of providers run the provider's
+/// programs with exactly these rights.
 ///
 /// # Errors
 /// The shoot's API refuses an object, or does not answer.
@@ -48,7 +47,7 @@ pub async fn deploy_cloud_controller_manager_rights(shoot: &Shoot) -> Result<()>
     deploy_lock(shoot, MAIN_LOCK_ROLE, MAIN_LOCK, &[CLOUD_CONTROLLER_MANAGER_USER]).await
 }
 
-/// Lets both managers have the lock that they share (RK-30).
+/// Grants both managers the rights to the migration lock (RK-30).
 pub(super) async fn share(shoot: &Shoot) -> Result<()> {
     deploy_lock(
         shoot,
@@ -59,7 +58,7 @@ pub(super) async fn share(shoot: &Shoot) -> Result<()> {
     .await
 }
 
-/// Whether they still may.
+/// Whether the Role for the migration lock still exists.
 pub(super) async fn are_shared(shoot: &Shoot) -> Result<bool> {
     let roles: Api<Role> = shoot.namespaced(NAMESPACE);
     let found = roles.get_opt(LOCK).await;
@@ -68,7 +67,7 @@ pub(super) async fn are_shared(shoot: &Shoot) -> Result<bool> {
         .is_some())
 }
 
-/// Takes it away again.
+/// Deletes the RoleBinding and the Role of the migration lock.
 pub(super) async fn unshare(shoot: &Shoot) -> Result<()> {
     apply::delete(&shoot.namespaced::<RoleBinding>(NAMESPACE), LOCK).await?;
     apply::delete(&shoot.namespaced::<Role>(NAMESPACE), LOCK).await

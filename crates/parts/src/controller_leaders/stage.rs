@@ -1,17 +1,17 @@
-//! The way on which node IPAM goes from one manager to the other: five stages in a row, and a step changes
-//! one manager only.
+//! The migration of node IPAM between the two managers: five stages in a row. A step changes one manager
+//! only.
 //!
-//! | stage | kube-controller-manager | cloud-controller-manager | who gives ranges |
+//! | stage | kube-controller-manager (KCM) | cloud-controller-manager (CCM) | manager assigning node ranges |
 //! |---|---|---|---|
-//! | `AtHome` | as always | knows nothing of it | kube-controller-manager, main lock |
-//! | `Offered` | shares its lock with any | knows nothing of it | kube-controller-manager, migration lock |
-//! | `Shared` | shares its lock with any | shares its lock with any | whichever holds the migration lock |
-//! | `Given` | does not run it | shares its lock with any | cloud-controller-manager, migration lock |
-//! | `Away` | does not run it | as one of its own | cloud-controller-manager, main lock |
+//! | `AtHome` | default configuration | no node IPAM | KCM, main lock |
+//! | `Offered` | node IPAM under the migration lock | no node IPAM | KCM, migration lock |
+//! | `Shared` | node IPAM under the migration lock | the same | the holder of the migration lock |
+//! | `Given` | no node IPAM | node IPAM under the migration lock | CCM, migration lock |
+//! | `Away` | no node IPAM | node IPAM under the main lock | CCM, main lock |
 //!
-//! The home gets its configuration first and loses it last: in no stage, and between no two that follow each
-//! other, may both managers run it (RK-05). Both ends are without any flag of leader migration (RK-23,
-//! RK-26).
+//! The kube-controller-manager ("home") gets the migration configuration first and loses the configuration
+//! last. Both managers may run node IPAM in no stage, and between no two neighbouring stages (RK-05). At both
+//! ends, no manager has a flag of leader migration (RK-23, RK-26).
 
 use api::{
     extensions::CloudControllerManager,
@@ -19,60 +19,60 @@ use api::{
 };
 use k8s_openapi::api::apps::v1::Deployment;
 
-/// The flag by which the kube-controller-manager leaves node IPAM to another manager.
+/// Entry of `--controllers` that switches node IPAM off in the kube-controller-manager.
 pub(crate) const WITHOUT_NODE_IPAM: &str = "-node-ipam-controller";
-/// The flag by which it takes part in a leader migration.
+/// The flag that makes the kube-controller-manager take part in a leader migration.
 pub(crate) const ENABLE: &str = "--enable-leader-migration=true";
 
-/// Where on the way a shoot is.
+/// Present stage of a shoot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// The kube-controller-manager has it and knows of nobody else.
+    /// The kube-controller-manager runs node IPAM, without leader migration.
     AtHome,
-    /// The kube-controller-manager has it and would let it go.
+    /// The kube-controller-manager runs node IPAM under the migration lock, and would release the lock.
     Offered,
-    /// Whoever holds the lock has it.
+    /// The holder of the migration lock runs node IPAM.
     Shared,
-    /// The cloud-controller-manager has it, or gets it as soon as the lock is free.
+    /// The cloud-controller-manager runs node IPAM, or starts as soon as the lock is free.
     Given,
-    /// The cloud-controller-manager has it and knows of nobody else.
+    /// The cloud-controller-manager runs node IPAM, without leader migration.
     Away,
 }
 
-/// What the kube-controller-manager does with node IPAM.
+/// Configuration of node IPAM in the kube-controller-manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Home {
-    /// Runs it under its main lock.
+    /// Runs node IPAM under the main lock.
     Keeps,
-    /// Runs it while it holds the migration lock.
+    /// Runs node IPAM while the kube-controller-manager holds the migration lock.
     Shares,
-    /// Never runs it.
+    /// Never runs node IPAM.
     Leaves,
 }
 
-/// What the cloud-controller-manager does with it.
+/// Configuration of node IPAM in the cloud-controller-manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guest {
-    /// Never runs it.
+    /// Never runs node IPAM.
     Absent,
-    /// Runs it while it holds the migration lock.
+    /// Runs node IPAM while the cloud-controller-manager holds the migration lock.
     Shares,
-    /// Runs it under its main lock.
+    /// Runs node IPAM under the main lock.
     Owns,
 }
 
-/// What has to be true before a step.
+/// Conditions for a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Awaits {
-    /// The kube-controller-manager does what it was told.
+    /// The kube-controller-manager runs with the configuration of the present stage, and leads.
     pub(crate) home: bool,
-    /// The cloud-controller-manager does what it was told.
+    /// The cloud-controller-manager runs with the configuration of the present stage, and leads.
     pub(crate) guest: bool,
-    /// Who has to hold the migration lock.
+    /// The manager that has to hold the migration lock.
     pub(crate) holder: Option<Holder>,
 }
 
-/// One of the two managers.
+/// A manager, as the holder of the migration lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
     /// The kube-controller-manager.
@@ -82,10 +82,10 @@ pub(crate) enum Holder {
 }
 
 impl Stage {
-    /// All of them, in their order.
+    /// All stages in their order.
     pub(crate) const WAY: [Self; 5] = [Self::AtHome, Self::Offered, Self::Shared, Self::Given, Self::Away];
 
-    /// Where a Shoot with these `spec.kubernetes.controllerLeaders` wants to be.
+    /// The final stage for a Shoot with these `spec.kubernetes.controllerLeaders`.
     pub(crate) fn wanted(leaders: &[ControllerLeader]) -> Self {
         let node_ipam = leaders
             .iter()
@@ -96,18 +96,20 @@ impl Stage {
         }
     }
 
-    /// Where a shoot is by what its managers were told; `None` for one that is not there. A shoot without any
-    /// is where it wants to be at once: nobody runs whom it would have to wait for.
+    /// The stage of a shoot, from the configuration of the managers. `None` means that a manager does not
+    /// exist. A shoot without both managers starts in the final stage: there is no running manager to wait
+    /// for.
     ///
-    /// A pair that is no stage was not written by this crate. It becomes the stage that is nearest and in
-    /// which no two run.
+    /// This crate never writes a pair that matches no stage. Such a pair maps to the nearest stage in which
+    /// only one manager runs node IPAM.
     pub(crate) fn of(home: Option<Home>, guest: Option<Guest>, wanted: Self) -> Self {
         match (home, guest) {
             (None, None) => wanted,
             (None | Some(Home::Keeps), None | Some(Guest::Absent)) => Self::AtHome,
             (Some(Home::Shares), None | Some(Guest::Absent)) => Self::Offered,
             (None | Some(Home::Keeps | Home::Shares), Some(Guest::Shares)) => Self::Shared,
-            // Nobody runs who could mind, and a control plane that is being made has not got further.
+            // No manager runs, so no conflict is possible: the creation of the control plane stopped after
+            // the first manager.
             (Some(Home::Leaves), None) if wanted == Self::Away => Self::Away,
             (Some(Home::Leaves), None | Some(Guest::Absent | Guest::Shares))
             | (Some(Home::Keeps | Home::Shares), Some(Guest::Owns)) => Self::Given,
@@ -115,7 +117,7 @@ impl Stage {
         }
     }
 
-    /// The next stage on the way; `None` at its end.
+    /// The next stage towards `wanted`; `None` when the stage is `wanted`.
     pub(crate) fn towards(self, wanted: Self) -> Option<Self> {
         let mut way = Self::WAY.into_iter();
         if wanted > self {
@@ -125,11 +127,12 @@ impl Stage {
         }
     }
 
-    /// What has to be true before the next step, or at the end of the way.
+    /// Conditions for the next step, or for the end of the migration.
     ///
-    /// A step changes one manager: the other one must do what it was told, or two could run it. The one that
-    /// is changed may be the one that does not start, and then the way back must be open. Forwards, whoever
-    /// runs it shows that it can before the next one is let in, or the last one out.
+    /// A step changes one manager: the manager that does not change must first run with the present
+    /// configuration, or both could run node IPAM. The manager that a step changes may be a manager that does
+    /// not start, and then the path back must be open. Forwards, the manager that runs node IPAM must hold
+    /// the migration lock. Only then the next manager joins, or the previous manager leaves.
     pub(crate) fn awaits(self, next: Option<Self>) -> Awaits {
         let forwards = next.is_some_and(|next| next > self);
         Awaits {
@@ -143,7 +146,7 @@ impl Stage {
         }
     }
 
-    /// What the kube-controller-manager is told.
+    /// Configuration of the kube-controller-manager in this stage.
     pub(crate) fn home(self) -> Home {
         match self {
             Self::AtHome => Home::Keeps,
@@ -152,7 +155,7 @@ impl Stage {
         }
     }
 
-    /// What the cloud-controller-manager is told.
+    /// Configuration of the cloud-controller-manager in this stage.
     pub(crate) fn guest(self) -> Guest {
         match self {
             Self::AtHome | Self::Offered => Guest::Absent,
@@ -163,7 +166,7 @@ impl Stage {
 }
 
 impl Home {
-    /// What a Deployment of it was told.
+    /// Reads the configuration from the arguments of the Deployment.
     pub(crate) fn of(deployment: &Deployment) -> Self {
         let containers = deployment
             .spec
@@ -188,7 +191,7 @@ impl Home {
 }
 
 impl Guest {
-    /// What the provider was told of it.
+    /// Reads the configuration from the `ControlPlane` of the provider.
     pub(crate) fn of(told: Option<&CloudControllerManager>) -> Self {
         match told {
             Some(told) if told.leader_migration.is_some() => Self::Shares,
@@ -205,7 +208,7 @@ mod tests {
     const HOMES: [Option<Home>; 4] = [None, Some(Home::Keeps), Some(Home::Shares), Some(Home::Leaves)];
     const GUESTS: [Option<Guest>; 4] = [None, Some(Guest::Absent), Some(Guest::Shares), Some(Guest::Owns)];
 
-    /// Two managers that run it without a lock in common.
+    /// Both managers run node IPAM without a common lock.
     fn twice(home: Home, guest: Guest) -> bool {
         matches!(
             (home, guest),
@@ -244,7 +247,8 @@ mod tests {
         }
     }
 
-    /// Managers follow when they like, the user wants what they like, and no two ever run it.
+    /// Managers apply their configuration at any time, the user edits at any time, and at most one manager
+    /// runs node IPAM.
     #[test]
     fn no_two_run_it_however_late_they_follow_and_however_often_the_user_turns_round() {
         let begin = (Stage::AtHome, Home::Keeps, Guest::Absent, Stage::AtHome);
@@ -283,7 +287,8 @@ mod tests {
         assert!(seen.len() > 20, "{}", seen.len());
     }
 
-    /// Whatever the manager that was changed last does, or does not: the step is taken back without it.
+    /// A step is taken back without a wait for the manager that changed last, even when that manager never
+    /// starts.
     #[test]
     fn the_way_back_does_not_wait_for_the_manager_that_was_changed_last() {
         for pair in Stage::WAY.windows(2) {
@@ -298,7 +303,7 @@ mod tests {
         }
     }
 
-    /// The way is found again after a restart at any moment (I5).
+    /// After a restart at any moment, the configuration of the managers yields the same stage (I5).
     #[test]
     fn what_the_managers_were_told_is_the_stage() {
         for stage in Stage::WAY {
@@ -312,16 +317,16 @@ mod tests {
     fn what_nobody_was_told_begins_where_it_is_wanted() {
         assert_eq!(Stage::of(None, None, Stage::Away), Stage::Away);
         assert_eq!(Stage::of(None, None, Stage::AtHome), Stage::AtHome);
-        // Its making was interrupted after the first manager.
+        // The creation was interrupted after the first manager.
         assert_eq!(Stage::of(Some(Home::Leaves), None, Stage::Away), Stage::Away);
         assert_eq!(Stage::of(Some(Home::Keeps), None, Stage::AtHome), Stage::AtHome);
     }
 
-    /// What was found is not made worse, in whichever order the two managers follow.
+    /// The stage that is chosen for a pair never adds a second manager, in any order of the two updates.
     #[test]
     fn no_pair_becomes_a_stage_by_which_two_run() {
         for (home, guest) in HOMES.iter().flat_map(|home| GUESTS.map(|guest| (*home, guest))) {
-            // Who is not there runs nothing.
+            // A missing manager runs nothing.
             let (here, there) = (home.unwrap_or(Home::Leaves), guest.unwrap_or(Guest::Absent));
             for wanted in [Stage::AtHome, Stage::Away] {
                 let stage = Stage::of(home, guest, wanted);
