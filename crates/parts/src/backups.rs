@@ -1,5 +1,6 @@
-//! The final snapshot, asked of etcd-backup-restore, or awaited where that takes it by itself: what the next seed starts from
-//! (I2).
+//! The final snapshot: the gardenlet requests the snapshot from etcd-backup-restore, or waits for the
+//! snapshot that etcd-backup-restore takes after the end of the ownership. The next seed starts from this
+//! snapshot (I2).
 
 use std::time::Duration;
 
@@ -19,22 +20,25 @@ use crate::{
     secrets::{config::ETCD_CLIENT, issue::Data},
 };
 
-/// Longest part of an answer that is quoted.
+/// Longest quoted part of an answer, in characters.
 const QUOTED: usize = 300;
-/// Pause between two looks whether the final snapshot is there: nothing tells of it. Much shorter than one takes.
+/// Interval between two polls for the final snapshot, because etcd-backup-restore sends no notification. Much
+/// shorter than the time of a snapshot.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// For so long the first report of phase `Sealing` may hold up a move.
+/// Longest time that the first report of phase `Sealing` may delay a move.
 const ANNOUNCED_WITHIN: Duration = Duration::from_secs(1);
-/// For so long one attempt of the step looks. Much shorter than the step's patience, so that what it says in the end says why.
+/// Longest time of polling in one attempt of the step. Much shorter than the timeout of the step, so that the
+/// error at the end states the reason.
 const LOOK_FOR: Duration = Duration::from_secs(60);
 
-/// The shoot's backups, by the process that takes them.
+/// The shoot's backups, by requests to etcd-backup-restore.
 #[derive(Debug)]
 pub struct Backups;
 
 impl Backups {
-    /// "Checking that backups can be taken": before anything of a move changes something, while the API still serves. A move
-    /// that could not store its final snapshot would end with a shoot that is stopped and cannot go on.
+    /// "Checking that backups can be taken": runs before the first change of a move, while the API still
+    /// serves. A move without a place for the final snapshot would end with a stopped shoot that cannot
+    /// continue.
     pub async fn check(f: &Facts) -> Result<()> {
         check_backup_entry(f).await?;
         let client = client(f).await?;
@@ -42,7 +46,7 @@ impl Backups {
         if !status.is_success() {
             return Err(error_of("a snapshot", status, &stored));
         }
-        // Nothing had changed: nothing was stored, and nothing is proved.
+        // etcd had no changes, so no delta snapshot was stored and storage is not proved.
         if stored.is_null() {
             let (status, full) = ask_for_effect(f, &client, "/snapshot/full").await?;
             if !status.is_success() {
@@ -52,8 +56,8 @@ impl Backups {
         Ok(())
     }
 
-    /// "Creating ETCD Snapshot before etcd sleeps": what lies in the bucket is all there is, for as long as the shoot sleeps. Must be
-    /// called when nothing can write to etcd any more.
+    /// "Creating ETCD Snapshot before etcd sleeps": the bucket is the only copy of the data while the shoot
+    /// sleeps. The caller must make sure that etcd has no writers any more.
     pub async fn complete(stay: &Stay) -> Result<()> {
         let client = client(stay).await?;
         let (status, full) = ask_for_effect(stay, &client, "/snapshot/full").await?;
@@ -63,10 +67,11 @@ impl Backups {
         Err(error_of("a snapshot", status, &full))
     }
 
-    /// "Creating ETCD Snapshot": a full snapshot that is marked as the last one. Must be called when nothing can write to
-    /// etcd any more. Where the owner is checked, the owner record must be gone, too: the snapshot is awaited then, not asked
-    /// for (R17-50). It counts only when etcd-backup-restore has proved that what lies in the bucket is etcd's last revision,
-    /// of the present epoch (I2). The hand-over records what was proved.
+    /// "Creating ETCD Snapshot": a full snapshot that is marked as the last snapshot of the epoch. The caller
+    /// must make sure that etcd has no writers any more. Where the owner is checked, the owner record must be
+    /// gone, too: the step then waits for the snapshot instead of a request (R17-50). The snapshot counts
+    /// only after etcd-backup-restore has proved that the bucket holds etcd's last revision in the present
+    /// epoch (I2). The hand-over records this proof.
     pub async fn take_final_snapshot(f: &Facts) -> Result<()> {
         check_backup_entry(f).await?;
         f.mark_etcd(DRUID_MIGRATING, Some("true")).await?;
@@ -82,16 +87,16 @@ impl Backups {
             }
             other => return Err(etcd_owner::cannot_be_taken(other)),
         }
-        // A process that still checks the owner takes no final snapshot while clients may write.
+        // An etcd-backup-restore that still checks the owner takes no final snapshot while clients may write.
         report_sealing(&client, f.epoch()).await?;
         f.proven_end
             .keep(ask_for_final_snapshot(&client, f.epoch()).await?);
         Ok(())
     }
 
-    /// Reports to etcd-backup-restore that phase `Sealing` was recorded, before the owner record goes. The
-    /// wait for the final snapshot repeats the report; this one saves a check that comes in between. So what
-    /// stands in its way is not told.
+    /// Reports to etcd-backup-restore that phase `Sealing` was recorded, before the owner record is deleted.
+    /// The wait for the final snapshot repeats the report. This early report saves a check in between, so a
+    /// failure is only logged.
     pub(crate) async fn announce_sealing(f: &Facts) {
         let reported = async { report_sealing(&client(f).await?, f.epoch()).await };
         match tokio::time::timeout(ANNOUNCED_WITHIN, reported).await {
@@ -101,20 +106,22 @@ impl Backups {
         }
     }
 
-    /// "Waiting until the last changes are saved": on a seed that lost the shoot in this epoch to another one that goes on without
-    /// them (R17-46). Gives the last revision of which a client was told; nothing where no etcd with backups runs here any more.
+    /// "Waiting until the last changes are saved": runs on a seed that lost the shoot in this epoch to a seed
+    /// that continues without these changes (R17-46). Returns the last revision that was acknowledged to a
+    /// client, or `None` when no etcd with backups runs here any more.
     ///
-    /// Must be called when nothing can write to etcd any more.
+    /// The caller must make sure that etcd has no writers any more.
     ///
     /// # Errors
-    /// There is no final snapshot yet, with the reason. It may come at any time.
+    /// The final snapshot does not exist yet; the error states the reason. The snapshot may be stored at any
+    /// time.
     pub async fn save_what_is_left(stay: &Stay, epoch: i64) -> Result<Option<i64>> {
         let found = stay.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
         let Some(etcd) = found.filter(|etcd| etcd.spec.backup.store.is_some()) else {
             return Ok(None);
         };
-        // Whether the seed keeps records is no matter: whose the shoot is now is known.
+        // `true` even for a seed without owner checks: the new owner is known here.
         match etcd_owner::final_snapshot(Some(&etcd), true) {
             FinalSnapshot::TakenByItself => {
                 let client = client(stay).await?;
@@ -129,7 +136,7 @@ impl Backups {
         }
     }
 
-    /// "Resuming backups": a shoot whose move was called off is backed up again. Changes nothing where backups go on.
+    /// "Resuming backups": backups continue after a cancelled move. No effect where backups already run.
     pub async fn resume(stay: &Stay) -> Result<()> {
         let client = client(stay).await?;
         let (status, answer) = ask(&client, Method::POST, "/snapshot/resume").await?;
@@ -140,8 +147,8 @@ impl Backups {
     }
 }
 
-/// The shoot's backups are well as far as its BackupEntry tells. One that has vanished stops a move: nothing would say
-/// where the data are.
+/// Fails when the BackupEntry is missing or reports an error. A missing BackupEntry stops a move, because the
+/// BackupEntry names the place of the data.
 async fn check_backup_entry(f: &Facts) -> Result<()> {
     let name = f.backup_entry_name();
     let Some(entry) = f.core_backup_entry().await? else {
@@ -164,17 +171,17 @@ async fn check_backup_entry(f: &Facts) -> Result<()> {
     Ok(())
 }
 
-/// What ends the epoch in which the final snapshot is taken.
+/// The event that ends the epoch of the final snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     /// This seed has recorded phase `Sealing`, and deletes the owner record.
     BySealing,
-    /// Another seed has begun a later epoch.
+    /// A different seed has begun a later epoch.
     ByTakeover,
 }
 
-/// Reports phase `Sealing` to etcd-backup-restore, where a deleted owner record ends the epoch from then on.
-/// A process that answers 404 checks no owner, or is older than this report and needs none.
+/// Reports phase `Sealing` to etcd-backup-restore. From then on, a deleted owner record ends the epoch there.
+/// An etcd-backup-restore that answers 404 checks no owner, or is older than this report and needs no report.
 async fn report_sealing(client: &Client, epoch: i64) -> Result<()> {
     let body = json!({ "epoch": epoch }).to_string().into_bytes();
     let (status, answer) = ask_with(client, Method::POST, "/ownership/sealing", body).await?;
@@ -187,7 +194,7 @@ async fn report_sealing(client: &Client, epoch: i64) -> Result<()> {
     )))
 }
 
-/// Has it taken, or finds the one that was. Gives the end of the epoch.
+/// Requests the final snapshot, or reads the final snapshot that exists. Returns the end of the epoch.
 async fn ask_for_final_snapshot(client: &Client, epoch: i64) -> Result<SealedEpoch> {
     let (status, answer) = ask(client, Method::POST, "/snapshot/full?final=true").await?;
     if status.is_success() {
@@ -203,8 +210,8 @@ async fn ask_for_final_snapshot(client: &Client, epoch: i64) -> Result<SealedEpo
     Err(error_of("the final snapshot", status, &answer))
 }
 
-/// Waits for the final snapshot that etcd-backup-restore takes by itself, as the shoot has no owner any more (R17-51), or another
-/// one. Gives the end of the epoch.
+/// Waits for the final snapshot that etcd-backup-restore takes when the shoot has no owner any more (R17-51),
+/// or a different owner. Returns the end of the epoch.
 async fn await_final_snapshot(client: &Client, epoch: i64, ended: Ended) -> Result<SealedEpoch> {
     let mut last = Error::transient("etcd-backup-restore was not asked for the final snapshot yet");
     let looks = async {
@@ -219,9 +226,9 @@ async fn await_final_snapshot(client: &Client, epoch: i64, ended: Ended) -> Resu
     tokio::time::timeout(LOOK_FOR, looks).await.map_err(|_| last)
 }
 
-/// Whether it is there and proved (R17-52); else why not.
+/// Reads the final snapshot. The error states why the snapshot is missing or not proved (R17-52).
 async fn look_for_final_snapshot(client: &Client, epoch: i64, ended: Ended) -> Result<SealedEpoch> {
-    // First, and each time: the process beside etcd forgets the report when it is started again.
+    // The report comes first, and in each attempt: etcd-backup-restore forgets the report on a restart.
     if ended == Ended::BySealing {
         report_sealing(client, epoch).await?;
     }
@@ -237,7 +244,8 @@ async fn look_for_final_snapshot(client: &Client, epoch: i64, ended: Ended) -> R
     Err(not_finished(&ownership, &health))
 }
 
-/// Why there is no final snapshot yet, by what etcd-backup-restore says of the owner and of itself.
+/// The reason why there is no final snapshot yet, from the `/ownership` and `/healthz` reports of
+/// etcd-backup-restore.
 fn not_finished(ownership: &Value, health: &Value) -> Error {
     let why = ownership["why"].as_str().unwrap_or("it says no more");
     let message = match ownership["state"].as_str() {
@@ -266,19 +274,20 @@ fn not_finished(ownership: &Value, health: &Value) -> Error {
     }
 }
 
-/// It reads by its method, and has an effect: whoever gives its right back waits for the answer.
+/// The request is a GET with an effect, so the permit counts the request: the end of the permit waits for the
+/// answer.
 fn ask_for_effect(
     stay: &Stay,
     client: &Client,
     path: &'static str,
 ) -> BoxFuture<'static, Result<(StatusCode, Value)>> {
     let (permit, client) = (stay.seed.permit().clone(), client.clone());
-    // Boxed, or the compiler cannot see that it may be sent to another thread.
+    // Boxed, because otherwise the compiler cannot prove that the future is `Send`.
     let asking = async move { ask(&client, Method::GET, path).await }.boxed();
     async move { permit.effect(asking).await? }.boxed()
 }
 
-/// A client that trusts etcd's authority and shows the client certificate.
+/// A client that trusts the etcd CA and presents the client certificate.
 async fn client(stay: &Stay) -> Result<Client> {
     let secret = stay.secret_data(ETCD_CLIENT).await?;
     let url = stay.settings.etcd_backup_url.of(&stay.namespace);
@@ -289,7 +298,7 @@ async fn client(stay: &Stay) -> Result<Client> {
     Ok(connection.client(stay.seed.permit()))
 }
 
-/// A client for a server with a certificate of the same authority as the Secret's own.
+/// A client for a server whose certificate is from the CA of this Secret.
 pub(crate) fn client_config(url: &str, secret: &Data) -> Result<Config> {
     let address = url
         .parse()
@@ -310,7 +319,7 @@ async fn ask(client: &Client, method: Method, path: &str) -> Result<(StatusCode,
     ask_with(client, method, path, Vec::new()).await
 }
 
-/// The same with a JSON body, unless that is empty.
+/// Like [`ask`], with a JSON body unless `body` is empty.
 async fn ask_with(client: &Client, method: Method, path: &str, body: Vec<u8>) -> Result<(StatusCode, Value)> {
     let mut request = Request::builder().method(method).uri(path);
     if !body.is_empty() {
@@ -334,8 +343,8 @@ async fn ask_with(client: &Client, method: Method, path: &str, body: Vec<u8>) ->
     Ok((status, value))
 }
 
-/// Whether it is the final snapshot of this epoch, was read back from the bucket, and holds etcd's last
-/// revision.
+/// Checks that the snapshot is the final snapshot of this epoch, was read back from the bucket, and holds
+/// etcd's last revision.
 fn check_final(snapshot: &Value, epoch: i64) -> Result<SealedEpoch> {
     let refused = |why: String| {
         Err(Error::transient(format!(
@@ -374,7 +383,7 @@ fn check_final(snapshot: &Value, epoch: i64) -> Result<SealedEpoch> {
     })
 }
 
-/// What etcd-backup-restore says, with the code that says who has to act.
+/// The error that etcd-backup-restore reports, with the error code that names the party that has to act.
 fn error_of(what: &str, status: StatusCode, answer: &Value) -> Error {
     let said = answer["error"]
         .as_str()
@@ -422,7 +431,7 @@ mod tests {
         );
     }
 
-    /// R17-51: what stands in the way is said, with the code of who has to act.
+    /// R17-51: the error names the obstacle, with the error code of the party that has to act.
     #[test]
     fn a_final_snapshot_that_does_not_come_says_why() {
         let of = |state: Option<&str>, error: Option<&str>| {
@@ -467,7 +476,7 @@ mod tests {
         }
     }
 
-    /// I2: no volume goes before it is proved that the bucket holds etcd's last revision.
+    /// I2: no volume is deleted before the proof that the bucket holds etcd's last revision.
     #[test]
     fn only_a_proven_snapshot_of_this_epoch_counts() {
         let proven = json!({"isFinal": true, "verified": true, "lastRevision": 7, "etcdRevision": 7, "epoch": 2, "snapName": "Full.final",

@@ -1,10 +1,9 @@
-//! What a seed does that was given a shoot, from the hand-over until it acts as any other: it fences whoever
-//! had the shoot before, chooses the data that it begins with, and says so in the Shoot's `status.ownership`
-//! (docs/understand/ownership.md, "The destination"). What may follow what is decided in the crate
-//! `ownership`.
+//! The steps of a destination seed, from the hand-over until the seed acts like an owner. The steps fence the
+//! former owner, choose the data for the start, and record the choice in the Shoot's `status.ownership`
+//! (docs/understand/ownership.md, "The destination"). The crate `ownership` decides the order of the phases.
 //!
-//! Only where phases are recorded. A move whose source hands the shoot over by itself needs no fence: it has
-//! stopped, and proved its final snapshot, before it could.
+//! The steps apply only to a Shoot with recorded phases. A source that hands the shoot over in a planned move
+//! needs no fence: the source has stopped, and has proved the final snapshot, before the hand-over.
 
 use std::time::Duration;
 
@@ -27,48 +26,48 @@ use serde_json::{Value, json};
 
 use crate::{FIELD_MANAGER, Facts, configuration_problem, etcd_ended, lost, planned_copy};
 
-/// garden-controller-manager watches Shoots: it has answered by then.
+/// garden-controller-manager watches Shoots and grants the next epoch within this time.
 const WAIT_FOR_GRANT: Duration = Duration::from_secs(5);
 
-/// The steps of a claimant that the garden knows of.
+/// The steps of a claim that the gardenlet records in the garden.
 #[derive(Debug)]
 pub struct Claim;
 
-/// What of the protocol a flow has to keep.
+/// The steps of the ownership protocol that a flow has to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimPlan {
-    /// Nothing: the seed holds the shoot, or nobody records phases.
+    /// None: the seed holds the shoot, or the Shoot records no phases.
     Nothing,
-    /// The source has handed the shoot over by itself: both gates are open.
+    /// The source has handed the shoot over: both gates are open.
     Given,
-    /// It has not: it is fenced.
+    /// The source has not handed the shoot over: the seed fences the source.
     Taken,
-    /// The same, and its data are this seed's own, which had the shoot in that epoch: a move was called off
-    /// after its epoch had been sealed, or the destination did not open them.
+    /// Like `Taken`, but the data are this seed's own data from the source epoch. A move was cancelled after
+    /// the seed had sealed the epoch, or the destination never opened the data.
     Returned,
-    /// The seed had begun to leave, and keeps the shoot in the epoch that it has.
+    /// The seed had begun to leave, and keeps the shoot in the present epoch.
     Kept,
 }
 
 impl ClaimPlan {
-    /// What follows from what the Shoot records, whatever stands in its way.
+    /// The plan from the Shoot's record, without a check of obstacles.
     pub(crate) fn of(shoot: &Shoot) -> Self {
         record::ownership(shoot).map_or(Self::Nothing, |recorded| plan_of(&recorded))
     }
 
-    /// Whether there are the steps of a new epoch to record.
+    /// Whether the flow records the steps of a new epoch.
     #[must_use]
     pub fn is_recorded(self) -> bool {
         matches!(self, Self::Given | Self::Taken | Self::Returned)
     }
 
-    /// Whether the source may still act, for all that anybody knows.
+    /// Whether the source may still act, as far as the record shows.
     #[must_use]
     pub fn fences(self) -> bool {
         matches!(self, Self::Taken | Self::Returned)
     }
 
-    /// Whether the data are where they are wanted.
+    /// Whether the data are already in this seed.
     #[must_use]
     pub fn returns(self) -> bool {
         self == Self::Returned
@@ -76,11 +75,11 @@ impl ClaimPlan {
 }
 
 impl Claim {
-    /// Whether the shoot's epoch goes on. A seed that has sealed it keeps the shoot in the next one, once
-    /// that is granted.
+    /// Fails when the shoot's epoch has ended. A seed that has sealed the epoch keeps the shoot in the next
+    /// epoch, once garden-controller-manager grants that epoch.
     ///
     /// # Errors
-    /// It has ended, and there is no other one yet.
+    /// The epoch has ended, and no new epoch is granted yet.
     pub fn has_not_ended(shoot: &Shoot) -> Result<()> {
         match record::ownership(shoot) {
             Ok(recorded) if recorded.phase == Phase::Sealing => Err(Error::not_ready(
@@ -94,8 +93,8 @@ impl Claim {
         }
     }
 
-    /// Finds out what there is to keep, before a flow is built that deploys. `copies`: whether it copies the
-    /// source's backups.
+    /// Derives the plan before a deploying flow is built, and checks the obstacles of a claim. `copies`:
+    /// whether the flow copies the source's backups.
     pub fn plan(f: &Facts, copies: bool) -> Result<ClaimPlan> {
         Self::has_not_ended(&f.shoot)?;
         let Ok(recorded) = record::ownership(&f.shoot) else {
@@ -109,10 +108,10 @@ impl Claim {
         Ok(plan)
     }
 
-    /// "Recording with which backups the shoot begins": gate E, and phase `Opening`. It must come after the
-    /// copy, which must come after the fence: what is copied then is all there will ever be. Chosen once in
-    /// an epoch: what is recorded stands. The choice relies on what the copy has read and hashed, and
-    /// reports.
+    /// "Recording with which backups the shoot begins": gate E, and phase `Opening`. This step must come
+    /// after the copy, and the copy after the fence: then the source can add no data after the copy. The
+    /// choice is made once per epoch, and a recorded choice stays. The choice relies on the report of the
+    /// copy about the data that the copy read and hashed.
     pub async fn open(f: &Facts) -> Result<()> {
         let earlier_pods_gone = etcd_ended::has_ended(f).await?;
         let fence_passed = f.fence.has_passed(&f.owner_check);
@@ -137,8 +136,8 @@ impl Claim {
         .await
     }
 
-    /// "Recording that the seed holds the shoot": gate C, and phase `Held`. Whatever touches a cloud or the
-    /// shoot's names comes after it (R17-31).
+    /// "Recording that the seed holds the shoot": gate C, and phase `Held`. Every step that touches a cloud
+    /// or the shoot's names must come after this step (R17-31).
     pub async fn hold(f: &Facts) -> Result<()> {
         let fence_passed = f.fence.has_passed(&f.owner_check);
         advance(f, |now| {
@@ -166,7 +165,7 @@ fn plan_of(recorded: &Ownership<String>) -> ClaimPlan {
     }
 }
 
-/// What stands in the way of a claim from its begin.
+/// The obstacle to a claim at the start, if any.
 fn check(recorded: &Ownership<String>, checks: bool, copies: bool) -> std::result::Result<(), String> {
     let own = &recorded.now.seed;
     if plan_of(recorded).fences() && !checks {
@@ -185,9 +184,9 @@ fn check(recorded: &Ownership<String>, checks: bool, copies: bool) -> std::resul
     Ok(())
 }
 
-/// What this seed has seen of its source, as gate E has it. Only the report of the copy shows that data are
-/// there: that the source handed the shoot over, or that the fence has passed, says nothing of the bucket.
-/// What is recorded was judged before, and stands.
+/// The evidence of gate E about the source. Only the report of the copy shows that data exist: neither the
+/// source's hand-over nor a passed fence proves the content of the bucket. A recorded choice was judged
+/// before, and stays.
 fn evidence(
     recorded: &Ownership<String>,
     copied: Option<&CopiedChain>,
@@ -197,7 +196,7 @@ fn evidence(
     let brought = if Mutation::CopyEvidenceIgnored.is_active() {
         Some(Chain::Final)
     } else if plan_of(recorded).returns() {
-        // Nothing is copied: the data are in the seed's own bucket and on its volume.
+        // No copy runs: the data are in the seed's own bucket and on the seed's own volume.
         Some(Chain::Last)
     } else {
         copied.map(|copied| {
@@ -208,7 +207,8 @@ fn evidence(
             }
         })
     };
-    // A copy of less than the source's hand-over recorded ends well only where a person accepts the loss.
+    // A copy with less data than the source recorded at the hand-over succeeds only when a user accepts the
+    // loss.
     let loss_is_accepted =
         copied.is_some_and(|copied| !copied.complete && planned_copy::is_loss_accepted(copied, accepted));
     Evidence::after_copy(recorded, brought, loss_is_accepted, fence_passed)
@@ -225,8 +225,8 @@ pub(crate) fn writer(f: &Facts) -> Writer<String> {
     Writer::Seed(f.seed_object.name_any())
 }
 
-/// When the fence had passed: a bound for the source under the condition that all its processes ask the
-/// servers of the fence. Where the fence was not counted, the bound is now.
+/// Time when the fence had passed. The time bounds the source, provided that all processes of the source ask
+/// the servers of the fence. When the fence was not counted, the bound is the present time.
 fn fenced(f: &Facts) -> Timestamp {
     let now = clock::now();
     let behind = f.fence.behind(&f.owner_check);
@@ -235,8 +235,8 @@ fn fenced(f: &Facts) -> Timestamp {
         .unwrap_or(now)
 }
 
-/// Takes a step from what the garden has now, or finds that it was taken. A write that was overtaken is
-/// decided on anew.
+/// Records a step on the newest record of the garden, unless the step is already recorded. When a concurrent
+/// write wins, `decide` runs again on the new record.
 pub(crate) async fn advance(
     f: &Facts,
     decide: impl FnMut(&Ownership<String>) -> Result<Option<Conditional<Ownership<String>>>> + Send,
@@ -245,7 +245,7 @@ pub(crate) async fn advance(
 }
 
 impl Facts {
-    /// The Shoot as it is now.
+    /// Reads the Shoot from the garden's API.
     pub(crate) async fn newest_shoot(&self) -> Result<Shoot> {
         let name = self.shoot.name_any();
         let api = self.garden.namespaced::<Shoot>(&self.shoot_namespace());
@@ -255,7 +255,7 @@ impl Facts {
     }
 }
 
-/// The same; the step says what is lost.
+/// Like [`advance`]; `tell` adds the data loss of this epoch to the record.
 async fn advance_telling(
     f: &Facts,
     tell: impl Fn(&Ownership<String>) -> Option<RestoredData> + Send,
@@ -269,8 +269,8 @@ async fn advance_telling(
         let Some(write) = decide(&now)? else {
             return Ok(());
         };
-        // All of the record but the approval, which stays as it is. The version of the Shoot tests all of
-        // what was read.
+        // The patch sets all fields of the record except the approval, which stays. The write is conditional
+        // on the Shoot's resourceVersion, which covers all fields that were read.
         let stands = newest
             .status
             .as_ref()
@@ -284,8 +284,8 @@ async fn advance_telling(
     }
 }
 
-/// The record as it is written, with what is lost by this epoch and not by one before it, which stands beside
-/// it from then on.
+/// The record to write. The data loss of this epoch is added, and the losses of earlier epochs stay beside it
+/// in `restoredBefore`.
 fn told(becomes: &Ownership<String>, restored: Option<RestoredData>, stands: Option<&Recorded>) -> Value {
     let ownership = record::recorded(becomes);
     let source = ownership.source.clone();
@@ -299,7 +299,7 @@ fn told(becomes: &Ownership<String>, restored: Option<RestoredData>, stands: Opt
     told
 }
 
-/// The record, if the shoot is still this seed's, in this epoch and in the operation that the flow is about.
+/// The record, while this seed still has the shoot in this epoch and in the operation of the flow.
 fn owned(newest: &Shoot, me: &Stay<String>, operation: crate::Operation) -> Result<Ownership<String>> {
     let status = newest.status.as_ref();
     let last = status.and_then(|status| status.last_operation.as_ref());

@@ -1,4 +1,4 @@
-//! What a destination has to keep, and which record is its own.
+//! Tests the plan of a destination, and the check that a record belongs to the seed's own epoch.
 
 #![allow(clippy::unwrap_used)]
 use serde_json::{Value, json};
@@ -41,8 +41,8 @@ fn who_was_given_the_shoot_fences_nobody() {
     assert!(!ClaimPlan::Kept.fences() && !ClaimPlan::Kept.is_recorded());
 }
 
-/// What acts in a seed was told in the epoch before that it may: it is fenced, too, where the seed itself
-/// comes back.
+/// Processes in a seed still have permits of the former epoch. So the claim fences also when the shoot
+/// returns to the same seed.
 #[test]
 fn a_shoot_that_comes_back_is_fenced_and_not_copied() {
     for phase in ["Claiming", "Opening"] {
@@ -58,7 +58,7 @@ fn a_shoot_that_comes_back_is_fenced_and_not_copied() {
     }
 }
 
-/// R17-60: who wakes up late finds that another seed, another epoch or another operation goes on.
+/// R17-60: a gardenlet that wakes up late finds a record of a different seed, epoch or operation.
 #[test]
 fn a_record_of_another_seed_epoch_or_operation_is_not_its_own() {
     let me = Stay {
@@ -87,7 +87,7 @@ fn a_record_of_another_seed_epoch_or_operation_is_not_its_own() {
     assert!(owned(&shoot(&json!({})), &me, Operation::Restore).is_err());
 }
 
-/// A setting that was switched off in between, an etcd of an earlier stay.
+/// The obstacles are a setting that was switched off meanwhile, and an Etcd from an earlier time in the seed.
 #[test]
 fn a_claim_that_could_lose_data_or_meet_its_source_does_not_begin() {
     let from = |source: &str, phase: &str, drained: bool| {
@@ -102,12 +102,12 @@ fn a_claim_that_could_lose_data_or_meet_its_source_does_not_begin() {
         (from("a", "Claiming", false), true, true, None),
         (from("a", "Claiming", false), false, true, Some("ownerChecks")),
         (from("a", "Claiming", true), false, true, None),
-        // What came back lies in its own bucket, and nothing is copied.
+        // The data of a shoot that returns are in the seed's own bucket, and no copy runs.
         (from("b", "Claiming", false), true, false, None),
         (from("b", "Claiming", false), false, false, Some("ownerChecks")),
         (from("a", "Claiming", false), true, false, Some("from before")),
         (from("a", "Claiming", true), true, false, Some("from before")),
-        // etcd runs already with what was chosen.
+        // etcd already runs with the chosen data.
         (from("a", "Opening", false), true, false, None),
     ] {
         let checked = check(&recorded, checks, copies);
@@ -121,7 +121,7 @@ fn a_claim_that_could_lose_data_or_meet_its_source_does_not_begin() {
     }
 }
 
-/// A merge leaves what it does not name.
+/// A merge patch keeps the fields that the patch does not name.
 #[test]
 fn a_loss_takes_nothing_over_from_an_earlier_one() {
     let mut opened = recorded("Opening", false);
@@ -167,7 +167,7 @@ fn brought(complete: bool, lost_revisions: Option<i64>) -> CopiedChain {
     }
 }
 
-/// I2, R17-27: what the garden records about the source never replaces what the copy has read and hashed.
+/// I2, R17-27: the garden's record of the source never replaces the data that the copy has read and hashed.
 #[test]
 fn only_what_was_copied_opens_an_etcd() {
     let complete = Some(brought(true, None));
@@ -178,7 +178,7 @@ fn only_what_was_copied_opens_an_etcd() {
         (true, false, &None, Err(Wait::Copy(Chain::Final))),
         (true, false, &short, Err(Wait::Copy(Chain::Final))),
         (true, false, &accepted, Ok(Chain::Last)),
-        // A fence says nothing of what the source handed over.
+        // A passed fence proves no property of the data that the source handed over.
         (true, true, &short, Err(Wait::Copy(Chain::Final))),
         (false, false, &complete, Err(Wait::Source)),
         (false, false, &short, Err(Wait::Source)),
@@ -196,7 +196,7 @@ fn only_what_was_copied_opens_an_etcd() {
     }
 }
 
-/// A gardenlet that is started again has no report of the copy any more: the choice is recorded.
+/// A restarted gardenlet has lost the report of the copy; the recorded choice stands.
 #[test]
 fn a_recorded_choice_stands() {
     for chain in [Chain::Final, Chain::Last] {

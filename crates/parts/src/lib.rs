@@ -1,11 +1,11 @@
-//! What each step of a shoot flow does: one struct a part of the control plane.
+//! The work of each step of a shoot flow: one struct per part of the control plane.
 //!
-//! A flow says in which order; this crate says what. A part has verbs ([`Deploy`], [`Destroy`], [`Migrate`]),
-//! each the work and its wait, and what it alone can do. It keeps nothing: what it needs to know is handed to
-//! each verb, [`Facts`] of the shoot or only its [`Stay`] in this seed. Promises of every method: it may be
-//! run again at any time (I5), it ends within a bound, it waits by watching, and it touches nothing outside
-//! the seed and the garden but through extension resources (I9). What is to be written is decided by pure
-//! functions, which is where the tests are.
+//! A flow defines the order of the steps, this crate the work. A part has verbs ([`Deploy`], [`Destroy`],
+//! [`Migrate`]), each with the work and the wait, and the operations that only this part has. A part stores
+//! no state: each verb receives its inputs, the [`Facts`] of the shoot or only the [`Stay`] in this seed.
+//! Every method may run again at any time (I5), ends within a bound and waits by watching. Outside the seed
+//! and the garden, a method changes objects only through extension resources (I9). Pure functions decide what
+//! to write; the tests cover these functions.
 
 mod applied_terms;
 mod backup_entry;
@@ -118,10 +118,10 @@ pub use writers::Writers;
 use api::meta::ErrorCode;
 use runtime::{Error, apply::FieldManager};
 
-/// The gardenlet writes what this crate decides.
+/// The gardenlet writes the objects that this crate decides on.
 pub const FIELD_MANAGER: FieldManager = FieldManager("gardenlet");
 
-/// Someone has to change a specification.
+/// An error that ends only when a user or an operator changes a specification.
 pub(crate) fn configuration_problem(message: impl Into<String>) -> Error {
     Error::config(ErrorCode::ErrConfigurationProblem, message)
 }
