@@ -1,6 +1,7 @@
-//! Which objects of a store make a database: a full snapshot and every delta after it, without a hole.
+//! Selects the objects of a store that make a database: a full snapshot and every delta after it, without a
+//! hole.
 //!
-//! Pure: listings in, decisions out.
+//! Pure functions: listings in, decisions out.
 
 use crate::error::{Class, Error, Result};
 use crate::snapshot_name::{Kind, Snapshot};
@@ -8,14 +9,14 @@ use crate::snapshot_name::{Kind, Snapshot};
 /// A full snapshot and the deltas that continue it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// Where the restore begins.
+    /// The full snapshot with which the restore begins.
     pub full: Snapshot,
-    /// In order, each beginning where the one before ended.
+    /// In order; each delta begins where the delta before ended.
     pub deltas: Vec<Snapshot>,
 }
 
 impl Chain {
-    /// The revision that a restore of it must reach.
+    /// The revision that a restore of this chain must reach.
     #[must_use]
     pub fn last_revision(&self) -> i64 {
         self.deltas.last().map_or(self.full.last_revision, |d| {
@@ -23,9 +24,9 @@ impl Chain {
         })
     }
 
-    /// Whether it is where an epoch before this one was saved last, and not where that ended: whoever was
-    /// told of what came after it remembers higher revisions than it has. `origin`: the epoch whose end this
-    /// one begins with. The end of an epoch before that is not its end.
+    /// Whether the chain ends with the last snapshot of an earlier epoch, and not with the end of that epoch.
+    /// Then clients may have been given revisions above the chain's last revision. `origin` names the epoch
+    /// with whose end this epoch begins; a final snapshot of an epoch before `origin` is not that end.
     #[must_use]
     pub fn breaks_off_before(&self, epoch: i64, origin: Option<i64>) -> bool {
         let last = self.last();
@@ -39,13 +40,13 @@ impl Chain {
         self.deltas.last().unwrap_or(&self.full)
     }
 
-    /// All objects, the full one first.
+    /// All objects, the full snapshot first.
     pub fn objects(&self) -> impl Iterator<Item = &Snapshot> {
         std::iter::once(&self.full).chain(&self.deltas)
     }
 }
 
-/// Full snapshots, newest first: by revision, then by age; of equals the final one is preferred.
+/// Full snapshots, newest first: by revision, then by age; of equals the final snapshot is preferred.
 #[must_use]
 pub fn fulls_newest_first(listing: &[Snapshot]) -> Vec<&Snapshot> {
     let mut fulls: Vec<_> = listing.iter().filter(|s| s.kind == Kind::Full).collect();
@@ -55,8 +56,8 @@ pub fn fulls_newest_first(listing: &[Snapshot]) -> Vec<&Snapshot> {
 
 /// The newest chain, or `None` where there is no snapshot at all.
 ///
-/// A hole, or deltas without a full one, is an error and never "the part before the hole": restoring less
-/// than what the store promises would lose acknowledged writes without anybody being told.
+/// A hole, or deltas without a full snapshot, is an error and never "the part before the hole". Restoring
+/// less than the store promises would silently lose acknowledged writes.
 pub fn newest(listing: &[Snapshot]) -> Result<Option<Chain>> {
     match reachable(listing)? {
         Some((_, Some(hole))) => Err(hole),
@@ -81,7 +82,8 @@ pub(crate) fn reachable(listing: &[Snapshot]) -> Result<Option<(Chain, Option<Er
     Ok(Some((Chain { full, deltas }, hole)))
 }
 
-/// The deltas after a full snapshot, and the first hole. Overlaps are allowed, a restore skips what it has.
+/// The deltas after a full snapshot, and the first hole. Overlaps are allowed: a restore skips revisions that
+/// the database already has.
 fn continuation(full: &Snapshot, listing: &[Snapshot]) -> (Vec<Snapshot>, Option<Error>) {
     let mut later: Vec<_> = listing
         .iter()
@@ -111,17 +113,18 @@ fn continuation(full: &Snapshot, listing: &[Snapshot]) -> (Vec<Snapshot>, Option
     (deltas, None)
 }
 
-/// The final snapshot that stands for the end of the source, if there is one.
+/// The final snapshot that marks the end of the source, if there is such a snapshot.
 ///
-/// It need not be the newest object: a full one may have been taken beside it, and a store that the shoot
-/// once left and came back to holds an old one. What makes it count is that no snapshot goes beyond its
-/// revision (R17-27).
+/// The final snapshot need not be the newest object: a full snapshot may have been taken at the same
+/// revision. A store of a shoot that left and came back holds an old final snapshot. A final snapshot counts
+/// if no snapshot goes beyond its revision (R17-27).
 #[must_use]
 pub fn final_snapshot(listing: &[Snapshot]) -> Option<&Snapshot> {
     finals(listing).next()
 }
 
-/// The same, of this epoch only: one that it began with is the end of another.
+/// Like [`final_snapshot`], but only for this epoch: the epoch may begin with the final snapshot of an
+/// earlier epoch.
 #[must_use]
 pub fn final_snapshot_of(epoch: i64, listing: &[Snapshot]) -> Option<&Snapshot> {
     finals(listing).find(|snapshot| snapshot.epoch == epoch)
@@ -232,12 +235,12 @@ pub(crate) mod tests {
     #[test]
     fn the_final_counts_only_when_nothing_goes_beyond_it() {
         assert_eq!(final_snapshot(&[full(5, 1), last(9, 2)]), Some(&last(9, 2)));
-        // Raced by a scheduled one of the same revision: still the end.
+        // Raced by a scheduled full snapshot of the same revision: still the end.
         assert_eq!(
             final_snapshot(&[last(9, 2), full(9, 3), full(9, 4), full(9, 5), full(9, 6)]),
             Some(&last(9, 2))
         );
-        // Left by an earlier stay on this seed.
+        // Left by an earlier residency in this seed.
         assert_eq!(final_snapshot(&[last(9, 2), full(12, 3)]), None);
         assert_eq!(final_snapshot(&[last(9, 2), delta(10, 10, 3)]), None);
         assert_eq!(

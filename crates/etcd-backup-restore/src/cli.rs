@@ -20,7 +20,7 @@ use std::time::Duration;
 #[derive(Debug, Parser)]
 #[command(name = "etcd-backup-restore", version)]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -30,7 +30,7 @@ pub struct Cli {
 pub enum Command {
     /// Take snapshots of a running etcd and serve the HTTP interface.
     Server(Box<ServerArgs>),
-    /// Restore the data directory from the store if it needs it; run before etcd starts.
+    /// Restore the data directory from the store if the directory needs a restore; run before etcd starts.
     Initialize(Box<InitializeArgs>),
     /// Give an etcd without backups revisions above all former ones; run before etcd starts.
     Prepare(Box<PrepareArgs>),
@@ -38,7 +38,7 @@ pub enum Command {
     Copy(Box<CopyArgs>),
 }
 
-/// Where snapshots are.
+/// The location of the snapshots.
 #[derive(Debug, Args)]
 pub struct StoreArgs {
     /// Protocol of the store.
@@ -47,7 +47,7 @@ pub struct StoreArgs {
     /// Bucket; the Secret's bucketName where empty. A folder for the provider Local.
     #[arg(long, default_value = "", env = "STORAGE_CONTAINER")]
     pub store_container: String,
-    /// Prefix of the objects; they are below <prefix>/v2/.
+    /// Prefix of the objects; the objects are below <prefix>/v2/.
     #[arg(long, default_value = "")]
     pub store_prefix: String,
     /// Folder of the mounted Secret: accessKeyID, secretAccessKey, and where needed region, endpoint, ca.crt,
@@ -82,7 +82,7 @@ pub struct SourceStoreArgs {
     /// Bucket of the source; its Secret's bucketName where empty.
     #[arg(long, default_value = "", env = "SOURCE_STORAGE_CONTAINER")]
     pub source_store_container: String,
-    /// Prefix of the source's objects; they are below <prefix>/v2/.
+    /// Prefix of the source's objects; the objects are below <prefix>/v2/.
     #[arg(long, default_value = "")]
     pub source_store_prefix: String,
     /// Folder of the source's mounted Secret.
@@ -122,10 +122,10 @@ pub struct EtcdArgs {
     /// Key of the client certificate.
     #[arg(long, requires = "cert")]
     pub key: Option<PathBuf>,
-    /// Name to expect in etcd's server certificate, if it is not the host of the URL.
+    /// Name to expect in etcd's server certificate, if the name differs from the host of the URL.
     #[arg(long)]
     pub etcd_server_name: Option<String>,
-    /// Bound of one short call to etcd.
+    /// Timeout of a short call to etcd.
     #[arg(long, value_parser = period("1s", "10m"), default_value = "30s")]
     pub etcd_connection_timeout: Duration,
 }
@@ -158,7 +158,7 @@ pub struct ServerArgs {
     /// Address of the HTTP interface.
     #[arg(long, default_value = "0.0.0.0:8080")]
     pub listen_address: SocketAddr,
-    /// Certificate of the HTTP interface; plain HTTP without it.
+    /// Certificate of the HTTP interface; without this flag the interface is plain HTTP.
     #[arg(long, requires = "server_key")]
     pub server_cert: Option<PathBuf>,
     /// Key of that certificate.
@@ -170,16 +170,16 @@ pub struct ServerArgs {
     /// A full snapshot is taken at start where the newest is older than this.
     #[arg(long, value_parser = period("1m", "8784h"), default_value = "24h")]
     pub full_snapshot_window: Duration,
-    /// Time between delta snapshots; 0 switches them off.
+    /// Time between delta snapshots; 0 disables delta snapshots.
     #[arg(long, value_parser = period_or_zero("for none", "1s", "24h"), default_value = "5m")]
     pub delta_snapshot_period: Duration,
     /// Bytes of events after which a delta snapshot is stored early.
     #[arg(long, value_parser = number::<usize>(64 * 1024, 1024 * 1024 * 1024), default_value = "10485760")]
     pub delta_snapshot_memory_limit: usize,
-    /// Packing of new snapshots.
+    /// Compression of new snapshots.
     #[arg(long, value_enum, default_value = "gzip")]
     pub compression_policy: Compression,
-    /// What garbage collection keeps.
+    /// Retention policy of the garbage collection.
     #[arg(long, value_enum, default_value = "LimitBased")]
     pub garbage_collection_policy: Policy,
     /// Time between garbage collections.
@@ -192,10 +192,10 @@ pub struct ServerArgs {
     /// for its epoch only.
     #[arg(long, value_parser = number::<i64>(1, i64::MAX), default_value = "1")]
     pub ownership_epoch: i64,
-    /// etcd's data directory: what a restore has replaced is removed beside it once etcd serves.
+    /// etcd's data directory: once etcd serves, the process removes the replaced data directory beside it.
     #[arg(long)]
     pub data_dir: Option<PathBuf>,
-    /// Who owns the shoot.
+    /// The flags of the owner check.
     #[command(flatten)]
     pub owner: OwnerArgs,
 }
@@ -256,14 +256,14 @@ pub struct PrepareArgs {
     #[command(flatten)]
     pub member: MemberArgs,
     /// Epoch of the ownership of the shoot: the revisions of a later epoch are above all revisions of an
-    /// earlier one.
+    /// earlier epoch.
     #[arg(long, value_parser = clap::value_parser!(i64).range(1..), default_value = "1")]
     pub ownership_epoch: i64,
     /// Largest database that the etcd that follows may have, in bytes.
     #[arg(long, default_value_t = 8 << 30)]
     pub embedded_etcd_quota_bytes: u64,
-    /// The data may be lost, as Events may: etcd begins empty where the data of an earlier epoch cannot go
-    /// on.
+    /// The data may be lost, as Events may: etcd begins empty if the data of an earlier epoch cannot be
+    /// continued.
     #[arg(long)]
     pub disposable_data: bool,
 }
@@ -280,10 +280,10 @@ pub struct InitializeArgs {
     /// Refuse to start empty: this etcd must have a past.
     #[arg(long)]
     pub require_snapshot: bool,
-    /// Epoch of the ownership of the shoot: snapshots and data of another one are not used.
+    /// Epoch of the ownership of the shoot: snapshots and data of a different epoch are not used.
     #[arg(long, value_parser = clap::value_parser!(i64).range(1..), default_value = "1")]
     pub ownership_epoch: i64,
-    /// Clients reach the etcd that follows through a gate alone. Without it etcd does not start where the
+    /// Clients reach the etcd that follows only through a gate. Without this flag etcd does not start if the
     /// epoch was sealed.
     #[arg(long)]
     pub behind_gate: bool,
@@ -304,7 +304,7 @@ pub struct CopyArgs {
     /// Wait until the source holds a final full snapshot.
     #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub wait_for_final_snapshot: bool,
-    /// Go on without it after this time; 0 waits for ever.
+    /// Continue without the final snapshot after this time; 0 waits for ever.
     #[arg(long, value_parser = period_or_zero("for ever", "1s", "24h"), default_value = "0")]
     pub wait_for_final_snapshot_timeout: Duration,
     /// Newest full snapshots, each with its deltas, to copy; -1 for all.
@@ -313,13 +313,13 @@ pub struct CopyArgs {
     /// Leave out full snapshots older than this many days, but never the newest; -1 for no limit.
     #[arg(long, value_parser = number_or_all(36_500), default_value = "-1", allow_negative_numbers = true)]
     pub max_backup_age: i64,
-    /// Delta snapshots on their way at the same time.
+    /// Delta snapshots to copy in parallel.
     #[arg(long, value_parser = number::<usize>(1, 100), default_value = "10")]
     pub max_parallel_copy_operations: usize,
     /// An empty source is a success.
     #[arg(long)]
     pub allow_empty_source: bool,
-    /// Epoch of the ownership of the shoot that begins with what is copied.
+    /// Epoch of the ownership of the shoot that begins with the copied snapshots.
     #[arg(long, value_parser = clap::value_parser!(i64).range(1..), default_value = "1")]
     pub ownership_epoch: i64,
     /// Revision of etcd at which the source's epoch ended: a chain that was read and hashed must reach this
@@ -329,8 +329,8 @@ pub struct CopyArgs {
     /// Name of the source's final snapshot.
     #[arg(long, requires = "required_revision")]
     pub required_snapshot: Option<String>,
-    /// Hash of that snapshot as it is stored: sha256 in hex. An object with that name and another hash does
-    /// not count.
+    /// Hash of that snapshot as it is stored: sha256 in hex. An object with that name and a different hash
+    /// does not count.
     #[arg(long, requires = "required_snapshot")]
     pub required_snapshot_sha256: Option<String>,
     /// Changes up to the required revision that may be lost.

@@ -1,16 +1,15 @@
-//! What can go wrong, in classes a caller can act on.
+//! Error classes on which a caller can act.
 //!
-//! Every error prints as `<Class>: <sentence that says what to do>`; the word of the class is what the HTTP
-//! interface and the callers above it (the gardenlet maps `credentials` to `ERR_INFRA_UNAUTHENTICATED`)
-//! decide by.
+//! Every error prints as `<Class>: <sentence with the remedy>`. The HTTP interface and its callers decide by
+//! the word of the class (the gardenlet maps `credentials` to `ERR_INFRA_UNAUTHENTICATED`).
 
 use http::StatusCode;
 use permit::NotPermitted;
 
-/// Result of everything in this crate.
+/// Result of every fallible function in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Class of an error: who has to do something about it.
+/// Class of an error: determines the process or person that must act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// A flag or a mounted file is wrong.
@@ -19,31 +18,31 @@ pub enum Class {
     Credentials,
     /// The object store does not answer, or the bucket does not exist.
     Store,
-    /// An object does not hold what its hash promises.
+    /// The content of an object does not match its hash.
     SnapshotCorrupt,
-    /// The chain has a hole, or there is nothing to restore from.
+    /// The chain has a hole, or there is no snapshot to restore from.
     SnapshotMissing,
-    /// An object looks like a snapshot and cannot be read as one.
+    /// An object looks like a snapshot and cannot be parsed.
     SnapshotUnparsable,
-    /// What was read back of a final snapshot is not what was written.
+    /// The content of a final snapshot that was read back differs from the written content.
     SnapshotUnverified,
     /// etcd was written to while its final snapshot was taken.
     Overtaken,
-    /// Another request came first, or the time was up; ask again.
+    /// A newer request came first, or the time was up; repeat the request.
     Interrupted,
-    /// The store or the volume belongs to another ownership epoch.
+    /// The store or the volume belongs to a different ownership epoch.
     OtherEpoch,
     /// etcd does not answer.
     Etcd,
-    /// etcd no longer has the history that a delta snapshot needs; a full one has to be taken.
+    /// etcd no longer has the history that a delta snapshot needs; a full snapshot is needed.
     Compacted,
-    /// The data directory or its volume.
+    /// An error of the data directory or of its volume.
     DataDirectory,
-    /// `etcd` or `etcdutl` could not be run, or refused.
+    /// `etcd` or `etcdutl` could not be run, or failed.
     Tool,
-    /// The process has no right to act any more.
+    /// The process does not have the right to act any more.
     NotPermitted,
-    /// A final snapshot was taken; none follows until somebody resumes.
+    /// A final snapshot was taken; no snapshot follows until a request to resume.
     Finished,
     /// The server is going away.
     Stopping,
@@ -116,9 +115,9 @@ impl Class {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{}: {message}", class.prefix())]
 pub struct Error {
-    /// Who has to act.
+    /// The class, which determines the required action.
     pub class: Class,
-    /// What to do; no secrets.
+    /// Failure and remedy; no secrets.
     pub message: String,
 }
 
@@ -140,7 +139,7 @@ impl Error {
         )
     }
 
-    /// Classifies what the object store answered.
+    /// Classifies an error of the object store.
     #[must_use]
     pub fn store(doing: &str, error: &object_store::Error) -> Self {
         use object_store::Error as E;
@@ -172,7 +171,7 @@ impl From<NotPermitted> for Error {
     }
 }
 
-/// The loss of the right to act, where an error comes from it.
+/// The loss of the right to act, if the error has this cause.
 pub(crate) fn not_permitted(error: &(dyn std::error::Error + 'static)) -> Option<NotPermitted> {
     std::iter::successors(Some(error), |error| error.source())
         .find_map(|error| error.downcast_ref::<NotPermitted>())

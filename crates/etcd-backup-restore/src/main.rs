@@ -23,19 +23,19 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Where the kubelet takes from what a container says at its end; it exists in a pod only.
+/// The file from which the kubelet reads the termination message of a container; exists in a pod only.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 
-/// How long what was collected may take to be stored when the process is told to stop. With the time for the
-/// last answers it must be shorter than the termination grace that etcd-druid gives the pod, 10 s.
+/// How long the process may take to store the collected changes after SIGTERM. Together with `LAST_ANSWERS`
+/// this time must be shorter than the termination grace that etcd-druid gives the pod, 10 s.
 const GRACE: Duration = Duration::from_secs(8);
-/// How long answers that are on their way may take then.
+/// How long pending HTTP responses may take after that.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     log::init(LogScope::of_command(&cli.command));
-    // Two libraries bring a cryptography provider each; one has to be named.
+    // Two libraries bring a cryptography provider each; the process must select a provider.
     if rustls::crypto::ring::default_provider()
         .install_default()
         .is_err()
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs the process. The end does not wait for blocking tasks: a DNS lookup blocks its thread for up to a
-/// minute where no server answers.
+/// minute if no server answers.
 fn run_to_end(process: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
@@ -65,7 +65,7 @@ fn run_to_end(process: impl Future<Output = Result<()>>) -> Result<()> {
     ended
 }
 
-/// Leaves a line where `kubectl describe pod` shows it.
+/// Writes the termination message that `kubectl describe pod` shows.
 fn report(line: &str) {
     if let Ok(mut log) = std::fs::OpenOptions::new()
         .write(true)
@@ -90,7 +90,7 @@ async fn told_to_stop() -> Result<()> {
     Ok(())
 }
 
-/// Nothing goes on without the right to it, and no request leaves.
+/// Without the permit no work continues and no request leaves.
 async fn run(command: Command) -> Result<()> {
     let permit =
         Permit::sole("the process beside an etcd, and those that prepare its data, act for that etcd alone");
@@ -103,7 +103,7 @@ async fn run(command: Command) -> Result<()> {
     permit.guard(done).await?
 }
 
-/// Uploads that are on their way when the process is told to stop never become visible.
+/// Uploads that are in progress when the process must stop never become visible.
 async fn or_stopped(done: impl Future<Output = Result<()>>) -> Result<()> {
     tokio::select! {
         done = done => done,
@@ -127,7 +127,7 @@ fn settings(args: &ServerArgs, permit: &Permit) -> Result<Settings> {
     })
 }
 
-/// What takes snapshots until told to stop, and what the HTTP interface asks.
+/// Returns the future that takes snapshots until stopped, and the state behind the HTTP interface.
 fn snapshots(
     args: ServerArgs,
     permit: &Permit,
@@ -182,7 +182,7 @@ async fn serve(args: ServerArgs, permit: &Permit) -> Result<()> {
         () = tidy(data_dir, etcd) => return Ok(()),
         told = told_to_stop() => told?,
     }
-    // What was collected is stored first, while requests are still answered.
+    // The collected changes are stored first, while requests are still answered.
     stop.cancel();
     tokio::select! {
         served = &mut served => return served,
@@ -196,7 +196,7 @@ async fn serve(args: ServerArgs, permit: &Permit) -> Result<()> {
     served.await
 }
 
-/// Removes what a restore has replaced as soon as etcd serves from what was restored; never ends.
+/// Removes the replaced data directory as soon as etcd serves from the restored directory; never returns.
 async fn tidy(data_dir: Option<PathBuf>, etcd: EtcdConfig) {
     if let Some(data_dir) = data_dir {
         restore::remove_replaced(&data_dir, &etcd).await;
@@ -270,14 +270,14 @@ async fn copy(args: CopyArgs, permit: &Permit) -> Result<()> {
         done = copy.run() => done?,
         never = progress => match never {},
     };
-    // etcd-druid takes from it what the copy begins with.
+    // etcd-druid reads the data with which the copy begins from this report.
     if let Ok(summary) = serde_json::to_string(&done.summary()) {
         report(&summary);
     }
     print(&done)
 }
 
-/// One line of JSON on standard output says what was done; everything else goes to standard error.
+/// Prints a line of JSON with the result to standard output; all logs go to standard error.
 fn print(report: &impl serde::Serialize) -> Result<()> {
     let line = serde_json::to_string(report).map_err(|e| Error::new(Class::Configuration, e.to_string()))?;
     writeln!(std::io::stdout(), "{line}")

@@ -1,8 +1,8 @@
 //! Names of snapshot objects:
 //! `{Full|Incr}-<first revision>-<last revision>-<unix time>[.gz|.zlib|.zst][.final]`.
 //!
-//! The layout is the one of Gardener's buckets, so that either side can read what the other wrote. Everything
-//! the chain selection needs is in the name: a listing is enough to decide, no object has to be opened.
+//! The layout equals the layout of Gardener's buckets, so that each side can read the objects of the other.
+//! The name holds everything that the chain selection needs: a listing is enough, no object has to be opened.
 
 use crate::clock;
 use crate::compression::Compression;
@@ -11,10 +11,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::fmt;
 
-/// Folder below the store's prefix; it is the version of the layout.
+/// Folder below the store's prefix; the name is the version of the layout.
 pub const LAYOUT: &str = "v2";
 
-/// Its begin, in seconds since 1970.
+/// The start of the year 9000, in seconds since 1970.
 const YEAR_9000: i64 = 221_845_392_000;
 
 /// Full state of etcd, or the changes since the snapshot before.
@@ -37,26 +37,26 @@ impl Kind {
     }
 }
 
-/// One snapshot object, as its name tells.
+/// A snapshot object, as its name describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Snapshot {
     /// Full or delta.
     pub kind: Kind,
     /// First revision inside; 0 for a full snapshot.
     pub start_revision: i64,
-    /// Last revision inside. A full snapshot may hold a little more, as etcd tells its revision before it
-    /// streams.
+    /// Last revision inside. A full snapshot may hold slightly more, because etcd reports its revision before
+    /// etcd streams the database.
     pub last_revision: i64,
     /// Seconds since 1970.
     pub created: i64,
-    /// How the content is packed.
+    /// Compression of the content.
     pub compression: Compression,
-    /// Taken when the shoot left this seed: nothing is written after it.
+    /// The snapshot was taken when the shoot left this seed; no snapshot follows.
     pub is_final: bool,
-    /// Bytes in the store; 0 before it is there.
+    /// Bytes in the store; 0 before the upload.
     pub size: u64,
-    /// Ownership epoch in which it was taken, which the name does not tell (see [`crate::store`]); 0 before
-    /// it is there.
+    /// Ownership epoch in which the snapshot was taken (see [`crate::store`]; the name does not hold the
+    /// epoch). 0 before the upload.
     pub epoch: i64,
 }
 
@@ -77,11 +77,11 @@ impl Snapshot {
         }
     }
 
-    /// Reads the name of an object in the folder of the snapshots; `None` for anything that does not look
-    /// like one, which is then left alone.
+    /// Reads the name of an object in the folder of the snapshots; `None` for an object that does not look
+    /// like a snapshot, and is then ignored.
     ///
-    /// What begins like a snapshot and cannot be understood is an error that names it: it may be the newest,
-    /// and leaving it out would let an older chain be chosen without anybody being told.
+    /// An object that begins like a snapshot and cannot be parsed is an error that names the object. The
+    /// object may be the newest: ignoring it would silently select an older chain.
     pub fn read(name: &str) -> Result<Option<Self>> {
         let looks_like_one = [Kind::Full, Kind::Delta].iter().any(|kind| {
             name.strip_prefix(kind.as_str())
@@ -101,7 +101,7 @@ impl Snapshot {
         }
     }
 
-    /// Reads a name; `None` for anything that is not a snapshot.
+    /// Parses a name; `None` if the name is not a snapshot's.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let (name, is_final) = match name.strip_suffix(".final") {
@@ -139,13 +139,14 @@ impl Snapshot {
         })
     }
 
-    /// When it was begun.
+    /// The time at which the snapshot was begun; 1970 for an invalid time.
     #[must_use]
     pub fn created_on(&self) -> Timestamp {
         Timestamp::from_second(self.created).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    /// The same, if it can be: no API server takes a time from the year 9000 on.
+    /// The time at which the snapshot was begun; `None` for an invalid time. No API server accepts a time
+    /// from the year 9000 on.
     #[must_use]
     pub fn taken_on(&self) -> Option<Timestamp> {
         let taken = Some(self.created).filter(|created| *created < YEAR_9000)?;
@@ -183,7 +184,7 @@ impl fmt::Display for Snapshot {
     }
 }
 
-/// What `/snapshot/full`, `/snapshot/delta` and `/snapshot/latest` tell of a snapshot.
+/// The JSON of a snapshot at `/snapshot/full`, `/snapshot/delta` and `/snapshot/latest`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct View {
@@ -269,7 +270,7 @@ mod tests {
         );
     }
 
-    /// A name is what anybody has written.
+    /// Any user of the bucket can write a name.
     #[test]
     fn a_time_that_can_be_none_is_none() {
         for (created, taken) in [

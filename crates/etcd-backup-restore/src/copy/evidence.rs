@@ -1,7 +1,8 @@
-//! Which chain of the source is copied, and whether the chain holds everything that the source acknowledged.
+//! Selects the chain of the source to copy, and judges whether the chain holds everything that the source
+//! acknowledged.
 //!
-//! Pure: listings and recorded facts in, a judgement out. That every object of the chain was read and hashed
-//! is the transfer's part.
+//! Pure functions: listings and recorded facts in, a judgement out. The transfer checks that every object of
+//! the chain was read and hashed.
 
 use super::report::Report;
 use crate::chain::{self, Chain};
@@ -13,23 +14,23 @@ use crate::store::Store;
 use mutation::Mutation;
 use ownership::changes_between;
 
-/// The end of the source's epoch, as the hand-over recorded it. A copy that knows the end fails rather than
-/// bring less.
+/// The end of the source's epoch, as the hand-over recorded the end. A copy that knows the end fails rather
+/// than copy less.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceEnd {
     /// Revision of etcd at which the epoch ended.
     pub revision: i64,
     /// Name of the final snapshot.
     pub snapshot: Option<String>,
-    /// Hash of that snapshot as it was stored, in hex. An object with the name and another hash does not
+    /// Hash of that snapshot as it was stored, in hex. An object with the name and a different hash does not
     /// count.
     pub sha256: Option<String>,
-    /// Changes that a person accepts to lose.
+    /// Number of changes that a human accepts to lose.
     pub accepted_loss: i64,
 }
 
 impl SourceEnd {
-    /// The hash that an object must have, where one was recorded.
+    /// The expected hash of an object, if a hash was recorded.
     pub(super) fn sha256_of(&self, snapshot: &Snapshot) -> Option<&str> {
         let is_named = self.snapshot.as_deref() == Some(snapshot.to_string().as_str());
         self.sha256.as_deref().filter(|_| is_named)
@@ -47,7 +48,7 @@ pub(crate) struct StatedEnd {
 }
 
 impl StatedEnd {
-    /// `sealed.json` and `finished.json`, as far as the epoch is theirs.
+    /// Reads `sealed.json` and `finished.json`; a file of a different epoch is ignored.
     pub(crate) async fn read(store: &Store, epoch: i64) -> Result<Self> {
         let note = SealNote::read(store).await?;
         let proof = match Proof::recorded(store).await {
@@ -65,7 +66,7 @@ impl StatedEnd {
         })
     }
 
-    /// As the hand-over recorded it.
+    /// The end that the hand-over recorded.
     pub(super) fn recorded(epoch: i64, end: &SourceEnd) -> Self {
         Self {
             note: Some(SealNote {
@@ -109,8 +110,8 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// The final snapshot, which holds everything, else the newest full snapshot with its deltas. `None`:
-    /// there is no snapshot.
+    /// The final snapshot (a final snapshot holds all data), else the newest full snapshot with its deltas.
+    /// `None`: there is no snapshot.
     pub(super) fn newest(origin: i64, listing: &[Snapshot], rejected: &[Rejected]) -> Result<Option<Self>> {
         let mut usable = listing.to_vec();
         usable.retain(|snapshot| !rejected.iter().any(|(bad, _)| bad == snapshot));
@@ -141,19 +142,20 @@ pub(crate) fn missing_changes(reached: i64, sealed: i64, origin: i64) -> i64 {
 }
 
 impl Report {
-    /// Takes over what the chain is worth once every object of the chain is in the target. `sealed`: the
-    /// revision at which the source's epoch was sealed, where that is known. `is_end`: the chain is a final
-    /// snapshot after which the source acknowledged nothing.
+    /// Records the completeness of the chain once every object of the chain is in the target. `sealed`: the
+    /// revision at which the source's epoch was sealed, if known. `is_end`: the chain is a final snapshot
+    /// after which the source acknowledged no write.
     pub(super) fn judge(&mut self, sealed: Option<i64>, origin: i64, accepted: i64, is_end: bool) {
         self.sealed_revision = sealed;
         let missing = sealed.map(|sealed| missing_changes(self.last_revision, sealed, origin));
         self.complete = missing.map_or(is_end, |missing| missing == 0);
-        // A source that was not asked may still come back and save them.
+        // Unless the loss was accepted, the source may still come back and save the missing changes.
         self.lost_revisions = missing.filter(|missing| (1..=accepted).contains(missing));
     }
 }
 
-/// Refuses a chain that ends before the source did, unless so many changes may be lost.
+/// Fails for a chain that ends before the source's end, unless the number of missing changes is accepted as
+/// lost.
 pub(super) fn check_reaches(
     end: &SourceEnd,
     (origin, folder): (i64, &str),
@@ -299,7 +301,7 @@ mod tests {
         }
     }
 
-    /// A final snapshot that cannot be used is no reason to lose what lies beside it.
+    /// An unusable final snapshot is no reason to lose the snapshots beside it.
     #[test]
     fn a_chain_beside_a_broken_final_snapshot_is_the_next_candidate() {
         let of = |snapshot: Snapshot| Snapshot { epoch: 1, ..snapshot };

@@ -1,6 +1,6 @@
 //! A client for the few calls to etcd that backups need, over TLS with the mounted certificates.
 //!
-//! Message sizes are not bounded here: etcd bounds what it stores, and a value that it accepted must be
+//! Message sizes are not bounded here: etcd bounds the values that etcd stores, and an accepted value must be
 //! readable.
 
 #[allow(missing_docs)] // names and numbers are etcd's, and documented there
@@ -21,7 +21,7 @@ use tower::Layer;
 /// First and last of all keys, as etcd wants a range over everything written.
 const ALL: &[u8] = b"\0";
 
-/// Where etcd is, how to speak to it, and by what right.
+/// Address, credentials and permit of an etcd client.
 #[derive(Clone, Debug)]
 pub struct EtcdConfig {
     /// Client URLs; the first that answers is used.
@@ -30,13 +30,13 @@ pub struct EtcdConfig {
     pub cacert: Option<PathBuf>,
     /// Client certificate.
     pub cert: Option<PathBuf>,
-    /// Its key.
+    /// Key of the client certificate.
     pub key: Option<PathBuf>,
-    /// Name to expect in the server certificate, where the URL's host is another.
+    /// Name to expect in the server certificate, if the name differs from the URL's host.
     pub server_name: Option<String>,
-    /// Bound of one short call.
+    /// Timeout of a short call.
     pub timeout: Duration,
-    /// Each request needs it at the moment in which it leaves.
+    /// Each request needs this permit at the moment in which the request leaves.
     pub permit: Permit,
 }
 
@@ -92,7 +92,8 @@ fn unavailable(doing: &str, status: &Status) -> Error {
 }
 
 impl EtcdConfig {
-    /// A plain-text connection to one address, for the etcd that a restore runs on the loopback interface.
+    /// A plain-text connection to a single address, for the etcd that a restore runs on the loopback
+    /// interface.
     #[must_use]
     pub fn plain(endpoint: String, timeout: Duration, permit: Permit) -> Self {
         Self {
@@ -234,7 +235,7 @@ impl Etcd {
         Ok(answer.header.unwrap_or_default().revision)
     }
 
-    /// One page of all keys from `key` on.
+    /// A page of all keys from `key` on.
     pub async fn page(&self, key: &[u8], limit: i64) -> Result<(Vec<m::KeyValue>, bool)> {
         let key = if key.is_empty() { ALL } else { key };
         let key = bytes::Bytes::copy_from_slice(key);
@@ -250,7 +251,7 @@ impl Etcd {
         Ok((answer.kvs, answer.more))
     }
 
-    /// Several changes as one revision; gives that revision.
+    /// Applies several changes in a single revision; returns that revision.
     pub async fn txn(&self, success: Vec<m::RequestOp>) -> Result<i64> {
         let request = m::TxnRequest { success };
         let answer: m::TxnResponse = self
@@ -259,8 +260,8 @@ impl Etcd {
         Ok(answer.header.unwrap_or_default().revision)
     }
 
-    /// Drops what was overwritten or deleted up to a revision; returns when that is done on the disk. Returns
-    /// whether history was left to compact.
+    /// Compacts the history up to a revision; returns after the compaction is done on the disk. Returns
+    /// whether there was history left to compact.
     pub async fn compact(&self, revision: i64) -> Result<bool> {
         let request = m::CompactionRequest {
             revision,
@@ -296,7 +297,8 @@ impl Etcd {
         })
     }
 
-    /// Disarms every alarm NOSPACE, also the alarms of former members, for which etcd refuses writes too.
+    /// Disarms every alarm NOSPACE, including the alarms of former members, for which etcd refuses writes
+    /// too.
     pub async fn disarm_no_space(&self) -> Result<()> {
         let no_space = m::AlarmType::NoSpace.into();
         let request = m::AlarmRequest {
@@ -342,8 +344,8 @@ impl Etcd {
         .await
     }
 
-    /// All changes from a revision on. Large answers come in fragments, so that memory holds one fragment at
-    /// a time.
+    /// All changes from a revision on. Large responses come in fragments, so that memory holds a single
+    /// fragment at a time.
     pub async fn watch(&self, start_revision: i64) -> Result<Streaming<m::WatchResponse>> {
         let create = m::WatchCreateRequest {
             key: ALL.into(),
@@ -351,7 +353,7 @@ impl Etcd {
             start_revision,
             fragment: true,
         };
-        // The stream of requests stays open: closing it would end the watch.
+        // The stream of requests stays open: closing the stream would end the watch.
         let requests = futures::stream::iter([m::WatchRequest { create: Some(create) }])
             .chain(futures::stream::pending());
         self.stream("/etcdserverpb.Watch/Watch", "starting a watch", requests)
@@ -387,7 +389,7 @@ impl Etcd {
         Ok(())
     }
 
-    /// Seconds that a lease was granted for; `None` when it is gone.
+    /// The TTL in seconds with which a lease was granted; `None` when the lease is gone.
     pub async fn granted_ttl(&self, id: i64) -> Result<Option<i64>> {
         let answer: m::LeaseTimeToLiveResponse = self
             .call(

@@ -1,4 +1,4 @@
-//! The flags of the owner check. Those that Gardener's etcd-backup-restore had carry its names.
+//! The flags of the owner check. Flags that exist in Gardener's etcd-backup-restore have the same names here.
 
 use super::etcd_process::EtcdProcess;
 use super::events::EventsTarget;
@@ -12,8 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the process opens besides clients' connections: a flood of those must not stand in the way of the
-/// owner check.
+/// File descriptors reserved for this process: a flood of client connections must not block the owner check.
 const OWN_FILES: usize = 256;
 
 /// Connections for Events at a time: kube-apiserver opens a handful. A separate share, so that a flood at a
@@ -24,65 +23,66 @@ const EVENTS_CONNECTIONS: usize = 100;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum OnSilence {
-    /// The gate is shut when neither witness has said anything for the validity.
+    /// The gate is shut if neither witness has answered within the validity.
     #[default]
     Deactivate,
-    /// It stays open until the record says that the shoot is lost.
+    /// The gate stays open until the record says that the shoot is lost.
     Tolerate,
 }
 
-/// Who owns the shoot is asked where `--owner-name` is given.
+/// Flags of the owner check, enabled by `--owner-name`.
 #[derive(Debug, Args)]
 pub struct OwnerArgs {
-    /// Name of the owner record; with it the owner check is on.
+    /// Name of the owner record; this flag enables the owner check.
     #[arg(long, requires_all = ["owner_id", "owner_zone", "shoot_uid", "gate_listen_address", "gate_target", "data_dir"])]
     pub owner_name: Option<String>,
-    /// Identity of this seed, which the record must have.
+    /// Identity of this seed, the expected value of the owner record.
     #[arg(long, requires = "owner_name")]
     pub owner_id: Option<String>,
     /// Zone of the record.
     #[arg(long, requires = "owner_name")]
     pub owner_zone: Option<String>,
-    /// Addresses of the zone's servers, ip:port; found by the zone's NS records where none are named.
+    /// Addresses of the zone's servers, ip:port; without this flag the process finds the servers through the
+    /// zone's NS records.
     #[arg(long, requires = "owner_name", value_delimiter = ',')]
     pub owner_authorities: Vec<SocketAddr>,
     /// The shoot's uid, which ownership.json in the store must have.
     #[arg(long, requires = "owner_name")]
     pub shoot_uid: Option<String>,
-    /// Time from one check to the next.
+    /// Time between two checks.
     #[arg(long, requires = "owner_name", value_parser = period("100ms", "1h"), default_value = "4s")]
     pub owner_check_interval: Duration,
-    /// Bound of one try at the zone's servers; there are two in a check.
+    /// Timeout of a try at the zone's servers; a check has two tries.
     #[arg(long, requires = "owner_name", value_parser = period("50ms", "1h"), default_value = "1s")]
     pub owner_check_timeout: Duration,
-    /// Bound of the question to the store, where the zone's servers say nothing.
+    /// Timeout of the request to the store, sent if the zone's servers do not answer.
     #[arg(long, requires = "owner_name", value_parser = period("50ms", "1h"), default_value = "1s")]
     pub owner_check_store_timeout: Duration,
-    /// For how long an answer is good.
+    /// How long an answer is valid.
     #[arg(long, requires = "owner_name", value_parser = period("100ms", "1h"), default_value = "12s")]
     pub owner_check_validity: Duration,
-    /// How long a request may be under way after its permit has ended.
+    /// How long a request may still run after its permit has ended.
     #[arg(long, requires = "owner_name", value_parser = period("100ms", "1h"), default_value = "5s")]
     pub owner_check_requests: Duration,
-    /// For how long a server may show the former record to others after it has shown the new one.
+    /// How long a server may still return the former record after that server has returned the new record.
     #[arg(long, requires = "owner_name", value_parser = period_or_zero("for none", "1ms", "1h"), default_value = "2s")]
     pub owner_check_propagation: Duration,
-    /// For how long something on the way may answer in a server's place.
+    /// How long a cache on the path may answer in a server's place.
     #[arg(long, requires = "owner_name", value_parser = period_or_zero("for none", "1ms", "1h"), default_value = "0")]
     pub owner_check_caches: Duration,
-    /// By how many parts of a million a clock may be wrong.
+    /// Largest error of a clock, in parts per million.
     #[arg(long, requires = "owner_name", value_parser = number::<u32>(0, 100_000), default_value = "1000")]
     pub owner_check_drift: u32,
-    /// How long a destination waits: the others are checked against it.
+    /// How long a destination waits; the process checks the other durations against this time.
     #[arg(long, requires = "owner_name", value_parser = period("100ms", "1h"), default_value = "24s")]
     pub owner_check_fence: Duration,
-    /// What silence of both witnesses does.
+    /// Effect of silence of both witnesses.
     #[arg(long, requires = "owner_name", value_enum, default_value = "Deactivate")]
     pub owner_check_silence: OnSilence,
-    /// Where clients of etcd connect to.
+    /// Address to which clients of etcd connect.
     #[arg(long, requires = "owner_name")]
     pub gate_listen_address: Option<SocketAddr>,
-    /// Where etcd listens, on loopback.
+    /// Address on which etcd listens, on loopback.
     #[arg(long, requires = "owner_name")]
     pub gate_target: Option<SocketAddr>,
     /// Connections of clients at a time.
@@ -103,7 +103,7 @@ pub(super) struct EventsGate {
     pub(super) most: usize,
 }
 
-/// An owner check whose settings fit together.
+/// The validated settings of the owner check.
 pub struct OwnerCheck {
     pub(super) claim: Claim,
     pub(super) terms: Terms,
@@ -121,7 +121,7 @@ fn wrong(flag: &str, what: impl std::fmt::Display) -> Error {
 }
 
 impl OwnerArgs {
-    /// The check, if it is on. `endpoints` are those of the process's own etcd client.
+    /// The owner check, if enabled. `endpoints` are the endpoints of the process's own etcd client.
     pub fn check(
         &self,
         epoch: i64,
@@ -131,7 +131,7 @@ impl OwnerArgs {
         let Some(name) = &self.owner_name else {
             return Ok(None);
         };
-        // clap asks for them too; this is for whoever builds the flags otherwise.
+        // clap requires these flags too; this check serves callers that build `OwnerArgs` without clap.
         let missing = |flag: &str| wrong(flag, "it is needed for the owner check");
         let id = self.owner_id.as_ref().ok_or_else(|| missing("--owner-id"))?;
         let zone = self.owner_zone.as_ref().ok_or_else(|| missing("--owner-zone"))?;
@@ -230,7 +230,7 @@ struct Room {
 }
 
 impl Room {
-    /// Each connection takes two files. Events get a quarter of what fits, at most.
+    /// Each connection takes two file descriptors. Events get at most a quarter of the connections that fit.
     fn new(wanted: usize, has_events: bool, limit: Option<usize>) -> Self {
         let fit = limit.map_or(usize::MAX, |limit| limit.saturating_sub(OWN_FILES) / 2);
         let events = if has_events {
@@ -258,7 +258,8 @@ fn open_files() -> Option<usize> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Clients have no way but the gate, and this process has another one: it needs etcd when the gate is shut.
+/// Checks that clients reach etcd only through the gate, and that this process has its own path: this process
+/// needs etcd when the gate is shut.
 fn ways(listen: SocketAddr, target: SocketAddr, endpoints: &[String]) -> Result<()> {
     if !target.ip().is_loopback() || target.port() == 0 {
         let what = format!("{target} is no loopback address: clients would go past the gate");

@@ -1,10 +1,10 @@
-//! Deltas on top of a full snapshot: their changes are written into the database as etcd had written them.
+//! Applies deltas to a full snapshot: writes the changes into the database as etcd had written them.
 //!
 //! A delta holds each change with its revision, creation revision and version, and etcd's database is the
-//! list of all changes. So nothing has to be done again: revisions and versions are those that were, and
-//! every resourceVersion that a client of the Kubernetes API remembers stays valid. An etcd that is given the
-//! changes one transaction after the other comes to the same database, and takes a multiple of the time and
-//! memory (docs/understand/decisions/0011).
+//! list of all changes. So no request is replayed: revisions and versions stay, and every resourceVersion
+//! that a client of the Kubernetes API remembers stays valid. An etcd that replays the changes as
+//! transactions reaches the same database, but takes a multiple of the time and memory
+//! (docs/understand/decisions/0011).
 
 use super::history::{Change, History};
 use crate::delta::{Entry, read_entries};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What came of it.
+/// The database after deltas were applied.
 pub(super) struct Applied {
     /// Newest revision.
     pub(super) revision: i64,
@@ -39,9 +39,9 @@ impl Applied {
     }
 }
 
-/// Adds deltas to a database made from a full snapshot. The revision that it comes to is never below what the
-/// names promise. It runs on a thread of its own, and ends with this. Memory holds one event and the end of
-/// the database.
+/// Adds deltas to a database made from a full snapshot. The resulting revision is never below the revision
+/// that the names promise. The work runs on its own thread, and ends when this future is dropped. Memory
+/// holds only the current event and the end of the database.
 pub(super) async fn apply(
     database: &Path,
     full: &Snapshot,
@@ -60,7 +60,7 @@ pub(super) async fn apply(
         .map_err(|e| Error::new(Class::Tool, format!("adding the deltas failed: {e}")))?
 }
 
-/// Tells the thread to end when nobody waits for it any more.
+/// Stops the thread when the waiting future is dropped.
 #[derive(Default)]
 struct Stop(Arc<AtomicBool>);
 
@@ -109,15 +109,15 @@ fn apply_all(
     })
 }
 
-/// Leaves out the revisions that the owners of so many epochs may have given to others; gives the one that
-/// etcd begins with.
+/// Skips the revisions that the owners of this number of epochs may have given to clients. Returns the
+/// revision with which etcd begins.
 pub(super) async fn leave_out(database: &Path, epochs: i64) -> Result<i64> {
     let revisions = LEFT_OUT.saturating_mul(epochs.max(1));
     change(database, move |history| history.leave_out(revisions)).await
 }
 
-/// Has etcd begin at a revision, unless the database is at a later one; gives the revision that etcd begins
-/// with.
+/// Makes etcd begin at a revision, unless the database is at a later revision; returns the revision with
+/// which etcd begins.
 pub(super) async fn advance(database: &Path, to: i64) -> Result<i64> {
     let advance = move |history: History| {
         let reached = history.revision();
@@ -144,7 +144,7 @@ async fn change(
         .map_err(|e| Error::new(Class::Tool, format!("leaving revisions out failed: {e}")))?
 }
 
-/// Revision, size and alarm of a database to which nothing is added.
+/// Revision, size and alarm of a database without added changes.
 pub(super) fn inspect(database: &Path) -> Result<Applied> {
     let inspected = History::open(database).and_then(|history| Applied::read(&history));
     inspected.map_err(|e| Error::file("read", database, &e))
@@ -182,7 +182,7 @@ struct Applier {
 }
 
 impl Applier {
-    /// Applies one verified file.
+    /// Applies a verified file.
     fn file(&mut self, path: &Path) -> Result<(), Refused> {
         let unread = |what: String| Refused::Wrong(format!("its events cannot be read ({what})"));
         let opened = File::open(path).and_then(|f| Ok((f.metadata()?.len(), f)));
@@ -212,14 +212,14 @@ impl Applier {
         if before.is_some_and(|before| before != revision) {
             self.commit()?;
         }
-        // A full snapshot may hold a little more than its name says.
+        // A full snapshot may hold slightly more than its name says.
         if revision > self.history.revision() {
             self.pending.push(entry);
         }
         Ok(())
     }
 
-    /// Writes the revision that was read.
+    /// Writes the changes of the revision that was read completely.
     fn commit(&mut self) -> Result<(), Refused> {
         let Some(number) = self.pending.first().map(|entry| entry.event.kv.mod_revision) else {
             return Ok(());
@@ -259,14 +259,14 @@ impl Applier {
         }
     }
 
-    /// The lease to hang a key on: the one it had, if it is known or its time was written down.
+    /// The lease of a key: the original lease, if the lease exists or its TTL was recorded.
     fn lease(&mut self, entry: &Entry) -> i64 {
         let lease = entry.event.kv.lease;
         if lease == 0 || self.history.knows(lease) {
             return lease;
         }
         if entry.lease_ttl == 0 {
-            // Better a key that stays than one that is lost.
+            // A key that stays is better than a lost key.
             return 0;
         }
         self.history.grant(lease, entry.lease_ttl);

@@ -1,7 +1,8 @@
-//! What etcd keeps in its database, as far as changes are added to it: each change under its revision, and
-//! the leases.
+//! The part of etcd's database to which a restore adds changes: each change under its revision, and the
+//! leases.
 //!
-//! A change is stored as it was, with its revision, creation revision and version: nothing is counted again.
+//! A change is stored with its original revision, creation revision and version: no counter is computed
+//! again.
 
 use super::bolt::{Database, Tail};
 use crate::etcd::messages as m;
@@ -16,13 +17,14 @@ const CHANGES: &str = "key";
 const LEASES: &str = "lease";
 /// Bucket of the raised alarms; each key is an alarm with its member.
 const ALARMS: &str = "alarm";
-/// Bucket of what etcd remembers beside them.
+/// Bucket of etcd's metadata.
 const MEMORY: &str = "meta";
-/// Entries of it: up to where history was dropped, and up to where it is about to be. Where the newest change
-/// was dropped, a deletion, they are what is left of its revision.
+/// Keys of the bucket: the revision up to which history was compacted, and the revision of a scheduled
+/// compaction. If a compaction removed the newest change, a deletion, these two keys alone still hold its
+/// revision.
 const DROPPED: [&[u8]; 2] = [b"finishedCompactRev", TO_BE_DROPPED];
 const TO_BE_DROPPED: &[u8] = b"scheduledCompactRev";
-/// Stands between the revision and the number of the change in it.
+/// Separates the revision and the number of the change within the revision.
 const BETWEEN: u8 = b'_';
 /// Ends the key of a deletion.
 const DELETION: u8 = b't';
@@ -33,12 +35,12 @@ pub(super) struct History {
     tail: Tail,
     revision: i64,
     leases: HashSet<i64>,
-    /// Those that are new, with their seconds.
+    /// New leases, with their TTL in seconds.
     granted: BTreeMap<i64, i64>,
 }
 
 impl History {
-    /// Opens it.
+    /// Opens the database.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let database = Database::open(path)?;
         let tail = Tail::of(&database, CHANGES)?;
@@ -119,8 +121,9 @@ impl History {
         Ok(())
     }
 
-    /// Goes on behind so many revisions that hold nothing, and has etcd drop the history before them when it
-    /// starts: who watches from one of them is told to list anew. Nothing may have been added.
+    /// Skips this number of revisions, and schedules a compaction of the earlier history for etcd's start.
+    /// Clients that watch from a skipped revision are then told to list again. No change may have been added
+    /// before.
     pub(super) fn leave_out(mut self, revisions: i64) -> Result<i64> {
         let revision = self
             .revision
@@ -132,7 +135,7 @@ impl History {
         Ok(revision)
     }
 
-    /// Writes what is not written yet; gives the bytes that the database has then.
+    /// Writes all pending entries; returns the size of the database in bytes.
     pub(super) fn close(mut self) -> Result<u64> {
         self.tail.finish(&mut self.database)?;
         if !self.granted.is_empty() {
@@ -148,13 +151,13 @@ impl History {
 
 /// One change of a key.
 pub(super) enum Change {
-    /// It has this value, and these counters, from now on.
+    /// The key has this value and these counters from now on.
     Put(m::KeyValue),
-    /// It is gone.
+    /// The key is deleted.
     Delete(bytes::Bytes),
 }
 
-/// Puts entries among those of a small bucket, in the place of what has the same key.
+/// Inserts entries into a small bucket, and replaces entries with the same key.
 fn put(
     database: &mut Database,
     bucket: &str,

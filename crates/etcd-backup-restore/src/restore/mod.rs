@@ -11,7 +11,7 @@
 //! - The data directory is of the epoch that this epoch continues in the same store: the data stay, and
 //!   belong to this epoch from then on.
 //! - The epoch was sealed: sound data are kept behind a gate, for the final snapshot; there is no restore.
-//!   Every object is fetched and checked before etcd's tools read the first. An object that cannot be
+//! - A restore fetches and checks every object before etcd's tools read the first. An object that cannot be
 //!   trusted, or a hole, is an error; the volume stays unchanged, and the next run tries again.
 //! - The epoch continues an earlier epoch in the same store, and its chain ends before the revision at which
 //!   the earlier epoch was sealed. If the volume is unusable or ends before that revision too, this is an

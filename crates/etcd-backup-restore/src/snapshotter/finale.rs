@@ -1,8 +1,8 @@
-//! The end of a stay: the final snapshot, proven, and the way back from it.
+//! The end of a residency: the verified final snapshot, and its cancellation.
 //!
-//! A final snapshot counts when it was read back from the store and is what was sent, and etcd's revision is
-//! the snapshot's own after that (I2). What does not pass loses its mark, so that nobody trusts it, and the
-//! process goes on.
+//! A final snapshot counts if the content that was read back equals the content that was sent, and etcd's
+//! revision still equals the snapshot's revision after that (I2). A snapshot that fails this check loses its
+//! mark `.final`, and the snapshotter continues.
 
 use super::plan::not_behind;
 use super::proof::{Proof, fingerprint};
@@ -14,7 +14,7 @@ use crate::etcd::Etcd;
 use crate::snapshot_name::Snapshot;
 
 impl Worker {
-    /// Serves what goes before everything else.
+    /// Serves a request that precedes all other requests.
     pub(super) async fn serve_urgent(&mut self, request: Urgent) {
         match request {
             Urgent::Final(answer) => {
@@ -30,7 +30,8 @@ impl Worker {
         }
     }
 
-    /// Takes the final snapshot, or gives the one that exists of exactly what etcd holds (R17-40).
+    /// Takes the final snapshot, or returns the existing final snapshot of exactly the data that etcd holds
+    /// (R17-40).
     pub(super) async fn finish(&mut self, sealed: bool) -> Result<Proof> {
         let store = &self.settings.store;
         let etcd = self.settings.etcd.connect().await?;
@@ -42,12 +43,13 @@ impl Worker {
             if self.proven && proof.holds(&listing, revision, self.settings.store.epoch()) {
                 return Ok(proof);
             }
-            // Until another one is proven this etcd is not at its end. Backups go on if none is.
+            // Until a newer final snapshot is verified this etcd is not finished. Backups continue if the new
+            // snapshot fails.
             if proof.last_revision != revision {
                 self.leave("etcd was written to after the final snapshot").await?;
             }
         }
-        // The chain that this epoch begins with may end with the final snapshot of another one.
+        // The chain with which this epoch begins may end with the final snapshot of an earlier epoch.
         let found = chain::final_snapshot(&listing)
             .filter(|found| found.last_revision == revision && found.epoch == self.settings.store.epoch());
         let (snapshot, sha256) = match self.intact(found).await? {
@@ -70,8 +72,8 @@ impl Worker {
         Ok(proof)
     }
 
-    /// An earlier final snapshot with the hash of what is stored, if its content is what its own hash
-    /// promises. A broken one is no obstacle: another is taken beside it.
+    /// An earlier final snapshot with the hash of the stored bytes, if its content matches its own hash. A
+    /// broken final snapshot is no obstacle: a new snapshot is taken beside it.
     async fn intact(&self, found: Option<&Snapshot>) -> Result<Option<(Snapshot, String)>> {
         let Some(found) = found else { return Ok(None) };
         let store = &self.settings.store;
@@ -90,7 +92,7 @@ impl Worker {
         }
     }
 
-    /// Takes a new one and reads it back.
+    /// Takes a new final snapshot and reads it back.
     async fn take_final(&mut self, etcd: &Etcd) -> Result<(Snapshot, String)> {
         let (snapshot, sent) = self.store_full(etcd, true).await?;
         let stored = match fingerprint(&self.settings.store, &snapshot).await {
@@ -108,7 +110,7 @@ impl Worker {
         Ok((snapshot, sent))
     }
 
-    /// etcd's revision, if it is the snapshot's.
+    /// etcd's revision, if this revision equals the snapshot's.
     async fn still_at(&self, etcd: &Etcd, snapshot: &Snapshot) -> Result<i64> {
         let revision = etcd.revision().await?;
         if revision == snapshot.last_revision {
@@ -122,7 +124,7 @@ impl Worker {
         Err(self.withdraw(snapshot, Error::new(Class::Overtaken, what)).await)
     }
 
-    /// Removes a final snapshot that did not pass: a copy would take it for the end.
+    /// Removes a final snapshot that failed verification: a copy would take that snapshot for the end.
     async fn withdraw(&self, snapshot: &Snapshot, error: Error) -> Error {
         let removed = self.settings.store.hide(snapshot).await;
         let Err(e) = removed else { return error };
@@ -130,11 +132,11 @@ impl Worker {
         Error::new(error.class, message)
     }
 
-    /// Leaves the finished state, in the store too, so that a restart does not bring it back.
+    /// Leaves the finished state, in the store too, so that a restart does not restore that state.
     async fn resume(&mut self) -> Result<bool> {
         let recorded = match Proof::recorded(&self.settings.store).await {
             Ok(proof) => proof.is_some_and(|proof| proof.epoch == self.settings.store.epoch()),
-            // Nobody can be held by what nobody can read.
+            // An unreadable record does not keep the snapshotter in the finished state.
             Err(e) if e.class == Class::SnapshotUnparsable => true,
             Err(e) => return Err(e),
         };

@@ -1,4 +1,4 @@
-//! One session: from connecting to etcd until something fails or a full snapshot begins a new chain.
+//! A session: from the connection to etcd until an error, or until a full snapshot begins a new chain.
 
 use super::changes::{Changes, lost};
 use super::plan::{Plan, not_behind, plan};
@@ -18,21 +18,21 @@ use tokio_util::sync::CancellationToken;
 
 /// How a session ended without an error.
 pub(super) enum End {
-    /// Begin the next one.
+    /// Begin the next session at once.
     Again,
-    /// Begin the next one then.
+    /// Begin the next session at this time.
     Rest(Instant),
-    /// Told to stop, or nobody can ask any more.
+    /// Stop was requested, or the request channel is closed.
     Stopped,
 }
 
-/// What a session begins with.
+/// The state with which a session begins.
 enum Begun {
-    /// The changes of an etcd; none where deltas are switched off.
+    /// The changes of an etcd; `None` where deltas are disabled.
     Collecting(Etcd, Option<Box<Changes>>),
     /// The final snapshot is taken.
     Finished,
-    /// It is over already.
+    /// The session has already ended.
     Ended(End),
 }
 
@@ -51,7 +51,7 @@ impl Worker {
         };
         self.state.active();
         let ended = self.collect(&etcd, &mut changes, stop).await;
-        // etcd may be gone for good, together with its volume: what it told is kept.
+        // etcd may be gone for good, together with its volume: the collected changes are kept.
         if let (Err(e), Some(changes)) = (&ended, &mut changes)
             && matches!(e.class, Class::Etcd | Class::Compacted)
         {
@@ -99,7 +99,7 @@ impl Worker {
         )?;
         let left_out = self.state.latest().last_revision() + 1..=revision;
         let planned = match RestoredNote::read(&self.settings.store).await? {
-            // No delta continues what the restore has left out.
+            // No delta continues across the revisions that the restore has skipped.
             Some(note) if left_out.contains(&note.revision) => Plan::Full(format!(
                 "etcd went on with revision {} after a restore",
                 note.revision
@@ -120,8 +120,8 @@ impl Worker {
         }
     }
 
-    /// A full snapshot at start, but never one right after the other: that would fill the store and serve
-    /// nobody.
+    /// A full snapshot at start, but never directly after the previous full snapshot: that would only fill
+    /// the store.
     async fn begin_full(&mut self, etcd: &Etcd, reason: &str) -> Result<Begun> {
         let rested = self.rested();
         if rested > Instant::now() {
@@ -132,13 +132,14 @@ impl Worker {
         Ok(Begun::Ended(End::Again))
     }
 
-    /// When the next full snapshot may begin by itself: after a rest as long as the last one took.
+    /// The earliest time of the next unrequested full snapshot: after a rest as long as the last full
+    /// snapshot took.
     fn rested(&self) -> Instant {
         self.last_full
             .map_or_else(Instant::now, |(ended, took)| ended + took)
     }
 
-    /// Answers until told to stop; what ends this state comes from elsewhere.
+    /// Answers requests until stopped; the urgent resume request leaves the finished state elsewhere.
     async fn serve_finished(&mut self, stop: &CancellationToken) -> End {
         loop {
             tokio::select! {
@@ -185,7 +186,8 @@ impl Worker {
                     delta_due = Instant::now() + self.settings.delta_period;
                 }
                 () = sleep_until(full_due) => {
-                    // Told to stop in the middle of it, what is collected counts more.
+                    // If stop is requested meanwhile, the full snapshot is abandoned: storing the collected
+                    // changes is more important.
                     let taken = stop.run_until_cancelled(self.full(etcd)).await;
                     if taken.transpose()?.is_some() { return Ok(End::Again) }
                 }
@@ -205,7 +207,7 @@ impl Worker {
                         let _ = answer.send(made);
                     }
                     Some(request @ Request::Full(..)) => {
-                        // A failed one leaves the collected changes as they are.
+                        // A failed full snapshot leaves the collected changes unchanged.
                         let stored = stop.run_until_cancelled(self.serve_without_watch(request)).await;
                         if stored == Some(true) { return Ok(End::Again) }
                     }
@@ -270,7 +272,7 @@ impl Worker {
         Ok(snapshot)
     }
 
-    /// Takes and stores it; gives it with the hash of what was sent.
+    /// Takes and stores a full snapshot; returns the snapshot with the hash of the sent bytes.
     pub(super) async fn store_full(&mut self, etcd: &Etcd, is_final: bool) -> Result<(Snapshot, String)> {
         let begun = Instant::now();
         let taken = crate::full::take(etcd, &self.settings.store, self.settings.compression, is_final).await;
@@ -286,7 +288,7 @@ impl Worker {
     }
 
     pub(super) fn remember(&self, listing: &[Snapshot]) {
-        // A hole is the plan's to judge; what is shown then is the newest full snapshot alone.
+        // The plan reports a hole; until then only the newest full snapshot is shown.
         let latest = match chain::newest(listing) {
             Ok(Some(newest)) => Latest {
                 full: Some(newest.full),

@@ -1,4 +1,4 @@
-//! The histories of a store: what is read and written of ownership epochs (`epoch`).
+//! The histories of a store: reads and writes the files of ownership epochs (`epoch`).
 
 use super::Store;
 use super::epoch::{FIRST, Recorded, history, newest_below};
@@ -14,44 +14,44 @@ use std::collections::HashMap;
 const EPOCHS: &str = "epochs";
 const CHAINS: &str = "chains";
 
-/// What a place says of the epoch in which it is seen.
+/// The statements of `ownership.json` about the epoch for which the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnEpoch {
-    /// Its etcd never serves again.
+    /// The etcd of this epoch never serves again.
     pub is_sealed: bool,
-    /// The epoch of this very place that it goes on with, where whoever took the place says so: the shoot
+    /// The earlier epoch of this store that this epoch continues, if the file names that epoch: the shoot
     /// came back before another seed had opened its data.
     pub origin: Option<i64>,
 }
 
 impl Store {
-    /// The epoch that the store is seen in.
+    /// The epoch for which the store was opened.
     #[must_use]
     pub fn epoch(&self) -> i64 {
         self.epoch
     }
 
-    /// The snapshots of the store's epoch, with those of the chain that it began with.
+    /// The snapshots of the store's epoch, including the chain with which the epoch began.
     pub async fn list(&self) -> Result<Vec<Snapshot>> {
         self.history(self.epoch).await
     }
 
-    /// The same for another epoch.
+    /// Like [`Self::list`], for any epoch.
     pub async fn history(&self, epoch: i64) -> Result<Vec<Snapshot>> {
         let recorded = self.recorded(epoch).await?;
         let listing = self.everything().await?;
         Ok(history(listing, epoch, recorded.as_ref()))
     }
 
-    /// The epoch whose end the store's epoch of another store begins with: the one that was last opened here
-    /// before.
+    /// The epoch of this store with whose end `epoch` begins in another store: the epoch before `epoch` that
+    /// was last opened here.
     pub async fn origin_of(&self, epoch: i64) -> Result<i64> {
         if epoch <= FIRST {
             return Ok(FIRST);
         }
         let known = self.ownership().await?.and_then(|held| {
             let object = held.object();
-            // Whoever takes the shoot over without the source's help announces itself in the source's place.
+            // A seed that takes over the shoot without the source's help claims the source's store.
             if object.epoch <= epoch {
                 object.holds(held.origin)
             } else {
@@ -71,8 +71,9 @@ impl Store {
         }
     }
 
-    /// The epochs of this place with whose end an epoch goes on, the newest first. Only the place itself
-    /// states that: an older history may be a leftover of a residency from which the shoot went on elsewhere.
+    /// The epochs of this store that an epoch continues, the newest first. Only `ownership.json` of this
+    /// store states that. An older history may be a leftover of a residency from which the shoot went on
+    /// elsewhere.
     pub async fn origins_before(&self, origin: i64) -> Result<Vec<i64>> {
         let Some(held) = self.ownership().await? else {
             return Ok(Vec::new());
@@ -87,8 +88,8 @@ impl Store {
         Ok(before)
     }
 
-    /// Refuses where the store belongs to a later epoch: another stay of the shoot goes on there. Tells what
-    /// is said of its own one.
+    /// Reports the statements of `ownership.json` about this epoch. Fails if the store belongs to a later
+    /// epoch, because the shoot continues in a later residency.
     pub async fn own_epoch(&self) -> Result<OwnEpoch> {
         let Some(found) = self.ownership().await? else {
             return Ok(OwnEpoch::default());
@@ -113,7 +114,7 @@ impl Store {
         }
     }
 
-    /// The chain that was chosen for an epoch; the first one begins with none.
+    /// The chain that was recorded for an epoch; the first epoch begins without a chain.
     pub async fn recorded(&self, epoch: i64) -> Result<Option<Recorded>> {
         if epoch <= FIRST {
             return Ok(None);
@@ -121,8 +122,7 @@ impl Store {
         self.json(&self.chain_path(epoch)).await
     }
 
-    /// Records a chain for the store's epoch. Where one is recorded already, that one counts, and is given
-    /// back.
+    /// Records a chain for the store's epoch. A chain that is already recorded wins, and is returned.
     pub async fn record(&self, chain: Recorded) -> Result<Recorded> {
         let path = self.chain_path(chain.epoch);
         let content =
@@ -156,19 +156,19 @@ impl Store {
         })
     }
 
-    /// Where it stands that a snapshot is of an epoch; the first one needs no mark.
+    /// The path of the mark that assigns a snapshot to an epoch; the first epoch needs no mark.
     pub(super) fn mark(&self, snapshot: &Snapshot, epoch: i64) -> Option<Path> {
         let folder = self.root.clone().join(EPOCHS).join(epoch.to_string());
         (epoch > FIRST).then(|| folder.join(snapshot.to_string()))
     }
 
-    /// Completes a listing. It has to be older than the marks that are read here: a mark is there before its
-    /// snapshot.
+    /// Sets the epochs of a listing. The listing must be older than the marks that this call reads, because a
+    /// mark is written before its snapshot.
     pub(super) async fn read_epochs(&self, listing: &mut [Snapshot]) -> Result<()> {
         let folder = self.root.clone().join(EPOCHS);
         let mut marks = HashMap::new();
         for object in self.connection()?.names.below(&folder).await? {
-            // Marks that a user wrote beside those of the project mean nothing.
+            // Marks that a user wrote beside those of the project have no effect.
             if let Some((epoch, name)) = object.name.split_once('/')
                 && let Ok(epoch) = epoch.parse::<i64>()
             {

@@ -1,12 +1,12 @@
-//! The bucket: where snapshots are listed, read and written.
+//! The bucket: lists, reads and writes snapshots.
 //!
 //! Credentials come from a mounted Secret and are read again before each use, so that a rotated Secret takes
 //! effect without a restart. An object appears under its name only as a whole: the stores' multipart uploads
 //! are completed after the content was verified, or aborted.
 //!
-//! A store is opened for one ownership epoch, and shows that history only: the objects of the epoch and those
-//! of the chain that was recorded for it (`epoch`). What another stay of the shoot has left in the bucket is
-//! not seen.
+//! A store is opened for a single ownership epoch, and shows only the history of that epoch: its objects and
+//! the objects of its recorded chain (`epoch`). Leftovers of other residencies of the shoot in the bucket are
+//! hidden.
 
 mod credentials;
 mod epoch;
@@ -36,10 +36,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::io::StreamReader;
 
-/// One place for snapshots: a bucket and a prefix in it.
+/// A location of snapshots: a bucket and a prefix in the bucket.
 pub struct Store {
     config: StoreConfig,
-    /// Folder of the snapshots and of what is known of them.
+    /// Folder of the snapshots and of the metadata beside them.
     root: Path,
     /// Folder of the snapshots.
     prefix: Path,
@@ -52,7 +52,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// A store; nothing is asked of it yet.
+    /// Builds a store; sends no request.
     pub fn new(config: StoreConfig) -> Result<Self> {
         let folder = config.prefix.trim_matches('/');
         let root = Path::parse(folder).map_err(|e| {
@@ -103,7 +103,7 @@ impl Store {
         Ok(())
     }
 
-    /// The same place as seen in an ownership epoch. Without this it is the first one.
+    /// The same location, opened for an ownership epoch. The default is the first epoch.
     #[must_use]
     pub fn of_epoch(self, epoch: i64) -> Self {
         Self { epoch, ..self }
@@ -120,7 +120,7 @@ impl Store {
     }
 
     fn connection(&self) -> Result<Arc<Client>> {
-        // Each request is looked at again when it leaves; a folder has no requests.
+        // The permit is checked again when each request leaves; a folder as store has no requests.
         self.config.permit.check()?;
         let credentials = self.config.credentials()?;
         let mut cached = self.client.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,13 +138,13 @@ impl Store {
         self.prefix.clone().join(snapshot.to_string())
     }
 
-    /// Every snapshot of the store, whatever its epoch. Objects that cannot be snapshots are skipped and
-    /// reported. An object directly in the folder that looks like a snapshot and cannot be read is an error
-    /// that names the object, or is left aside ([`Self::leaving_aside`]).
+    /// Every snapshot of the store, of any epoch. Objects that cannot be snapshots are skipped and reported.
+    /// An object directly in the folder that looks like a snapshot and cannot be read is an error that names
+    /// the object, or is left aside ([`Self::leaving_aside`]).
     pub async fn everything(&self) -> Result<Vec<Snapshot>> {
         let (mut listing, mut foreign) = (Vec::new(), Vec::new());
         for object in self.connection()?.names.below(&self.prefix).await? {
-            // In a deeper folder nothing is a snapshot.
+            // No object in a deeper folder is a snapshot.
             let is_inside = !object.name.contains('/');
             match is_inside.then(|| Snapshot::read(&object.name)).transpose() {
                 Ok(Some(Some(mut snapshot))) => {
@@ -177,7 +177,7 @@ impl Store {
         }
     }
 
-    /// The bytes of an object as they are stored.
+    /// The stored bytes of an object.
     pub async fn open(&self, snapshot: &Snapshot) -> Result<impl AsyncRead + Send + Unpin + use<>> {
         let path = self.path(snapshot);
         let found = self
@@ -190,8 +190,8 @@ impl Store {
         ))
     }
 
-    /// Streams the unpacked content into `into` and checks its hash. What was written must not be used on an
-    /// error.
+    /// Streams the unpacked content into `into` and checks its hash. On an error the caller must not use the
+    /// written bytes.
     pub async fn read_verified(
         &self,
         snapshot: &Snapshot,
@@ -201,7 +201,8 @@ impl Store {
         check_stream(snapshot, snapshot.compression.unpack(packed), into).await
     }
 
-    /// Begins an upload under the snapshot's name. It belongs to the epoch that it says, else to the store's.
+    /// Begins an upload under the snapshot's name. The object gets the snapshot's epoch, or the store's epoch
+    /// if the snapshot has none.
     pub fn upload(&self, snapshot: &Snapshot) -> Result<Upload> {
         let epoch = if snapshot.epoch == 0 {
             self.epoch

@@ -1,5 +1,5 @@
-//! A copy brings everything that the source acknowledged, or says by how much it does not: by what it has
-//! read and hashed itself.
+//! A copy transfers everything that the source acknowledged, or reports the missing number of changes,
+//! computed from the objects that the copy has read and hashed.
 
 use crate::lab::{EPOCH, EtcdServer, Lab, Ran, Server, Stay, Writer, eventually};
 use etcd_backup_restore::seal_note::SealNote;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// A source that has handed its shoot over, and what its hand-over recorded.
+/// A source that has handed its shoot over, and the recorded end of the hand-over.
 struct HandedOver {
     lab: Lab,
     etcd: EtcdServer,
@@ -17,7 +17,7 @@ struct HandedOver {
 }
 
 impl HandedOver {
-    /// `saved`: whether a delta holds what was written last, as after a seal.
+    /// `saved`: whether a delta holds the last write, as after a seal.
     async fn begin(saved: bool) -> Self {
         let lab = Lab::new();
         let etcd = EtcdServer::start(&lab.path("etcd")).await;
@@ -50,7 +50,7 @@ impl HandedOver {
         self.end["lastRevision"].as_i64().unwrap()
     }
 
-    /// As etcd-druid passes on what the hand-over recorded.
+    /// Copies with the flags that etcd-druid derives from the recorded hand-over.
     async fn copied(&self, name: &str, accepted: i64) -> Ran {
         let flags = [
             "--ownership-epoch=2".to_owned(),
@@ -102,7 +102,7 @@ pub async fn a_final_snapshot_that_is_gone_fails_the_copy_which_names_it_and_the
             assert!(ran.errors.contains(part), "{part}: {}", ran.errors);
         }
     }
-    // It is put back after all.
+    // The final snapshot is put back.
     fs::write(source.lab.object("a", &name), before).unwrap();
     let ran = source.copied(&name, 0).await;
     assert_eq!(
@@ -162,7 +162,8 @@ async fn a_chain_that_reaches_the_end_of_the_source_is_as_good_as_the_final_snap
     assert_eq!(source.restored().await, (all, source.revision()));
 }
 
-/// An older snapshot under the name of the final one: sound in itself, and not what was recorded.
+/// An older snapshot under the name of the final snapshot: sound, but with a different hash than the recorded
+/// hash.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_final_snapshot_with_another_hash_than_recorded_does_not_count() {
     for (saved, garbled) in [(false, false), (true, false), (true, true)] {
@@ -196,8 +197,7 @@ async fn a_final_snapshot_with_another_hash_than_recorded_does_not_count() {
     }
 }
 
-/// What was copied vanishes from the own bucket: an empty etcd, or an older one, would pass for all of the
-/// shoot's data.
+/// Copied objects vanish from the own bucket: an empty or older etcd would pass for all of the shoot's data.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_epoch_does_not_begin_with_less_than_was_copied() {
     let source = HandedOver::begin(true).await;
@@ -224,15 +224,15 @@ async fn an_epoch_does_not_begin_with_less_than_was_copied() {
     }
 }
 
-/// What a takeover does for as long as the fence takes.
+/// The flags of a copy in a takeover; the copy runs while the fence waits.
 const TAKES_OVER: [&str; 3] = [
     "--ownership-epoch=4",
     "--wait-for-final-snapshot=true",
     "--wait-for-final-snapshot-timeout=12s",
 ];
 
-/// A source that hears of its loss saves what no snapshot has before it takes the final one, and nothing is
-/// lost without that one.
+/// A source that learns of its loss first saves the changes that no snapshot has, and then takes the final
+/// snapshot. Without the final snapshot no write is lost either.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_that_is_cut_off_from_the_garden_alone_loses_no_write() {
     let stay = Stay::begin().await;
@@ -250,7 +250,7 @@ async fn a_source_that_is_cut_off_from_the_garden_alone_loses_no_write() {
         (note.epoch, &json!(note.revision)),
         (EPOCH, &ran.json["sealedRevision"])
     );
-    // What a destination finds that looks before the final snapshot is there.
+    // Simulates a destination that lists the source before the final snapshot exists.
     eventually("the final snapshot is there", async || {
         (stay.finals().len() == 1).then_some(())
     })
@@ -285,7 +285,7 @@ async fn a_source_that_is_cut_off_from_the_garden_alone_loses_no_write() {
     }
 }
 
-/// The destination has claimed the place before the source seals: its data are saved all the same.
+/// The destination has claimed the store before the source seals: the source's data are saved all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_whose_place_was_claimed_saves_its_last_changes() {
     let stay = Stay::begin().await;
@@ -314,7 +314,7 @@ async fn a_source_whose_place_was_claimed_saves_its_last_changes() {
     assert_eq!(stay.holding().await["state"], "Claimed");
 }
 
-/// A source in epoch 1 that has sealed its epoch, and has not stored everything.
+/// A source in epoch 1 that has sealed its epoch, and has not stored its last change.
 async fn sealed_source() -> (Lab, EtcdServer, Server, SealNote) {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
@@ -343,7 +343,7 @@ async fn a_source_that_reports_that_it_is_storing_is_waited_for() {
     let (lab, _etcd, server, mut note) = sealed_source().await;
     let begun = Instant::now();
     let (ran, ()) = tokio::join!(lab.copy("a", "b", &IMPATIENT), async {
-        // The beat of a source whose delta takes long.
+        // The heartbeat of a source whose delta takes long.
         while begun.elapsed() < STORES_FOR {
             tokio::time::sleep(Duration::from_secs(1)).await;
             note.beat += 1;
