@@ -1,11 +1,11 @@
-//! What a ShootState may hold (R7-22, RX-33): exactly what a seed collects.
+//! The permitted content of a ShootState (R7-22, RX-33): exactly the content that a seed collects.
 //!
-//! The seed that wrote it may have been taken over, and the seed that reads it applies what it holds with the
-//! rights of its own gardenlet. Therefore one function, [`check`], stands at both ends: what does not pass is
-//! not collected, and a ShootState with one piece that does not pass is refused as a whole, before anything
-//! of it is applied. It promises that a restore makes nothing but Secrets and ConfigMaps, in the shoot's
-//! namespace, under names that are no paths, without owners and finalizers, and of types that no controller
-//! of the seed fills or acts on.
+//! The source seed may be compromised, and the destination applies the ShootState with the rights of the
+//! destination's gardenlet. Therefore a single function, [`check`], serves both ends. The source does not
+//! collect a piece that fails the check. The destination refuses the whole ShootState for a single failing
+//! piece, before any piece is applied. The check promises that a restore creates only Secrets and ConfigMaps
+//! in the shoot's namespace. Names are not paths, and the objects have no owners and finalizers. No
+//! controller of the seed fills or acts on the types of the Secrets.
 
 use std::collections::BTreeSet;
 
@@ -25,8 +25,8 @@ use super::{
 };
 use crate::{configuration_problem, secrets::config};
 
-/// Kinds of extension objects that live in a shoot's namespace. A state of any other kind would be given to
-/// nobody.
+/// Kinds of extension objects that live in a shoot's namespace. No controller would receive a state of a
+/// different kind.
 pub(super) const KINDS: &[&str] = &[
     "Bastion",
     "ContainerRuntime",
@@ -41,12 +41,12 @@ pub(super) const KINDS: &[&str] = &[
     "Worker",
 ];
 
-/// Types of Kubernetes' own that only hold what they are given. All others of its domain are filled or acted
-/// on: one of type `kubernetes.io/service-account-token` becomes a token for whatever service account it
-/// names.
+/// Types of Kubernetes that only hold data. Controllers fill or act on all further types of this domain. For
+/// example, a Secret of type `kubernetes.io/service-account-token` receives a token for any service account
+/// that the Secret names.
 const PLAIN_TYPES: &[&str] = &["tls", "ssh-auth", "basic-auth", "dockercfg", "dockerconfigjson"];
 
-/// Whether this is what a seed collects. The error names the first piece that is not.
+/// Checks that a seed would collect this content. The error names the first piece that fails.
 pub fn check(state: &ShootState) -> Result<()> {
     let mut check = Check::new(&state.name_any());
     for piece in pieces_of(state.spec.clone()) {
@@ -55,18 +55,19 @@ pub fn check(state: &ShootState) -> Result<()> {
     Ok(())
 }
 
-/// Looks at the pieces of one ShootState, in their order, wherever they lie.
+/// Checks the pieces of a single ShootState, in their order, from the object or from chunks.
 #[derive(Debug)]
 pub(super) struct Check {
     state: String,
     seen: BTreeSet<Key>,
-    /// Names of `spec.gardener` and, by kind, of `spec.resources`: there is one namespace for each.
+    /// Names in `spec.gardener` and, by kind, in `spec.resources`: names must be unique in each list and
+    /// kind.
     names: BTreeSet<(String, String)>,
     references: BTreeSet<Key>,
 }
 
 impl Check {
-    /// Of a ShootState of this name.
+    /// A check for the ShootState of this name.
     pub(super) fn new(state: &str) -> Self {
         Self {
             state: state.to_owned(),
@@ -76,7 +77,7 @@ impl Check {
         }
     }
 
-    /// Whether the next piece is what a seed collects, together with those before.
+    /// Checks that a seed would collect the next piece, together with the pieces so far.
     pub(super) fn piece(&mut self, piece: &Piece) -> Result<()> {
         match piece {
             Piece::Gardener(entry) => self.gardener(entry)?,
@@ -168,7 +169,7 @@ impl Check {
         Ok(())
     }
 
-    /// Whether a state that was seen refers to the object, so that it has a reason to be carried.
+    /// Whether a checked state refers to the object, so that the object has a reason to be carried.
     pub(super) fn is_referred_to(&self, resource: &ResourceData) -> bool {
         let key = Key::object(&resource.kind, &resource.name, resource.api_version.as_deref());
         self.references.contains(&key)
@@ -183,7 +184,7 @@ impl Check {
     }
 }
 
-/// What keeps a Secret from being carried for its own sake, if anything.
+/// The reason why a Secret cannot be an entry of `spec.gardener`, if there is a reason.
 fn why_not_carried(secret: &Secret) -> Option<String> {
     if !entries::is_carried(secret) {
         return Some("it has no label persist=true".into());
@@ -194,7 +195,7 @@ fn why_not_carried(secret: &Secret) -> Option<String> {
     why_not_made(secret)
 }
 
-/// What keeps any Secret from being made in a shoot's namespace, if anything.
+/// The reason why a Secret cannot be created in a shoot's namespace, if there is a reason.
 pub(super) fn why_not_made(secret: &Secret) -> Option<String> {
     if !is_name(&secret.name_any()) {
         return Some("that is no name of an object".into());
@@ -211,7 +212,7 @@ fn is_plain(type_: &str) -> bool {
     !of_kubernetes || domain == "kubernetes.io" && PLAIN_TYPES.contains(&name)
 }
 
-/// As the API has it for most kinds. Checked here since a name becomes part of the path of a request.
+/// Whether the API accepts the name for most kinds. Checked here since a name becomes part of a request path.
 fn is_name(name: &str) -> bool {
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_outer = |c: char| c != '-' && is_inner(c);
@@ -225,9 +226,9 @@ pub(super) fn is_kind_of_object(api_version: Option<&str>, kind: &str) -> bool {
     version(api_version) == "v1" && matches!(kind, "Secret" | "ConfigMap")
 }
 
-/// The Secret of an extension may also be carried for its own sake. A Secret of the gardenlet is never
-/// carried as a reference. Former versions carried further Secrets that each seed creates; a restore ignores
-/// these.
+/// The reason why a Secret cannot be carried as the target of a reference. The Secret of an extension may
+/// also have an entry in `spec.gardener`. A Secret of the gardenlet is never carried as a reference. Former
+/// versions carried further Secrets that each seed creates; a restore ignores these.
 pub(super) fn why_not_referenced(secret: &Secret) -> Option<String> {
     if is_of_gardenlet(&secret.name_any()) {
         return Some("the gardenlet or the seed creates the Secret of this name, not an extension".into());

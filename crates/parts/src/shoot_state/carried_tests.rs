@@ -1,4 +1,5 @@
-//! What a hostile source could write into a ShootState, piece by piece, and what an honest one does.
+//! Entries that a hostile source could write into a ShootState, piece by piece, and entries of an honest
+//! source.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +17,7 @@ fn key(name: &str) -> Value {
     json!({"name": name, "type": "secret", "labels": {"persist": "true"}, "data": {"data": {"k": "dg=="}, "type": "Opaque"}})
 }
 
-/// As a seed collects it.
+/// A ShootState as a seed collects the content.
 fn honest() -> Value {
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "data": {"k": "dg=="},
@@ -45,7 +46,7 @@ fn judged(state: Value) -> Result<()> {
     check(&serde_json::from_value(state).unwrap())
 }
 
-/// Whether the state is refused for this reason once `value` stands at `pointer`.
+/// Asserts that the state is refused for this reason with `value` at `pointer`.
 fn refused_with(pointer: &str, value: Value, reason: &str) {
     let mut state = honest();
     *state.pointer_mut(pointer).unwrap() = value;
@@ -65,7 +66,8 @@ fn what_a_seed_collects_is_accepted() {
     judged(json!({"metadata": {"name": "web"}, "spec": {}})).unwrap();
 }
 
-/// The attack: the destination's token controller fills it, for a service account of the source's choice.
+/// The attack: the destination's token controller fills the Secret for a service account that the source
+/// names.
 #[test]
 fn no_token_of_a_service_account_is_made() {
     let reason = "are not carried";
@@ -230,7 +232,7 @@ fn owners_finalizers_and_foreign_fields_are_refused() {
     refused_with("/spec/resources/0/data/data", json!("hunter2"), "does not decode");
 }
 
-/// What is collected passes: the function that carries an object and the one that takes it agree.
+/// A collected object passes the check: the functions that collect and accept an object agree.
 #[test]
 fn an_object_of_a_seed_is_carried_without_what_the_seed_knew_of_it() {
     let map: ConfigMap = serde_json::from_value(json!({

@@ -1,17 +1,18 @@
-//! From one long text to chunks that fit into objects, and back: pure.
+//! Splits a long text into chunks that fit into objects, and joins chunks again. Pure functions.
 //!
-//! Each chunk is a zstd frame of its own, so that one is read without the others. Where a chunk ends depends
-//! on the lines that are in it: a change within one line changes the chunks of that line, and seldom others.
+//! Each chunk is a separate zstd frame, so that a chunk is read without the remaining chunks. The end of a
+//! chunk depends on the lines in the chunk: a change within a line changes the chunks of that line, and
+//! seldom further chunks.
 
 use api::gardencore::StateChunk;
 use sha2::{Digest, Sha256};
 
 use crate::secrets::issue::hex;
 
-/// Most bytes of text in a chunk. zstd makes at most a few thousand more of bytes that cannot be compressed;
-/// in base64, with the object around it, that stays below 1 MiB (R7-26).
+/// Most bytes of text in a chunk. zstd adds at most a few thousand bytes to incompressible text. In base64,
+/// with the rest of the object, the result stays below 1 MiB (R7-26).
 pub(super) const MOST_TEXT: usize = 740_000;
-/// How hard zstd tries: its own default. Equal text must be equal bytes, so this is fixed.
+/// Compression level: the default of zstd. Fixed, because equal text must give equal bytes.
 const LEVEL: i32 = 3;
 
 /// Cuts text into chunks.
@@ -19,7 +20,7 @@ const LEVEL: i32 = 3;
 pub(super) struct Splitter(Vec<u8>);
 
 impl Splitter {
-    /// Takes a line in, and gives the texts of the chunks that are full by it.
+    /// Adds a line, and returns the texts of the chunks that are full now.
     pub(super) fn push(&mut self, line: &[u8]) -> Vec<Vec<u8>> {
         let mut full = Vec::new();
         let does_not_fit = self.0.len() + line.len() > MOST_TEXT;
@@ -37,19 +38,19 @@ impl Splitter {
         full
     }
 
-    /// The text of the last chunk, if there is any left.
+    /// The text of the last chunk, unless the text is empty.
     pub(super) fn rest(self) -> Option<Vec<u8>> {
         (!self.0.is_empty()).then_some(self.0)
     }
 }
 
-/// A text as it is stored.
+/// A compressed text.
 #[derive(Debug)]
 pub(super) struct Packed {
     pub(super) bytes: Vec<u8>,
-    /// Of the bytes.
+    /// SHA-256 of the bytes, in hexadecimal.
     pub(super) sha256: String,
-    /// Of the text.
+    /// Size of the text in bytes.
     pub(super) size: usize,
 }
 
@@ -63,8 +64,8 @@ pub(super) fn pack(text: &[u8]) -> Result<Packed, String> {
     })
 }
 
-/// The text of a chunk, or why the bytes are not those that were written. No more is unpacked than the chunk
-/// may hold.
+/// The text of a chunk, or the reason why the bytes are not the written bytes. The size of the chunk bounds
+/// the decompression.
 pub(super) fn unpack(chunk: &StateChunk, bytes: &[u8]) -> Result<Vec<u8>, String> {
     if hash(bytes) != chunk.sha256 {
         return Err(format!(
@@ -122,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// A sequence that looks random and is the same each time.
+    /// A sequence that looks random and is always the same.
     fn noise(seed: u64, length: usize) -> Vec<u8> {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut next = || {
@@ -175,7 +176,7 @@ mod tests {
         }
     }
 
-    /// With the object around it, in base64, below 1 MiB; of what cannot be compressed, too.
+    /// The object stays below 1 MiB in base64, also with incompressible text.
     #[test]
     fn what_is_stored_is_below_a_mebibyte() {
         let mut worst = noise(7, MOST_TEXT);
@@ -214,7 +215,7 @@ mod tests {
             assert!(unpack(&chunk, &bytes).is_err(), "byte {at}");
             assert!(unpack(&chunk, &packed.bytes[..at]).is_err(), "cut at {at}");
         }
-        // Also where whoever altered it has put the right hash beside it.
+        // A forger may also have adjusted the hash.
         let other = pack(&line(4, 3_000)).unwrap();
         let mut forged = stored(&other);
         forged.size = chunk.size;

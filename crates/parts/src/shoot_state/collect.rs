@@ -1,5 +1,5 @@
-//! From the objects in a shoot's namespace to the pieces of its ShootState, one after another. What a restore
-//! accepts is decided in [`super::carried`], for both.
+//! Collects the pieces of a ShootState from the objects in a shoot's namespace, in sequence.
+//! [`super::carried`] defines the valid content, for collection and restore.
 
 use std::{collections::BTreeMap, fmt::Debug};
 
@@ -33,11 +33,10 @@ use super::{
 };
 use crate::{Kinds, Stay};
 
-/// Objects that are read at a time. An object has at most 1.5 MiB (R7-28), so this bounds the memory for
-/// them.
+/// Page size of lists. An object has at most 1.5 MiB (R7-28), so the page size bounds the memory.
 const PAGE: u32 = 8;
 
-/// Puts in the state of the shoot's namespace, in the order of pieces. Without `into`, only checks the state.
+/// Adds the state of the shoot's namespace, in the order of pieces. Without `into`, only checks the state.
 pub(super) async fn collect(
     stay: &Stay,
     mut into: Option<&mut Overlay>,
@@ -128,7 +127,7 @@ async fn fit_references(
     Ok(found)
 }
 
-/// The objects of a kind, some at a time, in the order of their names.
+/// The objects of a kind, in pages, in the order of their names.
 struct Pages<'a, K> {
     api: &'a Api<K>,
     next: Option<ListParams>,
@@ -155,9 +154,9 @@ impl<'a, K: Resource + Clone + DeserializeOwned + Debug> Pages<'a, K> {
     }
 }
 
-/// The entry for the shoot's machines, if it has any or could have (R7-12). That there are none is carried,
-/// too: where nothing is said of machines they may have been lost. A Worker that has a state of its own says
-/// all that its provider wants to say.
+/// The entry for the shoot's machines, if the shoot has machines or could have machines (R7-12). An empty
+/// entry is carried, too: without an entry, the machines may have been lost. A Worker with a state in the
+/// status needs no entry, because the state holds all data of the provider.
 async fn machines(stay: &Stay) -> Result<Option<GardenerResourceData>> {
     let deployments = all_of::<MachineDeployment>(stay).await?;
     let sets = all_of::<MachineSet>(stay).await?;
@@ -201,8 +200,8 @@ where
     }
 }
 
-/// An extension object's state, if it has any. State and references are opaque (R7-24). What a Worker was
-/// given of machines is not carried a second time where the machines are (gardener#12579, #12821).
+/// An extension object's state, if the object has a state. State and references are opaque (R7-24). The
+/// machine state that a restore wrote into a Worker is not carried twice (gardener#12579, #12821).
 fn state_of(
     kind: &str,
     object: &DynamicObject,
@@ -244,8 +243,8 @@ fn describe(kind: &str, object: &DynamicObject) -> String {
     format!("{kind} {}", object.name_any())
 }
 
-/// Reads an object that an extension object refers to (RX-33). One that is missing is an error: the
-/// destination could not restore without it.
+/// Reads an object that an extension object refers to (RX-33). A missing object is an error: the destination
+/// could not restore without the object.
 async fn referenced(
     seed: &Seed,
     namespace: &str,

@@ -1,5 +1,5 @@
-//! The objects that states of extensions refer to, as they are carried: without what belongs to their
-//! cluster.
+//! The objects that states of extensions refer to, in the form that a ShootState carries: without the
+//! metadata of the cluster.
 
 use api::meta::{RawExtension, ResourceData};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -7,14 +7,14 @@ use kube::{ResourceExt, api::ObjectMeta};
 use runtime::{Error, Result};
 use serde::{Serialize, de::DeserializeOwned};
 
-/// An object as it is carried.
+/// A decoded object of a ShootState.
 #[derive(Clone, Debug)]
 pub(crate) enum Referenced {
     Secret(Box<Secret>),
     ConfigMap(Box<ConfigMap>),
 }
 
-/// What of an object is carried: content, name, labels and annotations.
+/// The carried content of an object: data, name, labels and annotations.
 pub fn content<K: Serialize + ResourceExt>(mut object: K) -> Result<RawExtension> {
     let meta = object.meta_mut();
     *meta = ObjectMeta {
@@ -26,8 +26,9 @@ pub fn content<K: Serialize + ResourceExt>(mut object: K) -> Result<RawExtension
     RawExtension::encode(&object).map_err(|error| Error::bug(format!("an object does not encode: {error}")))
 }
 
-/// The object that a resource of a ShootState holds, or why it is none. It must be what [`content`] made, to
-/// the byte: what else there is (owners, finalizers, fields of other kinds) nobody has collected.
+/// The object in a resource of a ShootState, or the reason for a refusal. The data must equal the output of
+/// [`content`] to the byte, because no seed collects further fields (owners, finalizers, fields of other
+/// kinds).
 pub(crate) fn referenced(resource: &ResourceData) -> Result<Referenced, String> {
     match resource.kind.as_str() {
         "Secret" => decode(resource).map(|secret| Referenced::Secret(Box::new(secret))),
@@ -40,7 +41,7 @@ fn decode<K>(resource: &ResourceData) -> Result<K, String>
 where
     K: Clone + Serialize + DeserializeOwned + ResourceExt,
 {
-    // The decoder's own words could quote key material.
+    // The decoder's error could quote key material.
     let object: K = resource
         .data
         .decode()
@@ -57,7 +58,7 @@ where
     Ok(object)
 }
 
-/// `stringData` is for people: no server gives it back, so that it was never read from one.
+/// `stringData` is write-only: no API server returns this field, so the data cannot come from an API server.
 fn holds_text(data: &RawExtension) -> bool {
     data.0.get("stringData").is_some()
 }

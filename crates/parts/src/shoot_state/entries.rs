@@ -1,4 +1,4 @@
-//! Carried Secrets in a ShootState, and back, byte for byte (R7-22, R7-41, I7).
+//! Converts carried Secrets to entries of a ShootState and back, byte for byte (R7-22, R7-41, I7).
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ use crate::configuration_problem;
 /// Type of entries of `spec.gardener` that are Secrets.
 pub const ENTRY_TYPE: &str = "secret";
 
-/// A Secret as an entry's data: all of it, so that nothing beside it is passed over in silence.
+/// The data of an entry for a Secret. Unknown fields are refused, so that no field is dropped silently.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SecretState {
-    /// In base64, as the API has it.
+    /// Values in base64, as in the API.
     data: BTreeMap<String, ByteString>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     immutable: Option<bool>,
@@ -29,7 +29,7 @@ struct SecretState {
     type_: Option<String>,
 }
 
-/// The entries of a ShootState for those of the Secrets that are to be carried, in the order of their names.
+/// The entries of a ShootState for the carried Secrets among `secrets`, in the order of the names.
 pub fn to_shoot_state(secrets: &[Secret]) -> Result<Vec<GardenerResourceData>> {
     let mut entries = secrets
         .iter()
@@ -40,8 +40,8 @@ pub fn to_shoot_state(secrets: &[Secret]) -> Result<Vec<GardenerResourceData>> {
     Ok(entries)
 }
 
-/// The Secrets that a ShootState holds, without a namespace. An entry that does not decode is an error that
-/// names it: nothing may be made in its place.
+/// The Secrets in a ShootState, without a namespace. An entry that does not decode is an error that names the
+/// entry: no new Secret may replace the entry.
 pub fn from_shoot_state(state: &ShootState) -> Result<Vec<Secret>> {
     state
         .spec
@@ -61,7 +61,7 @@ pub fn is_carried(secret: &Secret) -> bool {
         .is_some_and(|value| value == "true")
 }
 
-/// One Secret as an entry.
+/// The entry for a Secret.
 pub(super) fn to_entry(secret: &Secret) -> Result<GardenerResourceData> {
     let state = SecretState {
         data: secret.data.clone().unwrap_or_default(),
@@ -77,9 +77,9 @@ pub(super) fn to_entry(secret: &Secret) -> Result<GardenerResourceData> {
     })
 }
 
-/// The Secret of one entry of the ShootState of this name.
+/// The Secret of an entry in the ShootState of this name.
 pub(super) fn to_secret(state: &str, entry: &GardenerResourceData) -> Result<Secret> {
-    // The decoder's own words could quote key material.
+    // The decoder's error could quote key material.
     let decoded: SecretState = entry.data.decode().map_err(|_| {
         configuration_problem(format!(
             "entry {} in spec.gardener of ShootState {} does not decode as a Secret (data, type, immutable): put its \

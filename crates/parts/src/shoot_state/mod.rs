@@ -1,12 +1,13 @@
-//! ShootState: what of a shoot must survive its seed (R7-20..R7-28), written and read here and nowhere else.
+//! ShootState: the state of a shoot that must survive the seed (R7-20..R7-28). Only this module writes and
+//! reads the ShootState.
 //!
-//! Garden-controller-manager makes it, empty, and it stays as long as its Shoot. The seed that has the shoot
-//! keeps it up to date ([`ShootState::sync`], R7-42) and writes it in a move, once more after each later step
-//! that may have written state (RX-11); the seed that takes the shoot over reads it. No seed makes or deletes
-//! one. What passes [`carried::check`] is collected, and nothing else is applied. Who has the shoot in an
-//! earlier epoch than the last writer writes nothing. Small content stands in the ShootState, as people can
-//! read it; what has more than 1 MiB lies in InternalSecrets that it refers to.
-//! docs/understand/shoot-state.md has all of it.
+//! Garden-controller-manager creates an empty ShootState, which lives as long as the Shoot. The seed that has
+//! the shoot keeps the ShootState up to date ([`ShootState::sync`], R7-42). In a move, this seed writes the
+//! ShootState, and again after each later step that may have written state (RX-11). The seed that takes over
+//! the shoot reads the ShootState. No seed creates or deletes a ShootState. Only content that passes
+//! [`carried::check`] is collected and applied. A seed with an earlier epoch than the last writer writes
+//! nothing. Small content is stored in the ShootState in readable form; content above 1 MiB is stored in
+//! InternalSecrets that the ShootState references. Details: docs/understand/shoot-state.md.
 
 pub mod carried;
 mod chunk;
@@ -48,22 +49,22 @@ use self::{
 };
 use crate::{Facts, NamespaceState, Stay, secrets::config};
 
-/// When a ShootState that is not there is looked for again. It is made within a second, unless nobody makes
-/// any.
+/// Requeue interval while the ShootState is missing, and after collisions. A running
+/// garden-controller-manager creates the ShootState within a second.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// When a namespace that lacks something is looked at again: somebody has to do something about it.
+/// Requeue interval for an incomplete namespace: the remedy needs a person or a different process.
 const INCOMPLETE: Duration = Duration::from_secs(60);
-/// Collisions in a row that are borne. There are two writers: a flow, and the continuous sync.
+/// Most collisions in a row. There are two writers: a flow, and the continuous sync.
 const ATTEMPTS: usize = 5;
 
-/// What is carried.
+/// The part for the state that moves with the shoot.
 #[derive(Debug)]
 pub struct ShootState;
 
 impl ShootState {
-    /// "Persisting ShootState in garden cluster": writes what the namespace holds into it. What was collected
-    /// earlier and is not in the namespace any more (an extension resource that is migrated and gone) stays
-    /// as it was.
+    /// "Persisting ShootState in garden cluster": writes the state of the namespace into the ShootState.
+    /// Entries of earlier collections stay where the namespace no longer has the object, such as an extension
+    /// resource that was migrated and deleted.
     ///
     /// State that no other seed can restore, and that appeared after [`Self::check`], is left out and named
     /// in constraint `ShootStateComplete` of the Shoot: an error here would stop the move while the API of
@@ -83,10 +84,10 @@ impl ShootState {
         }
     }
 
-    /// Brings it in line with what the namespace holds: with all of it, and no more (R7-42). For a shoot that
-    /// is complete and settled in this seed, and no other: what is not there is forgotten. A namespace that
-    /// lacks a key of the shoot is no complete one, and nothing is written. State that no other seed can
-    /// restore is left out, and named in the result.
+    /// Makes the ShootState equal to the state of the namespace, and removes all further entries (R7-42).
+    /// Only for a shoot that is complete and settled in this seed, because missing objects are dropped. Fails
+    /// without a write when the namespace lacks a key of the shoot. State that no other seed can restore is
+    /// left out, and named in the result.
     pub async fn sync(garden: &Garden, stay: &Stay, shoot: &gardencore::Shoot) -> Result<Kept> {
         if stay.namespace_state().await? != NamespaceState::Active {
             return Err(incomplete(stay, "it is not there, or being deleted"));
@@ -106,8 +107,8 @@ impl ShootState {
 }
 
 impl ShootState {
-    /// All that it holds, verified, wherever it lies. For tools and tests: a large one takes as much memory
-    /// as it has bytes.
+    /// The whole content of the ShootState, verified, from the object or from chunks. For tools and tests:
+    /// the memory use equals the size of the state.
     pub async fn whole(f: &Facts) -> Result<Option<gardencore::ShootStateSpec>> {
         match f.shoot_state().await? {
             Some(opened) => opened.whole().await.map(Some),
@@ -126,7 +127,7 @@ fn incomplete(stay: &Stay, why: &str) -> Error {
     )
 }
 
-/// `overlay`: what the ShootState holds already stays where nothing newer is there.
+/// `overlay`: entries of the ShootState stay where the namespace has no newer entry.
 async fn keep(garden: &Garden, stay: &Stay, shoot: &gardencore::Shoot, overlay: bool) -> Result<Kept> {
     let place = Place::new(garden, &shoot.namespace().unwrap_or_default(), &shoot.name_any());
     for _ in 0..ATTEMPTS {
@@ -175,8 +176,8 @@ async fn try_keep(
 }
 
 impl Facts {
-    /// The ShootState of this Shoot, if there is one. One that holds what no seed collects, or whose chunks
-    /// are not those that were written, is an error: nothing of it may be applied.
+    /// The ShootState of this Shoot, if the ShootState exists. An entry that no seed collects, or a chunk
+    /// with changed content, is an error: then no entry may be applied.
     pub(crate) async fn shoot_state(&self) -> Result<Option<Arc<Opened>>> {
         let place = Place::new(&self.garden, &self.shoot_namespace(), &self.shoot.name_any());
         let Some(state) = place.state(&self.shoot.uid().unwrap_or_default()).await? else {

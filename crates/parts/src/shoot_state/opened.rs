@@ -1,9 +1,9 @@
-//! A ShootState that was looked through and can be used: piece by piece, wherever they lie.
+//! A verified ShootState, which gives access to single pieces in the object or in chunks.
 //!
-//! Promises: all of it was verified before any piece is given out (hashes, sizes, count, and
-//! [`carried`](super::carried)), and each chunk once more when it is read for a piece. At most two chunks and
-//! one piece are held at a time, whatever the size of the state; of pieces in chunks an index is kept, some
-//! hundred bytes for each.
+//! All content is verified before the first piece is returned (hashes, sizes, count, and
+//! [`carried`](super::carried)), and each chunk again when a piece is read from the chunk. The process holds
+//! at most two chunks and a single piece at a time, independent of the size of the state. For pieces in
+//! chunks an index is kept, some hundred bytes per piece.
 
 use std::{
     collections::BTreeMap,
@@ -30,14 +30,14 @@ use super::{
     place::Place,
 };
 
-/// Most bytes that one piece may have: more than an API server accepts of an object (R7-26, R7-28).
+/// Most bytes of a piece: more than an API server accepts for an object (R7-26, R7-28).
 pub(super) const MOST_PIECE: usize = 8 * 1024 * 1024;
 
-/// A ShootState that was verified.
+/// A verified ShootState.
 #[derive(Debug)]
 pub(crate) struct Opened {
     place: Place,
-    /// Tells whether the ShootState is still this one.
+    /// The resourceVersion of the verified ShootState; used to detect a change.
     version: Option<String>,
     content: Content,
 }
@@ -48,17 +48,17 @@ enum Content {
     InChunks {
         chunks: StateInChunks,
         index: BTreeMap<Key, Range<usize>>,
-        /// The chunk that was read last: neighbours are asked for one after another.
+        /// The chunk that was read last, because callers ask for neighbouring pieces in sequence.
         last: Mutex<Option<(usize, Arc<Vec<u8>>)>>,
     },
 }
 
-/// What was opened last in a flow. A ShootState that was written since is opened anew.
+/// The last opened ShootState in a flow. After a write, the ShootState is opened again.
 #[derive(Clone, Debug, Default)]
 pub struct LastOpened(Arc<Mutex<Option<Arc<Opened>>>>);
 
 impl LastOpened {
-    /// That of this ShootState as it is now.
+    /// The last opened ShootState, if the version equals the version of `state`.
     pub(super) fn of(&self, state: &ShootState) -> Option<Arc<Opened>> {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         last.filter(|opened| opened.is_of(state))
@@ -70,7 +70,7 @@ impl LastOpened {
 }
 
 impl Opened {
-    /// The ShootState of a Shoot, verified, if there is one.
+    /// The verified ShootState of a Shoot, if the ShootState exists.
     pub(crate) async fn read(garden: &Garden, shoot: &Shoot) -> Result<Option<Self>> {
         let place = Place::new(garden, &shoot.namespace().unwrap_or_default(), &shoot.name_any());
         match place.state(&shoot.uid().unwrap_or_default()).await? {
@@ -79,7 +79,7 @@ impl Opened {
         }
     }
 
-    /// Looks through all of it.
+    /// Verifies the whole content.
     pub(super) async fn open(place: Place, mut state: ShootState) -> Result<Self> {
         let version = state.resource_version();
         let mut check = Check::new(&place.name);
@@ -108,12 +108,12 @@ impl Opened {
         })
     }
 
-    /// Whether the ShootState is still what was verified.
+    /// Whether `state` is the verified version.
     pub(super) fn is_of(&self, state: &ShootState) -> bool {
         self.version.is_some() && self.version == state.resource_version()
     }
 
-    /// Names of the Secrets that are carried for their own sake.
+    /// Names of the Secrets in `spec.gardener`.
     pub(crate) fn secret_names(&self) -> Vec<String> {
         let names = |key: &Key| key.gardener_name(entries::ENTRY_TYPE).map(str::to_owned);
         match &self.content {
@@ -122,7 +122,7 @@ impl Opened {
         }
     }
 
-    /// One of these Secrets.
+    /// Returns a Secret of `spec.gardener` by name.
     pub(crate) async fn secret(&self, name: &str) -> Result<Option<Secret>> {
         let entry = self.gardener(entries::ENTRY_TYPE, name).await?;
         entry
@@ -130,13 +130,13 @@ impl Opened {
             .transpose()
     }
 
-    /// The state of the shoot's machines, as a Worker's status has it.
+    /// The state of the shoot's machines, in the form of a Worker's status.
     pub(crate) async fn machines(&self) -> Result<Option<RawExtension>> {
         let (type_, name) = (machine::state::ENTRY, machine::state::ENTRY);
         Ok(self.gardener(type_, name).await?.map(|entry| entry.data))
     }
 
-    /// The state of one extension object.
+    /// The state of a single extension object.
     pub(crate) async fn extension(
         &self,
         kind: &str,
@@ -151,7 +151,8 @@ impl Opened {
         )
     }
 
-    /// An object that a state refers to. A state without it would be worthless, so that its absence is told.
+    /// An object that a state refers to. A state without this object would be worthless, so the absence is an
+    /// error.
     pub(crate) async fn resource(&self, reference: &CrossVersionObjectReference) -> Result<ResourceData> {
         if let Some(Piece::Resource(resource)) = self.piece(&Key::resource(reference)).await? {
             return Ok(resource);
@@ -236,7 +237,8 @@ impl Opened {
     }
 }
 
-/// The pieces of a ShootState one after another. The end is given only when all of it was as it was written.
+/// The pieces of a ShootState in sequence. The stream ends without an error only when all content equals the
+/// written content.
 pub(super) struct Pieces {
     place: Place,
     here: std::vec::IntoIter<Piece>,
@@ -272,7 +274,7 @@ impl Pieces {
         Ok(self.next_with_place().await?.map(|(piece, _)| piece))
     }
 
-    /// And where in the whole text it stands.
+    /// The next piece, with the range in the whole text.
     async fn next_with_place(&mut self) -> Result<Option<(Piece, Range<usize>)>> {
         if let Some(piece) = self.here.next() {
             return Ok(Some((piece, 0..0)));

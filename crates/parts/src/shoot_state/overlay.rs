@@ -1,6 +1,6 @@
-//! Lays what is there now over what was collected before, in one pass over both, so that a later, poorer look
-//! never loses anything: what was collected earlier and is not there any more (an extension object that let
-//! go and went) stays.
+//! Merges the present pieces with the pieces of the earlier ShootState, in a single pass over both. A later
+//! collection with fewer objects loses no piece: earlier pieces of objects that no longer exist (a migrated
+//! and deleted extension object) stay.
 
 use runtime::Error;
 
@@ -10,17 +10,17 @@ use super::{
     writer::{Kept, Unwritten, Writer},
 };
 
-/// Takes the pieces that are there now, in their order.
+/// Takes the present pieces in their order.
 pub(super) struct Overlay {
     writer: Writer,
     before: Option<Pieces>,
-    /// The next of those before.
+    /// The next piece of the earlier ShootState.
     next: Option<Piece>,
     last: Option<Key>,
 }
 
 impl Overlay {
-    /// `before`: what stays where nothing is laid over it; `None`: what is there now is all there is.
+    /// `before`: pieces that stay unless replaced; `None`: the present pieces are the whole state.
     pub(super) async fn new(writer: Writer, before: Option<Pieces>) -> Result<Self, Unwritten> {
         let mut overlay = Self {
             writer,
@@ -32,7 +32,7 @@ impl Overlay {
         Ok(overlay)
     }
 
-    /// Takes a piece that is there now.
+    /// Adds a present piece.
     pub(super) async fn put(&mut self, piece: Piece) -> Result<(), Unwritten> {
         let key = piece.key();
         if self.last.as_ref().is_some_and(|last| *last >= key) {
@@ -49,7 +49,7 @@ impl Overlay {
         self.writer.put(piece).await
     }
 
-    /// All that is there now was put in.
+    /// Finishes after the last present piece.
     pub(super) async fn finish(mut self) -> Result<Kept, Unwritten> {
         while let Some(before) = self.next.take() {
             self.keep(before).await?;
@@ -58,7 +58,7 @@ impl Overlay {
         self.writer.finish().await
     }
 
-    /// What a state referred to earlier and does not any more nobody would restore.
+    /// Drops an object that no state refers to any more, because no restore would read the object.
     async fn keep(&mut self, piece: Piece) -> Result<(), Unwritten> {
         if let Piece::Resource(resource) = &piece
             && !self.writer.check().is_referred_to(resource)

@@ -1,8 +1,8 @@
-//! One piece of what is carried: pieces pass one after another, so that nobody holds all of them.
+//! A piece of the state of a shoot. Pieces are streamed, so that no process holds all pieces in memory.
 //!
-//! They have an order, by [`Key`]: pieces of the gardenlet, states of extension objects, and what these refer
-//! to. What is collected and what is read again come in it, so that two rows of pieces are laid over each
-//! other in one pass.
+//! Pieces are ordered by [`Key`]: pieces of the gardenlet, states of extension objects, and the objects that
+//! these states refer to. Collection and reading both use this order, so that two streams of pieces merge in
+//! a single pass.
 
 use api::{
     gardencore::{ExtensionResourceState, GardenerResourceData, ShootStateSpec},
@@ -11,12 +11,12 @@ use api::{
 use runtime::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// The API's word for a reference's version, which may be left out.
+/// The API version of a reference, with the default `v1` for an absent version.
 pub(crate) fn version(api_version: Option<&str>) -> &str {
     api_version.unwrap_or("v1")
 }
 
-/// One entry of one of the three lists of a ShootState.
+/// An entry of the three lists of a ShootState.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Piece {
@@ -25,7 +25,7 @@ pub(crate) enum Piece {
     Resource(ResourceData),
 }
 
-/// What tells a piece from all others, and its place in the order.
+/// Identity of a piece, and position in the order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(u8, String, String, String);
 
@@ -48,7 +48,7 @@ impl Key {
         Self(2, kind.to_owned(), name.to_owned(), version)
     }
 
-    /// The name, if it is a gardenlet's piece of this type.
+    /// The name, if the key is of a gardenlet's piece of this type.
     pub(crate) fn gardener_name(&self, type_: &str) -> Option<&str> {
         (self.0 == 0 && self.1 == type_).then_some(self.2.as_str())
     }
@@ -65,7 +65,7 @@ impl Piece {
         }
     }
 
-    /// As it stands in the text of a state: one line of JSON.
+    /// The piece in the text of a state: a line of JSON.
     pub(crate) fn to_line(&self) -> Result<Vec<u8>> {
         let mut line = serde_json::to_vec(self)
             .map_err(|error| Error::bug(format!("{} does not encode: {error}", self.describe())))?;
@@ -73,12 +73,13 @@ impl Piece {
         Ok(line)
     }
 
-    /// The piece that stands in a line. `None`: it is none; the decoder's own words could quote key material.
+    /// The piece in a line, or `None` for an invalid line. The decoder's error is dropped, because the error
+    /// text could quote key material.
     pub(crate) fn from_line(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
     }
 
-    /// As people know it.
+    /// The name of the piece in messages.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Gardener(entry) => format!("{} {}", entry.type_, entry.name),
@@ -91,7 +92,7 @@ impl Piece {
         }
     }
 
-    /// Puts it into its list.
+    /// Appends the piece to the right list.
     pub(crate) fn put_into(self, spec: &mut ShootStateSpec) {
         match self {
             Self::Gardener(entry) => spec.gardener.push(entry),
@@ -101,7 +102,7 @@ impl Piece {
     }
 }
 
-/// The pieces of the three lists. One that a person wrote may be in another order.
+/// The pieces of the three lists, sorted by key: a user may have edited the lists in a different order.
 pub(crate) fn pieces_of(spec: ShootStateSpec) -> Vec<Piece> {
     let gardener = spec.gardener.into_iter().map(Piece::Gardener);
     let extensions = spec.extensions.into_iter().map(Piece::Extension);

@@ -1,4 +1,5 @@
-//! Where the state of one shoot is kept: its ShootState in the garden, and InternalSecrets beside it.
+//! Storage of the state of a single shoot: the ShootState in the garden, and the InternalSecrets beside the
+//! ShootState.
 
 use std::time::Duration;
 
@@ -12,25 +13,25 @@ use runtime::{Cluster, Error, Garden, Result, error::Explain};
 
 use crate::FIELD_MANAGER;
 
-/// When a right that garden-controller-manager gives is tried again. It follows `status.seedName` within a
-/// second.
+/// Requeue interval while garden-controller-manager has not granted the rights yet. garden-controller-manager
+/// follows `status.seedName` within a second.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
-/// Under which key an InternalSecret holds a chunk.
+/// Data key of a chunk in an InternalSecret.
 pub(super) const KEY: &str = "chunk";
-/// What an InternalSecret with a chunk is for.
+/// Type of an InternalSecret with a chunk.
 pub(super) const TYPE: &str = "gardener.cloud/shoot-state";
 
-/// The objects of one shoot.
+/// The objects of a single shoot.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// Name of the Shoot and of its ShootState.
+    /// Name of the Shoot and of the ShootState.
     pub(super) name: String,
     states: Api<ShootState>,
     secrets: Api<InternalSecret>,
 }
 
 impl Place {
-    /// Of the shoot of this name in a namespace of the garden.
+    /// Storage of the shoot of this name in a namespace of the garden.
     pub(super) fn new(garden: &Garden, namespace: &str, name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -39,8 +40,8 @@ impl Place {
         }
     }
 
-    /// The ShootState, if there is one of the Shoot with this uid. One that is left of an earlier Shoot of
-    /// the same name holds the keys of another cluster.
+    /// The ShootState of the Shoot with this uid, if the ShootState exists. A ShootState left over from an
+    /// earlier Shoot of the same name holds the keys of a different cluster.
     pub(super) async fn state(&self, shoot: &str) -> Result<Option<ShootState>> {
         let found = match self.states.get_opt(&self.name).await {
             Err(kube::Error::Api(status)) if status.is_forbidden() => return Err(self.not_yet()),
@@ -49,7 +50,7 @@ impl Place {
         Ok(found.filter(|state| state.owner_references().iter().any(|owner| owner.uid == shoot)))
     }
 
-    /// Merges into the ShootState, unless somebody has written it since it was read.
+    /// Merges into the ShootState. Returns `None` when the ShootState has changed since the read.
     pub(super) async fn write(
         &self,
         read: &ShootState,
@@ -58,7 +59,8 @@ impl Place {
         FIELD_MANAGER.try_merge_of(&self.states, read, body).await
     }
 
-    /// What an InternalSecret holds as a chunk. That it is missing is an error: it is referred to.
+    /// Reads the chunk in an InternalSecret. A missing InternalSecret is an error, because the ShootState
+    /// refers to the chunk.
     pub(super) async fn chunk(&self, name: &str) -> Result<Vec<u8>> {
         let found = match self.secrets.get_opt(name).await {
             Err(kube::Error::Api(status)) if status.is_forbidden() => return Err(self.not_yet()),
@@ -71,7 +73,8 @@ impl Place {
             .ok_or_else(|| self.spoilt(name, &format!("it has no data under {KEY:?}")))
     }
 
-    /// Whether an InternalSecret is there. One that this seed may not see yet was made just before.
+    /// Whether an InternalSecret exists. A forbidden read means that the grant for a new InternalSecret is
+    /// not there yet.
     pub(super) async fn has_chunk(&self, name: &str) -> Result<bool> {
         match self.secrets.get_metadata_opt(name).await {
             Err(kube::Error::Api(status)) if status.is_forbidden() => Err(self.not_yet()),
@@ -81,7 +84,7 @@ impl Place {
         }
     }
 
-    /// Makes an InternalSecret with a chunk. It goes with the ShootState.
+    /// Creates an InternalSecret with a chunk. The ShootState owns the InternalSecret.
     pub(super) async fn make_chunk(&self, name: &str, chunk: Vec<u8>, of: &ShootState) -> Result<()> {
         let size = chunk.len();
         let data = [(KEY.to_owned(), ByteString(chunk))].into();
@@ -109,7 +112,7 @@ impl Place {
         }
     }
 
-    /// Deletes an InternalSecret; false where there was none.
+    /// Deletes an InternalSecret. Returns false when the InternalSecret does not exist.
     pub(super) async fn delete_chunk(&self, name: &str) -> Result<bool> {
         match self.secrets.delete(name, &DeleteParams::default()).await {
             Ok(_) => Ok(true),
@@ -118,12 +121,12 @@ impl Place {
         }
     }
 
-    /// What the n-th InternalSecret of an attempt is called. No two attempts have the same name for one.
+    /// The name of the n-th InternalSecret of an attempt. Names are unique across attempts.
     pub(super) fn chunk_name(&self, attempt: i64, number: usize) -> String {
         format!("{}.state-{attempt}-{number}", self.name)
     }
 
-    /// An object that a ShootState refers to is not what was written.
+    /// The error for a referenced object whose content has changed.
     pub(super) fn spoilt(&self, object: &str, why: &str) -> Error {
         crate::configuration_problem(format!(
             "InternalSecret {object}, which ShootState {} refers to, cannot be used: {why}. Nothing of this ShootState is \

@@ -10,7 +10,7 @@ use runtime::{Cluster, Result, Seed, error::Explain};
 use super::carried::{KINDS, is_kind_of_object, why_not_made, why_not_referenced};
 use crate::configuration_problem;
 
-/// What becomes of such state while the shoot's namespace is collected.
+/// Handling of such state while the shoot's namespace is collected.
 #[derive(Debug)]
 pub(super) enum Unfit {
     /// The first such object is an error: a move that has not begun yet would lose the state.
@@ -20,7 +20,7 @@ pub(super) enum Unfit {
 }
 
 impl Unfit {
-    /// Decides about one object: an error, or a name in the list.
+    /// Reports an object: an error, or a name in the list.
     pub(super) fn leave_out(&mut self, what: &str, why: &str) -> Result<()> {
         let told = format!("{what} cannot be carried to another seed: {why}");
         match self {
@@ -32,7 +32,7 @@ impl Unfit {
         }
     }
 
-    /// What was left out, in the order of the collection.
+    /// The names of the left-out objects, in the order of the collection.
     pub(super) fn into_left_out(self) -> Vec<String> {
         match self {
             Self::Refused => Vec::new(),

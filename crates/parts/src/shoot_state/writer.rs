@@ -1,21 +1,21 @@
-//! Writes the pieces of a state to where they belong: into the ShootState while they are small, else into
-//! chunks (R7-27).
+//! Writes the pieces of a state: into the ShootState while the pieces are small, otherwise into chunks
+//! (R7-27).
 //!
-//! The order of writes makes every crash harmless. What is read is always what the last finished write of the
-//! ShootState refers to:
-//! 1. The attempt is claimed: a write of the ShootState gives it a number. Whoever else is at it fails from
-//!    here on.
-//! 2. Chunks are made, under names that only this attempt has. A chunk that is there already is referred to
-//!    again.
-//! 3. One write of the ShootState refers to all of them, and notes which are not needed any more.
-//! 4. Those are deleted, and the note with them. What a crash leaves is noted, too, and goes with the next
-//!    write.
+//! The order of writes makes every crash harmless. A reader always sees the content of the last finished
+//! write of the ShootState:
+//! 1. A write of the ShootState claims the attempt and gives the attempt a number. From here on, a concurrent
+//!    attempt fails.
+//! 2. The chunks are created under names that only this attempt uses. An existing chunk with the same content
+//!    is referenced again.
+//! 3. A single write of the ShootState references all chunks, and lists the chunks that are no longer needed.
+//! 4. The listed chunks are deleted, and the list is cleared. The list also covers the leftovers of a crash,
+//!    so the next write deletes these leftovers.
 //!
-//! Each of these writes says the ownership epoch of its writer, and none is made over what a later epoch has
-//! written.
+//! Each write states the ownership epoch of the writer. No write replaces the content of a later epoch.
 //!
-//! Nothing is written where nothing changed: chunks are compared by their hashes. At most one chunk, twice,
-//! and one piece are held at a time, and of a state that fits into the ShootState all of it (1 MiB).
+//! Unchanged content is not written: chunks are compared by hash. The writer holds at most two copies of a
+//! single chunk and a single piece in memory. A state that fits into the ShootState (1 MiB) is held as a
+//! whole.
 
 use std::collections::HashMap;
 
@@ -35,19 +35,19 @@ use super::{
 };
 use crate::configuration_problem;
 
-/// Most bytes of text that stand in the ShootState itself. With what surrounds them that is less than etcd
-/// takes (1.5 MiB).
+/// Most bytes of text in the ShootState itself. With the rest of the object this is less than the limit of
+/// etcd (1.5 MiB).
 pub(super) const MOST_HERE: usize = 1024 * 1024;
-/// Most bytes of text of a whole state. A bound against what never ends; the ShootState could refer to ten
-/// times as much.
+/// Most bytes of text of a whole state. Bounds a state that grows without end; the ShootState could refer to
+/// ten times as much.
 const MOST: usize = 1024 * 1024 * 1024;
 
-/// Why a state was not written.
+/// The reason why a state was not written.
 #[derive(Debug)]
 pub(super) enum Unwritten {
-    /// Somebody else has written the ShootState meanwhile: what is to be written is found out anew.
+    /// A concurrent writer has changed the ShootState: the caller collects the state again.
     Collided,
-    /// It cannot be.
+    /// The state cannot be written.
     Failed(Error),
 }
 
@@ -57,27 +57,27 @@ impl From<Error> for Unwritten {
     }
 }
 
-/// What came of writing.
+/// Result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Whether there was anything new.
+    /// Whether the content changed.
     pub changed: bool,
-    /// Bytes of the text.
+    /// Size of the text in bytes.
     pub bytes: usize,
-    /// InternalSecrets that hold it; none: the ShootState itself does.
+    /// Number of InternalSecrets that hold the state; 0: the ShootState itself holds the state.
     pub chunks: usize,
-    /// Sentences about state of the namespace that the ShootState leaves out because no other seed could
-    /// restore it.
+    /// Sentences about state of the namespace that the ShootState leaves out because no seed could restore
+    /// this state.
     pub left_out: Vec<String>,
 }
 
-/// Takes the pieces of one state, in their order.
+/// Takes the pieces of a single state, in the order of their keys.
 #[derive(Debug)]
 pub(super) struct Writer {
     place: Place,
-    /// In which it is written.
+    /// Ownership epoch of the writer.
     epoch: i64,
-    /// As it was read or written last.
+    /// The ShootState at the last read or write.
     state: ShootState,
     check: Check,
     whole: Whole,
@@ -89,15 +89,16 @@ pub(super) struct Writer {
 struct Chunks {
     splitter: Splitter,
     all: Vec<StateChunk>,
-    /// What the ShootState refers to now, by hash.
+    /// Chunks that the ShootState references now, by hash.
     before: HashMap<String, StateChunk>,
-    /// Number of this attempt, once there is a chunk to be made, and how many it made.
+    /// Number of this attempt, once a chunk has to be created, and the number of chunks that the attempt
+    /// created.
     claimed: Option<(i64, usize)>,
 }
 
 impl Writer {
-    /// For the seed that has the shoot in this epoch. Of an earlier one than that of the last write nothing
-    /// is written any more: somebody else has had the shoot since.
+    /// A writer for the seed that has the shoot in this epoch. Fails when the last write is of a later epoch,
+    /// because a different owner has had the shoot since.
     pub(super) fn new(place: Place, state: ShootState, epoch: i64) -> Result<Self, Unwritten> {
         check_epoch(&place.name, state.spec.epoch(), epoch)?;
         Ok(Self {
@@ -111,12 +112,12 @@ impl Writer {
         })
     }
 
-    /// What was checked so far.
+    /// The check, with all pieces so far.
     pub(super) fn check(&self) -> &Check {
         &self.check
     }
 
-    /// Takes the next piece.
+    /// Checks and adds the next piece.
     pub(super) async fn put(&mut self, piece: Piece) -> Result<(), Unwritten> {
         self.check.piece(&piece)?;
         let line = piece.to_line()?;
@@ -142,7 +143,7 @@ impl Writer {
         }
     }
 
-    /// All pieces are there.
+    /// Writes the rest after the last piece, and deletes the leftovers.
     pub(super) async fn finish(mut self) -> Result<Kept, Unwritten> {
         if let Some(chunks) = &mut self.chunks
             && let Some(rest) = std::mem::take(&mut chunks.splitter).rest()
@@ -167,7 +168,7 @@ impl Writer {
         Ok(kept)
     }
 
-    /// What the ShootState is to say.
+    /// The spec to write into the ShootState.
     fn wanted(&mut self) -> ShootStateSpec {
         let mut spec = std::mem::take(&mut self.here);
         spec.epoch = told(self.epoch);
@@ -228,7 +229,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The name of the next chunk that is made. The attempt is claimed before the first.
+    /// The name of the next chunk. The attempt is claimed before the first chunk.
     async fn next_name(&mut self) -> Result<String, Unwritten> {
         let claimed = self.chunks.as_ref().and_then(|chunks| chunks.claimed);
         let (attempt, made) = match claimed {
@@ -250,7 +251,7 @@ impl Writer {
         Ok(attempt.number)
     }
 
-    /// The one write from which on the new content is what is read.
+    /// The single write that makes the new content visible to readers.
     async fn commit(&mut self, spec: &ShootStateSpec) -> Result<(), Unwritten> {
         let mut attempt = self.attempt();
         let claimed = self.chunks.as_ref().and_then(|chunks| chunks.claimed);
@@ -279,8 +280,8 @@ impl Writer {
         self.write(&body).await
     }
 
-    /// Deletes what nothing refers to. Names are never used again, so that this is safe whoever writes
-    /// meanwhile.
+    /// Deletes chunks without a reference. Names are never used again, so the deletion is safe during
+    /// concurrent writes.
     async fn clean_up(&mut self) -> Result<(), Unwritten> {
         let mut attempt = self.attempt();
         if attempt.leftovers.is_empty() && attempt.unfinished.is_empty() {
@@ -290,7 +291,7 @@ impl Writer {
             self.place.delete_chunk(name).await?;
         }
         for number in &attempt.unfinished {
-            // They were made one after another: behind a gap there is none.
+            // An attempt creates chunks in sequence: after a gap there are no further chunks.
             let mut made = 0;
             while self
                 .place
@@ -304,7 +305,7 @@ impl Writer {
         attempt.unfinished.clear();
         let note = note(&attempt);
         match self.write(&json!({"spec": {"chunkAttempt": note}})).await {
-            // Whoever has written meanwhile has taken the note over.
+            // The concurrent writer has read the list and keeps the list.
             Err(Unwritten::Collided) => Ok(()),
             other => other,
         }
@@ -323,7 +324,7 @@ impl Writer {
     }
 }
 
-/// A writer that was stopped or cut off, and wakes up when the shoot has gone on.
+/// Refuses a writer that was stopped or cut off, and wakes up after the shoot has moved on.
 fn check_epoch(name: &str, written: i64, epoch: i64) -> Result<(), Error> {
     if written <= epoch {
         return Ok(());
@@ -334,12 +335,12 @@ fn check_epoch(name: &str, written: i64, epoch: i64) -> Result<(), Error> {
     )))
 }
 
-/// What is of the first epoch does not say so: it may be older than epochs.
+/// Epoch 1 is not written: the state may be older than epochs.
 fn told(epoch: i64) -> Option<i64> {
     (epoch > 1).then_some(epoch)
 }
 
-/// As it is merged into the ShootState: what is empty is taken away.
+/// The merge patch for `chunkAttempt`: empty fields become null, which removes the fields.
 fn note(attempt: &ChunkAttempt) -> Value {
     if *attempt == ChunkAttempt::default() {
         return Value::Null;
