@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{FIELD_MANAGER, Facts, Stay, shoot_state::Opened};
 
-/// Secrets that are put back at a time. Nobody can write to the shoot meanwhile; more would only queue in the
+/// Secrets that are restored at a time. The shoot has no writers meanwhile; more would only queue in the
 /// seed's API.
 const AT_ONCE: usize = 8;
 

@@ -1,30 +1,31 @@
-//! The table of all Secrets of a control plane: what each is made of and whether it must be carried (R7-10,
-//! R7-11).
+//! The table of all Secrets of a control plane: the recipe of each Secret, and whether the Secret moves with
+//! the shoot (R7-10, R7-11).
 //!
-//! The order is the order of issue: a certificate authority stands before what it signs. Names are fixed, so
-//! that parts of the control plane and other processes can refer to them.
+//! The order is the order of issue: a certificate authority comes before the certificates that the authority
+//! signs. Names are fixed, so that parts of the control plane and further processes can refer to the Secrets.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use placement::Names;
 
-/// Signs the serving certificate of kube-apiserver: what every client of the shoot trusts.
+/// Signs the serving certificate of kube-apiserver. Every client of the shoot trusts this CA.
 pub const CA: &str = "ca";
-/// Signs certificates by which clients log on to kube-apiserver.
+/// Signs client certificates for kube-apiserver.
 pub const CA_CLIENT: &str = "ca-client";
-/// Signs everything around etcd.
+/// Signs all certificates of etcd, of etcd-backup-restore and of the clients of both.
 pub const CA_ETCD: &str = "ca-etcd";
-/// Signs the certificate by which kube-apiserver speaks for a user to an extension API server.
+/// Signs the certificate with which kube-apiserver forwards a user's request to an extension API server.
 pub const CA_FRONT_PROXY: &str = "ca-front-proxy";
 /// Signs both sides of the connection between kube-apiserver and kubelets.
 pub const CA_KUBELET: &str = "ca-kubelet";
-/// Signs both sides of the tunnel to the shoot's nodes, and nothing else: no other key of the shoot opens it.
+/// Signs both sides of the tunnel to the shoot's nodes, and no further certificate: no other key of the shoot
+/// authenticates at the tunnel.
 pub const CA_VPN: &str = "ca-vpn";
 /// Signs the serving certificate of metrics-server.
 pub const CA_METRICS_SERVER: &str = "ca-metrics-server";
 /// Token of the health check.
 pub const STATIC_TOKEN: &str = "static-token";
-/// How Secrets are encrypted in etcd.
+/// Configuration of the encryption of Secrets in etcd.
 pub const ETCD_ENCRYPTION: &str = "etcd-encryption-secret";
 /// Client certificate of kube-apiserver's aggregation layer.
 pub const KUBE_AGGREGATOR: &str = "kube-aggregator";
@@ -32,20 +33,20 @@ pub const KUBE_AGGREGATOR: &str = "kube-aggregator";
 pub const KUBE_APISERVER: &str = "kube-apiserver";
 /// Key that signs service account tokens.
 pub const SERVICE_ACCOUNT_KEY: &str = "service-account-key";
-/// Key that lets an administrator into machines.
+/// SSH key for the login of an administrator on machines.
 pub const SSH_KEY_PAIR: &str = "ssh-keypair";
-/// Certificate by which agents in the shoot come to the tunnel. It is in the shoot, so it stays the same when
-/// the shoot moves.
+/// Certificate of the tunnel agents in the shoot. The shoot stores this certificate, so the certificate stays
+/// the same when the shoot moves.
 pub const TUNNEL_AGENT: &str = "tunnel-agent";
 /// Serving certificate of the tunnel.
 pub const TUNNEL_SERVER: &str = "tunnel-server";
 /// Client certificate of kube-apiserver at the tunnel.
 pub const TUNNEL_CLIENT: &str = "kube-apiserver-tunnel";
-/// Whom the certificate of the tunnel's agents names.
+/// Common name in the certificate of the tunnel agents.
 pub(crate) const TUNNEL_AGENT_NAME: &str = "gardener.cloud:tunnel-agent";
-/// Whom kube-apiserver's certificate names at the tunnel.
+/// Common name in the client certificate of kube-apiserver for the tunnel.
 pub(crate) const TUNNEL_CLIENT_NAME: &str = "system:kube-apiserver:tunnel";
-/// The tunnel's Service, whose names its certificate has.
+/// Service of the tunnel; the serving certificate has the names of this Service.
 pub(crate) const TUNNEL_SERVICE: &str = "tunnel";
 /// Serving certificate of etcd and of etcd-backup-restore.
 pub const ETCD_SERVER: &str = "etcd-server";
@@ -57,17 +58,17 @@ pub const KUBELET_CLIENT: &str = "kube-apiserver-kubelet";
 pub const KUBE_CONTROLLER_MANAGER: &str = "kube-controller-manager";
 /// Kubeconfig of the cloud-controller-manager, which the provider deploys.
 pub const CLOUD_CONTROLLER_MANAGER: &str = "cloud-controller-manager";
-/// Whom the kube-controller-manager's certificate names.
+/// Common name in the certificate of kube-controller-manager.
 pub(crate) const KUBE_CONTROLLER_MANAGER_USER: &str = "system:kube-controller-manager";
-/// Whom the cloud-controller-manager's certificate names.
+/// Common name in the certificate of the cloud-controller-manager.
 pub(crate) const CLOUD_CONTROLLER_MANAGER_USER: &str = "system:cloud-controller-manager";
 /// Kubeconfig of the machine-controller-manager, which the provider deploys.
 pub const MACHINE_CONTROLLER_MANAGER: &str = "machine-controller-manager";
-/// Kubeconfig of the resource manager, which keeps objects of any kind in the shoot.
+/// Kubeconfig of the resource manager, which applies objects of all kinds in the shoot.
 pub const RESOURCE_MANAGER: &str = "resource-manager";
-/// Whom the machine-controller-manager's certificate names.
+/// Common name in the certificate of the machine-controller-manager.
 pub(crate) const MACHINE_CONTROLLER_MANAGER_USER: &str = "system:machine-controller-manager";
-/// Whom kube-apiserver's certificate names at kubelets.
+/// Common name in the client certificate of kube-apiserver for kubelets.
 pub(crate) const KUBELET_CLIENT_USER: &str = "system:kube-apiserver:kubelet";
 /// Kubeconfig of kube-scheduler.
 pub const KUBE_SCHEDULER: &str = "kube-scheduler";
@@ -83,7 +84,7 @@ pub(crate) const CLOUD_PROVIDER_SECRET: &str = "cloudprovider";
 /// The Secrets that each seed puts into the shoot's namespace and that the table below does not create.
 pub(crate) const OF_SEED: &[&str] = &[BACKUP_SECRET, SOURCE_SECRET, CLOUD_PROVIDER_SECRET];
 
-/// Made once in the shoot's life and carried from seed to seed.
+/// Created once in the shoot's life and carried from seed to seed.
 pub const CARRIED: &[&str] = &[
     CA,
     CA_CLIENT,
@@ -101,7 +102,7 @@ pub const CARRIED: &[&str] = &[
     TUNNEL_AGENT,
 ];
 
-/// Made by each seed out of the carried ones.
+/// Created by each seed from the carried Secrets.
 pub const DERIVED: &[&str] = &[
     ETCD_SERVER,
     ETCD_CLIENT,
@@ -116,22 +117,22 @@ pub const DERIVED: &[&str] = &[
     TUNNEL_CLIENT,
 ];
 
-/// What a Secret is made of.
+/// Content of a Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipe {
-    /// A key and a certificate that signs others: `ca.crt`, `ca.key`.
+    /// A key and a CA certificate: `ca.crt`, `ca.key`.
     CertificateAuthority,
     /// A key and a certificate: `tls.crt`, `tls.key`, and the authority's `ca.crt`.
     Certificate {
-        /// Which authority signs it.
+        /// Name of the authority that signs the certificate.
         ca: &'static str,
-        /// Whom it names.
+        /// Common name of the subject.
         common_name: String,
-        /// Which groups it names.
+        /// Organization of the subject, which Kubernetes reads as a group.
         organization: Option<&'static str>,
-        /// Names and addresses it serves; empty: it is for clients only.
+        /// Subject alternative names; empty: a client certificate only.
         serves: Vec<String>,
-        /// With a `kubeconfig` for this server, which trusts [`CA`].
+        /// URL of the server in a `kubeconfig`, which trusts [`CA`].
         kubeconfig: Option<String>,
     },
     /// `static_tokens.csv` for kube-apiserver.
@@ -159,18 +160,18 @@ impl Recipe {
     }
 }
 
-/// One line of the table.
+/// A line of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Name of the Secret.
     pub name: &'static str,
-    /// What it is made of.
+    /// Content of the Secret.
     pub recipe: Recipe,
-    /// Made once in the shoot's life and carried from seed to seed; otherwise made anew from the carried
-    /// ones.
+    /// Created once in the shoot's life and carried from seed to seed; otherwise each seed derives the Secret
+    /// from the carried Secrets.
     pub carried: bool,
-    /// Carried, and yet made anew where nobody has it: who needs it is told through the shoot's API, so
-    /// nobody is cut off.
+    /// Carried, but created again when neither the seed nor the ShootState has the Secret. The clients
+    /// receive the new Secret through the shoot's API, so no client is cut off.
     pub replaceable: bool,
 }
 
@@ -190,7 +191,7 @@ pub fn table(names: &Names) -> Vec<Config> {
         carried: false,
         replaceable: false,
     };
-    // A shoot that was made before there were tunnels has none of these.
+    // A shoot that is older than the tunnel has none of these Secrets.
     let replaceable = |config| Config {
         replaceable: true,
         ..config
@@ -287,7 +288,7 @@ fn login(common_name: &str, organization: Option<&'static str>) -> Recipe {
     }
 }
 
-/// The same for a process in another namespace of the seed.
+/// The same for a process in a different namespace of the seed.
 fn login_from_elsewhere(common_name: &str, organization: Option<&'static str>, namespace: &str) -> Recipe {
     Recipe::Certificate {
         ca: CA_CLIENT,
@@ -298,8 +299,7 @@ fn login_from_elsewhere(common_name: &str, organization: Option<&'static str>, n
     }
 }
 
-/// All names under which kube-apiserver is asked for. None depends on the seed, as the certificate is
-/// carried.
+/// All names of kube-apiserver. No name depends on the seed, because the certificate is carried.
 fn kube_apiserver_names(names: &Names) -> Vec<String> {
     let mut all = local();
     all.extend(service_names("kubernetes", "default"));

@@ -1,4 +1,4 @@
-//! Makes keys, certificates, tokens and files. Pure but for randomness and the clock.
+//! Creates keys, certificates, tokens and files. Pure except for randomness and the clock.
 
 use std::collections::BTreeMap;
 
@@ -15,23 +15,23 @@ use serde_json::json;
 use super::{config::Recipe, signing_key};
 use crate::kubeconfig;
 
-/// How long an authority and a carried certificate are valid. Longer than a shoot is expected to live without
-/// a rotation of its authorities, since a carried certificate is never made anew.
+/// Validity of an authority and of a carried certificate, in years. Longer than the expected life of a shoot
+/// without a rotation of the authorities, since a carried certificate is never renewed.
 pub(super) const CARRIED_YEARS: i16 = 10;
-/// How long a derived certificate is valid. Much longer than [`super::RENEW_BEFORE`].
+/// Validity of a derived certificate, in years. Much longer than [`super::RENEW_BEFORE`].
 pub(crate) const DERIVED_YEARS: i16 = 1;
 
-/// What a Secret holds.
+/// The data of a Secret.
 pub(crate) type Data = BTreeMap<String, Vec<u8>>;
 
-/// Something that was made: what it holds and until when it is good.
+/// A new secret: the data and the end of validity.
 #[derive(Debug)]
 pub(crate) struct Issued {
     pub data: Data,
     pub valid_until: Option<Timestamp>,
 }
 
-/// Makes what a recipe says. `authority` gives the data of the Secret of an authority by name.
+/// Creates the content for a recipe. `authority` returns the data of the Secret of an authority by name.
 pub(super) fn issue<'a>(
     name: &str,
     recipe: &Recipe,
@@ -96,7 +96,7 @@ fn certificate_authority(name: &str) -> Result<Issued> {
     })
 }
 
-/// A certificate for clients, and for a server where it serves names (etcd is a client of itself).
+/// A client certificate, also for servers if `serves` has names (etcd is a client of etcd).
 pub(crate) fn certificate(
     common_name: &str,
     organization: Option<&str>,
@@ -157,7 +157,7 @@ fn params(
             .distinguished_name
             .push(DnType::OrganizationName, organization);
     }
-    // Whole days: a day back for clocks that are behind.
+    // Whole days: validity begins a day earlier, for clocks that are behind.
     let today = clock::now().to_zoned(TimeZone::UTC).date();
     let (from, until) = (
         today.saturating_sub(1.day()),
@@ -180,7 +180,8 @@ fn params(
     Ok((params, valid_until))
 }
 
-/// Secrets are encrypted with a key of the shoot; what was written before (nothing) could be read in plain.
+/// Secrets are encrypted with a key of the shoot. The provider `identity` could read plain data of earlier
+/// writes (there are no earlier writes).
 fn encryption_configuration() -> Result<Issued> {
     let key = STANDARD.encode(random::<32>()?);
     let body = json!({

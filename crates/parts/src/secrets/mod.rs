@@ -1,9 +1,9 @@
 //! The secrets manager: keys and certificates of a control plane (R7-10, R7-11, R7-40).
 //!
-//! Promises: a Secret that is there and carried is never made anew; on another seed a carried Secret is the
-//! same byte for byte (I7); one that should come from the ShootState and does not is an error that names it,
-//! and nothing is made in its place. Derived Secrets are made anew only when they are missing, when what they
-//! are made of changed, or shortly before they end. Doing all twice changes nothing.
+//! Promises: an existing carried Secret is never created again. On each seed a carried Secret is the same
+//! byte for byte (I7). A carried Secret that is missing in the ShootState is an error that names the Secret,
+//! and no new Secret takes the place. Derived Secrets are created again only when a Secret is missing, when
+//! the inputs have changed, or shortly before expiry. A second run changes no Secret.
 
 mod carried;
 pub mod config;
@@ -29,17 +29,17 @@ use self::{
 };
 use crate::{FIELD_MANAGER, Facts, Operation, Stay, shoot_state::Opened};
 
-/// Who manages the Secrets, as a label.
+/// Value of the label for the manager of the Secrets.
 const IDENTITY: &str = "gardenlet";
 
-/// All Secrets of the control plane. Their names are reserved: data keys of other writers are removed from
-/// them.
+/// All Secrets of the control plane. The names of these Secrets are reserved: data keys of other writers are
+/// removed.
 #[derive(Debug)]
 pub struct Secrets;
 
 impl Secrets {
-    /// "Initializing secrets management": makes sure that all of them are there: carried ones from the
-    /// ShootState where they are missing, derived ones from those (R7-40).
+    /// "Initializing secrets management": makes sure that all Secrets exist. Missing carried Secrets come
+    /// from the ShootState, derived Secrets are created from the carried Secrets (R7-40).
     pub async fn deploy(f: &Facts) -> Result<()> {
         let api: Api<Secret> = f.seed.namespaced(&f.namespace);
         let mut existing = f.managed_secrets().await?;
@@ -82,8 +82,8 @@ impl Secrets {
 }
 
 impl Stay {
-    /// All Secrets in the shoot's namespace that go with the shoot to another seed: those of this manager,
-    /// and those that an extension labelled so (RX-21).
+    /// All Secrets in the shoot's namespace that move with the shoot to a different seed: Secrets of this
+    /// manager, and Secrets with the label `persist=true` from extensions (RX-21).
     pub async fn carried_secrets(&self) -> Result<Vec<Secret>> {
         let api: Api<Secret> = self.seed.namespaced(&self.namespace);
         let selector = format!("{}=true", constants::PERSIST);
@@ -94,7 +94,7 @@ impl Stay {
             .items)
     }
 
-    /// The data of one managed Secret.
+    /// The data of a managed Secret.
     pub(crate) async fn secret_data(&self, name: &str) -> Result<issue::Data> {
         let api: Api<Secret> = self.seed.namespaced(&self.namespace);
         let secret = api
@@ -122,7 +122,7 @@ impl Stay {
     }
 }
 
-/// What of the table the ShootState holds and the seed does not; `None` where there is no ShootState.
+/// The Secrets of the table that the ShootState holds and the seed lacks; `None` without a ShootState.
 async fn missing_in_seed(
     state: Option<&Opened>,
     table: &[Config],
@@ -141,7 +141,8 @@ async fn missing_in_seed(
     Ok(Some(missing))
 }
 
-/// A carried Secret may be made only before the shoot was created once, or when it goes away.
+/// A missing carried Secret may be created only before the first creation of the shoot has ended, or during
+/// the deletion.
 fn missing_carried(f: &Facts) -> Missing {
     let last = f
         .shoot

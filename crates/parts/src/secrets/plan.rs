@@ -1,4 +1,4 @@
-//! Decides what has to be done for each line of the table. Pure.
+//! Decides the action for each line of the table. Pure.
 
 use std::collections::BTreeMap;
 
@@ -14,36 +14,37 @@ use super::{
 };
 use crate::configuration_problem;
 
-/// A derived certificate is made anew this long before it ends. Longer than the longest pause between two
+/// A derived certificate is renewed this long before expiry. Longer than the longest pause between two
 /// reconciliations of a shoot.
 pub(crate) const RENEW_BEFORE: jiff::SignedDuration = jiff::SignedDuration::from_hours(30 * 24);
 
-/// What to do with one Secret.
+/// Action for a Secret.
 #[derive(Debug)]
 pub(super) enum Action {
-    /// It is there and good.
+    /// The Secret exists and is current.
     Keep,
-    /// It is put back as it was on the other seed.
+    /// The Secret is restored as on the former seed.
     Restore(Box<Secret>),
-    /// It is made.
+    /// The Secret is created.
     Issue,
 }
 
-/// What may be done for a carried Secret that is not there.
+/// Permitted action for a missing carried Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// The shoot is new (or going away): it is made.
+    /// The shoot is new (or is being deleted): the Secret is created.
     Issue,
-    /// The shoot lives: it must come from the ShootState. A new one would cut off whoever trusts the old one.
+    /// The shoot is in use: the Secret must come from the ShootState. A new Secret would cut off the clients
+    /// that trust the old Secret.
     FromShootState,
 }
 
-/// What the seed holds, by name.
+/// The Secrets in the seed, by name.
 pub(super) type Existing = BTreeMap<String, Secret>;
 
-/// Decides for one line of the table. Lines are decided one after the other, since a derived Secret depends
-/// on authorities that stand before it in `existing`. `carried`: what the ShootState holds of what is
-/// missing, if there is one.
+/// Decides for a line of the table. Lines are decided in sequence, since a derived Secret depends on
+/// authorities that come before the line in `existing`. `carried`: the missing Secrets in the ShootState, if
+/// the ShootState exists.
 pub(super) fn decide(
     config: &Config,
     existing: &Existing,
@@ -78,8 +79,7 @@ pub(super) fn decide(
     )))
 }
 
-/// The Secret without data keys that no gardenlet writes: a ShootState is written by a seed that may be
-/// hostile.
+/// The Secret without data keys that no gardenlet writes: the seed that wrote the ShootState may be hostile.
 pub(super) fn with_own_keys(config: &Config, mut secret: Secret) -> Secret {
     let keys = config.recipe.keys();
     if let Some(data) = &mut secret.data {
@@ -104,8 +104,8 @@ fn is_current(config: &Config, secret: &Secret, existing: &Existing, now: Timest
     lasts && label(constants::CHECKSUM_OF_CONFIG) == Some(checksum(config, existing).as_str())
 }
 
-/// Changes whenever a Secret of this line would have to look different: with the recipe, and with the
-/// authorities. Short enough for a label.
+/// Changes when the content of the Secret must change: with the recipe, and with the authorities. Short
+/// enough for a label.
 pub(super) fn checksum(config: &Config, existing: &Existing) -> String {
     let mut hash = Sha256::new();
     hash.update(format!("{:?}", config.recipe));

@@ -1,21 +1,21 @@
-//! The key that signs tokens of service accounts, in the one form that every reader of it takes.
+//! The key that signs service account tokens, in the format that kube-apiserver accepts for both uses.
 //!
-//! kube-apiserver reads the same file as signing key and as verification key. For the latter it takes a
-//! public key or a private key in SEC 1 (`EC PRIVATE KEY`), but not PKCS #8 (`PRIVATE KEY`): with that it
-//! does not start.
+//! kube-apiserver reads the same file as signing key and as verification key. As verification key,
+//! kube-apiserver accepts a public key or a private key in SEC 1 (`EC PRIVATE KEY`), but not PKCS #8
+//! (`PRIVATE KEY`). kube-apiserver does not start with a PKCS #8 file.
 
 use rcgen::KeyPair;
 use runtime::{Error, Result};
 
-/// What stands before the private number in the PKCS #8 form of a P-256 key, and between it and the public
-/// point.
+/// The bytes before the private number in the PKCS #8 form of a P-256 key, and the bytes between the private
+/// number and the public point.
 const BEFORE_PRIVATE: [u8; 7] = [0x30, 0x6b, 0x02, 0x01, 0x01, 0x04, 0x20];
 const BEFORE_PUBLIC: [u8; 5] = [0xa1, 0x44, 0x03, 0x42, 0x00];
-/// The curve, as SEC 1 wants it between the two.
+/// The curve, which SEC 1 places between the private number and the public point.
 const CURVE: [u8; 12] = [
     0xa0, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07,
 ];
-/// Begin of the SEC 1 form: a sequence of 119 bytes, version 1, 32 bytes of private number.
+/// Start of the SEC 1 form: a sequence of 119 bytes, version 1, 32 bytes of private number.
 const BEGIN: [u8; 7] = [0x30, 0x77, 0x02, 0x01, 0x01, 0x04, 0x20];
 
 /// A new P-256 key as `EC PRIVATE KEY`.

@@ -1,4 +1,4 @@
-//! What the secrets manager promises, checked without a cluster.
+//! Tests the promises of the secrets manager without a cluster.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -23,8 +23,7 @@ fn names() -> Names {
     crate::names_in_tests("100.96.0.0/11")
 }
 
-/// What `initialize_secrets_management` does, on a map instead of a seed. Returns the names of what was
-/// written.
+/// Runs the plan of the secrets manager on a map instead of a seed. Returns the names of the written Secrets.
 fn run(
     existing: &mut Existing,
     state: Option<&ShootState>,
@@ -59,7 +58,7 @@ fn state_of(existing: &Existing) -> ShootState {
     let mut state: ShootState =
         serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": {}})).unwrap();
     state.spec.gardener = to_shoot_state(&secrets).unwrap();
-    // As it is after a trip through the API.
+    // The state as it is after an encoding by the API.
     serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap()
 }
 
@@ -98,7 +97,7 @@ fn all_that_gep_7_names_is_carried_but_basic_auth_which_kubernetes_dropped() {
     ] {
         assert!(carried.contains(&name), "{name} must be carried");
     }
-    // Those of the tunnel to nodes came later.
+    // The Secrets of the tunnel to nodes were added later.
     for name in ["ca-vpn", "tunnel-agent"] {
         assert!(carried.contains(&name), "{name} must be carried (gardener#15442)");
     }
@@ -140,7 +139,7 @@ fn doing_it_twice_changes_nothing() {
     assert_eq!(existing, before);
 }
 
-/// R7-23: what is carried is written as it is, and what is derived comes from it.
+/// R7-23: carried Secrets are written unchanged, and derived Secrets are created from the carried Secrets.
 #[test]
 fn carried_secrets_are_byte_equal_on_another_seed_and_the_rest_is_derived() {
     let source = fresh();
@@ -159,7 +158,7 @@ fn carried_secrets_are_byte_equal_on_another_seed_and_the_rest_is_derived() {
             .values()
             .all(|secret| secret.immutable == Some(true))
     );
-    // Both etcds of a move trust the same authority, so that a derived certificate of either is good.
+    // Both etcds of a move trust the same authority, so each etcd accepts derived certificates of both seeds.
     assert_eq!(
         text(&destination, "etcd-client", "ca.crt"),
         text(&source, "ca-etcd", "ca.crt")
@@ -183,9 +182,9 @@ fn agents_of_the_tunnel_find_the_new_seed_with_the_key_they_have() {
         clock::now(),
     )
     .unwrap();
-    // What is in the shoot is what the new seed would put there.
+    // The Secret in the shoot equals the Secret that the new seed would deploy there.
     assert_eq!(destination["tunnel-agent"].data, source["tunnel-agent"].data);
-    // The server is another, and of the authority that agents trust.
+    // The server has a new key, signed by the authority that the agents trust.
     assert_ne!(
         text(&destination, "tunnel-server", "tls.key"),
         text(&source, "tunnel-server", "tls.key")
@@ -194,7 +193,7 @@ fn agents_of_the_tunnel_find_the_new_seed_with_the_key_they_have() {
     for name in ["tunnel-server", "kube-apiserver-tunnel"] {
         assert_eq!(text(&destination, name, "ca.crt"), trusted, "{name}");
     }
-    // A shoot of before there were tunnels gets keys, and nothing else is made in place of what is lost.
+    // A shoot that is older than the tunnel gets keys; no further lost Secret is replaced.
     let mut older = state.clone();
     older
         .spec
@@ -425,8 +424,8 @@ fn keys_and_files_have_the_form_that_their_readers_want() {
 }
 
 /// kube-apiserver reaches etcd-events under a name of etcd-main, and TLS passes the gate untouched (decision
-/// 36). The names must not depend on the seed's setting: the certificate of a shoot that is there is not
-/// issued anew for it.
+/// 36). The names must not depend on the seed's setting, because an existing certificate is not issued again
+/// for a changed setting.
 #[test]
 fn the_certificate_of_both_etcds_holds_the_names_of_both() {
     let table = config::table(&names());
@@ -457,8 +456,8 @@ fn parse(certificate: &str) -> Vec<u8> {
     pem::parse(certificate).unwrap().into_contents()
 }
 
-/// R7-10, R7-11: the table of docs/look-up/control-plane-parts.md is that of the code, and has the eleven of
-/// GEP-7.
+/// R7-10, R7-11: the table of docs/look-up/control-plane-parts.md equals the table of the code, and has the
+/// eleven Secrets of GEP-7.
 #[test]
 fn the_documentation_has_all_secrets_and_the_eleven_of_gep_7() {
     let page =
