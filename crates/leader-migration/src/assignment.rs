@@ -1,4 +1,4 @@
-//! Under which lock a manager runs a controller.
+//! The lock under which a manager runs a controller.
 
 use std::fmt;
 
@@ -7,15 +7,16 @@ use super::{
     names::{self, Manager},
 };
 
-/// Where a controller of a manager belongs. Exactly one of these holds for each controller, manager and
+/// The assignment of a controller in a manager. Exactly one of these applies to each controller, manager and
 /// configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Assignment {
-    /// It runs under the manager's own lock: no configuration names it.
+    /// The controller runs under the manager's main lock: no configuration names the controller.
     Main,
-    /// It runs under the migration lock: the configuration gives it to this manager or to any.
+    /// The controller runs under the migration lock: the configuration assigns the controller to this manager
+    /// or to any manager.
     Migrated,
-    /// This manager must not run it: another one does.
+    /// This manager must not run the controller: a different manager does.
     Unowned,
 }
 
@@ -29,11 +30,11 @@ impl fmt::Display for Assignment {
     }
 }
 
-/// Where `controller` belongs in the manager `component`; `migration` is none where migration is off.
+/// The assignment of `controller` in the manager `component`; `migration` is `None` where migration is off.
 ///
-/// A controller that the configuration names is migrated or unowned. One that it does not name is main in its
-/// home (and in a manager that nobody knows, as long as the controller has no home elsewhere), and unowned
-/// where it is only a guest.
+/// A controller in the configuration is migrated or unowned. A controller outside the configuration is main
+/// in the controller's home, and unowned in a manager with the controller as guest. In an unknown manager the
+/// controller is main, as long as no known manager is the home.
 #[must_use]
 pub fn assignment(
     controller: &str,
@@ -46,8 +47,8 @@ pub fn assignment(
     })
 }
 
-/// The same for a manager that says itself what is at home in it: a manager of one's own may have controllers
-/// whose names the table of known managers gives to another one.
+/// The same for a manager with its own lists. A manager outside this project may have controllers with names
+/// that the table assigns to a different manager.
 pub(super) fn of_manager(
     controller: &str,
     manager: &Manager,

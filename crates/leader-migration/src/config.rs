@@ -1,4 +1,4 @@
-//! `LeaderMigrationConfiguration`: which controllers run under a shared lock, and in which manager (RK-10,
+//! `LeaderMigrationConfiguration`: the controllers under a shared lock, and the manager of each (RK-10,
 //! RK-11).
 
 use super::names;
@@ -6,20 +6,19 @@ use super::names;
 /// The component that stands for every manager that takes part (RK-11).
 pub const ANY_COMPONENT: &str = "*";
 
-/// A migration lock and the controllers that run under it. It is read from a file and never sent to an API
-/// server (RK-12).
+/// A migration lock and the controllers under that lock. Read from a file and never sent to an API server
+/// (RK-12).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderMigrationConfiguration {
-    /// Name of the Lease. Managers that share controllers must have the same one (RK-25), in the same
-    /// namespace.
+    /// Name of the Lease. Managers that share controllers need the same name (RK-25), in the same namespace.
     pub leader_name: String,
-    /// What kind of object the lock is.
+    /// The kind of the lock's object.
     pub resource_lock: ResourceLock,
     /// The controllers under the lock, each once.
     pub controller_leaders: Vec<ControllerLeader>,
 }
 
-/// What kind of object a lock is. `endpoints`, which the KEP allows too, has been taken out of Kubernetes.
+/// The kind of a lock's object. Kubernetes has removed `endpoints`, the second value in the KEP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResourceLock {
     /// A `coordination.k8s.io/v1` Lease (RK-30).
@@ -27,20 +26,20 @@ pub enum ResourceLock {
     Leases,
 }
 
-/// One controller under the migration lock.
+/// A controller under the migration lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerLeader {
-    /// The controller, as it was written: its present or a former name.
+    /// The controller as written in the file: a present or a former name.
     pub name: String,
-    /// The manager that may run it, or [`ANY_COMPONENT`].
+    /// The manager that may run the controller, or [`ANY_COMPONENT`].
     pub component: String,
-    /// Line in the file, counted from 1; none where there is no file.
+    /// Line in the file, counted from 1; `None` where there is no file.
     pub line: Option<usize>,
 }
 
 impl LeaderMigrationConfiguration {
-    /// What counts when migration is on and no file is given (RK-13, RK-16): the cloud controllers, in either
-    /// manager.
+    /// The configuration that applies when migration is on and no file is named (RK-13, RK-16): the cloud
+    /// controllers, in any manager.
     #[must_use]
     pub fn default_for_cloud_provider() -> Self {
         Self {
@@ -56,7 +55,7 @@ impl LeaderMigrationConfiguration {
         }
     }
 
-    /// The entry of a controller, whichever of its names either side uses.
+    /// The entry of a controller, by any present or former name on either side.
     #[must_use]
     pub fn entry(&self, controller: &str) -> Option<&ControllerLeader> {
         let name = names::canonical(controller);

@@ -1,10 +1,10 @@
-//! What is wrong with flags or with a configuration, in words for the one who has to mend it.
+//! Errors of flags or of a configuration, written for the administrator who has to fix the error.
 
-/// Why a process must not start (RK-17, RK-18). Its text names the flag, or the file with line and field, and
-/// what to do.
+/// The reason why a process must not start (RK-17, RK-18). The text names the flag, or the file with line and
+/// field, and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Flags that do not go together.
+    /// Flags that contradict each other.
     #[error("{0}")]
     Flags(String),
     /// The file of `--leader-migration-config` cannot be read.
@@ -12,29 +12,29 @@ pub enum ConfigError {
         "{path}: cannot be read ({why}): correct --leader-migration-config, or remove it to use the default configuration"
     )]
     Unreadable {
-        /// The path that was given.
+        /// The path of the file.
         path: String,
-        /// What the system said.
+        /// The error of the system.
         why: String,
     },
-    /// The file was read, but it is no valid configuration. Never empty.
+    /// The file was read, but is not a valid configuration. Never empty.
     #[error("{}", lines(origin, problems))]
     Invalid {
-        /// How the text is called, usually its path.
+        /// The name of the text in messages, usually its path.
         origin: String,
-        /// Everything that is wrong, in the order of the checks.
+        /// All problems, in the order of the checks.
         problems: Vec<Problem>,
     },
 }
 
-/// One thing that is wrong with a configuration.
+/// A single problem of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Line, counted from 1; none if the place is not known.
+    /// Line, counted from 1; `None` if the line is unknown.
     pub line: Option<usize>,
     /// The field, such as `controllerLeaders[2].name`; empty for the document as a whole.
     pub field: String,
-    /// What is wrong there and what to write instead.
+    /// The problem, and the remedy.
     pub what: String,
 }
 

@@ -12,26 +12,25 @@ use lease::{Elector, Lock, Metrics, Timing, identity};
 /// The feature gate of leader migration (RK-19).
 const GATE: &str = "ControllerManagerLeaderMigration";
 
-/// How messages call the configuration that is not in a file.
+/// Name of the built-in configuration in messages.
 const DEFAULT_ORIGIN: &str = "default configuration";
 
-/// To be flattened into the flags of a manager.
+/// Flattened into the flags of a manager.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Leader election")]
-// The group's name must not be that of a manager's own flags.
+// The group's name must differ from the group name of a manager's own flags.
 #[group(id = "leader election")]
 pub struct Flags {
-    /// Work only while the main lock is held. Without it there must never be a second process of this
-    /// manager.
+    /// Work only while the main lock is held. With `false`, a second process of this manager must never run.
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true",
           action = clap::ArgAction::Set)]
     pub leader_elect: bool,
 
-    /// How long a lock that is not renewed is respected by others. Longer than the renew deadline.
+    /// Time without a renewal after which a candidate may take a lock. Longer than the renew deadline.
     #[arg(long, default_value = "15s", value_parser = duration)]
     pub leader_elect_lease_duration: Duration,
 
-    /// How long the holder of a lock tries to renew it before it stops working.
+    /// Time for which the holder of a lock tries to renew the lock before the holder stops working.
     #[arg(long, default_value = "10s", value_parser = duration)]
     pub leader_elect_renew_deadline: Duration,
 
@@ -39,47 +38,47 @@ pub struct Flags {
     #[arg(long, default_value = "2s", value_parser = duration)]
     pub leader_elect_retry_period: Duration,
 
-    /// Name of the main lock; the name of the manager if not given.
+    /// Name of the main lock. Default: the name of the manager.
     #[arg(long)]
     pub leader_elect_resource_name: Option<String>,
 
     /// Namespace of the main lock and of the migration lock. Managers that share a migration lock need the
-    /// same one.
+    /// same namespace.
     #[arg(long, default_value = "garden")]
     pub leader_elect_resource_namespace: String,
 
-    /// Run the controllers that the configuration names under the migration lock instead of the main lock.
+    /// Run the controllers of the configuration under the migration lock instead of the main lock.
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
           action = clap::ArgAction::Set)]
     pub enable_leader_migration: bool,
 
-    /// File with a LeaderMigrationConfiguration. It replaces the default configuration (the cloud
-    /// controllers) altogether.
+    /// File with a LeaderMigrationConfiguration. The file replaces the whole default configuration (the cloud
+    /// controllers).
     #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
     pub leader_migration_config: String,
 
-    /// Print under which lock each controller of this manager would run, with warnings, and end.
+    /// Print the lock of each controller of this manager, with warnings, and exit.
     #[arg(long)]
     pub print_leader_migration: bool,
 
-    /// ControllerManagerLeaderMigration=true|false: whether leader migration may be enabled at all. On by
-    /// default.
+    /// ControllerManagerLeaderMigration=true|false: whether leader migration may be enabled at all. Default:
+    /// true.
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
     pub feature_gates: Vec<FeatureGate>,
 }
 
-/// The locks of one process.
+/// The locks of a process.
 pub struct Electors {
     /// For the main lock.
     pub main: Elector,
-    /// For the migration lock; none where nothing is migrated.
+    /// For the migration lock; `None` where no controller is migrated.
     pub migration: Option<Elector>,
 }
 
-/// A feature gate, and whether it is on.
+/// A feature gate, and whether the gate is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeatureGate {
-    /// Its name.
+    /// Name of the gate.
     pub name: &'static str,
     /// Whether the feature may be used.
     pub on: bool,
@@ -94,7 +93,7 @@ impl Flags {
             .unwrap_or(manager.component)
     }
 
-    /// How the locks are held.
+    /// The durations of the locks.
     ///
     /// # Errors
     /// Durations that do not make a safe lock.
@@ -111,8 +110,9 @@ impl Flags {
         })
     }
 
-    /// What [`super::run_with_leader_migration`] needs: both locks in one namespace and with one identity,
-    /// and no migration lock where the manager migrates nothing. None with `--leader-elect=false`.
+    /// The arguments of [`super::run_with_leader_migration`]: both locks in the same namespace and with the
+    /// same identity, and no migration lock where the manager migrates no controller. `None` with
+    /// `--leader-elect=false`.
     ///
     /// # Errors
     /// As [`Flags::timing`].
@@ -139,12 +139,12 @@ impl Flags {
         }))
     }
 
-    /// The migration that these flags ask for; none if they ask for none. Reads the file.
+    /// The migration that these flags enable, or `None`. Reads the file.
     ///
     /// # Errors
-    /// Every combination that Kubernetes would pass over in silence (RK-17, RK-19, no leader election), a
-    /// file that cannot be read or is not valid (RK-18), and a migration lock that is also the main lock
-    /// (RK-03). The process must end.
+    /// Every combination that Kubernetes would silently ignore (RK-17, RK-19, no leader election), an
+    /// unreadable or invalid file (RK-18), and a migration lock that is also the main lock (RK-03). The
+    /// process must end.
     pub fn migration(&self, manager: &Manager) -> Result<Option<Migration>, ConfigError> {
         let path = self.leader_migration_config.as_str();
         let wrong = |what: &str| Err(ConfigError::Flags(what.to_owned()));
@@ -178,7 +178,7 @@ impl Flags {
         }))
     }
 
-    /// What counts, and where it is from. A file replaces the default altogether (RK-14, RK-16).
+    /// The configuration that applies, and its origin. A file replaces the whole default (RK-14, RK-16).
     fn configuration(&self, main_lock: &str) -> Result<(LeaderMigrationConfiguration, String), ConfigError> {
         let path = self.leader_migration_config.as_str();
         if !path.is_empty() {
@@ -199,7 +199,7 @@ impl Flags {
         Ok((default, DEFAULT_ORIGIN.to_owned()))
     }
 
-    /// Whether the feature gate is on; of several the last counts.
+    /// Whether the feature gate is on; the last value of several counts.
     fn gate(&self) -> bool {
         self.feature_gates.last().is_none_or(|gate| gate.on)
     }
@@ -224,7 +224,7 @@ impl FromStr for FeatureGate {
     }
 }
 
-/// Reads `15s`, `1m30s`, ….
+/// Parses `15s`, `1m30s`, ….
 fn duration(text: &str) -> Result<Duration, String> {
     let parsed: jiff::SignedDuration = text
         .parse()

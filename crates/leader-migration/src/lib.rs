@@ -1,20 +1,19 @@
-//! Leader migration (KEP-2436): controllers move from one manager to another without running twice in
-//! between.
+//! Leader migration (KEP-2436): controllers move between managers without running twice in between.
 //!
-//! Two managers that share controllers each keep their own *main* lock and have one *migration* lock in
-//! common. A [`LeaderMigrationConfiguration`] says which controllers run under the migration lock; whoever
-//! holds it runs them. A manager asks for the migration lock only while it holds its main lock, so that of
-//! several processes of one manager it is the same one that holds both.
+//! Two managers that share controllers each keep a separate *main* lock and share a single *migration* lock.
+//! A [`LeaderMigrationConfiguration`] lists the controllers under the migration lock; the holder of that lock
+//! runs these controllers. A manager requests the migration lock only while the manager holds its main lock.
+//! So of several processes of a manager the same process holds both locks.
 //!
-//! | module | what it is for |
+//! | module | purpose |
 //! |---|---|
-//! | `config`, `parse` | the file, read strictly: whatever would let a controller run nowhere or twice is an error |
+//! | `config`, `parse` | the file, read strictly: a file that runs a controller nowhere or twice is invalid |
 //! | `names` | the controllers of every known manager, and their former names |
 //! | `assignment` | the pure decision: main, migrated or unowned |
-//! | `plan`, `losses` | a manager's part in it, and what the configuration takes away (RK-34) |
+//! | `plan`, `losses` | a manager's part in a migration, and controllers that the file takes away (RK-34) |
 //! | `flags`, `print` | the command line |
 //! | `run` | both locks, in order |
-//! | `locks`, `manager` | all of it for one process: which controllers run when, and the one `main` |
+//! | `locks`, `manager` | a whole process: the controllers under each lock, and the shared `main` |
 
 mod assignment;
 mod config;

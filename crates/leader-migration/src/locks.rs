@@ -1,5 +1,4 @@
-//! A manager's controllers, each under its lock: what every `main` of the suite does after it has read its
-//! flags.
+//! A manager's controllers, each under a lock: the common part of every `main` after the flags are parsed.
 
 use std::{
     fmt,
@@ -21,19 +20,20 @@ use super::{
 };
 use lease::Metrics;
 
-/// The locks of a manager, and which of its controllers run under which.
+/// The locks of a manager, and the assignment of the controllers to the locks.
 #[derive(Clone, Debug)]
 pub struct Locks {
     flags: Flags,
     manager: Manager,
     migration: Option<Migration>,
-    /// Every controller of the manager; none: the process's own flags switch it off.
+    /// Every controller of the manager; `None` where the process's own flags switch the controller off.
     controllers: Vec<(&'static str, Option<Assignment>)>,
 }
 
 impl Locks {
-    /// Puts each controller of `manager` under its lock. Those that another manager runs are left out. What
-    /// is at home in it and what is only a guest is as `manager` says, which may be a manager of one's own.
+    /// Assigns each controller of `manager` to a lock. Controllers that a different manager runs are left
+    /// out. `manager` lists the home controllers and the guests, also for a manager that is not in the table
+    /// of known managers.
     ///
     /// # Errors
     /// Flags or a configuration with which the process must not start (RK-17, RK-18, RK-19).
@@ -44,9 +44,9 @@ impl Locks {
         })
     }
 
-    /// The same for a process whose own flags say which controllers run: the others are switched off. Without
-    /// leader migration all that are chosen run under the main lock, guests too: who chooses a guest has
-    /// taken it from its home (RK-23).
+    /// The same for a process with flags that choose the controllers: the remaining controllers are switched
+    /// off. Without leader migration all chosen controllers run under the main lock, guests too: the
+    /// administrator who chooses a guest has switched the guest off in its home (RK-23).
     ///
     /// # Errors
     /// As [`Locks::assign`].
@@ -77,7 +77,7 @@ impl Locks {
         })
     }
 
-    /// What the configuration takes away, one line each (RK-34).
+    /// The controllers that the configuration takes away, one line each (RK-34).
     fn warnings(&self) -> Vec<String> {
         let Some(migration) = &self.migration else {
             return Vec::new();
@@ -91,7 +91,7 @@ impl Locks {
         warnings
     }
 
-    /// Whether this process runs the controller, under whichever lock.
+    /// Whether this process runs the controller, under either lock.
     #[must_use]
     pub fn runs(&self, controller: &str) -> bool {
         let runs = [Assignment::Main, Assignment::Migrated].map(Some);
@@ -105,11 +105,11 @@ impl Locks {
         of_lock.map(|(name, _)| *name).collect()
     }
 
-    /// Logs the warnings of the configuration and runs the controllers until `shutdown`. `work` is called
-    /// once for each lock, when that is held, with the names of the controllers under it; it must not detach
-    /// anything (invariant 4), and should fence its clients ([`Permit::layer`]). Without leader election it
-    /// is called at once and without a lock. `client` is of the cluster where the Leases are. `register` is
-    /// given the numbers of the locks, for the registry of the process.
+    /// Logs the warnings of the configuration and runs the controllers until `shutdown`. When a lock is won,
+    /// `work` is called once with the names of the controllers under the lock. `work` must not detach tasks
+    /// (invariant 4), and should fence the clients ([`Permit::layer`]). Without leader election, `work` is
+    /// called at once and without a lock. `client` is for the cluster with the Leases. `register` receives
+    /// the metrics of the locks, for the registry of the process.
     ///
     /// # Errors
     /// A lock was lost, or controllers could not be started: the process must exit (RK-33).
@@ -141,15 +141,16 @@ impl Locks {
             )
             .await;
         };
-        // Who runs nothing under the migration lock must not keep it from who does (RK-05).
+        // A process without work under the migration lock must leave the lock to a process with such work
+        // (RK-05).
         let migration = migration.filter(|_| !in_migrated.is_empty());
         let failure = Mutex::new(None);
         let (work, failed, ended) = (&work, &failure, &shutdown);
         let under = |controllers: Vec<&'static str>| {
             move |permit: Permit| async move {
                 if controllers.is_empty() {
-                    // A lock may be held for others' sake; its work is to last as long as that of the other
-                    // lock.
+                    // The main lock may be held only for the migration lock; the empty work must last as long
+                    // as the work of the migration lock.
                     ended.cancelled().await;
                 } else if let Err(why) = work(controllers, permit).await {
                     failed
@@ -170,9 +171,9 @@ impl Locks {
 }
 
 impl fmt::Display for Locks {
-    /// What `--print-leader-migration` prints: one line for each controller of the manager,
-    /// `NAME main|migrated|unowned|disabled`, by their present names. Then, where there is something to tell,
-    /// lines that begin with `warning: `.
+    /// The output of `--print-leader-migration`: a line `NAME main|migrated|unowned|disabled` for each
+    /// controller of the manager, by the present names. Then, if there are warnings, lines that begin with
+    /// `warning: `.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, lock) in &self.controllers {
             match lock {

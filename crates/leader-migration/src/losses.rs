@@ -1,8 +1,8 @@
-//! What a configuration takes away: entries by which a controller runs nowhere, or twice beside Kubernetes'
-//! own manager (RK-34).
+//! The controllers that a configuration takes away: entries by which a controller runs nowhere, or twice
+//! beside Kubernetes' own manager (RK-34).
 //!
-//! These are warnings and not errors, as a manager that is not of this suite may have a controller that is
-//! not in its table, and as a controller may be switched off on purpose.
+//! These cases are warnings and not errors. A manager outside this project may have a controller that is not
+//! in the table, and an administrator may switch a controller off on purpose.
 
 use super::{
     config::{ANY_COMPONENT, ControllerLeader, LeaderMigrationConfiguration},
@@ -10,8 +10,8 @@ use super::{
     names::{self, KNOWN_MANAGERS, KUBE_CONTROLLER_MANAGER, Manager, canonical},
 };
 
-/// At most one warning for each entry that loses something, one for each former name, and one if entries for
-/// several managers are under the one lock. `manager` is who asks, which need not be a known one.
+/// At most one warning for each entry with a loss, one for each former name, and one if entries for several
+/// managers share the lock. `manager` is the present manager, known or not.
 pub(super) fn of(config: &LeaderMigrationConfiguration, manager: &Manager) -> Vec<Problem> {
     let mut found = Vec::new();
     for (index, entry) in config.controller_leaders.iter().enumerate() {
@@ -26,8 +26,8 @@ pub(super) fn of(config: &LeaderMigrationConfiguration, manager: &Manager) -> Ve
     found
 }
 
-/// The loss by an entry that migrates a controller to a manager whose own flags switch it off; none if no
-/// entry does.
+/// The loss by an entry that migrates a controller to a manager with flags that switch the controller off;
+/// `None` without such an entry.
 pub(super) fn by_flags(
     config: &LeaderMigrationConfiguration,
     manager: &Manager,
@@ -52,11 +52,11 @@ pub(super) fn by_flags(
     })
 }
 
-/// The field that is to blame, and what it does.
+/// The field that causes the loss, and the effect.
 fn of_entry(entry: &ControllerLeader, manager: &Manager) -> Option<(&'static str, String)> {
     let ControllerLeader { name, component, .. } = entry;
-    // Of itself a process knows best: one that takes the name of a known manager need not have all of its
-    // controllers.
+    // The process's own lists are authoritative: a process with the name of a known manager need not have all
+    // controllers of that manager.
     let stranger = names::known(manager.component).is_none().then_some(manager);
     let known = KNOWN_MANAGERS.iter();
     let known = known.map(|known| {
@@ -96,9 +96,10 @@ fn of_entry(entry: &ControllerLeader, manager: &Manager) -> Option<(&'static str
     Some(("component", what))
 }
 
-/// A former name in a file that the kube-controller-manager may read: it compares names as they are written
-/// and goes on running the controller under its main lock, while a manager of this suite takes it for
-/// migrated. (What is not in a file, the default, Kubernetes has in its own words.)
+/// A former name in a file that the kube-controller-manager may read. The kube-controller-manager compares
+/// names as written, and would continue to run the controller under the main lock. A manager of this project
+/// treats the controller as migrated. (The built-in default is not in a file; Kubernetes has that default in
+/// its own names.)
 fn former_name(entry: &ControllerLeader) -> Option<(&'static str, String)> {
     let present = canonical(&entry.name);
     let concerns_kubernetes = entry.line.is_some() && KUBE_CONTROLLER_MANAGER.can_run(present);
@@ -111,7 +112,8 @@ fn former_name(entry: &ControllerLeader) -> Option<(&'static str, String)> {
     })
 }
 
-/// A lock has one holder. Controllers under it that are not for the holder do not run until it goes (RK-03).
+/// A lock has a single holder. Controllers under the lock that are not for the holder do not run until the
+/// holder ends (RK-03).
 fn several_holders(config: &LeaderMigrationConfiguration) -> Option<Problem> {
     let first = config.controller_leaders.first()?;
     let mut later = config.controller_leaders.iter().enumerate();

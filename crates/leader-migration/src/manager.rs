@@ -1,5 +1,5 @@
-//! The one `main` of every manager: answer what is asked of the table, run a process, and run controllers
-//! under its locks.
+//! The shared `main` of every manager: answers `--print-leader-migration`, runs a process, and runs
+//! controllers under the manager's locks.
 
 use std::{future::Future, process::ExitCode};
 
@@ -8,17 +8,17 @@ use runtime::{Connection, Process};
 
 use super::Locks;
 
-/// Why the election may talk without a permit.
+/// The reason why the election sends requests without a permit.
 const ELECTION: &str = "the election decides who has a permit";
 
 impl Locks {
-    /// Adds to `process` what runs the controllers under these locks. `work` is called once for each lock,
-    /// when that is held, with the names of the controllers under it and the right that follows from the
-    /// lock; it must not detach anything (invariant 4). `/healthz` tells of a lock that should have been
-    /// renewed, `/metrics` has the numbers of the locks, and `/readyz` tells of a lock that cannot be read.
+    /// Adds the controllers under these locks to `process`. When a lock is won, `work` is called once with
+    /// the names of the controllers under the lock and with the lock's permit. `work` must not detach tasks
+    /// (invariant 4). `/healthz` reports a lock that should have been renewed, `/metrics` has the metrics of
+    /// the locks, and `/readyz` reports a lock that cannot be read.
     ///
-    /// `elections` leads to the cluster where the Leases are. It must be a connection of its own, so that
-    /// work which waits for answers never delays a renewal.
+    /// `elections` leads to the cluster with the Leases. The connection must be separate from the connections
+    /// of the work, so that work with slow requests never delays a renewal.
     pub fn start<W, F>(self, process: &mut Process, elections: &Connection, work: W)
     where
         W: Fn(Vec<&'static str>, Permit) -> F + Send + Sync + 'static,
@@ -44,7 +44,7 @@ impl Locks {
     }
 }
 
-/// Runs a process to its end; `start` gives it its parts.
+/// Runs a process until its end; `start` adds the parts of the process.
 pub fn run<F>(name: &'static str, start: impl FnOnce(Process) -> F) -> ExitCode
 where
     F: Future<Output = Result<Process, String>>,

@@ -1,41 +1,42 @@
-//! Which manager has which controllers, and the names that a controller had before.
+//! The controllers of each manager, and the former names of controllers.
 //!
-//! A leader migration configuration names controllers and managers by text. What stands in this table is what
-//! a name is held against, so that a word that matches nothing is told instead of silently switching a
-//! controller off (RK-34). Each process holds a file against *all* managers, its neighbours too, and no
-//! process knows another: so the table is here, below all of them, and each manager proves in a test of its
-//! own that its entry is what it runs. Who takes part under the name of a known manager with other
-//! controllers, as each cloud's own does, brings its own entry. The names of kube-controller-manager and
-//! cloud-controller-manager are those of Kubernetes 1.34.
+//! A leader migration configuration names controllers and managers as text. Each name is compared with this
+//! table. So an unknown name causes a warning instead of silently switching a controller off (RK-34). Each
+//! process checks a file against *all* managers, including further processes, and no process depends on a
+//! different process. So the table is here, beneath all processes, and a test of each manager proves that the
+//! entry matches the real controllers. A manager with the name of a known manager but with different
+//! controllers, such as each cloud's manager, passes an entry of its own. The names of
+//! kube-controller-manager and cloud-controller-manager are the names of Kubernetes 1.34.
 
-/// What one controller manager can run.
+/// The controllers that a controller manager can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Manager {
-    /// Its name: the value of `component` in a configuration, and the default name of its main lock.
+    /// Name of the manager: the value of `component` in a configuration, and the default name of the main
+    /// lock.
     pub component: &'static str,
-    /// Controllers that it runs when nothing else is said. A controller is in this list of one manager only:
-    /// that is its *home*.
+    /// Controllers that the manager runs by default. A controller is in this list of exactly one manager, the
+    /// controller's *home*.
     pub controllers: &'static [&'static str],
-    /// Controllers whose home is another manager, but which this one can run when a configuration hands them
+    /// Controllers with a different home that this manager can run when a configuration hands the controllers
     /// over.
     pub guests: &'static [&'static str],
 }
 
 impl Manager {
-    /// All controllers that it can run: its own and its guests.
+    /// All controllers that the manager can run: home controllers and guests.
     pub fn all(&self) -> impl Iterator<Item = &'static str> {
         self.controllers.iter().chain(self.guests).copied()
     }
 
-    /// Whether it can run this controller, by its present or a former name.
+    /// Whether the manager can run this controller, by a present or a former name.
     #[must_use]
     pub fn can_run(&self, controller: &str) -> bool {
         let name = canonical(controller);
         self.all().any(|known| known == name)
     }
 
-    /// Whether it runs this controller when nothing else is said. What this manager says of itself counts, as
-    /// it need not be in the table of those that are known.
+    /// Whether the manager runs this controller by default. The manager's own list decides, because the
+    /// manager need not be in the table of known managers.
     #[must_use]
     pub fn is_home_of(&self, controller: &str) -> bool {
         let name = canonical(controller);
@@ -59,8 +60,8 @@ pub const GARDENLET: Manager = Manager {
     guests: &[],
 };
 
-/// The controllers of the garden. Its `seed` controller (as its metrics call it) is `seed-lifecycle` here,
-/// because a name in a configuration must mean one thing, and the gardenlet has a `seed` too.
+/// The controllers of the garden. The metrics call a controller `seed`; the name here is `seed-lifecycle`,
+/// because a name in a configuration must be unique, and the gardenlet has a `seed` too.
 pub const GARDEN_CONTROLLER_MANAGER: Manager = Manager {
     component: "garden-controller-manager",
     controllers: &[
@@ -80,8 +81,9 @@ pub const GARDEN_CONTROLLER_MANAGER: Manager = Manager {
     guests: &[],
 };
 
-/// The provider for tests and demonstrations. Its `backupbucket` and `backupentry` act on extension objects;
-/// the gardenlet's `backup-bucket` and `backup-entry`, which it can run as guests, act on the garden.
+/// The provider for tests and demonstrations. `backupbucket` and `backupentry` act on extension objects. The
+/// gardenlet's `backup-bucket` and `backup-entry` act on the garden, and this provider can run both as
+/// guests.
 pub const PROVIDER_LOCAL: Manager = Manager {
     component: "provider-local",
     controllers: &[
@@ -105,7 +107,7 @@ pub const ETCD_DRUID: Manager = Manager {
     guests: &[],
 };
 
-/// The machines of one shoot, whatever its cloud is: each cloud has a process of its own under this name.
+/// The machines of a single shoot on any cloud: each cloud has a separate process under this name.
 pub const MACHINE_CONTROLLER_MANAGER: Manager = Manager {
     component: "machine-controller-manager",
     controllers: &[
@@ -118,15 +120,15 @@ pub const MACHINE_CONTROLLER_MANAGER: Manager = Manager {
     guests: &[],
 };
 
-/// What keeps the objects of ManagedResources.
+/// The manager that applies the objects of ManagedResources.
 pub const RESOURCE_MANAGER: Manager = Manager {
     component: "resource-manager",
     controllers: &["managed-resource"],
     guests: &[],
 };
 
-/// Kubernetes' own. Its guests are the cloud controllers, which it ran itself until they moved out of tree
-/// (RK-20, RK-21).
+/// Kubernetes' own manager. The guests are the cloud controllers, which the manager ran until these moved out
+/// of tree (RK-20, RK-21).
 pub const KUBE_CONTROLLER_MANAGER: Manager = Manager {
     component: "kube-controller-manager",
     controllers: &[
@@ -185,8 +187,8 @@ pub const KUBE_CONTROLLER_MANAGER: Manager = Manager {
     ],
 };
 
-/// What a cloud provider runs out of tree. Node IPAM may move to it as well, which Kubernetes documents as a
-/// special case.
+/// The controllers that a cloud provider runs out of tree. Node IPAM may move here as well, a special case in
+/// the Kubernetes documentation.
 pub const CLOUD_CONTROLLER_MANAGER: Manager = Manager {
     component: "cloud-controller-manager",
     controllers: &[
@@ -198,7 +200,7 @@ pub const CLOUD_CONTROLLER_MANAGER: Manager = Manager {
     guests: &["node-ipam-controller"],
 };
 
-/// Every manager that an entry of a configuration is held against (RK-34).
+/// Every manager that an entry of a configuration is compared with (RK-34).
 pub const KNOWN_MANAGERS: &[Manager] = &[
     GARDENLET,
     GARDEN_CONTROLLER_MANAGER,
@@ -209,9 +211,9 @@ pub const KNOWN_MANAGERS: &[Manager] = &[
     CLOUD_CONTROLLER_MANAGER,
 ];
 
-/// Former names and what they are called now. Kubernetes renamed its controllers in 1.28; the KEP, the
-/// examples in its comments, and the default of Kubernetes itself (`route-controller`, `service-controller`)
-/// each use other old names.
+/// Former names and present names. Kubernetes renamed the controllers in 1.28. The KEP, the examples in the
+/// KEP's comments, and the default of Kubernetes itself (`route-controller`, `service-controller`) each use
+/// different old names.
 const FORMER_NAMES: &[(&str, &str)] = &[
     ("attachdetach", "persistentvolume-attach-detach-controller"),
     ("bootstrapsigner", "bootstrap-signer-controller"),
@@ -277,7 +279,7 @@ const FORMER_NAMES: &[(&str, &str)] = &[
     ("ttl-after-finished", "ttl-after-finished-controller"),
 ];
 
-/// The present name of a controller. A name that is not known is its own present name.
+/// The present name of a controller. An unknown name is returned unchanged.
 #[must_use]
 pub fn canonical(controller: &str) -> &str {
     FORMER_NAMES
@@ -286,7 +288,7 @@ pub fn canonical(controller: &str) -> &str {
         .map_or(controller, |(_, now)| now)
 }
 
-/// The manager that runs this controller when nothing else is said; none for a name that is not known.
+/// The manager that runs this controller by default; `None` for an unknown name.
 #[must_use]
 pub fn home(controller: &str) -> Option<&'static Manager> {
     let name = canonical(controller);

@@ -1,5 +1,4 @@
-//! Leader migration as one manager takes part in it: a configuration held against the controllers of the
-//! manager.
+//! A manager's part in leader migration: a configuration compared with the controllers of the manager.
 
 use std::collections::BTreeSet;
 
@@ -12,26 +11,26 @@ use super::{
     names::{Manager, canonical},
 };
 
-/// What a manager does with a configuration.
+/// A configuration, applied to a manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migration {
-    /// The lock and its controllers.
+    /// The lock and the controllers under the lock.
     pub config: LeaderMigrationConfiguration,
     /// The manager that takes part.
     pub manager: Manager,
-    /// Where the configuration is from: the path of its file.
+    /// The origin of the configuration: the path of the file.
     pub origin: String,
 }
 
 impl Migration {
-    /// Where a controller of the manager belongs.
+    /// The assignment of a controller of the manager.
     #[must_use]
     pub fn assignment(&self, controller: &str) -> Assignment {
         of_manager(controller, &self.manager, Some(&self.config))
     }
 
-    /// Whether the manager runs anything under the migration lock. If not, it must not ask for the lock: it
-    /// would only keep it from the manager that does (RK-05).
+    /// Whether the manager runs any controller under the migration lock. If not, the manager must not request
+    /// the lock, and so leaves the lock to the manager that does (RK-05).
     #[must_use]
     pub fn takes_lock(&self) -> bool {
         self.manager
@@ -39,8 +38,8 @@ impl Migration {
             .any(|controller| self.assignment(controller) == Assignment::Migrated)
     }
 
-    /// Which controllers run under the lock, in a word: the same for every manager with the same list, in
-    /// whichever order and by whichever of their names. In whose hands they are is not part of it, as that
+    /// A digest of the controllers under the lock: equal for every manager with the same list, in any order
+    /// and by any of the controllers' names. The components are not part of the digest, because a component
     /// changes in the middle of a migration.
     #[must_use]
     pub fn digest(&self) -> String {
@@ -56,21 +55,23 @@ impl Migration {
             .fold(String::new(), |word, byte| format!("{word}{byte:02x}"))
     }
 
-    /// What this configuration takes away, whatever else the flags of the manager say, one line each.
+    /// The controllers that this configuration takes away, independent of the manager's further flags, one
+    /// line each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let losses = losses::of(&self.config, &self.manager);
         losses.iter().map(|loss| loss.in_file(&self.origin)).collect()
     }
 
-    /// What is lost by this controller being switched off in this process, if the configuration migrates it
-    /// here.
+    /// The warning for a controller that is switched off in this process, if the configuration migrates the
+    /// controller here.
     pub(super) fn switched_off(&self, controller: &str) -> Option<String> {
         let loss = losses::by_flags(&self.config, &self.manager, controller)?;
         Some(loss.in_file(&self.origin))
     }
 
-    /// That this process does not ask for the migration lock, as it would run nothing under it.
+    /// The message that this process does not request the migration lock, because no controller of this
+    /// process is migrated.
     pub(super) fn no_part(&self) -> String {
         format!(
             "{}: no controller of {} is migrated: it does not ask for the lock {:?}",

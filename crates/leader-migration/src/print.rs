@@ -1,4 +1,4 @@
-//! `--print-leader-migration`: what a manager would run, before anybody starts it (RK-34).
+//! `--print-leader-migration`: shows the controllers that a manager would run, before a start (RK-34).
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -6,9 +6,9 @@ use clap::{Args, Command, FromArgMatches};
 
 use super::{error::ConfigError, flags::Flags, locks::Locks, names::Manager};
 
-/// For the first line of a manager's `main`: if `--print-leader-migration` is among the arguments, what is to
-/// be printed. Only the flags of [`Flags`] are looked at, so that the manager's own required flags need not
-/// be given.
+/// For the first line of a manager's `main`: the text to print, if `--print-leader-migration` is among the
+/// arguments. Only the flags of [`Flags`] are parsed, so that the manager's own required flags may be
+/// missing.
 ///
 /// ```
 /// use leader_migration::{GARDENLET, print_if_asked};
@@ -18,7 +18,7 @@ use super::{error::ConfigError, flags::Flags, locks::Locks, names::Manager};
 /// ```
 ///
 /// # Errors
-/// As [`Locks::assign`], and for a value that a flag does not take.
+/// As [`Locks::assign`], and for an invalid value of a flag.
 pub fn print_if_asked(
     args: impl IntoIterator<Item = OsString>,
     manager: &Manager,
@@ -31,14 +31,14 @@ pub fn print_if_asked(
     match flags {
         Ok(flags) if !flags.print_leader_migration => None,
         Ok(flags) => Some(Locks::assign(&flags, manager).map(|locks| locks.to_string())),
-        // Without the wish to print, the manager's own parser tells the mistake.
+        // Without `--print-leader-migration`, the manager's own parser reports the mistake.
         Err(_) if !args.iter().any(|arg| arg == "--print-leader-migration") => None,
         Err(error) => Some(Err(ConfigError::Flags(error.to_string().trim_end().to_owned()))),
     }
 }
 
-/// [`print_if_asked`] of this process, answered: `main` returns the code, if there is one, before it starts
-/// anything.
+/// Prints the text of [`print_if_asked`] for this process. `main` returns the code, if any, before any
+/// further start.
 #[must_use]
 pub fn answer_if_asked(manager: &Manager) -> Option<ExitCode> {
     match print_if_asked(std::env::args_os(), manager)? {

@@ -6,21 +6,21 @@ use tokio_util::sync::CancellationToken;
 
 use lease::{Elector, Ended, Lost};
 
-/// Runs `main_work` under the main lock and `migrated_work` under the migration lock. The migration lock is
-/// asked for only once the main lock is held, so that of several processes of a manager no two can have one
-/// lock each (upstream's order).
+/// Runs `main_work` under the main lock and `migrated_work` under the migration lock. The process requests
+/// the migration lock only while holding the main lock. So two processes of a manager can never hold one lock
+/// each (upstream's order).
 ///
-/// `migration` is none where leader migration is off, or where [`super::Migration::takes_lock`] says that
-/// nothing is migrated; then `migrated_work` never begins.
+/// `migration` is `None` where leader migration is off, or where [`super::Migration::takes_lock`] is false;
+/// then `migrated_work` never begins.
 ///
-/// The two works end together: on `shutdown`, when one of them ends by itself, and when one of the locks is
-/// lost. Migrated work takes no step once the time of the main lock is over, also where the migration lock is
-/// held for longer. All work is dropped first, and the locks that were not lost are given back after that.
-/// Where a process holds its main lock and waits for the migration lock, its `main_work` runs.
+/// The two works end together: on `shutdown`, when either work ends, and when either lock is lost. Migrated
+/// work takes no step after the end of the main lock's permit, also where the migration lock is held for
+/// longer. All work is dropped first, and the locks that were not lost are released after that. While a
+/// process holds the main lock and waits for the migration lock, `main_work` runs.
 ///
 /// # Errors
-/// One of the locks was lost, or the migration lock is held for another list of controllers: the process must
-/// exit (RK-33). Of two losses the one of the main lock is told.
+/// A lock was lost, or the migration lock is held for a different list of controllers: the process must exit
+/// (RK-33). Of two losses the loss of the main lock is returned.
 pub async fn run_with_leader_migration<M, N>(
     main: &Elector,
     migration: Option<&Elector>,
@@ -35,15 +35,15 @@ where
     let Some(migration) = migration else {
         return Box::pin(main.with_lease(shutdown, main_work)).await.map(|_| ());
     };
-    // Of its own, as an end of one work is no shutdown of the whole process.
+    // A separate token, since the end of a work is not a shutdown of the whole process.
     let stop = shutdown.child_token();
     let (won, main_is_held) = oneshot::channel();
     // Boxed: the futures of elections are large, and callers would carry both.
     let under_main = Box::pin(main.with_lease(stop.clone(), |held: Permit| {
         let work = main_work(held.clone());
         stopping(stop.clone(), async move {
-            // With the first step of the work: a lock whose time was over before it stands for nothing.
-            // Nobody listens any more only after `stop`, which ends this work too.
+            // Sent with the first step of the work: a lock that expired before that step gives no right. The
+            // receiver is dropped only after `stop`, and `stop` ends this work too.
             let _ = won.send(held);
             work.await;
         })
@@ -56,14 +56,14 @@ where
                 let work = |held: Permit| {
                     let work = migrated_work(held.and(&main_held));
                     stopping(stop.clone(), async move {
-                        // Why the main lock is not held is told by its own election.
+                        // The election of the main lock reports why the main lock is not held.
                         let _ = main_held.guard(work).await;
                     })
                 };
                 let ended = Box::pin(migration.with_lease(stop.clone(), work)).await;
                 if ended.is_err() {
-                    // Also where the lock was never got: the main work must not go on beside another idea of
-                    // who runs what.
+                    // Also where the migration lock was never won: the main work must not continue beside a
+                    // process with a different list.
                     stop.cancel();
                 }
                 ended
@@ -76,9 +76,9 @@ where
     Ok(())
 }
 
-/// Does the work and cancels `stop` at its end. Being dropped is an end, too, also before its first step:
-/// with a lock that is lost its work is dropped at once, and the other work must not go on until all of that
-/// lock's business is done.
+/// Runs the work and cancels `stop` at the end. A drop counts as an end too, also before the first step: the
+/// work of a lost lock is dropped at once, and the second work must not continue while the lost lock is
+/// cleaned up.
 fn stopping(stop: CancellationToken, work: impl Future<Output = ()>) -> impl Future<Output = ()> {
     let at_the_end = stop.drop_guard();
     async move {

@@ -1,7 +1,8 @@
-//! From text to one YAML document whose every value and key knows its place, with words for what people get
-//! wrong about YAML.
+//! Parses text to a single YAML document with the place of every value and key, and explains common YAML
+//! mistakes.
 //!
-//! Reading and places are serde-saphyr's, which has no tree of its own to read into.
+//! The crate serde-saphyr reads the text and gives the places, but has no tree type, so this module defines a
+//! tree.
 
 use std::fmt;
 
@@ -13,12 +14,12 @@ use serde_saphyr::{
 
 use crate::error::Problem;
 
-/// A value and where it stands.
+/// A value and its place.
 pub(super) type Node = Spanned<Content>;
 /// Keys and values of a mapping, in order.
 pub(super) type Fields = [(Spanned<String>, Node)];
 
-/// What a value is. Of numbers and the like nobody needs which.
+/// The kind of a value. The content of numbers and booleans is not needed.
 pub(super) enum Content {
     Null,
     Bool,
@@ -29,7 +30,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// In words.
+    /// The kind in words.
     pub(super) fn shape(&self) -> &'static str {
         match self {
             Self::Null => "empty",
@@ -42,14 +43,14 @@ impl Content {
     }
 }
 
-/// The line of a place, counted from 1; none if it is not known.
+/// The line of a place, counted from 1; `None` if unknown.
 pub(super) fn line(place: Location) -> Option<usize> {
     usize::try_from(place.line()).ok().filter(|line| *line > 0)
 }
 
-/// Reads the one document in `text`.
+/// Reads the only document in `text`.
 pub(super) fn read(text: &str) -> Result<Node, Problem> {
-    // What is true or false to Kubernetes (`on`, `no`) is no text here either: that is the library's default.
+    // The words `on` and `no`, booleans to Kubernetes, are not text here either: the default of serde-saphyr.
     let options = serde_saphyr::options! {
         merge_keys: MergeKeyPolicy::AsOrdinary,
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
@@ -58,7 +59,8 @@ pub(super) fn read(text: &str) -> Result<Node, Problem> {
     };
     let document: Node = serde_saphyr::from_str_with_options(text, options.clone())
         .and_then(|document| {
-            // What is no YAML is passed over so far, if it stands behind the end of the document (`...`).
+            // The first read ignores invalid YAML after the end of the document (`...`), so the text is read
+            // a second time.
             serde_saphyr::from_multiple_with_options::<IgnoredAny>(text, options)?;
             Ok(document)
         })
@@ -75,7 +77,7 @@ pub(super) fn read(text: &str) -> Result<Node, Problem> {
     Ok(document)
 }
 
-/// Words for a YAML error.
+/// Explains a YAML error.
 fn wrong(text: &str, error: &Error) -> Problem {
     let mut field = "";
     let what = match error {
@@ -106,7 +108,7 @@ fn wrong(text: &str, error: &Error) -> Problem {
     }
 }
 
-/// A `*` without a name behind it, as the example of the KEP has it, which is no YAML.
+/// A `*` without a name after it, as in the example of the KEP. Such text is invalid YAML.
 fn is_bare_star(text: &str, source: &ExternalMessageSource) -> bool {
     let ExternalMessageSource::Parser(error) = source else {
         return false;

@@ -1,14 +1,13 @@
-//! A mapping of the document, whose fields are looked up by name, and how a place in it is called in
-//! messages.
+//! A mapping of the document with lookup by field name, and the names of places in messages.
 
 use super::document::{Content, Fields, Node, line};
 
-/// Where something stands.
+/// The place of a value.
 #[derive(Clone)]
 pub(super) struct Place {
     /// Counted from 1.
     pub line: Option<usize>,
-    /// The way down to it: `controllerLeaders[2].name`; empty for the document as a whole.
+    /// The path to the value: `controllerLeaders[2].name`; empty for the document as a whole.
     pub field: String,
 }
 
@@ -21,7 +20,7 @@ impl Place {
         }
     }
 
-    /// This element of the list here, counted from 0.
+    /// The place of an element of the list at this place; `index` is counted from 0.
     pub(super) fn element(&self, index: usize, element: &Node) -> Self {
         Self {
             line: line(element.referenced),
@@ -30,7 +29,7 @@ impl Place {
     }
 }
 
-/// A mapping and where it stands.
+/// A mapping and its place.
 pub(super) struct Mapping<'d> {
     pub place: Place,
     pub fields: &'d Fields,
@@ -43,7 +42,7 @@ impl<'d> Mapping<'d> {
         found.map(|(_, node)| &node.value)
     }
 
-    /// Where a field stands: at its key; one that is not there, where the mapping is.
+    /// The place of a field: the place of the key, or of the mapping where the key is missing.
     pub(super) fn place(&self, name: &str) -> Place {
         let key = self.fields.iter().find(|(key, _)| key.value == name);
         let field = match self.place.field.as_str() {

@@ -1,7 +1,7 @@
-//! From text to a [`LeaderMigrationConfiguration`], strictly (RK-03, RK-10, RK-18).
+//! Parses text to a [`LeaderMigrationConfiguration`], strictly (RK-03, RK-10, RK-18).
 //!
-//! The document is read as a tree first and checked afterwards, so that all mistakes are told at once and
-//! each with its place, whatever the order of the fields.
+//! The parser reads the document as a tree and checks the tree afterwards. So the error lists all problems at
+//! once, each with the place, in any order of the fields.
 
 mod document;
 mod mapping;
@@ -19,7 +19,7 @@ use mapping::{Mapping, Place};
 const KIND: &str = "LeaderMigrationConfiguration";
 const GROUP: &str = "controllermanager.config.k8s.io";
 
-/// Versions of the format. v1 has no `resourceLock`: it always uses Leases.
+/// Versions of the format. v1 has no `resourceLock`: v1 always uses Leases.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
     V1Alpha1,
@@ -49,17 +49,17 @@ impl Version {
 }
 
 impl LeaderMigrationConfiguration {
-    /// Reads one YAML or JSON document, of version v1alpha1, v1beta1 or v1. `origin` is how messages call the
-    /// text: the path of its file.
+    /// Reads a single YAML or JSON document, of version v1alpha1, v1beta1 or v1. `origin` names the text in
+    /// messages: the path of the file.
     ///
     /// # Errors
-    /// Names every place that is wrong, with its line, and what to write there. Stricter than Kubernetes:
-    /// whatever would let a controller run nowhere or twice without a word is an error (RK-03, RK-34).
+    /// Names every invalid place, with the line and the remedy. Stricter than Kubernetes: a file by which a
+    /// controller would silently run nowhere or twice is an error (RK-03, RK-34).
     pub fn parse(text: &str, origin: &str) -> Result<Self, ConfigError> {
         read(text, origin, None)
     }
 
-    /// The same for a manager with this main lock, whose name the migration lock must not have.
+    /// The same for a manager with this main lock; the migration lock must have a different name.
     pub(super) fn parse_beside(main_lock: &str, text: &str, origin: &str) -> Result<Self, ConfigError> {
         read(text, origin, Some(main_lock))
     }
@@ -86,8 +86,7 @@ fn read(
     }
 }
 
-/// Checks a tree and collects what is wrong with it. Each method gives nothing only after it has told a
-/// problem.
+/// Checks a tree and collects the problems. A method returns `None` only after it has recorded a problem.
 struct Reader<'t> {
     main_lock: Option<&'t str>,
     problems: Vec<Problem>,
@@ -104,7 +103,7 @@ impl Reader<'_> {
         let fields = &Mapping { place, fields };
         let kind = self.kind(fields);
         let version = self.version(fields);
-        // Of another kind or version every other message would be a guess.
+        // For a different kind or version every further message would be a guess.
         let (Some(()), Some(version)) = (kind, version) else {
             return None;
         };
@@ -172,7 +171,7 @@ impl Reader<'_> {
 
     fn resource_lock(&mut self, fields: &Mapping<'_>, version: Version) -> Option<ResourceLock> {
         let written = match fields.get("resourceLock") {
-            // In v1 it is an unknown field, which has been told.
+            // In v1 the field is unknown; `unknown_fields` has recorded that.
             _ if version == Version::V1 => return Some(ResourceLock::Leases),
             None | Some(Content::Null) => return Some(ResourceLock::Leases),
             Some(Content::Text(written)) => match written.as_str() {
@@ -244,7 +243,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A field that must be there and be text.
+    /// A required field with text.
     fn text<'d>(&mut self, fields: &Mapping<'d>, name: &str, advice: &str) -> Option<&'d str> {
         let problem = match fields.get(name) {
             Some(Content::Text(text)) if text.is_empty() => format!("is empty: {advice}"),
@@ -289,7 +288,7 @@ impl Reader<'_> {
     }
 }
 
-/// `leaderName` and the main lock would be one lock: the manager would wait for itself.
+/// `leaderName` and the main lock would be the same lock: the manager would wait for itself.
 pub(super) fn own_main_lock(name: &str) -> String {
     format!(
         "{name:?} is also this manager's main lock (--leader-elect-resource-name): give the two different names"

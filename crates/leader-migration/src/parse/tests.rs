@@ -1,4 +1,4 @@
-//! What is read, and what is said of what is not.
+//! Accepted files, and the messages for refused files.
 #![allow(clippy::unwrap_used)]
 // expect-test writes the hashes, needed or not.
 #![allow(clippy::needless_raw_string_hashes)]
@@ -12,7 +12,7 @@ fn parse(text: &str) -> Result<LeaderMigrationConfiguration, String> {
     LeaderMigrationConfiguration::parse(text, "m.yaml").map_err(|error| error.to_string())
 }
 
-/// As a manager reads it whose main lock has this name.
+/// Reads as a manager with this main lock.
 fn parse_for(text: &str, main_lock: &str) -> Result<LeaderMigrationConfiguration, String> {
     LeaderMigrationConfiguration::parse_beside(main_lock, text, "m.yaml").map_err(|error| error.to_string())
 }
@@ -80,7 +80,7 @@ fn every_form_of_yaml_is_read(#[case] text: &str) {
     assert_eq!(parse(text).unwrap().controller_leaders[0].name, "backup-bucket");
 }
 
-/// What is said of each text.
+/// Compares the messages of all texts.
 fn refused(cases: &[(&str, &str)], expected: &Expect) {
     let mut all = String::new();
     for (name, text) in cases {
@@ -310,7 +310,7 @@ fn entries() {
     );
 }
 
-/// What grows without end when it is read is given up.
+/// A document that expands without bound is refused.
 #[test]
 fn aliases_of_aliases() {
     let mut text = "a0: &a0 [x]\n".to_owned();
@@ -325,7 +325,7 @@ fn aliases_of_aliases() {
     );
 }
 
-/// RK-03: whoever is listed twice would be claimed twice.
+/// RK-03: a controller that is listed twice would have two assignments.
 #[test]
 fn duplicates() {
     let of = |rest: &str| document("v1", &format!("{NAME}controllerLeaders:\n{rest}"));

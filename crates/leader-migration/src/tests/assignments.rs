@@ -1,4 +1,4 @@
-//! Main, migrated or unowned: by example, and for everything that is known.
+//! Main, migrated or unowned: by example, and for all known controllers and managers.
 
 use std::collections::BTreeSet;
 
@@ -12,23 +12,23 @@ use crate::{
 use Assignment::{Main, Migrated, Unowned};
 
 #[rstest]
-// Not named: its home runs it, a guest does not.
+// Not in the configuration: the home runs the controller, a guest does not.
 #[case("shoot", "gardenlet", &[], Main)]
 #[case("backup-bucket", "gardenlet", &[], Main)]
 #[case("backup-bucket", "provider-local", &[], Unowned)]
 #[case("node-route-controller", "cloud-controller-manager", &[], Main)]
 #[case("node-route-controller", "kube-controller-manager", &[], Unowned)]
-// Nobody knows the manager, or the controller.
+// The manager or the controller is unknown.
 #[case("shoot", "gardenlet-of-mine", &[], Unowned)]
 #[case("mine", "gardenlet-of-mine", &[], Main)]
 #[case("mine", "gardenlet", &[], Main)]
-// Given to one of two.
+// Assigned to one of two managers.
 #[case("backup-bucket", "gardenlet", &[("backup-bucket", "gardenlet")], Migrated)]
 #[case("backup-bucket", "provider-local", &[("backup-bucket", "gardenlet")], Unowned)]
 #[case("backup-bucket", "gardenlet", &[("backup-bucket", "provider-local")], Unowned)]
 #[case("backup-bucket", "provider-local", &[("backup-bucket", "provider-local")], Migrated)]
 #[case("backup-entry", "gardenlet", &[("backup-bucket", "provider-local")], Main)]
-// Given to any.
+// Assigned to any manager.
 #[case("backup-bucket", "gardenlet", &[("backup-bucket", "*")], Migrated)]
 #[case("backup-bucket", "provider-local", &[("backup-bucket", "*")], Migrated)]
 // Old and new names on either side.
@@ -46,7 +46,7 @@ fn by_example(
     assert_eq!(assignment(controller, component, config.as_ref()), expected);
 }
 
-/// RK-13: the default says what the KEP's example says, and matches the present names of both managers.
+/// RK-13: the default equals the KEP's example, and matches the present names of both managers.
 #[test]
 fn the_default_gives_the_cloud_controllers_to_either_manager() {
     let default = LeaderMigrationConfiguration::default_for_cloud_provider();
@@ -89,8 +89,8 @@ fn without_migration_a_controller_runs_in_its_home_only() {
     }
 }
 
-/// Every configuration of one entry, and every configuration of two entries of the controllers that can move
-/// at all, held against every manager and controller that is known.
+/// Checks every configuration with a single entry, and every configuration with two entries of movable
+/// controllers, against every known manager and controller.
 #[test]
 fn no_valid_configuration_lets_a_controller_run_twice_or_vanish_in_silence() {
     let mut checked = 0;
@@ -120,7 +120,7 @@ fn check(config: &LeaderMigrationConfiguration) {
             able.iter().filter(assigned).count()
         };
         let (main, migrated, unowned) = (in_state(Main), in_state(Migrated), in_state(Unowned));
-        // One of the three, and never under two locks at once.
+        // Each manager has exactly one of the three states, and no controller is under two locks at once.
         assert_eq!(main + migrated + unowned, able.len());
         assert!(main <= 1, "{controller} runs twice under main locks: {config:?}");
         assert!(
@@ -139,7 +139,8 @@ fn check(config: &LeaderMigrationConfiguration) {
             );
         }
     }
-    // Whoever holds the lock, what it keeps from running while another manager could run it is told.
+    // For every holder of the lock: a controller that the holder does not run but a different manager could
+    // run must cause a warning.
     let holders = KNOWN_MANAGERS.iter().filter(|m| takes_lock(m, config));
     for holder in holders {
         let kept_out = config.controller_leaders.iter().any(|entry| {
@@ -187,7 +188,8 @@ fn entries<'a>(controllers: &'a [&'static str]) -> impl Iterator<Item = (&'stati
         .flat_map(move |controller| components().map(move |component| (*controller, component)))
 }
 
-/// The digest is of what runs under the lock, not of where: that changes in the middle of every migration.
+/// The digest covers the controllers under the lock, not the managers: the manager changes in the middle of
+/// every migration.
 #[test]
 fn two_files_with_the_same_controllers_have_one_digest() {
     let digest = |entries: &[(&str, &str)]| {

@@ -1,8 +1,8 @@
-//! Both locks on paused time: neither work begins or goes on without what it needs.
+//! Both locks on paused time: neither work begins or continues without the locks for that work.
 
-// Not one of testkit, in which nothing imitates a server that exists.
+// Not part of testkit: no server in testkit imitates a real server.
 #[path = "../../../lease/src/elector_tests/server.rs"]
-#[allow(dead_code)] // The elector's own tests ask more of it.
+#[allow(dead_code)] // The elector's own tests use further functions.
 mod server;
 
 use std::future::pending;
@@ -26,12 +26,12 @@ fn elector(server: &Server, lock: &str) -> Elector {
     Elector::new(lock, Timing::default(), Metrics::default())
 }
 
-/// Stops the process for so long: all clocks go on, and nobody does anything.
+/// Stops the process for this duration: all clocks advance, and no task runs.
 fn stop_for(duration: Duration) {
     let _ = advance(duration).now_or_never();
 }
 
-/// RK-33: also where the process was stopped between winning its main lock and the first step of its work.
+/// RK-33: also where the process was stopped between winning the main lock and the first step of the work.
 #[tokio::test(start_paused = true)]
 async fn a_main_lock_that_is_lost_before_its_work_begins_ends_everything() {
     let server = Server::default();
@@ -56,7 +56,7 @@ async fn a_main_lock_that_is_lost_before_its_work_begins_ends_everything() {
 #[tokio::test(start_paused = true)]
 async fn a_migration_lock_that_is_lost_before_its_work_begins_ends_everything() {
     let server = Server::default();
-    // Longer than the one of this lock, so that the main lock is there.
+    // The main lock has a longer deadline than this lock, so the main lock is still held.
     let timing = Timing::new(15 * SECOND, 4 * SECOND, 2 * SECOND).unwrap();
     server.free("shared");
     let lock = Lock::new(server.client(), "ns", "shared", "me");
@@ -83,7 +83,7 @@ async fn a_migration_lock_that_is_lost_before_its_work_begins_ends_everything() 
     assert_eq!(server.holder("main").as_deref(), Some(""));
 }
 
-/// The migration lock is the younger one, so it is held for longer.
+/// The migration lock was won later, so its permit is valid for longer.
 #[tokio::test(start_paused = true)]
 async fn migrated_work_takes_no_step_when_the_time_of_the_main_lock_is_over() {
     let server = Server::default();
@@ -110,8 +110,8 @@ async fn migrated_work_takes_no_step_when_the_time_of_the_main_lock_is_over() {
     assert_eq!(steps.load(Ordering::SeqCst), 0);
 }
 
-/// How it ends for a manager whose list is `ours` while another one holds the migration lock on `theirs`;
-/// none if it waits.
+/// The result for a manager with the list `ours` while a different process holds the migration lock on
+/// `theirs`; `None` if the manager waits.
 async fn beside(theirs: Option<&str>, ours: &str) -> Option<Result<(), Lost>> {
     let server = Server::default();
     let main = elector(&server, "main");
@@ -147,8 +147,8 @@ async fn beside(theirs: Option<&str>, ours: &str) -> Option<Result<(), Lost>> {
     Some(ended)
 }
 
-/// One has a controller under the migration lock that the other one runs under its main lock: it would run
-/// twice.
+/// The first manager has a controller under the migration lock that the second manager runs under its main
+/// lock. That controller would run twice.
 #[tokio::test(start_paused = true)]
 async fn two_lists_of_controllers_under_one_lock_refuse_each_other() {
     let ended = beside(Some("two"), "one").await;

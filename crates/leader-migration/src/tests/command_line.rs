@@ -12,7 +12,7 @@ use crate::{Assignment, CLOUD_CONTROLLER_MANAGER, Flags, GARDENLET, Migration, P
 /// A manager's command line.
 #[derive(Debug, Parser)]
 struct Config {
-    /// Stands for what a manager needs besides.
+    /// Stands for the manager's further flags.
     #[arg(long)]
     seed_name: String,
     #[command(flatten)]
@@ -59,7 +59,7 @@ fn durations_and_names_can_be_given() {
     assert_eq!(flags.leader_elect_resource_namespace, "kube-system");
 }
 
-/// RK-16: the default counts where no file is given, also if the flag is there but empty.
+/// RK-16: the default configuration applies where no file is named, also if the flag is present but empty.
 #[rstest]
 #[case(&[ENABLE])]
 #[case(&[ENABLE, "--leader-migration-config="])]
@@ -74,7 +74,7 @@ fn the_default_configuration_counts(#[case] args: &[&str]) {
     assert_eq!(migration.origin, "default configuration");
 }
 
-/// RK-14: of a file nothing is mixed with the default.
+/// RK-14: a file replaces the whole default; no part of the default is mixed in.
 #[test]
 fn a_file_replaces_the_default() {
     let folder = tempfile::tempdir().unwrap();
@@ -97,7 +97,7 @@ fn what_is_off_is_off(#[case] args: &[&str]) {
     assert!(migration(args).unwrap().is_none());
 }
 
-/// RK-17 to RK-19: what does not go together is an error.
+/// RK-17 to RK-19: contradicting flags are an error.
 #[test]
 fn combinations_that_end_the_process() {
     let file = "--leader-migration-config=/etc/m.yaml";
@@ -164,8 +164,8 @@ fn unsafe_durations_name_the_flags() {
     );
 }
 
-/// Both locks are in one namespace and are wanted by one identity; a manager that migrates nothing wants one
-/// only.
+/// Both locks are in the same namespace with the same identity; a manager without migrated controllers
+/// requests only the main lock.
 #[tokio::test]
 async fn locks_of_a_process() {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -193,7 +193,8 @@ async fn locks_of_a_process() {
     assert!(electors(&["--leader-elect=false"], &GARDENLET).is_none());
 }
 
-/// The flags that a manager needs besides need not be given, and theirs are not mistaken for ours.
+/// The manager's further required flags may be missing, and these flags are not mistaken for the flags of
+/// this crate.
 #[test]
 fn printing_needs_no_other_flag() {
     let folder = tempfile::tempdir().unwrap();
@@ -229,7 +230,8 @@ fn printing_is_done_only_when_asked() {
     assert!(printed(&["--", "--print-leader-migration"], &GARDENLET).is_none());
 }
 
-/// An error is an error also for `--print-leader-migration`: nothing is printed that would not run.
+/// An error is an error also for `--print-leader-migration`: the output never shows a configuration that
+/// would not run.
 #[test]
 fn printing_fails_as_a_start_would() {
     let error = |args: &[&str]| printed(args, &GARDENLET).unwrap().unwrap_err();
@@ -242,7 +244,7 @@ fn printing_fails_as_a_start_would() {
     assert!(error(&wrong).contains("possible values: true, false"));
 }
 
-/// The place is told also where the file clashes with the flags.
+/// The error names the place in the file also where the file contradicts the flags.
 #[test]
 fn the_main_lock_in_a_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -257,7 +259,7 @@ fn the_main_lock_in_a_file() {
     assert!(error.starts_with(&place), "{error}");
 }
 
-/// The example of the KEP as it stands there, byte by byte, is refused with the place and the cure.
+/// The example of the KEP, byte by byte, is refused with the place and the remedy.
 #[test]
 fn the_example_of_the_kep_needs_quotes() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Tests of leader migration. All but `two_managers`, which needs real servers, run without any.
+//! Tests of leader migration. Only `two_managers` needs real servers.
 #![allow(clippy::unwrap_used, clippy::panic)]
 // expect-test writes the hashes, needed or not.
 #![allow(clippy::needless_raw_string_hashes)]
@@ -41,7 +41,7 @@ fn text(entries: &[(&str, &str)]) -> String {
     text
 }
 
-/// What `--print-leader-migration` prints, if it is among the arguments.
+/// The output of `--print-leader-migration`, if that flag is among the arguments.
 fn printed(args: &[&str], manager: &Manager) -> Option<Result<String, String>> {
     let args = std::iter::once(&manager.component)
         .chain(args)

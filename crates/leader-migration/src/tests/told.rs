@@ -1,4 +1,4 @@
-//! `--print-leader-migration` and what it warns of (RK-34).
+//! `--print-leader-migration` and the warnings (RK-34).
 
 use std::fs;
 
@@ -197,8 +197,8 @@ fn nothing_of_this_manager() {
     );
 }
 
-/// A process whose own flags choose: what is chosen runs, a guest too, until a configuration says otherwise
-/// (RK-23).
+/// A process with flags that choose controllers: chosen controllers run, guests too, until a configuration
+/// assigns the controllers differently (RK-23).
 #[test]
 fn what_a_process_chooses_itself() {
     let told = |chosen: &[&str], args: &[&str]| {
@@ -231,7 +231,8 @@ fn what_a_process_chooses_itself() {
         warning: default configuration: controllerLeaders[0]: migrates "node-route-controller" to "cloud-controller-manager", but this process's own flags switch it off: it runs nowhere while this process holds the lock
     "#]]
     .assert_eq(&told(&chosen, &["--enable-leader-migration"]));
-    // All that is migrated is switched off: then it does not ask for the lock, and says so.
+    // All migrated controllers are switched off: then the process does not request the lock, and prints that
+    // fact.
     expect![[r#"
         cloud-node-controller main
         cloud-node-lifecycle-controller disabled
@@ -246,7 +247,8 @@ fn what_a_process_chooses_itself() {
     .assert_eq(&told(&["cloud-node-controller"], &["--enable-leader-migration"]));
 }
 
-/// A file that the kube-controller-manager reads as well must be in its words.
+/// A file that the kube-controller-manager reads as well must use the names that the kube-controller-manager
+/// knows.
 #[test]
 fn words_that_kubernetes_takes_otherwise() {
     let file = text(&[
@@ -273,7 +275,7 @@ fn words_that_kubernetes_takes_otherwise() {
     );
 }
 
-/// A manager that no table knows: its own word counts for what is at home in it, and for what it can run.
+/// A manager outside the table of known managers: the manager's own lists decide home and guests.
 #[test]
 fn a_manager_of_ones_own() {
     let foo = Manager {
@@ -306,7 +308,7 @@ fn a_manager_of_ones_own() {
     );
 }
 
-/// A manager of one's own that takes the name of a known one: what it says of itself counts.
+/// A manager outside this project with the name of a known manager: the manager's own lists decide.
 #[test]
 fn a_controller_that_this_manager_does_not_have_is_told() {
     const OF_SOME_CLOUD: Manager = Manager {

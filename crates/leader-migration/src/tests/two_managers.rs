@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::run_with_leader_migration;
 
-/// Longer than any hand-over here, on a busy machine: not what is measured.
+/// Longer than any hand-over here on a busy machine; a bound, not a measurement.
 const BOUND: Duration = Duration::from_secs(40);
 const NAMESPACE: &str = "kube-system";
 const SHARED: &str = "shared";
 
-/// How many run now, and how many did at most at the same time.
+/// Number of runs now, and maximum number of runs at the same time.
 #[derive(Default)]
 struct Running {
     now: AtomicUsize,
@@ -35,7 +35,7 @@ struct Running {
     starts: AtomicUsize,
 }
 
-/// One run of some work, until it is dropped.
+/// A run of some work, until dropped.
 struct Run(Arc<Running>);
 
 impl Run {
@@ -89,8 +89,8 @@ impl Process {
         }
     }
 
-    /// No lock has to run out here. So nobody should lose one because the machine is busy, and looks are
-    /// frequent.
+    /// No lock has to expire in these tests. So the lease is long (a busy machine must not lose a lock), and
+    /// reads are frequent.
     fn elector(&self, lock: &str) -> Elector {
         let seconds = Duration::from_secs;
         let timing = Timing::new(seconds(30), seconds(20), Duration::from_millis(500)).unwrap();
@@ -122,8 +122,7 @@ fn work(running: &Arc<Running>) -> impl Future<Output = ()> + use<> {
     }
 }
 
-/// There is a Lease that was given back, if there was none: nobody has to wait for one that may have been
-/// deleted.
+/// Creates a released Lease if there is no Lease: no candidate has to wait as for a deleted Lease.
 async fn free(client: &Client, lock: &str) {
     let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
     let lease = json!({"metadata": {"name": lock}, "spec": {"holderIdentity": ""}});
@@ -141,7 +140,7 @@ async fn holder(client: &Client, lock: &str) -> Option<String> {
     lease.spec?.holder_identity.filter(|holder| !holder.is_empty())
 }
 
-/// Waits until the lock has this holder; empty: none.
+/// Waits until the lock has this holder; empty means no holder.
 async fn held_by(client: &Client, lock: &str, expected: &str) {
     eventually(&format!("{lock} is held by {expected:?}"), BOUND, async || {
         let now = holder(client, lock).await.unwrap_or_default();
@@ -168,7 +167,7 @@ async fn runs(running: &Running, expected: usize) {
     .unwrap();
 }
 
-/// How all processes ended. A process that does not end is a failure, not a test that hangs.
+/// The results of all processes. A process that does not end fails the test instead of blocking the test.
 async fn ended(mut processes: JoinSet<Result<(), Lost>>) -> Vec<Result<(), Lost>> {
     let mut all = Vec::new();
     while let Some(process) = timeout(BOUND, processes.join_next()).await.unwrap() {
@@ -186,9 +185,9 @@ async fn steal(client: &Client, lock: &str) {
         .unwrap();
 }
 
-/// RK-05, RK-22: while the old manager has the migration lock the new one runs its own controllers and waits;
-/// it takes over when the old one goes, and hands back the same way (RK-24). Never do both run what is
-/// migrated.
+/// RK-05, RK-22: while the old manager has the migration lock, the new manager runs its main controllers and
+/// waits. The new manager takes over when the old manager ends, and hands back on the same path (RK-24). The
+/// migrated controllers never run in both.
 #[tokio::test]
 async fn controllers_move_to_another_manager_and_back() {
     let plane = ControlPlane::start("migration").await.unwrap();
@@ -232,8 +231,8 @@ async fn controllers_move_to_another_manager_and_back() {
     held_by(&client, SHARED, "").await;
 }
 
-/// The main lock first: a process that waits for it does not ask for the migration lock, although that one is
-/// free.
+/// The main lock first: a process that waits for the main lock does not request the migration lock, although
+/// the migration lock is free.
 #[tokio::test]
 async fn the_migration_lock_is_not_asked_for_without_the_main_lock() {
     let plane = ControlPlane::start("order").await.unwrap();
@@ -242,7 +241,7 @@ async fn the_migration_lock_is_not_asked_for_without_the_main_lock() {
     let second = Process::new(&plane, "manager", "second", &Arc::default());
     let mut processes = JoinSet::new();
 
-    // The first one takes no part in the migration, as before an upgrade.
+    // The first process takes no part in the migration, as before an upgrade.
     let main_only = first.clone();
     processes.spawn(async move {
         let main = main_only.elector("manager");
@@ -251,7 +250,7 @@ async fn the_migration_lock_is_not_asked_for_without_the_main_lock() {
     });
     held_by(&client, "manager", "first").await;
     processes.spawn(second.clone().run());
-    // The second one has seen that the main lock is taken when it was renewed several times.
+    // After several renewals the second process has seen that the main lock is held.
     let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
     let renewed = async || {
         leases
@@ -289,8 +288,7 @@ async fn the_migration_lock_is_not_asked_for_without_the_main_lock() {
     assert!(ended(processes).await.iter().all(Result::is_ok));
 }
 
-/// RK-33: whichever lock is lost, both works end, the process is told to exit, and the other lock is given
-/// back.
+/// RK-33: whichever lock is lost, both works end, the process must exit, and the second lock is released.
 #[tokio::test]
 async fn the_loss_of_one_lock_ends_both() {
     let plane = ControlPlane::start("loss").await.unwrap();
@@ -315,7 +313,7 @@ async fn the_loss_of_one_lock_ends_both() {
     }
 }
 
-/// A work that ends by itself ends the other one, without an error.
+/// A work that ends also ends the second work, without an error.
 #[tokio::test]
 async fn the_end_of_one_work_ends_both() {
     let plane = ControlPlane::start("end").await.unwrap();
