@@ -6,8 +6,8 @@ use std::fmt::Write;
 use crate::graph::Flow;
 
 impl<E> Flow<'_, E> {
-    /// The graph as a Mermaid flowchart. An edge that a longer path implies is left out, as it orders
-    /// nothing; a task that is skipped under the conditions that the flow was built with has a dashed frame.
+    /// The graph as a Mermaid flowchart. An edge that a longer path implies is left out. A task that is
+    /// skipped under the conditions of this flow has a dashed frame.
     #[must_use]
     pub fn to_mermaid(&self) -> String {
         let mut text = String::from("flowchart TD\n");

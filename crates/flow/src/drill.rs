@@ -1,12 +1,12 @@
-//! Fail everywhere, run twice: one driver that disturbs any flow at each of its tasks and checks invariants.
+//! Fail everywhere, run twice: a single driver that disturbs any flow at each task and checks invariants.
 //!
-//! A test implements [`Scenario`] for a flow, and [`run`], [`spread`], [`in_one_world`] or [`end_after_each`]
-//! does the rest. For each task that an undisturbed run executes and for each [`Fault`], the driver resets
-//! the world, runs the flow with the fault in that task, lets the scenario check what must hold even now,
-//! runs the flow again to its end, and lets the scenario check the final state. Hence a new task is under
-//! test from the day it is added to the graph.
+//! A test implements [`Scenario`] for a flow, and calls [`run`], [`spread`], [`in_one_world`] or
+//! [`end_after_each`]. For each task of an undisturbed run and for each [`Fault`], the driver resets the
+//! world and runs the flow with the fault in that task. Then the scenario checks the invariants that must
+//! hold even now. The driver runs the flow again to the end, and the scenario checks the final state. Hence a
+//! new task is tested as soon as the task is in the graph.
 //!
-//! The tasks to disturb are found by name, so a flow may be built differently on its second run.
+//! The driver finds the disturbed tasks by name, so a flow may be built differently on the second run.
 
 mod interceptors;
 
@@ -22,35 +22,35 @@ use crate::intercept::{Interceptor, TaskRef, Undisturbed};
 use crate::outcome::{FlowError, Report};
 use interceptors::{End, Front};
 
-/// What happens to a task.
+/// The fault of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails before it did anything.
+    /// The task fails before any work.
     FailBefore,
-    /// It does its work and then fails: the next run does the same work again.
+    /// The task does the work and then fails: the next run does the same work again.
     FailAfter,
-    /// Its work is done two times in a row.
+    /// The task's work is done two times in a row.
     RunTwice,
     /// The process dies while the task runs: the flow's future is dropped.
     Kill,
-    /// It does its work and then the process dies: the same in another moment.
+    /// The task does the work and then the process dies: the same fault at a different moment.
     EndAfter,
-    /// [`Fault::FailAfter`] in the first run and [`Fault::RunTwice`] in the second: both for the price of one
-    /// case.
+    /// [`Fault::FailAfter`] in the first run and [`Fault::RunTwice`] in the second run, to test both in a
+    /// single case.
     FailThenTwice,
 }
 
 impl Fault {
-    /// Each by itself.
+    /// The separate faults.
     pub const ALL: [Self; 4] = [Self::FailBefore, Self::FailAfter, Self::RunTwice, Self::Kill];
 }
 
-/// One disturbance of one task.
+/// A single disturbance of a single task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// What happens.
+    /// The fault.
     pub fault: Fault,
-    /// To which task.
+    /// The task.
     pub task: &'static str,
 }
 
@@ -60,27 +60,27 @@ impl fmt::Display for Case {
     }
 }
 
-/// When a scenario is asked to check.
+/// The moment of a scenario's check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// The flow was disturbed and has not ended: only what must hold at any time.
+    /// The flow was disturbed and has not ended: only invariants that hold at any time.
     Disturbed(Case),
-    /// The flow has succeeded, after this disturbance if there was one: also what must hold at the end.
+    /// The flow has succeeded, after this disturbance if any: also the invariants of the end.
     Finished(Option<Case>),
 }
 
-/// A flow under test and the world it changes.
+/// A flow under test and the world that the flow changes.
 pub trait Scenario {
     /// The flow's error.
     type Error: fmt::Display + fmt::Debug + Send;
 
-    /// The error that a disturbed task fails with.
+    /// The error of a disturbed task.
     fn injected(&self, message: String) -> Self::Error;
 
     /// Brings the world into the state in which the flow starts.
     fn reset(&mut self) -> impl Future<Output = Result<(), Self::Error>>;
 
-    /// Builds the flow anew and runs it with [`crate::Flow::run_with`] and this interceptor.
+    /// Builds the flow again and runs the flow with [`crate::Flow::run_with`] and this interceptor.
     fn run(
         &mut self,
         interceptor: &dyn Interceptor<Self::Error>,
@@ -90,7 +90,7 @@ pub trait Scenario {
     fn check(&mut self, moment: Moment) -> impl Future<Output = Result<(), Self::Error>>;
 }
 
-/// What a drill went through.
+/// The extent of a drill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Tasks that were disturbed.
@@ -99,19 +99,19 @@ pub struct Summary {
     pub cases: usize,
 }
 
-/// The first case that did not go as it must.
+/// The first case that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{step}: {message}", match case { Some(case) => format!("{case}, "), None => String::new() })]
 pub struct DrillError {
-    /// None: the run without a disturbance.
+    /// `None`: the run without a disturbance.
     pub case: Option<Case>,
-    /// Where in the case.
+    /// The step of the case.
     pub step: &'static str,
-    /// What went wrong.
+    /// The failure.
     pub message: String,
 }
 
-/// All cases that did not go as they must.
+/// All cases that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures(pub Vec<DrillError>);
 
@@ -124,8 +124,7 @@ impl fmt::Display for Failures {
 
 impl std::error::Error for Failures {}
 
-/// Disturbs the flow of `scenario` with each of `faults` at each task, one case after the other, until one
-/// fails.
+/// Disturbs the flow of `scenario` with each of `faults` at each task, in sequence, until a case fails.
 pub async fn run<S: Scenario>(scenario: &mut S, faults: &[Fault]) -> Result<Summary, DrillError> {
     let tasks = survey(scenario).await?;
     let cases = cases(&tasks, faults);
@@ -138,8 +137,8 @@ pub async fn run<S: Scenario>(scenario: &mut S, faults: &[Fault]) -> Result<Summ
     })
 }
 
-/// Like [`run`], with up to `width` cases side by side, each with a scenario of its own. All cases are run,
-/// and all failures reported.
+/// Like [`run`], with up to `width` cases in parallel, each with a separate scenario. All cases are run, and
+/// all failures are reported.
 pub async fn spread<S: Scenario>(
     width: usize,
     faults: &[Fault],
@@ -165,35 +164,35 @@ pub async fn spread<S: Scenario>(
     }
 }
 
-/// Disturbs the flow at every task in one world: each run fails after all tasks that it reaches and that no
-/// run before has failed after, so that the next one gets further by as much as depends on them; at last it
-/// runs with every task done twice. What must hold at any time is checked after each run. One reset does for
-/// all tasks, where [`spread`] needs one for each, and the longest chain of tasks says how many runs there
-/// are. No task is left out: one that is not reached, since a run before has left nothing for it to do, gets
-/// a case of its own.
+/// Disturbs the flow at every task in a single world. Each run fails after every reached task that has not
+/// failed in a former run. So the next run reaches the tasks that depend on the failed tasks. At last a run
+/// does every task twice. The invariants of any time are checked after each run. A single reset is enough for
+/// all tasks, where [`spread`] needs a reset for each task; the longest chain of tasks determines the number
+/// of runs. No task is left out: a task that is not reached, since a former run has left no work for the
+/// task, gets a separate case.
 pub async fn in_one_world<S: Scenario>(scenario: impl FnMut() -> S) -> Result<Summary, DrillError> {
     everywhere(scenario, Way::Fail).await
 }
 
-/// Ends the process after every task, in one world: each run is dropped when a task has done its work after
-/// which no run before was dropped. All that is under way beside it ends in its middle; nobody fails, nobody
-/// cleans up, and the next process finds what is there. Otherwise as [`in_one_world`], but that the last run
-/// is left alone.
+/// Ends the process after every task, in a single world. Each run is dropped when a task has done the work
+/// for which no former run was dropped. Parallel tasks end in the middle: no task fails, no task cleans up,
+/// and the next process continues from the present state. Otherwise as [`in_one_world`], except that the last
+/// run is undisturbed.
 pub async fn end_after_each<S: Scenario>(scenario: impl FnMut() -> S) -> Result<Summary, DrillError> {
     everywhere(scenario, Way::End).await
 }
 
-/// How tasks are disturbed in one world.
+/// The disturbance of tasks in a single world.
 #[derive(Clone, Copy)]
 enum Way {
-    /// All that are reached, side by side.
+    /// All reached tasks fail, in parallel.
     Fail,
-    /// One after the other.
+    /// The process ends after each task, in sequence.
     End,
 }
 
 impl Way {
-    /// In the one world, and where a task needs one of its own.
+    /// The fault in the shared world, and the fault in a separate world.
     fn faults(self) -> [Fault; 2] {
         match self {
             Self::Fail => [Fault::FailAfter, Fault::FailThenTwice],
@@ -222,7 +221,7 @@ async fn everywhere<S: Scenario>(mut scenario: impl FnMut() -> S, way: Way) -> R
     })
 }
 
-/// Gives the tasks that were not reached.
+/// Returns the tasks that were not reached.
 async fn disturb_all<S: Scenario>(
     world: &mut S,
     tasks: &[&'static str],
@@ -254,7 +253,8 @@ async fn disturb_all<S: Scenario>(
     Ok(left)
 }
 
-/// A run that fails after all of these tasks that it reaches: which, and whether it went as it must.
+/// A run that fails after all reached tasks of `left`. Returns these tasks, and the failure of the drill, if
+/// any.
 async fn fail_after<S: Scenario>(
     world: &mut S,
     left: &[&'static str],
@@ -274,8 +274,8 @@ async fn fail_after<S: Scenario>(
     (failed, went)
 }
 
-/// A run that is dropped after the first of these tasks that does its work: after which, and how it ended if
-/// it did so by itself.
+/// A run that is dropped after the first task of `left` that does the work. Returns the finished tasks, and
+/// an error if the run failed before any.
 async fn end_after_first<S: Scenario>(
     world: &mut S,
     tasks: &[&'static str],
@@ -298,7 +298,7 @@ async fn end_after_first<S: Scenario>(
     (done, went)
 }
 
-/// What each of these tasks may fail with, once.
+/// A single error for each of these tasks.
 fn errors<S: Scenario>(
     scenario: &S,
     tasks: &[&'static str],
@@ -308,7 +308,7 @@ fn errors<S: Scenario>(
     tasks.iter().map(error).collect()
 }
 
-/// Says where a case went wrong.
+/// Adds case and step to an error.
 fn at<E: fmt::Display>(case: Option<Case>, step: &'static str) -> impl FnOnce(E) -> DrillError {
     move |error| DrillError {
         case,
@@ -317,7 +317,7 @@ fn at<E: fmt::Display>(case: Option<Case>, step: &'static str) -> impl FnOnce(E)
     }
 }
 
-/// Runs a flow without a disturbance, and returns the names of the tasks that it executed.
+/// Runs a flow without a disturbance, and returns the names of the executed tasks.
 pub async fn survey<S: Scenario>(scenario: &mut S) -> Result<Vec<&'static str>, DrillError> {
     scenario.reset().await.map_err(at(None, "reset"))?;
     let report = scenario.run(&Undisturbed).await;
@@ -334,7 +334,7 @@ fn cases(tasks: &[&'static str], faults: &[Fault]) -> Vec<Case> {
         .collect()
 }
 
-/// One case from its reset to its last check.
+/// A single case from the reset to the last check.
 pub async fn one<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), DrillError> {
     tracing::info!(%case, "drill");
     scenario.reset().await.map_err(at(Some(case), "reset"))?;
@@ -355,7 +355,7 @@ pub async fn one<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), DrillE
     checked.map_err(at(Some(case), "check at the end"))
 }
 
-/// Fails with a sentence when the disturbance did not go as it must.
+/// Runs the disturbed flow. Fails with a sentence when the disturbance had the wrong effect.
 async fn disturb<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), String> {
     let injector = Injector {
         case,
@@ -387,7 +387,7 @@ async fn disturb<S: Scenario>(scenario: &mut S, case: Case) -> Result<(), String
     }
 }
 
-/// A flow in which these tasks were made to fail must fail by them and by nothing else.
+/// Checks that a flow with these injected failures failed only by these failures.
 fn only_these_failed<E: fmt::Display>(
     tasks: &[&'static str],
     result: Result<Report, FlowError<E>>,
@@ -405,7 +405,7 @@ fn only_these_failed<E: fmt::Display>(
     }
 }
 
-/// Runs these tasks two times in a row, and disturbs nothing.
+/// Runs these tasks two times in a row, without a fault.
 struct Twice(Which);
 
 #[derive(Clone, Copy)]
@@ -425,7 +425,7 @@ impl<E> Interceptor<E> for Twice {
     }
 }
 
-/// Disturbs one task, one time.
+/// Disturbs a single task once.
 struct Injector<E> {
     case: Case,
     error: std::sync::Mutex<Option<E>>,

@@ -1,21 +1,21 @@
-//! The share of a flow that is done, by the expected durations of the tasks.
+//! The finished share of a flow, by the expected durations of the tasks.
 //!
-//! The share is that of the longest path: tasks that run side by side count once. A task counts when it has
-//! ended, never before: a task that hangs does not look like progress.
+//! The share is measured along the longest path: parallel tasks count once. A task counts only after its end,
+//! so that a hanging task does not look like progress.
 
 use std::time::Duration;
 
 use crate::progress::percent;
 use crate::task::Task;
 
-/// The time from the start of each task to the end of the flow, as expected.
+/// The expected time from the start of each task to the end of the flow.
 pub(crate) struct ExpectedTimes {
     until_end: Vec<Duration>,
     total: Duration,
 }
 
 impl ExpectedTimes {
-    /// `None` where no duration is expected of any task.
+    /// `None` where no task has an expected duration.
     pub(crate) fn new<E>(tasks: &[Task<'_, E>]) -> Option<Self> {
         let mut until_end: Vec<_> = tasks
             .iter()
@@ -39,7 +39,7 @@ impl ExpectedTimes {
         Some(Self { until_end, total })
     }
 
-    /// Percent of the time that is over; `unfinished`: the tasks that have not ended.
+    /// Percentage of the expected time; `unfinished`: the tasks that have not ended.
     pub(crate) fn percent(&self, unfinished: impl Iterator<Item = usize>) -> u8 {
         let Some(left) = unfinished.map(|index| self.until_end[index]).max() else {
             return 100;

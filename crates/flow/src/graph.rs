@@ -1,5 +1,5 @@
-//! The order of tasks. A graph is only built; [`Graph::compile`] turns it into a [`Flow`] that can be drawn
-//! and run.
+//! The order of tasks. A graph is only built; [`Graph::compile`] turns the graph into a [`Flow`] that can be
+//! drawn and run.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -9,12 +9,12 @@ use std::time::Duration;
 use crate::Retry;
 use crate::task::{Task, TaskId};
 
-/// Gives each graph a number of its own, so that an id is known to belong to it.
+/// Numbers the graphs, so that an id can be matched with its graph.
 static NEXT_GRAPH: AtomicU64 = AtomicU64::new(0);
 
 type Predicate<E> = Box<dyn Fn(&E) -> bool + Send + Sync>;
 
-/// Tasks and their order. `'a` is what the tasks borrow, usually the facts that their work needs.
+/// Tasks and their order. `'a` is the lifetime of the tasks' borrows, usually the facts that the work needs.
 pub struct Graph<'a, E> {
     id: u64,
     name: &'static str,
@@ -36,25 +36,26 @@ impl<'a, E> Graph<'a, E> {
         }
     }
 
-    /// How tasks are tried again that do not say so themselves. Without it they are tried once.
+    /// The retry of all tasks without a retry of their own. Without this call such tasks are tried once.
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = Some(retry);
         self
     }
 
-    /// Which errors are worth another attempt. Any other error ends its task at once. Without it, all are.
+    /// The errors that are retried; every further error ends the task at once. Without this call all errors
+    /// are retried.
     #[must_use]
     pub fn retry_only_if(mut self, retryable: impl Fn(&E) -> bool + Send + Sync + 'static) -> Self {
         self.retryable = Box::new(retryable);
         self
     }
 
-    /// Adds a task and returns the id by which later tasks come after it.
+    /// Adds a task and returns the id for the dependencies of later tasks.
     ///
     /// # Panics
-    /// When the task comes after a task of another graph, or when its name is taken: both are mistakes in the
-    /// flow file that the first test of that flow finds.
+    /// When the task comes after a task of a different graph, or when the name is taken: both are mistakes in
+    /// the flow file that the first test of that flow finds.
     pub fn add(&mut self, task: Task<'a, E>) -> TaskId {
         assert!(
             task.after.iter().all(|id| id.graph == self.id),
@@ -76,7 +77,7 @@ impl<'a, E> Graph<'a, E> {
         id
     }
 
-    /// [`Self::add`] for the usual task: what operators see while it runs, what it comes after, and its work.
+    /// [`Self::add`] for the usual task: the name for operators, the tasks before it, and the work.
     pub fn step<F, Fut>(
         &mut self,
         name: &'static str,
@@ -90,7 +91,7 @@ impl<'a, E> Graph<'a, E> {
         self.step_if(true, name, after, work)
     }
 
-    /// The same for one that is done only if `wanted`, and counts as done otherwise ([`Task::skip_if`]).
+    /// The same for a task that runs only if `wanted`, and counts as done otherwise ([`Task::skip_if`]).
     pub fn step_if<F, Fut>(
         &mut self,
         wanted: bool,
@@ -105,7 +106,7 @@ impl<'a, E> Graph<'a, E> {
         self.add(Task::new(name, work).after(after).skip_if(!wanted))
     }
 
-    /// The tasks after which no other one comes so far: what comes after these comes after all.
+    /// The tasks without a later task so far: a task after all of these comes after all tasks.
     #[must_use]
     pub fn ends(&self) -> Vec<TaskId> {
         let followed: HashSet<_> = self.tasks.iter().flat_map(|task| &task.after).collect();
@@ -116,7 +117,7 @@ impl<'a, E> Graph<'a, E> {
         all.filter(|id| !followed.contains(id)).collect()
     }
 
-    /// Ends building.
+    /// Finishes the graph.
     #[must_use]
     pub fn compile(self) -> Flow<'a, E> {
         let Self {
@@ -143,7 +144,7 @@ impl<'a, E> Graph<'a, E> {
     }
 }
 
-/// A finished graph. Tasks are in the order in which they were added, so each comes after its dependencies.
+/// A finished graph. Tasks are in the order of addition, so each task comes after its dependencies.
 pub struct Flow<'a, E> {
     pub(crate) name: &'static str,
     pub(crate) tasks: Vec<Task<'a, E>>,
@@ -157,9 +158,9 @@ impl<E> Flow<'_, E> {
         self.name
     }
 
-    /// Sets the time that each task is expected to take, by the name of the task. The percentage of
-    /// [`crate::Progress`] goes by these times. Without this call, or where all times are zero, the
-    /// percentage goes by the number of tasks.
+    /// Sets the expected duration of each task, by the name of the task. The percentage of
+    /// [`crate::Progress`] follows these durations. Without this call, or where all durations are zero, the
+    /// percentage follows the number of tasks.
     #[must_use]
     pub fn expect(mut self, duration: impl Fn(&'static str) -> Duration) -> Self {
         for task in &mut self.tasks {
@@ -168,7 +169,7 @@ impl<E> Flow<'_, E> {
         self
     }
 
-    /// Names of all tasks, in the order in which they were added. Skipped ones are included.
+    /// Names of all tasks, in the order of addition, including skipped tasks.
     #[must_use]
     pub fn tasks(&self) -> impl ExactSizeIterator<Item = &'static str> {
         self.tasks.iter().map(|task| task.name)

@@ -1,8 +1,8 @@
-//! Task graph engine: the order of a long operation, apart from the work of its steps.
+//! Task graph engine: the order of a long operation, separate from the work of the steps.
 //!
-//! A flow file reads as prose: it adds tasks to a [`Graph`], each with the tasks that it comes after, and
-//! compiles the graph into a [`Flow`] that runs. What a task *does* lives elsewhere; this crate knows no
-//! Kubernetes.
+//! A flow file reads as prose: the file adds tasks to a [`Graph`], each with the tasks to come after, and
+//! compiles the graph into a [`Flow`] that runs. The *work* of a task is defined by the caller; this crate
+//! does not depend on Kubernetes.
 //!
 //! ```
 //! use std::time::Duration;
@@ -25,18 +25,17 @@
 //! # }
 //! ```
 //!
-//! What the engine promises
-//! - A dependency is a [`TaskId`], and an id exists only for a task that was added before: neither an unknown
-//!   dependency nor a cycle can be written. An id of another graph is refused when the task is added.
-//! - A task starts as soon as all tasks before it have succeeded or were skipped. Tasks that do not depend on
-//!   each other run side by side, and go on when one of them fails; what comes after a failed task does not
-//!   run.
-//! - Nothing is spawned: the whole flow is one future, and dropping it stops all work at once. A flow may
-//!   therefore run under an ownership or lease guard.
+//! The engine promises:
+//! - A dependency is a [`TaskId`], and an id exists only for a task that was added before. So an unknown
+//!   dependency or a cycle cannot be written. `add` refuses an id of a different graph.
+//! - A task starts as soon as all tasks before it have succeeded or were skipped. Independent tasks run in
+//!   parallel, and continue when a parallel task fails; tasks after a failed task do not run.
+//! - No task is spawned: the whole flow is a single future, and dropping the flow stops all work at once. A
+//!   flow may therefore run under an ownership or lease guard.
 //! - There is no undo and no log of past steps. Tasks are idempotent; after a failure the flow is built and
 //!   run again.
-//! - Each failed task is reported once, with its own last error, under its own name: the name is the task's
-//!   identity in `status.lastErrors`, so a graph refuses a name that it has already.
+//! - Each failed task is reported once, with the task's last error and name. The name is the task's identity
+//!   in `status.lastErrors`, so a graph refuses a name twice.
 //!
 //! [`drill`] is the test driver that fails and repeats a flow at every single task.
 

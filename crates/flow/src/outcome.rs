@@ -1,47 +1,47 @@
-//! What a run of a flow ended with.
+//! The result of a flow's run.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What was done.
+/// The finished, skipped and missing tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Tasks that ran and succeeded, in the order in which they ended.
+    /// Tasks that ran and succeeded, in the order of the ends.
     pub succeeded: Vec<&'static str>,
-    /// Tasks that were skipped by their own condition.
+    /// Tasks that were skipped by their condition.
     pub skipped: Vec<&'static str>,
     /// Tasks that did not run because a task before them failed, in the order of the graph. Empty after a
     /// success.
     pub not_run: Vec<&'static str>,
 }
 
-/// Why a task failed.
+/// The reason of a task's failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause<E> {
-    /// Its work ended with an error that is not worth another attempt, or there was no attempt left.
+    /// The work ended with an error that is not retried, or no attempt was left.
     Error(E),
-    /// Its time was over.
+    /// The time limit has passed.
     TimedOut {
         /// The limit.
         after: Duration,
-        /// The error of the last attempt that ended, if one did.
+        /// The error of the last finished attempt, if any attempt finished.
         last: Option<E>,
     },
 }
 
-/// One failed task.
+/// A failed task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskFailure<E> {
-    /// Its name.
+    /// Name of the task.
     pub task: &'static str,
-    /// Why.
+    /// Reason of the failure.
     pub cause: Cause<E>,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
 }
 
 impl<E> TaskFailure<E> {
-    /// The error of the last attempt. None only if the task's time was over during its first attempt.
+    /// The error of the last attempt. `None` only if the time limit passed during the first attempt.
     pub fn error(&self) -> Option<&E> {
         match &self.cause {
             Cause::Error(error) => Some(error),
@@ -70,14 +70,14 @@ impl<E: fmt::Display> fmt::Display for TaskFailure<E> {
     }
 }
 
-/// One or more tasks failed; all that do not depend on them were still run.
+/// At least one task failed; all independent tasks were still run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowError<E> {
     /// Name of the flow.
     pub flow: &'static str,
-    /// The failed tasks, in the order in which they failed. Never empty.
+    /// The failed tasks, in the order of the failures. Never empty.
     pub failures: Vec<TaskFailure<E>>,
-    /// What was done all the same: errors of an earlier run under these names are over.
+    /// The finished tasks: errors of an earlier run under these names are solved.
     pub report: Report,
 }
 

@@ -1,4 +1,4 @@
-//! How far a flow is, for `status.lastOperation`.
+//! Progress of a flow, for `status.lastOperation`.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use std::fmt;
 /// shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Share of the flow that is done, in percent, rounded down: 100 means that all tasks are done or
-    /// skipped. By the time that the tasks are expected to take ([`crate::Flow::expect`]), else by the number
-    /// of tasks.
+    /// Finished share of the flow in percent, rounded down: 100 means that all tasks are done or skipped.
+    /// Measured by the expected durations of the tasks ([`crate::Flow::expect`]), else by the number of
+    /// tasks.
     pub percent: u8,
     /// Names of the tasks that run now, in the order of the graph.
     pub running: Vec<&'static str>,
-    /// Names of the tasks that are done, in the order in which they ended.
+    /// Names of the finished tasks, in the order of the ends.
     pub succeeded: Vec<&'static str>,
-    /// Names of the tasks that wait, run or have failed, in the order of the graph. An error that an earlier
-    /// run met under a different name is solved.
+    /// Names of the tasks that wait, run or have failed, in the order of the graph. An error of an earlier
+    /// run under a different name is solved.
     pub unfinished: Vec<&'static str>,
     /// Number of tasks of the flow.
     pub total: usize,

@@ -1,8 +1,8 @@
-//! How often and how long a task is tried.
+//! The retries of a task: pauses and time limit.
 
 use std::time::Duration;
 
-/// Tries a task again after an error until a time limit has passed. The limit cuts off an attempt that is
+/// Retries a task after an error until a time limit has passed. The limit also cuts off an attempt that is
 /// under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
@@ -12,8 +12,8 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Pauses `interval` after each failed attempt, and gives up `limit` after the first one began.
-    /// `interval` must be shorter than `limit`, else there is no second attempt.
+    /// Pauses `interval` after each failed attempt, and gives up `limit` after the start of the first
+    /// attempt. `interval` must be shorter than `limit`, else there is no second attempt.
     #[must_use]
     pub const fn until_timeout(interval: Duration, limit: Duration) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Runs a flow: starts what is ready, waits for whichever task ends first, starts what became ready by that.
+//! Runs a flow: starts ready tasks, waits for the first task to end, and starts the tasks that became ready.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -16,8 +16,7 @@ use crate::outcome::{Cause, FlowError, Report, TaskFailure};
 use crate::progress::{Progress, percent};
 use crate::task::Task;
 
-/// Bounds a task that has no limit of its own. Longer than any wait in a flow; it only makes the code
-/// uniform.
+/// Limit of a task without a limit. Longer than any wait in a flow; the constant only makes the code uniform.
 const UNBOUNDED: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 /// From this failed attempt on a retry is logged at info. The first attempts fail in most flows, since
@@ -25,8 +24,9 @@ const UNBOUNDED: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 const RETRY_REPORTED_FROM: u32 = 3;
 
 impl<E: Display + Send> Flow<'_, E> {
-    /// Runs all tasks, and calls `observe` whenever a task has started or ended. `observe` must not block; to
-    /// write progress to an API, let it set a `tokio::sync::watch` channel and write from its other end.
+    /// Runs all tasks, and calls `observe` whenever a task has started or ended. `observe` must not block. To
+    /// write progress to an API, let `observe` set a `tokio::sync::watch` channel and write from the
+    /// receiver.
     pub async fn run(self, observe: impl FnMut(Progress)) -> Result<Report, FlowError<E>> {
         self.run_with(observe, &Undisturbed).await
     }
@@ -86,12 +86,12 @@ enum State {
     Failed,
 }
 
-/// Who waits for whom, and who is where.
+/// The state of all tasks and of their dependencies.
 struct Board {
     names: Vec<&'static str>,
     skip: Vec<bool>,
     state: Vec<State>,
-    /// How many tasks before it are not done.
+    /// Number of unfinished tasks before each task.
     blockers: Vec<usize>,
     dependents: Vec<Vec<usize>>,
     expected: Option<ExpectedTimes>,
@@ -117,8 +117,8 @@ impl Board {
         }
     }
 
-    /// Marks all tasks that can start as running and returns them. Skipped ones end here, which may free
-    /// others; since dependencies point backwards, one pass in order sees all of them.
+    /// Marks all tasks that can start as running and returns these tasks. Skipped tasks end here and may make
+    /// further tasks ready. Since dependencies point backwards, a single pass in order sees all tasks.
     fn take_ready(&mut self) -> Vec<usize> {
         let mut ready = Vec::new();
         for index in 0..self.names.len() {
@@ -182,7 +182,7 @@ impl Board {
     }
 }
 
-/// One task from its start to its end.
+/// Runs a task from start to end.
 async fn execute<E: Display>(
     index: usize,
     mut task: Task<'_, E>,
@@ -217,7 +217,7 @@ async fn execute<E: Display>(
     (index, result)
 }
 
-/// Does the work until it succeeds, its error is final, or its time is over.
+/// Runs the work until the work succeeds, the error is final, or the time limit has passed.
 async fn work<E: Display>(
     task: &mut Task<'_, E>,
     retryable: &(dyn Fn(&E) -> bool + Send + Sync),

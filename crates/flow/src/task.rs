@@ -1,4 +1,4 @@
-//! One step of a flow: its name, what it comes after, and the work to be done.
+//! A step of a flow: the name, the tasks before it, and the work.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use futures::future::BoxFuture;
 
 use crate::Retry;
 
-/// The work of a task. It is called again for each retry, so it builds a new future each time.
+/// The work of a task. Called again for each retry, so each call builds a new future.
 pub(crate) type Work<'a, E> = Box<dyn FnMut() -> BoxFuture<'a, Result<(), E>> + Send + 'a>;
 
-/// Names a task that was added to a graph. Only [`crate::Graph::add`] makes one, hence a dependency always
-/// exists and always points backwards.
+/// Names a task that was added to a graph. Only [`crate::Graph::add`] creates an id. Hence a dependency
+/// always exists and always points backwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskId {
     pub(crate) graph: u64,
     pub(crate) index: usize,
 }
 
-/// One id is also a list of one, so that `.after(namespace)` needs no brackets.
+/// A single id is also a list with a single element, so that `.after(namespace)` needs no brackets.
 impl IntoIterator for TaskId {
     type Item = TaskId;
     type IntoIter = std::iter::Once<TaskId>;
@@ -41,7 +41,8 @@ pub struct Task<'a, E> {
 }
 
 impl<'a, E> Task<'a, E> {
-    /// A task that calls `work` once. Operators see `name` while the task runs, and as task id when it fails.
+    /// A task that calls `work` once. Operators see `name` while the task runs, and as task id when the task
+    /// fails.
     pub fn new<F, Fut>(name: &'static str, mut work: F) -> Self
     where
         F: FnMut() -> Fut + Send + 'a,
@@ -59,31 +60,29 @@ impl<'a, E> Task<'a, E> {
         }
     }
 
-    /// Starts only when each of these has succeeded or was skipped. May be called several times; the lists
-    /// add up.
+    /// The task starts only when each of `tasks` has succeeded or was skipped. Several calls add up.
     #[must_use]
     pub fn after(mut self, tasks: impl IntoIterator<Item = TaskId>) -> Self {
         self.after.extend(tasks);
         self
     }
 
-    /// Counts as done without being run. Tasks after it do not wait for anything but what it waits for
-    /// itself.
+    /// The task counts as done without a run. Later tasks wait only for the tasks before this task.
     #[must_use]
     pub fn skip_if(mut self, condition: bool) -> Self {
         self.skipped |= condition;
         self
     }
 
-    /// Tries again after an error, instead of what [`crate::Graph::retry`] says.
+    /// Retries after an error, in place of [`crate::Graph::retry`].
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = Some(retry);
         self
     }
 
-    /// Bounds the task as a whole, all its retries included. The shorter of this and the retry's own limit
-    /// counts.
+    /// Limits the task as a whole, including all retries. The shorter of this limit and the limit of the
+    /// retry counts.
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);

@@ -1,4 +1,4 @@
-//! What disturbs many tasks of one run.
+//! Interceptors that disturb many tasks of a single run.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -9,7 +9,7 @@ use crate::intercept::{Interceptor, TaskRef};
 
 /// Fails after each of these tasks that is reached.
 pub(super) struct Front<E> {
-    /// What they fail with. It is taken by the one that does.
+    /// The error of each task. The task that fails takes the error.
     errors: std::sync::Mutex<BTreeMap<&'static str, E>>,
     failed: std::sync::Mutex<Vec<&'static str>>,
 }
@@ -22,7 +22,7 @@ impl<E> Front<E> {
         }
     }
 
-    /// The tasks that were reached, in this order.
+    /// The reached tasks, in the order of the failures.
     pub(super) fn failed(self) -> Vec<&'static str> {
         self.failed.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -40,8 +40,8 @@ impl<E: Send> Interceptor<E> for Front<E> {
     }
 }
 
-/// Ends a run after the first of these tasks that does its work. Nothing is begun from then on until the run
-/// is dropped.
+/// Ends a run after the first of these tasks that finishes the work. From then on no task begins until the
+/// run is dropped.
 pub(super) struct End<'a, E> {
     left: &'a [&'static str],
     errors: std::sync::Mutex<BTreeMap<&'static str, E>>,
@@ -50,7 +50,7 @@ pub(super) struct End<'a, E> {
 }
 
 impl<'a, E> End<'a, E> {
-    /// `errors`: what a task fails with that is begun too late.
+    /// `errors`: the error of a task that begins too late.
     pub(super) fn new(errors: BTreeMap<&'static str, E>, left: &'a [&'static str]) -> Self {
         Self {
             left,
@@ -60,12 +60,12 @@ impl<'a, E> End<'a, E> {
         }
     }
 
-    /// Waits until one of them has done its work.
+    /// Waits until a task has finished the work.
     pub(super) async fn has_come(&self) {
         self.has_come.notified().await;
     }
 
-    /// Those that have done their work; several, where they end at one moment.
+    /// The tasks that have finished the work; several where tasks end at the same moment.
     pub(super) fn done(&self) -> Vec<&'static str> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -16,7 +16,7 @@ const fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-/// What tasks did, in order.
+/// A log of the tasks' work, in order.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 

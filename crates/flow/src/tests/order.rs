@@ -1,4 +1,4 @@
-//! Which tasks run, when, and what is reported of them.
+//! Order of the tasks, and the reported progress.
 
 use super::{Log, failing, graph, seconds};
 use crate::{FlowError, Graph, Progress, Report, Task};
@@ -118,7 +118,7 @@ async fn a_task_is_unfinished_until_it_succeeds_or_is_skipped() {
     g.add(log.task("c", seconds(1)).after(b));
     let ended = g.compile().run(|p| seen.push(p.unfinished.join(", "))).await;
     assert!(ended.is_err());
-    // The progress after the success of `a` is that at the start of `b`.
+    // The progress after the success of `a` equals the progress at the start of `b`.
     assert_eq!(seen, ["a, b, left out, c", "b, c", "b, c"]);
 }
 

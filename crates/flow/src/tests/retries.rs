@@ -1,4 +1,4 @@
-//! How long a failing task is tried.
+//! Number and duration of the attempts of a failing task.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -136,7 +136,7 @@ async fn the_shorter_limit_counts() {
     assert_eq!(run(g).await.0, 4);
 }
 
-/// A step that fails in a loop shows in the log of a process at the default level.
+/// A step that fails in a loop appears in the log of a process at the default level.
 #[tokio::test(start_paused = true)]
 async fn a_retry_is_logged_at_info_from_the_third_on() {
     let log = Log::default();

@@ -1,4 +1,4 @@
-//! The drill finds flows that cannot be run again, and accepts those that can.
+//! The drill finds flows that cannot be run again, and accepts flows that can.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use crate::{FlowError, Graph, Interceptor, Report, Task};
 #[derive(Default)]
 struct World {
     objects: Mutex<Vec<&'static str>>,
-    /// Makes the flow wrong in one way.
+    /// The deliberate mistake of the flow.
     wrong: Option<Wrong>,
     moments: Mutex<Vec<Moment>>,
 }
@@ -179,7 +179,7 @@ async fn one_world_finds_what_cannot_be_run_again() {
     }
 }
 
-/// Two tasks, one after the other; the second one is not built any more when the first one has done its work.
+/// Two tasks in sequence. Once the first task has done the work, a new run does not contain the second task.
 #[derive(Default)]
 struct OnlyAtFirst {
     done: Mutex<bool>,
@@ -218,7 +218,7 @@ async fn a_task_that_another_failure_leaves_out_gets_a_case_of_its_own() {
     assert_eq!((summary.tasks.len(), summary.cases), (2, 3));
 }
 
-/// Two tasks side by side, and one after both of them. Counts how often each does its work.
+/// Two parallel tasks, and a third task after both. Counts the executions of each.
 #[derive(Default)]
 struct Fork<'a> {
     done: Option<&'a Mutex<Vec<&'static str>>>,
@@ -264,7 +264,7 @@ async fn tasks_side_by_side_fail_in_one_run() {
     assert_eq!((summary.tasks.len(), summary.cases), (3, 3));
     let done = done.lock().unwrap();
     let times = |name| done.iter().filter(|task| **task == name).count();
-    // Both fail; then the end fails; then each is done twice.
+    // Both parallel tasks fail; then the end fails; then each task is done twice.
     assert_eq!(
         (times("left"), times("right"), times("end")),
         (4, 4, 3),
@@ -290,7 +290,7 @@ async fn a_process_that_ends_after_each_task_finds_what_cannot_be_run_again() {
     assert_eq!((summary.tasks.len(), summary.cases), (2, 3));
 }
 
-/// What is under way beside ends in its middle, and nothing is begun any more.
+/// Parallel tasks end in the middle, and no task begins any more.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_ends_after_a_task_begins_no_other() {
     let done = Mutex::default();
@@ -299,8 +299,8 @@ async fn a_process_that_ends_after_a_task_begins_no_other() {
     assert_eq!((summary.tasks.len(), summary.cases), (3, 3));
     let done = done.lock().unwrap();
     let times = |name| done.iter().filter(|task| **task == name).count();
-    // A run ends after each of the two in turn, before it begins the other or after that, then one after the
-    // end; one is left alone.
+    // A run ends after each parallel task in turn, before or after the second parallel task begins. A further
+    // run ends after the end task, and the last run is undisturbed.
     let mut beside = [times("left"), times("right")];
     beside.sort_unstable();
     assert_eq!((beside, times("end")), ([3, 4], 2), "{done:?}");
