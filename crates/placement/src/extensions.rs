@@ -1,11 +1,11 @@
-//! Which further extensions a shoot has (objects of kind `Extension`), and when in a flow each is handled
-//! (api.md 4.3).
+//! The further extensions of a shoot (objects of kind `Extension`), and the phase of each in a flow (api.md
+//! 4.3).
 //!
-//! From the Shoot and the ControllerRegistrations of the garden alone, so that whoever asks gets the same
-//! answer: the seed that deploys them, and whoever finds out what a seed must have installed. What the Shoot
-//! names comes with its configuration. What a registration enables for all shoots comes by itself, unless the
-//! Shoot switches it off. A type that no registration knows is served all the same: whoever looks after it
-//! may have been installed by hand.
+//! The result depends only on the Shoot and the ControllerRegistrations of the garden. So every caller gets
+//! the same result: the seed that deploys the extensions, and the controller that derives the installations
+//! of a seed. An extension in the Shoot brings a configuration. A registration can enable an extension for
+//! all shoots, unless the Shoot disables the extension. A type without a registration is deployed too,
+//! because the provider may have been installed by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,10 +18,10 @@ use api::{
 };
 use kube::ResourceExt;
 
-/// The kind of their objects.
+/// The kind of the extension objects.
 pub const KIND: &str = "Extension";
 
-/// The further extensions of one shoot.
+/// The further extensions of a single shoot.
 #[derive(Clone, Debug, Default)]
 pub struct Extensions {
     wanted: BTreeMap<String, Wanted>,
@@ -29,19 +29,19 @@ pub struct Extensions {
     refused: BTreeMap<String, String>,
 }
 
-/// One that the shoot has.
+/// An extension of the shoot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
-    /// Its type, which is the name of its object, too.
+    /// The type, also the name of the extension object.
     pub type_: String,
-    /// Its own configuration, from the Shoot.
+    /// The configuration from the Shoot.
     pub provider_config: Option<PackedExtension>,
-    /// How long its provider may take, as the registration writes it.
+    /// Time limit of the provider, as written in the registration.
     pub reconcile_timeout: Option<String>,
 }
 
 impl Extensions {
-    /// Those of this shoot.
+    /// The extensions of this shoot.
     #[must_use]
     pub fn of<'a>(
         shoot: &Shoot,
@@ -73,12 +73,12 @@ impl Extensions {
         this
     }
 
-    /// All that the shoot has, in the order of their types.
+    /// All extensions of the shoot, in the order of the types.
     pub fn wanted(&self) -> impl Iterator<Item = &Wanted> {
         self.wanted.values()
     }
 
-    /// Those that are reconciled, or restored, then.
+    /// The extensions that are reconciled, or restored, in this phase.
     pub fn reconciled(&self, phase: Phase) -> impl Iterator<Item = &Wanted> {
         self.wanted().filter(move |wanted| {
             let lifecycle = self.lifecycles.get(&wanted.type_);
@@ -87,28 +87,28 @@ impl Extensions {
         })
     }
 
-    /// When an object of this type lets go in a move.
+    /// The phase of a move in which an object of this type is released.
     #[must_use]
     pub fn migrated(&self, type_: &str) -> Phase {
         let lifecycle = self.lifecycles.get(type_);
         before_or_after(lifecycle.and_then(|lifecycle| lifecycle.migrate))
     }
 
-    /// When an object of this type is deleted with its shoot.
+    /// The phase of a deletion in which an object of this type is deleted.
     #[must_use]
     pub fn deleted(&self, type_: &str) -> Phase {
         let lifecycle = self.lifecycles.get(type_);
         before_or_after(lifecycle.and_then(|lifecycle| lifecycle.delete))
     }
 
-    /// Whether an object of this type is there for no reason. One that the Shoot asks for in vain is none:
-    /// nothing is taken away before somebody has answered that.
+    /// Whether an object of this type exists without a reason. A refused request of the Shoot is a reason:
+    /// the object stays until the user has fixed the request.
     #[must_use]
     pub fn is_stale(&self, type_: &str) -> bool {
         !self.wanted.contains_key(type_) && !self.refused.contains_key(type_)
     }
 
-    /// What of the Shoot's list cannot be had, and what to do about it.
+    /// The extensions in the Shoot's list that cannot be deployed, with the remedy.
     #[must_use]
     pub fn refusal(&self) -> Option<String> {
         let all: Vec<_> = self
@@ -150,8 +150,8 @@ impl Extensions {
     }
 }
 
-/// What is registered, by type. Of two that register one type the primary one counts, and of two of those the
-/// first by name.
+/// The registered resources by type. Of two resources of a type the primary resource counts, and of two
+/// primary resources the first by name.
 fn registered<'a>(
     registrations: impl IntoIterator<Item = &'a ControllerRegistration>,
 ) -> BTreeMap<&'a str, &'a ControllerResource> {
@@ -163,7 +163,7 @@ fn registered<'a>(
             of_kind.map(|resource| (resource.primary == Some(false), registration.name_any(), resource))
         })
         .collect();
-    // The last one stays in the map.
+    // The map keeps the last resource of each type.
     all.sort_by(|(one, first, _), (other, second, _)| (other, second).cmp(&(one, first)));
     all.into_iter()
         .map(|(_, _, resource)| (resource.type_.as_str(), resource))
@@ -174,7 +174,7 @@ fn is_for_all_shoots(resource: &ControllerResource) -> bool {
     resource.auto_enable.contains(&ClusterType::Shoot) || resource.globally_enabled == Some(true)
 }
 
-/// Why a shoot cannot have it.
+/// The reason why a shoot cannot have this extension.
 fn why_not(resource: &ControllerResource, workerless: bool) -> Option<&'static str> {
     let compatible = &resource.cluster_compatibility;
     if !compatible.is_empty() && !compatible.contains(&ClusterType::Shoot) {
@@ -185,7 +185,7 @@ fn why_not(resource: &ControllerResource, workerless: bool) -> Option<&'static s
     )
 }
 
-/// There is no other time for these.
+/// A move or a deletion has no further phase.
 fn before_or_after(told: Option<Phase>) -> Phase {
     match told {
         Some(Phase::AfterKubeAPIServer) => Phase::AfterKubeAPIServer,

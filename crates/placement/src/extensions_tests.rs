@@ -1,4 +1,4 @@
-//! Tables for which extensions a shoot has, and when they are handled.
+//! Tables of the extensions of a shoot, and the phase of each.
 
 #![allow(clippy::unwrap_used)]
 
@@ -48,7 +48,7 @@ fn one(more: &Value) -> Value {
 
 #[rstest]
 #[case::nothing(json!({}), json!([]), &[])]
-// Whoever looks after it was installed by hand.
+// The provider was installed by hand.
 #[case::unregistered(json!({}), json!([{"type": "x"}]), &["x"])]
 #[case::not_for_all(one(&json!({})), json!([]), &[])]
 #[case::named(one(&json!({})), json!([{"type": "a"}]), &["a"])]
@@ -82,7 +82,7 @@ fn a_shoot_without_workers_has(
     let told = extensions.refusal();
     assert_eq!(told.is_some(), refusal.is_some(), "{told:?}");
     assert!(told.unwrap_or_default().contains(refusal.unwrap_or_default()));
-    // What is asked for in vain is not taken away.
+    // An object for a refused request is not deleted.
     assert_eq!(extensions.is_stale("a"), expected != ["a"] && refusal.is_none());
 }
 
@@ -110,7 +110,7 @@ fn a_type_that_is_named_twice_is_refused() {
     assert!(!extensions.is_stale("a") && extensions.is_stale("b"));
 }
 
-/// In whatever order a garden lists them.
+/// For every order of a garden's list.
 #[rstest]
 #[case::the_first_by_name(json!({"b": null, "a": null}), "a")]
 #[case::the_primary_one(json!({"a": false, "b": true}), "b")]
@@ -139,7 +139,7 @@ fn one_registration_of_a_type_counts(#[case] primary: Value, #[case] expected: &
     [Phase::AfterKubeAPIServer, Phase::AfterKubeAPIServer, Phase::BeforeKubeAPIServer])]
 #[case::deleted_late(json!({"delete": "AfterKubeAPIServer"}),
     [Phase::AfterKubeAPIServer, Phase::BeforeKubeAPIServer, Phase::AfterKubeAPIServer])]
-// There is no such time in a deletion or in a move.
+// A deletion or a move has no such phase.
 #[case::no_such_time(json!({"delete": "AfterWorker", "migrate": "AfterWorker"}),
     [Phase::AfterKubeAPIServer, Phase::BeforeKubeAPIServer, Phase::BeforeKubeAPIServer])]
 fn each_has_its_time(#[case] lifecycle: Value, #[case] at: [Phase; 3]) {
@@ -158,6 +158,6 @@ fn each_has_its_time(#[case] lifecycle: Value, #[case] at: [Phase; 3]) {
         (extensions.migrated("a"), extensions.deleted("a")),
         (migrated, deleted)
     );
-    // As they are for a type that nobody has registered.
+    // The default, as for a type without a registration.
     assert_eq!(extensions.migrated("x"), Phase::BeforeKubeAPIServer);
 }

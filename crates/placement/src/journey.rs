@@ -1,7 +1,7 @@
-//! Where a Shoot is between two seeds, as its status says, and the approval of its move.
+//! The progress of a Shoot between two seeds, by the status, and the approval of the move.
 //!
-//! `status.seedName` is the only point of no return. Before it is written the source can always bring the
-//! shoot back to life; after it only the seed that it names can.
+//! The write of `status.seedName` is the only point of no return. Before that write the source can always
+//! restore the shoot. After that write only the named seed can.
 
 use api::{
     gardencore::{Shoot, shoot::MigrationApproval},
@@ -10,26 +10,26 @@ use api::{
 
 use crate::{hosting_seed, status, wanted_seed};
 
-/// Where a Shoot is on its way.
+/// The progress of a Shoot's move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Journey {
-    /// It is complete where it is, or was never complete.
+    /// The shoot is complete on the present seed, or was never complete.
     Settled,
-    /// Its present seed has begun to prepare it for another one.
+    /// The present seed has begun to prepare the shoot for a different seed.
     Leaving,
-    /// It was handed over, and nothing was begun where it is now.
+    /// The shoot was handed over, and the present seed has not begun.
     Arriving,
-    /// The seed on which it is now has begun to restore it.
+    /// The present seed has begun to restore the shoot.
     Restoring,
 }
 
-/// Where the Shoot is on its way.
+/// The progress of the Shoot's move.
 #[must_use]
 pub fn journey(shoot: &Shoot) -> Journey {
     let last = status(shoot).and_then(|status| status.last_operation.as_ref());
     match last.map(|last| (last.type_, last.state)) {
         Some((Type::Migrate, State::Succeeded | State::Aborted)) => Journey::Arriving,
-        // It waits, and has begun nothing.
+        // The move waits, and has not begun.
         Some((Type::Migrate, State::Pending)) => Journey::Settled,
         Some((Type::Migrate, _)) => Journey::Leaving,
         Some((Type::Restore, state)) if state != State::Succeeded => Journey::Restoring,
@@ -37,15 +37,15 @@ pub fn journey(shoot: &Shoot) -> Journey {
     }
 }
 
-/// Whether the Shoot is to move away from the seed that its status names (R7-45). A Shoot whose status names
-/// no seed was never created and cannot move (R7-43).
+/// Whether the Shoot is to move away from the seed in the status (R7-45). A Shoot without a seed in the
+/// status was never created and cannot move (R7-43).
 #[must_use]
 pub fn is_move_wanted(shoot: &Shoot) -> bool {
     matches!((wanted_seed(shoot), hosting_seed(shoot)), (Some(to), Some(from)) if to != from)
 }
 
-/// The approval of exactly the move that is wanted now: from this source to this destination. One that was
-/// judged for another destination counts for nothing.
+/// The approval of exactly the move that is wanted now: from this source to this destination. An approval for
+/// a different destination does not count.
 #[must_use]
 pub fn approval(shoot: &Shoot) -> Option<&MigrationApproval> {
     let approval = status(shoot)?.migration.as_ref()?;
@@ -53,7 +53,7 @@ pub fn approval(shoot: &Shoot) -> Option<&MigrationApproval> {
     (from != to && approval.source == from && approval.destination == to).then_some(approval)
 }
 
-/// Whether a move may begin: it is approved as the Shoot is specified now (R7-46, I8).
+/// Whether a move may begin: the move is approved for the present generation of the Shoot (R7-46, I8).
 pub(crate) fn may_travel(shoot: &Shoot) -> bool {
     approval(shoot).is_some_and(|approval| Some(approval.generation) == shoot.metadata.generation)
 }

@@ -1,25 +1,25 @@
-//! Who acts on a shoot, as what, and under which names. Pure: no client, no clock.
+//! The acting seed of a shoot, the roles of seeds, and the derived names. Pure: no client, no clock.
 //!
-//! Promises
-//! - Of one Shoot at most one seed is [`Role::Owner`], whatever its specification and status say (I1). Nobody
-//!   derives that a second time.
-//! - What is wanted of the owner follows from the object alone ([`wanted`]), so that a process that was
-//!   killed goes on where it was.
-//! - Every name of a shoot that must be the same on every seed is made in [`names`].
+//! This crate promises:
+//! - At most one seed is [`Role::Owner`] of a Shoot, for every specification and status (I1). No code derives
+//!   the role a second time.
+//! - The wanted operation follows from the object alone ([`wanted`]), so that a restarted process continues
+//!   with the same operation.
+//! - Every name of a shoot that must be the same on every seed is derived in [`names`].
 //!
-//! | file | what |
+//! | file | purpose |
 //! |---|---|
 //! | `role` | owner, incoming, former, nobody |
-//! | `journey` | where a Shoot is between two seeds, and the approval of its move |
+//! | `journey` | the progress of a Shoot between two seeds, and the approval of the move |
 //! | `reconciled` | whether the present specification was reconciled |
-//! | `traveller` | the Shoot with which an operation works |
-//! | `record` | what its status says of its ownership |
-//! | `operation` | what is done with a Shoot, and what is wanted of its owner |
-//! | `extensions` | which further extensions a shoot has, and when each is handled |
-//! | `registered` | which extensions a shoot needs, and which are not registered |
-//! | `isolation` | which zone of a shoot is cut off |
+//! | `traveller` | the Shoot that an operation works with |
+//! | `record` | the recorded ownership in the status |
+//! | `operation` | the operations on a Shoot, and the wanted operation |
+//! | `extensions` | the further extensions of a shoot, and the phase of each |
+//! | `registered` | the extensions that a shoot needs, and missing registrations |
+//! | `isolation` | the isolated zone of a shoot |
 //! | `pause` | whether new reconciliations are held back |
-//! | `remembered` | what is kept of a Shoot by whoever watches all of them |
+//! | `remembered` | the part of a Shoot that a watch of all Shoots keeps |
 //! | `owner_terms` | the hash of the owner terms of a Seed |
 //! | `names` | technical id, uid, domains, networks, BackupEntry |
 
@@ -50,30 +50,30 @@ pub use traveller::traveller;
 
 use api::gardencore::{Shoot, shoot::ShootStatus};
 
-/// Whether the Shoot's user wants it to sleep.
+/// Whether the Shoot's user wants the shoot to hibernate.
 #[must_use]
 pub fn is_to_sleep(shoot: &Shoot) -> bool {
     let hibernation = shoot.spec.hibernation.as_ref();
     hibernation.and_then(|hibernation| hibernation.enabled) == Some(true)
 }
 
-/// Whether all of it sleeps: it has no machines, and nothing of its control plane runs.
+/// Whether the whole shoot hibernates: no machines exist, and no part of the control plane runs.
 #[must_use]
 pub fn is_asleep(shoot: &Shoot) -> bool {
     status(shoot).is_some_and(|status| status.hibernated)
 }
 
-/// The name that is there and not empty.
+/// The name, if present and not empty.
 fn named(name: Option<&str>) -> Option<&str> {
     name.filter(|name| !name.is_empty())
 }
 
-/// The seed that the specification names.
+/// The seed in the specification.
 fn wanted_seed(shoot: &Shoot) -> Option<&str> {
     named(shoot.spec.seed_name.as_deref())
 }
 
-/// The seed that the status names.
+/// The seed in the status.
 fn hosting_seed(shoot: &Shoot) -> Option<&str> {
     named(status(shoot)?.seed_name.as_deref())
 }

@@ -1,5 +1,5 @@
-//! Names that follow from a Shoot: namespace, domains, addresses, backup entry. All are the same on every
-//! seed.
+//! Names that follow from a Shoot: namespace, domains, addresses, backup entry. All names are the same on
+//! every seed.
 
 use std::net::IpAddr;
 
@@ -7,19 +7,19 @@ use api::gardencore::{Seed, Shoot, seed::ShootNetworks};
 use ipnet::IpNet;
 use kube::ResourceExt;
 
-/// Services network of a shoot that names none.
+/// Services network of a shoot without a services network.
 const DEFAULT_SERVICES: &str = ShootNetworks::SERVICES;
-/// Pods network of a shoot that names none.
+/// Pods network of a shoot without a pods network.
 const DEFAULT_PODS: &str = ShootNetworks::PODS;
 
-/// The names of one shoot.
+/// The names of a single shoot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     /// Namespace in the seed.
     pub technical_id: String,
-    /// Name by which gardenlets and nodes reach the API.
+    /// Name under which gardenlets and nodes reach the API.
     pub internal_api: Option<String>,
-    /// Name by which users reach the API.
+    /// Name under which users reach the API.
     pub external_api: Option<String>,
     /// Address of the Service `kubernetes` in the shoot.
     pub first_service_ip: IpAddr,
@@ -30,10 +30,10 @@ pub struct Names {
 }
 
 impl Names {
-    /// Works the names out.
+    /// Derives the names.
     ///
     /// # Errors
-    /// The services network is none.
+    /// The services network is invalid.
     pub fn of(shoot: &Shoot, project: &str, seed: &Seed) -> Result<Self, NoNetwork> {
         let shoot_name = shoot.name_any();
         let defaults = seed.spec.networks.shoot_defaults.clone().unwrap_or_default();
@@ -63,19 +63,19 @@ impl Names {
         })
     }
 
-    /// The name that is written into a user's kubeconfig.
+    /// The name in a user's kubeconfig.
     #[must_use]
     pub fn public_api(&self) -> Option<&str> {
         self.external_api.as_deref().or(self.internal_api.as_deref())
     }
 
-    /// The name under which it stands in DNS which seed has the shoot (R17-10).
+    /// The name of the owner record in DNS (R17-10).
     #[must_use]
     pub fn owner(&self) -> Option<String> {
         owner_record(self.internal_api.as_deref()?)
     }
 
-    /// The names under which the shoot's API is asked for from outside.
+    /// The names under which clients outside the shoot reach the API.
     pub fn apis(&self) -> impl Iterator<Item = &str> {
         self.internal_api
             .as_deref()
@@ -84,15 +84,15 @@ impl Names {
     }
 }
 
-/// The services network of a Shoot is none.
+/// The services network of a Shoot is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "spec.networking.services is {0:?}, which is no network with room for a service: write one like {DEFAULT_SERVICES}"
 )]
 pub struct NoNetwork(String);
 
-/// Namespace of the shoot in a seed. Once in the status it never changes. `project`: name of the Project that
-/// the Shoot's namespace in the garden belongs to.
+/// Namespace of the shoot in a seed. The name never changes once the status has recorded the name. `project`:
+/// the Project of the Shoot's namespace in the garden.
 #[must_use]
 pub fn technical_id(shoot: &Shoot, project: &str) -> String {
     recorded_technical_id(shoot).map_or_else(
@@ -101,14 +101,14 @@ pub fn technical_id(shoot: &Shoot, project: &str) -> String {
     )
 }
 
-/// The technical id, if the shoot was begun once.
+/// The technical id, if a seed has begun the shoot.
 #[must_use]
 pub fn recorded_technical_id(shoot: &Shoot) -> Option<&str> {
     let status = shoot.status.as_ref()?;
     Some(status.technical_id.as_str()).filter(|id| !id.is_empty())
 }
 
-/// The uid by which the shoot is known: that of its first reconciliation.
+/// The uid that identifies the shoot: the uid at the first reconciliation.
 #[must_use]
 pub fn uid(shoot: &Shoot) -> String {
     match shoot.status.as_ref().map(|status| status.uid.as_str()) {
@@ -123,14 +123,14 @@ pub fn backup_entry(technical_id: &str, uid: &str) -> String {
     format!("{technical_id}--{uid}")
 }
 
-/// The name of the owner record, by the internal name of the shoot's API.
+/// The name of the owner record, derived from the internal name of the shoot's API.
 #[must_use]
 pub fn owner_record(internal_api: &str) -> Option<String> {
     let domain = internal_api.strip_prefix("api.")?;
     Some(format!("owner.{domain}"))
 }
 
-/// The domain below which the shoot's internal names are.
+/// The parent domain of the shoot's internal names.
 #[must_use]
 pub fn internal_domain(shoot: &str, project: &str, domain: &str) -> String {
     if domain.split('.').any(|label| label == "internal") {
@@ -140,8 +140,8 @@ pub fn internal_domain(shoot: &str, project: &str, domain: &str) -> String {
     }
 }
 
-/// The domain below which the shoot's names for users are: its own, or one below the seed's first default
-/// domain.
+/// The parent domain of the shoot's names for users: the shoot's own domain, or a domain below the seed's
+/// first default domain.
 #[must_use]
 pub fn external_domain(shoot: &Shoot, project: &str, seed: &Seed) -> Option<String> {
     shoot
@@ -155,13 +155,13 @@ pub fn external_domain(shoot: &Shoot, project: &str, seed: &Seed) -> Option<Stri
         })
 }
 
-/// The first usable address of a network: Kubernetes gives it to the Service `kubernetes`.
+/// The first usable address of a network: Kubernetes assigns this address to the Service `kubernetes`.
 fn first_address(network: &str) -> Option<IpAddr> {
     let network: IpNet = network.parse().ok()?;
     if network.prefix_len() > network.max_prefix_len() - 2 {
         return None;
     }
-    // Of IPv6 the network's own address counts among its hosts.
+    // In IPv6 the network's own address counts among the hosts.
     match network.trunc() {
         IpNet::V4(network) => network.hosts().next().map(IpAddr::V4),
         IpNet::V6(network) => network.hosts().nth(1).map(IpAddr::V6),

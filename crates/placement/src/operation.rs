@@ -1,4 +1,4 @@
-//! What is done with a Shoot.
+//! The operations on a Shoot.
 
 use api::{
     constants::{CONFIRMATION_DELETION, CONFIRMATION_FORCE_DELETION},
@@ -12,25 +12,25 @@ use crate::{
     record, status,
 };
 
-/// What the owner does with a Shoot, and its providers with each extension object of it.
+/// The operation of the owner on a Shoot, and of the providers on each extension object of the Shoot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// It is made for the first time.
+    /// The shoot is created for the first time.
     Create,
-    /// It is brought in line with its specification.
+    /// The shoot is reconciled with the specification.
     Reconcile,
-    /// It is taken over from another seed, or brought back to life after a move was called off.
+    /// The shoot is restored: after a hand-over from a different seed, or after a cancelled move.
     Restore,
-    /// It is prepared for being taken over by another seed.
+    /// The shoot is prepared for the hand-over to a different seed.
     Migrate,
-    /// It is taken down.
+    /// The shoot is deleted.
     Delete,
-    /// What can be is taken down, and the rest is let go of.
+    /// The shoot is deleted as far as possible, and the remaining objects are released.
     ForceDelete,
 }
 
 impl Operation {
-    /// As in `status.lastOperation.type`.
+    /// The value of `status.lastOperation.type`.
     #[must_use]
     pub fn type_(self) -> Type {
         match self {
@@ -42,44 +42,44 @@ impl Operation {
         }
     }
 
-    /// Whether the shoot is to be gone afterwards.
+    /// Whether the operation deletes the shoot.
     #[must_use]
     pub fn deletes(self) -> bool {
         matches!(self, Self::Delete | Self::ForceDelete)
     }
 
-    /// Whether anything outside of the seed may be changed on the way: what is handed over is left as it is
-    /// (I9).
+    /// Whether the operation may change external resources. A shoot that is handed over keeps its external
+    /// resources (I9).
     #[must_use]
     pub fn acts_outside(self) -> bool {
         self != Self::Migrate
     }
 
-    /// Whether the control plane is to run afterwards.
+    /// Whether the control plane runs after the operation.
     #[must_use]
     pub fn deploys(self) -> bool {
         matches!(self, Self::Create | Self::Reconcile | Self::Restore)
     }
 }
 
-/// What is wanted of a Shoot's owner.
+/// The wanted action of a Shoot's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// This.
+    /// This operation.
     Operation(Operation),
-    /// Nothing until somebody else has written: garden-controller-manager passes the Shoot on to another
-    /// seed.
+    /// No operation: garden-controller-manager first has to hand the Shoot over to the next seed.
     PassedOn,
-    /// Nothing until its user has confirmed the deletion: policies that ask for it can be uninstalled.
+    /// No operation until the user has confirmed the deletion. Checked here too, because the policies that
+    /// demand a confirmation can be uninstalled.
     Confirmation,
 }
 
-/// What is wanted of the owner now.
+/// The action that is wanted of the owner now.
 ///
-/// A Shoot that is deleted on its way is first brought to where it can be deleted: extension objects that
-/// were told to let go take nothing away outside, so that a deletion in the middle of a move would leave
-/// everything there. What has begun is ended while nobody has confirmed a deletion, so that the shoot serves
-/// meanwhile.
+/// A Shoot that is deleted in the middle of a move is first restored, and then deleted. Released extension
+/// objects delete no external resources, so a deletion in the middle of a move would leave all external
+/// resources behind. Without a confirmation of the deletion, an operation under way is finished, so that the
+/// shoot serves meanwhile.
 #[must_use]
 pub fn wanted(shoot: &Shoot) -> Wanted {
     let asked = shoot.metadata.deletion_timestamp.is_some();
@@ -88,7 +88,7 @@ pub fn wanted(shoot: &Shoot) -> Wanted {
         return Wanted::Operation(Operation::ForceDelete);
     }
     Wanted::Operation(match journey(shoot) {
-        // Another destination was named before anything began at this one.
+        // A new destination was named before any work began at this destination.
         Journey::Arriving if is_move_wanted(shoot) && !deleting => return Wanted::PassedOn,
         Journey::Arriving | Journey::Restoring => Operation::Restore,
         Journey::Leaving if deleting || !is_move_wanted(shoot) || is_claimed(shoot) => Operation::Restore,
@@ -105,14 +105,14 @@ pub fn wanted(shoot: &Shoot) -> Wanted {
     })
 }
 
-/// Whether its seed may take it down, by what is recorded of its ownership: a claimant finishes first, and
-/// who has begun to leave comes back. Decided in the crate `ownership`. Where nobody records phases,
-/// `status.lastOperation` has told it all.
+/// Whether the seed may delete the shoot, by the recorded ownership: a claimant finishes first, and a leaving
+/// owner comes back. The crate `ownership` decides. Where no phases are recorded, `status.lastOperation` was
+/// decisive already.
 fn may_be_deleted(shoot: &Shoot) -> bool {
     record::ownership(shoot).map_or(true, |recorded| recorded.may_be_deleted_by(&recorded.now.seed))
 }
 
-/// Whether the Shoot's user has said that its deletion is meant.
+/// Whether the user has confirmed the deletion of the Shoot.
 #[must_use]
 pub fn is_confirmed(shoot: &Shoot) -> bool {
     is_true(shoot, CONFIRMATION_DELETION)
@@ -131,8 +131,9 @@ fn is_true(shoot: &Shoot, annotation: &str) -> bool {
         .is_some_and(|value| value == "true")
 }
 
-/// Whether its seed was given it in a new epoch and has not opened its data yet: it does so before anything
-/// else, wherever the Shoot is wanted by then, and hands over nothing before.
+/// Whether the seed got the shoot in a new epoch and has not opened the data yet. The seed opens the data
+/// before any further operation, wherever the Shoot is wanted by then, and hands the shoot over only after
+/// that.
 #[must_use]
 pub fn is_claimed(shoot: &Shoot) -> bool {
     let recorded = status(shoot).and_then(|status| status.ownership.as_ref());
@@ -142,7 +143,7 @@ pub fn is_claimed(shoot: &Shoot) -> bool {
     )
 }
 
-/// Whether its creation was begun and not ended.
+/// Whether the creation was begun and not finished.
 fn is_half_created(shoot: &Shoot) -> bool {
     status(shoot)
         .and_then(|status| status.last_operation.as_ref())

@@ -1,5 +1,6 @@
-//! With which owner terms the processes of a shoot are to run: a hash, recorded in `status.ownerChecks` of
-//! the Shoot when a flow has ended, and compared with the present Seed before a takeover.
+//! The owner terms that the processes of a shoot should run with, as a hash. The hash is recorded in
+//! `status.ownerChecks` of the Shoot at the end of a flow, and compared with the present Seed before a
+//! takeover.
 
 use std::fmt::Write;
 
@@ -7,7 +8,7 @@ use api::gardencore::Seed;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-/// Bytes of the hash that are kept: enough to tell terms apart.
+/// Bytes of the hash that are kept: enough to distinguish terms.
 const HASH_BYTES: usize = 16;
 
 /// The hash of epoch, identity, domain, zone, servers and settings. `None` where the Seed does not check

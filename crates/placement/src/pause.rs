@@ -2,7 +2,7 @@
 //! seed.
 //!
 //! A pause holds back only work that has not begun. An interrupted flow leaves a control plane half changed,
-//! so work under way goes on to its end, and so do moves that began, takeovers, deletions and clean-up. As in
+//! so work under way continues to its end. So do moves that began, takeovers, deletions and clean-up. As in
 //! Gardener, a deletion also begins during a pause.
 
 use std::collections::BTreeMap;
@@ -63,8 +63,8 @@ impl Pause {
     }
 }
 
-/// The pause of a Shoot on a seed that is stopped, or is not. The annotation of the Shoot comes first: its
-/// user can remove it.
+/// The pause of a Shoot, on a seed that is stopped or not. The annotation of the Shoot comes first: the user
+/// of the Shoot can remove that annotation.
 #[must_use]
 pub fn pause(shoot: &Shoot, seed_is_stopped: bool) -> Option<Pause> {
     if is_on(shoot.annotations(), SHOOT_IGNORE) {
@@ -80,7 +80,7 @@ pub fn is_stopped(seed: &BTreeMap<String, String>) -> bool {
     is_on(seed, EMERGENCY_STOP)
 }
 
-/// Whether this operation would begin new work, which a pause holds back, and does not finish work that has
+/// Whether this operation would begin new work. A pause holds back new work, but not the end of work that has
 /// begun.
 #[must_use]
 pub fn begins_anew(shoot: &Shoot, operation: Operation) -> bool {
@@ -91,7 +91,7 @@ pub fn begins_anew(shoot: &Shoot, operation: Operation) -> bool {
     }
 }
 
-/// An edit since the beginning makes it new work: the flow would apply the edit too.
+/// An edit since the beginning turns the operation into new work: the flow would apply the edit too.
 fn is_under_way(shoot: &Shoot) -> bool {
     status(shoot).is_some_and(|status| {
         let last = status.last_operation.as_ref();

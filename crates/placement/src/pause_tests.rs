@@ -1,4 +1,4 @@
-//! What a pause holds back, and what goes on.
+//! The operations that a pause holds back, and the operations that continue.
 
 #![allow(clippy::unwrap_used)]
 
@@ -33,7 +33,7 @@ fn with(mut over: Value, more: &Value) -> Value {
     over
 }
 
-/// To seed `b`, and approved.
+/// Moving to seed `b`, and approved.
 fn moving(over: Value) -> Value {
     let spec = json!({"region": "r", "provider": {"type": "local"}, "kubernetes": {"version": "1.34.4"}, "seedName": "b"});
     let approval = json!({"source": "a", "destination": "b", "generation": 2, "spec": spec});

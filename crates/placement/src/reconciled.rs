@@ -42,7 +42,7 @@ pub fn is_reconciled(shoot: &Shoot) -> bool {
         .reconciled_spec_hash
         .as_ref()
         .is_some_and(|hash| *hash == spec_hash(&shoot.spec));
-    // A gardenlet of a version with other fields records another hash, or none.
+    // A gardenlet of a version with different fields records a different hash, or no hash.
     has_present_hash
         || status.observed_generation == shoot.metadata.generation
             && status.last_operation.as_ref().is_some_and(|last| {

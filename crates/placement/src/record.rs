@@ -1,5 +1,5 @@
-//! What the Shoot records of its ownership, in the words of the protocol (`ownership`), and back. Nobody else
-//! converts.
+//! Converts the recorded ownership of a Shoot to the types of the protocol (`ownership`), and back. The only
+//! converter.
 
 use api::gardencore::{
     Shoot,
@@ -9,14 +9,14 @@ use ownership::{Chain, Ownership, Phase, Stay};
 
 use crate::{Journey, hosting_seed, journey, status};
 
-/// Why a Shoot's status is no ownership.
+/// The reason why a Shoot's status is not a complete ownership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRecorded {
-    /// No seed has it.
+    /// No seed has the shoot.
     #[error("no seed has the shoot yet")]
     Nowhere,
-    /// A move is under way whose phases nobody records. Whose bucket has the data cannot be told then, and a
-    /// guess could lose all of them.
+    /// A move is under way without recorded phases. Then the bucket with the data is unknown, and a guess
+    /// could lose all data.
     #[error(
         "a move is not over, and its phases are not recorded (status.ownership.phase), so that nobody knows in which seed's bucket \
          the shoot's data are"
@@ -24,10 +24,10 @@ pub enum NotRecorded {
     Unfinished,
 }
 
-/// The ownership that the status records, all of it but the approval and what was restored.
+/// The ownership in the status, without the approval and the record of restored data.
 ///
 /// # Errors
-/// The status says too little.
+/// The status is incomplete.
 pub fn ownership(shoot: &Shoot) -> Result<Ownership<String>, NotRecorded> {
     let seed = hosting_seed(shoot).ok_or(NotRecorded::Nowhere)?;
     let status = status(shoot).ok_or(NotRecorded::Nowhere)?;
@@ -36,7 +36,7 @@ pub fn ownership(shoot: &Shoot) -> Result<Ownership<String>, NotRecorded> {
         Some(phase) => phase_of(phase),
         None => match journey(shoot) {
             Journey::Settled | Journey::Leaving => Phase::Held,
-            // It takes a shoot back that it has never handed over.
+            // The seed restores a shoot that was never handed over.
             Journey::Restoring if status.epoch() == 1 => Phase::Held,
             Journey::Arriving | Journey::Restoring => return Err(NotRecorded::Unfinished),
         },
@@ -57,8 +57,8 @@ pub fn ownership(shoot: &Shoot) -> Result<Ownership<String>, NotRecorded> {
     })
 }
 
-/// `status.ownership` without an approval, and without what was restored. `status.seedName` is the seed of
-/// its `now`.
+/// `status.ownership` without an approval, and without the record of restored data. `status.seedName` is the
+/// seed of `now`.
 #[must_use]
 pub fn recorded(ownership: &Ownership<String>) -> Recorded {
     Recorded {
@@ -129,7 +129,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Nothing is lost on the way, whatever stands there.
+    /// The conversion loses no field, for every recorded value.
     #[test]
     fn what_is_recorded_is_read_back() {
         let sources = [None, Some(("a", 1)), Some(("c", 6))];

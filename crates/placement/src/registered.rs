@@ -1,5 +1,5 @@
-//! Which kinds and types of extension objects the machines and the control plane of a shoot need, and which
-//! of them no ControllerRegistration answers for.
+//! The kinds and types of extension objects that the machines and the control plane of a shoot need, and the
+//! missing registrations: kinds and types without a ControllerRegistration.
 
 use std::collections::BTreeSet;
 
@@ -34,8 +34,8 @@ pub fn needs_of(shoot: &Shoot) -> BTreeSet<(&'static str, String)> {
     needs
 }
 
-/// What keeps a new shoot from getting nodes, with the remedy. Nothing is known of extensions where the
-/// shoot's provider is not registered: extensions are installed by other means then.
+/// The reason why a new shoot cannot get nodes, with the remedy. `None` where the shoot's provider is not
+/// registered: then extensions were installed by other means, and the registrations say nothing about them.
 #[must_use]
 pub fn missing_for(shoot: &Shoot, registrations: &[ControllerRegistration]) -> Option<String> {
     let answers = |kind: &str, type_: &str| {

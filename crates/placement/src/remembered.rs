@@ -1,12 +1,12 @@
-//! What is remembered of a Shoot by whoever watches all Shoots of all tenants. A specification is as large as
-//! its writer likes, within bounds; a decision about it is made on a Shoot that was read for that.
+//! The part of a Shoot that a process keeps while watching all Shoots of all tenants. A user may write a
+//! large specification, within bounds. A decision about the specification reads the complete Shoot.
 
 use api::{
     gardencore::{Shoot, ShootSpec},
     meta::PackedExtension,
 };
 
-/// Leaves of a specification where the shoot is to be, and what `more` takes out of it.
+/// Reduces a specification to `seedName` and the fields that `more` keeps.
 pub fn remembered(shoot: &mut Shoot, more: impl FnOnce(ShootSpec) -> ShootSpec) {
     let seed_name = shoot.spec.seed_name.clone();
     shoot.spec = ShootSpec {
@@ -19,7 +19,7 @@ pub fn remembered(shoot: &mut Shoot, more: impl FnOnce(ShootSpec) -> ShootSpec) 
     }
 }
 
-/// To take nothing more.
+/// Keeps no further field.
 #[must_use]
 pub fn its_place_alone(_: ShootSpec) -> ShootSpec {
     ShootSpec::default()

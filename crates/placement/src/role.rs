@@ -1,27 +1,30 @@
-//! What a seed is to a Shoot.
+//! The role of a seed for a Shoot.
 
 use api::gardencore::Shoot;
 
 use crate::{hosting_seed, status, wanted_seed};
 
-/// What a seed is to a Shoot.
+/// The role of a seed for a Shoot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It hosts the shoot, or is to create it: it alone acts outside of itself and writes the Shoot.
+    /// The seed hosts the shoot, or has to create the shoot. Only the owner acts outside the seed and writes
+    /// the Shoot.
     Owner,
-    /// It is named by the specification and not by the status. It may prepare in itself, and writes nothing
-    /// else.
+    /// The specification names the seed and the status does not. The seed may prepare inside the seed, and
+    /// writes no further object.
     Incoming,
-    /// It hosted the shoot in this epoch and cleans up what is its own; nothing outside of itself.
+    /// The seed hosted the shoot in this epoch and cleans up the seed's own objects; the seed changes no
+    /// external resource.
     Former {
-        /// The newest of the epochs that it has not cleaned up yet.
+        /// The newest epoch that the seed has not cleaned up yet.
         epoch: i64,
     },
-    /// It has nothing to do with the Shoot.
+    /// The seed has no relation to the Shoot.
     Nobody,
 }
 
-/// The role of the seed of that name. One that is to take over a shoot for the second time cleans up first.
+/// The role of the seed of that name. A seed that is to take over a shoot for the second time cleans up
+/// first.
 #[must_use]
 pub fn role(shoot: &Shoot, seed: &str) -> Role {
     match hosting_seed(shoot) {

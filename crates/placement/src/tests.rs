@@ -1,4 +1,4 @@
-//! Tables for who acts, where a Shoot is, and what is wanted of its owner.
+//! Tables of roles, journeys, and wanted operations.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ use super::{Operation, Role, Wanted, approval, role, traveller, wanted};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
 
-/// A Shoot of generation 2 that is hosted by `a`, with the given fields laid over it.
+/// A Shoot of generation 2 that is hosted by `a`, with the fields of `over` merged in.
 fn shoot(over: &Value) -> Shoot {
     let mut base = json!({
         "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
@@ -23,7 +23,7 @@ fn shoot(over: &Value) -> Shoot {
     serde_json::from_value(base).unwrap()
 }
 
-/// To `b`, with this last operation.
+/// Moving to `b`, with this last operation.
 fn moving(last: (&str, &str)) -> Value {
     json!({"spec": {"seedName": "b"}, "status": {"lastOperation": operation(last)}})
 }
@@ -58,14 +58,14 @@ fn unconfirmed(mut over: Value) -> Value {
 #[case(json!({"spec": {"seedName": "b"}}), "b", Role::Incoming)]
 #[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "formerSeeds": [{"name": "a", "epoch": 3}]}}), "a", Role::Former { epoch: 3 })]
 #[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "formerSeeds": [{"name": "a", "epoch": 3}]}}), "b", Role::Owner)]
-// It has to clean up before it may prepare.
+// The seed has to clean up before the seed may prepare.
 #[case(json!({"spec": {"seedName": "b"}, "status": {"formerSeeds": [{"name": "b", "epoch": 1}]}}), "b", Role::Former { epoch: 1 })]
 #[case(json!({"spec": {"seedName": "b"}, "status": {"formerSeeds": [{"name": "b", "epoch": 1}, {"name": "b", "epoch": 4}]}}), "b", Role::Former { epoch: 4 })]
 fn the_role_follows_from_the_object(#[case] over: Value, #[case] seed: &str, #[case] expected: Role) {
     assert_eq!(role(&shoot(&over), seed), expected);
 }
 
-/// I1: whatever specification and status say, no two seeds own a Shoot.
+/// I1: for every specification and status, no two seeds own a Shoot.
 #[test]
 fn no_two_seeds_own_a_shoot() {
     let names = [None, Some(""), Some("a"), Some("b"), Some("c")];
@@ -95,32 +95,32 @@ fn no_two_seeds_own_a_shoot() {
 #[case::new(json!({"status": {"seedName": null}}), Wanted::Operation(Operation::Create))]
 #[case::created_half(json!({"status": {"lastOperation": operation(("Create", "Error"))}}), Wanted::Operation(Operation::Create))]
 #[case::made(json!({"status": {"lastOperation": operation(("Create", "Succeeded"))}}), Wanted::Operation(Operation::Reconcile))]
-// A wanted move that cannot begin: the shoot is still looked after where it is (R7-46).
+// A wanted move that cannot begin: the present seed still reconciles the shoot (R7-46).
 #[case::not_approved(moving(("Reconcile", "Succeeded")), Wanted::Operation(Operation::Reconcile))]
 #[case::approved_for_an_older_generation(approved(moving(("Reconcile", "Succeeded")), 1), Wanted::Operation(Operation::Reconcile))]
 #[case::approved(approved(moving(("Reconcile", "Succeeded")), 2), Wanted::Operation(Operation::Migrate))]
-// Once begun it goes on, whatever was edited meanwhile.
+// A begun move continues, also after an edit.
 #[case::begun(approved(moving(("Migrate", "Error")), 1), Wanted::Operation(Operation::Migrate))]
 #[case::given_up(approved(moving(("Migrate", "Failed")), 2), Wanted::Operation(Operation::Migrate))]
-// A move that was called off before the hand-over: the source brings the shoot back to life.
+// A move that was cancelled before the hand-over: the source restores the shoot.
 #[case::called_off(json!({"status": {"lastOperation": operation(("Migrate", "Processing"))}}), Wanted::Operation(Operation::Restore))]
 #[case::called_off_and_tried(json!({"status": {"lastOperation": operation(("Restore", "Error"))}}), Wanted::Operation(Operation::Restore))]
 #[case::handed_over(json!({"status": {"lastOperation": operation(("Migrate", "Succeeded"))}}), Wanted::Operation(Operation::Restore))]
 #[case::restored(json!({"status": {"lastOperation": operation(("Restore", "Succeeded"))}}), Wanted::Operation(Operation::Reconcile))]
-// Another destination was named before this one began.
+// The user named a new destination before the present destination began.
 #[case::passed_on(moving(("Migrate", "Succeeded")), Wanted::PassedOn)]
 #[case::deleted(deleted(json!({})), Wanted::Operation(Operation::Delete))]
 #[case::deleted_before_anybody_began(deleted(json!({"status": {"seedName": null}})), Wanted::Operation(Operation::Delete))]
 #[case::deleted_before_the_move(deleted(approved(moving(("Reconcile", "Succeeded")), 2)), Wanted::Operation(Operation::Delete))]
-// Deleted in the middle: first to where it can be deleted. Extension objects that let go take nothing away
-// outside.
+// Deleted in the middle of a move: first restored, then deleted. Released extension objects delete no
+// external resources.
 #[case::deleted_while_leaving(deleted(approved(moving(("Migrate", "Processing")), 2)), Wanted::Operation(Operation::Restore))]
 #[case::deleted_when_handed_over(deleted(json!({"status": {"lastOperation": operation(("Migrate", "Succeeded"))}})), Wanted::Operation(Operation::Restore))]
 #[case::deleted_while_passed_on(deleted(moving(("Migrate", "Succeeded"))), Wanted::Operation(Operation::Restore))]
 #[case::deleted_while_restored(deleted(json!({"status": {"lastOperation": operation(("Restore", "Error"))}})), Wanted::Operation(Operation::Restore))]
 #[case::deletion_goes_on(deleted(json!({"status": {"lastOperation": operation(("Delete", "Error"))}})), Wanted::Operation(Operation::Delete))]
-// Policies can be uninstalled: a slip of the hand does not cost a cluster, and what has begun is ended
-// meanwhile.
+// Policies can be uninstalled: an accidental deletion does not cost a cluster, and operations under way are
+// finished meanwhile.
 #[case::unconfirmed(unconfirmed(json!({"status": {"lastOperation": operation(("Reconcile", "Succeeded"))}})), Wanted::Confirmation)]
 #[case::no_longer_confirmed(unconfirmed(json!({"status": {"lastOperation": operation(("Delete", "Error"))}})), Wanted::Confirmation)]
 #[case::unconfirmed_and_new(unconfirmed(json!({"status": {"lastOperation": operation(("Create", "Processing"))}})), Wanted::Operation(Operation::Create))]
@@ -130,8 +130,8 @@ fn what_is_wanted_follows_from_the_object(#[case] over: Value, #[case] expected:
     assert_eq!(wanted(&shoot(&over)), expected);
 }
 
-/// A move was called off after its epoch had ended, the seed was given the next one, and then the move is
-/// wanted after all.
+/// A move was cancelled after the epoch had ended, the seed got the next epoch, and then the user wants the
+/// move again.
 #[rstest]
 #[case("Leaving", Operation::Migrate)]
 #[case("Sealing", Operation::Migrate)]
@@ -143,8 +143,8 @@ fn a_seed_that_was_given_a_shoot_anew_opens_its_data_first(#[case] phase: &str, 
     assert_eq!(wanted(&shoot(&over)), Wanted::Operation(expected));
 }
 
-/// What the model of `ownership` proves of deletions, it proves of what is wanted here: whatever the last
-/// operation says, an epoch that is not held is first brought to where it is.
+/// The model of `ownership` proves the order for deletions, and this table applies the order to wanted
+/// operations: for every last operation, an epoch that is not held is first restored.
 #[rstest]
 #[case("Held", Operation::Delete)]
 #[case("Leaving", Operation::Restore)]
@@ -177,7 +177,7 @@ fn force_goes_before_everything() {
         )]
         .into(),
     );
-    // Force alone confirms nothing.
+    // Force without a confirmation does not count.
     assert_eq!(wanted(&shoot), Wanted::Operation(Operation::Migrate));
     let annotations = shoot.metadata.annotations.as_mut().unwrap();
     annotations.insert(
@@ -216,7 +216,7 @@ fn a_move_keeps_to_the_specification_that_was_approved() {
     );
     assert_eq!(source.spec.seed_name.as_deref(), Some("b"));
     assert_eq!(source.spec.credentials_binding_name.as_deref(), Some("renewed"));
-    // The same at the destination, until its success is recorded.
+    // The same at the destination, until the success is recorded.
     edited.status.as_mut().unwrap().seed_name = Some("b".into());
     assert_eq!(
         version(&traveller(&edited, Operation::Restore).unwrap()),
@@ -226,7 +226,7 @@ fn a_move_keeps_to_the_specification_that_was_approved() {
         version(&traveller(&edited, Operation::Reconcile).unwrap()),
         "1.34.4"
     );
-    // A move that was called off is none any more.
+    // A cancelled move no longer counts.
     edited.status.as_mut().unwrap().seed_name = Some("a".into());
     edited.spec.seed_name = Some("a".into());
     assert_eq!(

@@ -1,16 +1,15 @@
-//! The Shoot with which an operation works: a move keeps to what was approved.
+//! The Shoot that an operation works with: a move keeps the approved specification.
 
 use api::gardencore::{Shoot, ShootSpec, shoot::MigrationApproval};
 
 use crate::{hosting_seed, journey::approval, operation::Operation, status};
 
-/// The Shoot with which an operation works. A move keeps to the specification that was approved, from its
-/// begin to the end of the restoration, so that an edit in the middle does not become an upgrade. Which seed
-/// is wanted and which credentials are used is what the Shoot says now. The generation is that of the
-/// specification.
+/// The Shoot that an operation works with. A move keeps the approved specification from the begin to the end
+/// of the restoration, so that an edit in the middle does not become an upgrade. The wanted seed and the
+/// credentials come from the present Shoot. The generation is the generation of the approved specification.
 ///
 /// # Errors
-/// The approved specification is none.
+/// The approved specification is invalid.
 pub fn traveller(shoot: &Shoot, operation: Operation) -> Result<Shoot, Unreadable> {
     let mut traveller = shoot.clone();
     if let Some(recorded) = recorded(shoot, operation) {
@@ -29,8 +28,7 @@ pub fn traveller(shoot: &Shoot, operation: Operation) -> Result<Shoot, Unreadabl
     Ok(traveller)
 }
 
-/// What was approved for the move that the operation is a part of. A move that was called off is none any
-/// more.
+/// The approval of the move that the operation belongs to. A cancelled move no longer counts.
 fn recorded(shoot: &Shoot, operation: Operation) -> Option<&MigrationApproval> {
     match operation {
         Operation::Migrate => approval(shoot),
@@ -42,7 +40,7 @@ fn recorded(shoot: &Shoot, operation: Operation) -> Option<&MigrationApproval> {
     }
 }
 
-/// `status.migration.spec` is no specification of a Shoot.
+/// `status.migration.spec` is not a valid specification of a Shoot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "status.migration.spec is not the specification of a Shoot: {0}; set spec.seedName back and name the destination again"
