@@ -1,4 +1,4 @@
-//! Makes the machine's network as it follows from the machines that are known.
+//! Sets up the machine's network from the known machines.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -18,32 +18,32 @@ use crate::{
     plan::{Plan, plan},
 };
 
-/// How often the kernel is looked at although no Node changed: somebody else may have changed it.
+/// Interval in which the kernel is checked without a change of a Node: a foreign program may have changed the
+/// kernel's tables.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// When it is tried again after a failure, or while something is awaited. Shorter than what delays a new
+/// Pause before a retry after a failure, or while an event is awaited. Short enough not to delay a new
 /// machine visibly.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
-/// After so long without success the agent is to be started anew. Longer than a list of many refused entries
-/// takes.
+/// Time without success after which `/healthz` fails and the agent is restarted. Longer than a list of many
+/// refused entries takes.
 const ILL_AFTER: Duration = Duration::from_secs(300);
-/// How its work is called in metrics.
+/// The name of the work in metrics.
 const NAME: &str = "network";
 
-/// What makes the network of one machine.
+/// Sets up the network of a machine.
 pub struct Agent {
     /// The machine's kernel.
     pub kernel: Kernel,
-    /// Name of its Node.
+    /// Name of the machine's Node.
     pub node: String,
     /// Addresses of all pods of the shoot.
     pub pods: Ipv4Net,
-    /// Where containerd looks for its file.
+    /// The folder in which containerd looks for the CNI configuration.
     pub folder: PathBuf,
 }
 
 impl Agent {
-    /// Makes the network as it follows from what is known, again and again, until nobody follows the Nodes
-    /// any more.
+    /// Sets up the network from the known machines, again and again, until the watch of Nodes ends.
     pub async fn run(mut self, mut known: watch::Receiver<Known<Machine>>, metrics: Metrics, health: Health) {
         let machines = Gauge::<i64>::default();
         metrics.register(|registry| {
@@ -74,14 +74,14 @@ impl Agent {
         }
     }
 
-    /// Makes the network as it follows from these machines; at last the file, with which the Node gets ready.
+    /// Sets up the network for these machines; the last step is the CNI file, which makes the Node ready.
     ///
     /// # Errors
-    /// What is awaited; what the kernel or the folder refuses.
+    /// The awaited event; a refusal of the kernel or the folder.
     pub async fn make(&mut self, machines: &Machines) -> Result<Plan> {
         let plan = plan(machines, &self.node, self.pods).map_err(|why| Error::not_ready(TRY_AGAIN, why))?;
         let made = self.kernel.make(&plan).await;
-        // The pods of this machine reach the outside, whatever is in the way to others.
+        // The pods of this machine reach the outside even if the routes to further machines fail.
         self.kernel.masquerade(self.pods).await?;
         let made = made?;
         let content = conflist::content(plan.range, made.mtu);
@@ -104,7 +104,7 @@ impl Agent {
     }
 }
 
-/// Says what is new, once.
+/// Logs a new result, once.
 fn tell(told: &mut Option<Result<Vec<String>>>, done: Result<Plan>) {
     let now = Some(done.map(|plan| plan.passed_over));
     if *told == now {

@@ -1,5 +1,5 @@
 //! The file by which containerd connects pods: CNI plugins that are on every machine, with this machine's
-//! range. A Node is ready as soon as there is one, so it is written when pods can be reached.
+//! range. A Node is ready as soon as the file exists, so the file is written when pods can be reached.
 
 use std::{
     fs,
@@ -10,19 +10,19 @@ use std::{
 use ipnet::Ipv4Net;
 use serde_json::json;
 
-/// Containerd takes the file whose name is the first.
+/// Containerd takes the first file by name.
 pub const FILE: &str = "00-network-local.conflist";
-/// Not a name that containerd looks at.
+/// A name that containerd ignores.
 const UNFINISHED: &str = ".00-network-local.unfinished";
-/// Addresses that are in use, by pod. Gone after a restart of the machine, as its pods are.
+/// Addresses in use, by pod. Gone after a restart of the machine, as the pods are.
 const IN_USE: &str = "/run/network-local";
 
-/// Its content. Pods keep their addresses towards each other (`ipMasq` of the plugin would take them away);
-/// towards the outside the agent masquerades.
+/// The content of the file. Pods keep their addresses among each other (`ipMasq` of the plugin would replace
+/// the addresses); for outside targets, the agent masquerades.
 #[must_use]
 pub fn content(range: Ipv4Net, mtu: u32) -> String {
     let file = json!({
-        // The newest that containerd 1.6 and the plugins of Debian 12 both know for sure.
+        // The newest version that both containerd 1.6 and the plugins of Debian 12 support for certain.
         "cniVersion": "0.4.0",
         "name": "network-local",
         "plugins": [
@@ -43,7 +43,7 @@ pub fn content(range: Ipv4Net, mtu: u32) -> String {
     format!("{file:#}\n")
 }
 
-/// Writes the file if it is another one, at once and as a whole. Tells whether it was.
+/// Writes the file atomically if the content differs. Returns whether a write happened.
 ///
 /// # Errors
 /// The folder cannot be written.

@@ -1,5 +1,5 @@
-//! What has to be changed so that the kernel's tables are as planned, in an order in which no packet is lost
-//! on the way: what a route needs is there before it, and goes after it.
+//! The changes that bring the kernel's tables to the plan, in an order that loses no packet. The entries that
+//! a route needs are added before the route, and removed after the route.
 
 use std::{collections::BTreeMap, net::Ipv4Addr};
 
@@ -7,7 +7,7 @@ use ipnet::Ipv4Net;
 
 use crate::plan::{HardwareAddress, Tables};
 
-/// One change. What is to be added takes the place of what is there under the same key.
+/// A change. An added entry replaces an existing entry with the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Packets for this hardware address go to this machine.
@@ -16,15 +16,15 @@ pub enum Change {
     Meet(Ipv4Addr, HardwareAddress),
     /// This range is behind this gateway.
     Route(Ipv4Net, Ipv4Addr),
-    /// No more.
+    /// Removes the route.
     Unroute(Ipv4Net),
-    /// No more.
+    /// Removes the neighbour.
     Part(Ipv4Addr),
-    /// No more.
+    /// Removes the forwarding.
     Unforward(HardwareAddress, Ipv4Addr),
 }
 
-/// The changes that make `actual` what is `wanted`. None where nothing differs.
+/// The changes that turn `actual` into `wanted`. Empty without a difference.
 #[must_use]
 pub fn changes(actual: &Tables, wanted: &Tables) -> Vec<Change> {
     let mut all = Vec::new();
@@ -37,7 +37,7 @@ pub fn changes(actual: &Tables, wanted: &Tables) -> Vec<Change> {
     all
 }
 
-/// What is not there as it is wanted.
+/// The wanted entries that are missing or different.
 fn missing<'a, K: Ord + Copy, V: PartialEq + Copy>(
     actual: &'a BTreeMap<K, V>,
     wanted: &'a BTreeMap<K, V>,
@@ -46,7 +46,7 @@ fn missing<'a, K: Ord + Copy, V: PartialEq + Copy>(
     pairs.filter(|(key, value)| actual.get(key) != Some(value))
 }
 
-/// What nothing is wanted for.
+/// The existing entries that are not wanted.
 fn left<'a, K: Ord + Copy, V: Copy>(
     actual: &'a BTreeMap<K, V>,
     wanted: &'a BTreeMap<K, V>,
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(changes(&one, &other), expected);
     }
 
-    /// A machine that has come in the place of another, with its range.
+    /// A new machine with the range of a former machine.
     #[test]
     fn a_range_that_moves_to_another_machine_keeps_its_route() {
         let (one, other) = (

@@ -1,24 +1,24 @@
-//! The machines of the shoot, as its Nodes tell.
+//! The machines of the shoot, derived from Nodes.
 
 use std::{collections::BTreeMap, net::Ipv4Addr};
 
 use ipnet::Ipv4Net;
 use k8s_openapi::api::core::v1::Node;
 
-/// All machines, by the names of their Nodes.
+/// All machines, by Node name.
 pub type Machines = BTreeMap<String, Machine>;
 
-/// What the network has to know of a machine. IPv6 is not served.
+/// The facts of a machine that the network needs. IPv6 is not supported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// Addresses of its pods; none until node IPAM has given it any.
+    /// Addresses of the machine's pods; `None` before node IPAM has assigned a range.
     pub range: Option<Ipv4Net>,
-    /// Where the other machines reach it; none until its kubelet has told it.
+    /// The address for packets from further machines; `None` before the kubelet has reported an address.
     pub address: Option<Ipv4Addr>,
 }
 
 impl Machine {
-    /// What the Node says.
+    /// The machine of a Node.
     #[must_use]
     pub fn of(node: &Node) -> Self {
         let spec = node.spec.as_ref();
@@ -68,7 +68,7 @@ mod tests {
         node(name, &["10.0.1.0/24"], &[("InternalIP", "192.0.2.1")])
     }
 
-    /// As an agent follows them.
+    /// Follows Nodes like an agent.
     #[derive(Default)]
     struct Fleet(Kept<Machine>);
 
@@ -110,13 +110,13 @@ mod tests {
     #[test]
     fn a_list_counts_when_it_is_complete() {
         let mut fleet = Fleet::default();
-        // What is said before the first list is not all.
+        // Events before the first list are not the complete state.
         assert!(fleet.take(Event::Apply(simple("a"))).is_none());
         assert!(fleet.take(Event::Init).is_none());
         assert!(fleet.take(Event::InitApply(simple("a"))).is_none());
         assert!(fleet.take(Event::InitApply(simple("b"))).is_none());
         assert_eq!(fleet.take(Event::InitDone).unwrap().len(), 2);
-        // One that breaks off and begins again.
+        // A list that breaks off and begins again.
         assert!(fleet.take(Event::Init).is_none());
         assert!(fleet.take(Event::InitApply(simple("b"))).is_none());
         assert_eq!(names(&fleet), Some(vec!["a", "b"]));

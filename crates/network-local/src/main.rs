@@ -9,25 +9,25 @@ use network_local::{agent::Agent, fleet::Machine, kernel::Kernel};
 use runtime::{Cluster, Connection, Permit, Process, Shoot, follow::follow, process};
 use tokio::sync::watch;
 
-/// Makes the network of the pods of one machine.
+/// Sets up the network of the pods of a machine.
 #[derive(Parser)]
 #[command(version)]
 struct Flags {
     /// Name of this machine's Node.
     #[arg(long, env = "NODE_NAME")]
     node_name: String,
-    /// Addresses of all pods of the shoot. What pods send to other addresses comes from their machine's
-    /// address.
+    /// Addresses of all pods of the shoot. Packets from pods to further addresses get their machine's address
+    /// as the source.
     #[arg(long)]
     pods: Ipv4Net,
-    /// Where containerd looks for the configuration of the network.
+    /// Folder in which containerd looks for the configuration of the network.
     #[arg(long, default_value = "/etc/cni/net.d")]
     configuration_folder: PathBuf,
-    /// Where /healthz, /readyz and /metrics are served. The machine's network is that of the process: nobody
-    /// else is to ask.
+    /// Where /healthz, /readyz and /metrics are served. The process uses the machine's network, so the
+    /// default is reachable only from the machine.
     #[arg(long, default_value = "127.0.0.1:10290")]
     health_address: SocketAddr,
-    /// Kubeconfig of the shoot; the account of the pod if not given.
+    /// Kubeconfig of the shoot; the default is the ServiceAccount of the pod.
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! What follows for this machine from the machines that there are. Nothing here asks or changes anything.
+//! The plan for this machine, derived from all machines. Pure.
 
 use std::{collections::BTreeMap, net::Ipv4Addr};
 
@@ -9,51 +9,52 @@ use crate::fleet::{Machine, Machines};
 /// Address of a network device.
 pub type HardwareAddress = [u8; 6];
 
-/// What this machine's network is to be.
+/// The wanted network of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// This machine's address, at which its VXLAN device sends and receives.
+    /// This machine's address, used by the VXLAN device to send and receive.
     pub address: Ipv4Addr,
     /// Addresses of this machine's pods.
     pub range: Ipv4Net,
-    /// The way to the pods of the other machines.
+    /// The routes to the pods of further machines.
     pub tables: Tables,
-    /// Nodes to which there is no way, and why. A sentence each.
+    /// Nodes without a route, with the reason. A sentence each.
     pub passed_over: Vec<String>,
 }
 
-/// Tables of the kernel, as far as they are about the VXLAN device.
+/// Tables of the kernel for the VXLAN device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
     /// Ranges of pods and the gateway to each.
     pub routes: BTreeMap<Ipv4Net, Ipv4Addr>,
-    /// Gateways and their hardware addresses.
+    /// Hardware addresses by gateway.
     pub neighbours: BTreeMap<Ipv4Addr, HardwareAddress>,
-    /// Hardware addresses and the machines behind them.
+    /// Machine addresses by hardware address.
     pub forwarding: BTreeMap<HardwareAddress, Ipv4Addr>,
 }
 
 impl Plan {
-    /// The VXLAN device's own address: the first of the range, which no pod gets. What the machine itself
-    /// sends to pods of others comes from it, so that answers come back through VXLAN.
+    /// The VXLAN device's own address: the first address of the range, because no pod gets that address. The
+    /// address is the source of packets from the machine to remote pods, so that answers return through
+    /// VXLAN.
     #[must_use]
     pub fn gateway(&self) -> Ipv4Addr {
         self.range.network()
     }
 }
 
-/// The hardware address of the VXLAN device of the machine with this address. Locally administered, and one
-/// for each address, so that nobody has to be told of it.
+/// The hardware address of the VXLAN device of the machine with this address. Locally administered, and
+/// unique for each address, so that no agent has to announce the hardware address.
 #[must_use]
 pub fn hardware_address(address: Ipv4Addr) -> HardwareAddress {
     let [a, b, c, d] = address.octets();
     [0x02, b'n', a, b, c, d]
 }
 
-/// Works out what is to be on the machine of the Node `own`. `pods`: addresses of all pods.
+/// Computes the plan for the machine of the Node `own`. `pods`: addresses of all pods.
 ///
 /// # Errors
-/// A sentence that says what is awaited. Nothing may be changed then: it may be that not all Nodes are known.
+/// A sentence with the awaited event. The caller must change nothing then: the known Nodes may be incomplete.
 pub fn plan(machines: &Machines, own: &str, pods: Ipv4Net) -> Result<Plan, String> {
     let machine = machines.get(own).ok_or_else(|| {
         format!("there is no Node {own}: its kubelet has not joined yet, or it was deleted")
@@ -73,7 +74,7 @@ pub fn plan(machines: &Machines, own: &str, pods: Ipv4Net) -> Result<Plan, Strin
     for (name, machine) in machines.iter().filter(|(name, _)| *name != own) {
         match plan.way_to(machine, pods) {
             Ok(Some((range, address))) => plan.tables.add(range, address),
-            // It is not complete yet.
+            // The Node is not complete yet.
             Ok(None) => {}
             Err(why) => plan.passed_over.push(format!("Node {name} {why}")),
         }
@@ -82,8 +83,7 @@ pub fn plan(machines: &Machines, own: &str, pods: Ipv4Net) -> Result<Plan, Strin
 }
 
 impl Plan {
-    /// A Node must not be able to draw traffic that is not for its pods: not that of this machine, nor that
-    /// of the outside.
+    /// A Node must not attract foreign traffic: neither traffic of this machine nor traffic to the outside.
     fn way_to(&self, machine: &Machine, pods: Ipv4Net) -> Result<Option<(Ipv4Net, Ipv4Addr)>, String> {
         let (Some(range), Some(address)) = (machine.range, machine.address) else {
             return Ok(None);
@@ -113,8 +113,8 @@ impl Plan {
 }
 
 impl Tables {
-    /// Two Nodes may have one address, when a machine's address was given to a later one: both ways lead
-    /// there.
+    /// Two Nodes may have the same address, when a later machine got the address of a former machine: both
+    /// routes lead to the later machine.
     fn add(&mut self, range: Ipv4Net, address: Ipv4Addr) {
         let (gateway, hardware) = (range.network(), hardware_address(address));
         self.routes.insert(range, gateway);

@@ -1,4 +1,4 @@
-//! Agents on machines that are network namespaces, with a real API server. It needs root.
+//! Agents on machines that are network namespaces, with a real API server. The test needs root.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod landscape;
@@ -50,7 +50,7 @@ fn agent(name: &str, machine: &Machine, folder: &Path) -> Result<Agent> {
     })
 }
 
-/// An agent as its process runs it. It ends with the value.
+/// An agent as in the real process. Dropping the value stops the agent.
 fn run(client: &Client, agent: Agent) -> JoinSet<()> {
     let (sender, known) = watch::channel(None);
     let mut parts = JoinSet::new();
@@ -70,8 +70,9 @@ async fn has_file(folder: &Path, words: &str) -> Result<()> {
     .await
 }
 
-/// Pods reach each other with their own addresses, and the outside with that of their machine. While the API
-/// is away nothing changes, also where an agent starts anew (I4). A Node that goes takes its routes along.
+/// Pods reach each other with their own addresses, and the outside with their machine's address. While the
+/// API is away, the network stays unchanged, even if an agent restarts (I4). The routes of a deleted Node are
+/// removed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_reach_each_other_and_do_not_notice_that_the_api_is_away() -> Result<()> {
     let router = Namespace::new("router")?;
@@ -83,14 +84,14 @@ async fn pods_reach_each_other_and_do_not_notice_that_the_api_is_away() -> Resul
     join(&nodes, "a", &a).await?;
     let of_a = run(&client, agent("a", &a, folders[0].path())?);
     let _of_b = run(&client, agent("b", &b, folders[1].path())?);
-    // The agent of b waits for its Node; that of a for nobody.
+    // The agent of b waits for the Node of b; the agent of a does not wait.
     has_file(folders[0].path(), "\"mtu\": 1350").await?;
     assert!(!folders[1].path().join(conflist::FILE).exists());
     join(&nodes, "b", &b).await?;
     has_file(folders[1].path(), &b.range).await?;
     eventually("there are ways in both directions", SOON, || async {
         for entries in [a.entries()?, b.entries()?] {
-            // A route, a neighbour, a forwarding: they are made one after the other.
+            // A route, a neighbour, a forwarding: the agent creates the entries one by one.
             ensure!(entries.lines().count() == 3, "{entries}");
         }
         anyhow::Ok(())
@@ -114,7 +115,7 @@ async fn pods_reach_each_other_and_do_not_notice_that_the_api_is_away() -> Resul
     })
     .await?;
     assert!(talk(&a.pod, &b.pod, b.pod_address).is_err());
-    // Its agent does not know what to do without its Node, and takes nothing away.
+    // Without the Node, the agent has no plan, and removes no entry.
     assert!(!b.entries()?.is_empty());
     Ok(())
 }
@@ -124,7 +125,7 @@ fn connected(router: &Namespace, a: &Machine, b: &Machine) -> Result<()> {
     let of_pod = source(&a.pod, &b.pod, b.pod_address).context("from a pod to a pod")?;
     assert_eq!(of_pod, a.pod_address);
     assert_eq!(source(&b.pod, &a.pod, a.pod_address)?, b.pod_address);
-    // What a machine says itself comes back through VXLAN, too.
+    // Answers to packets of a machine return through VXLAN, too.
     let of_machine = source(&a.namespace, &b.pod, b.pod_address).context("from a machine to a pod")?;
     assert_eq!(of_machine, "10.99.1.0".parse::<IpAddr>()?);
     let outside = "172.31.2.1".parse()?;
@@ -136,7 +137,7 @@ fn connected(router: &Namespace, a: &Machine, b: &Machine) -> Result<()> {
     Ok(())
 }
 
-/// What is right is left alone; what somebody else took away comes back; what nobody planned goes.
+/// Correct entries stay, removed entries return, and foreign entries are removed.
 #[tokio::test]
 async fn the_kernel_is_told_what_differs() -> Result<()> {
     let router = Namespace::new("router")?;
@@ -171,12 +172,12 @@ async fn the_kernel_is_told_what_differs() -> Result<()> {
     assert_eq!(repaired.changes, 3);
     assert_eq!((machine.entries()?, index()?), (before, device));
 
-    // Smaller packets below: the device is changed, and stays.
+    // Smaller packets on the underlying link: the device is changed, not recreated.
     machine.namespace.ip("link set eth0 mtu 1300")?;
     assert_eq!(agent.kernel.make(&plan).await?.mtu, 1250);
     assert!(index()?.contains("mtu 1250"), "{}", index()?);
 
-    // The same machine under another address: nothing of before is right any more.
+    // The same machine with a new address: no former entry is correct any more.
     machine.namespace.ip("address add 172.31.9.2/24 dev eth0")?;
     let moved: Machines = [("a".into(), known(9)), ("c".into(), known(3))].into();
     agent.make(&moved).await?;

@@ -1,4 +1,4 @@
-//! The VXLAN device. One that is as it should be is left alone: making it anew would lose what is under way.
+//! The VXLAN device. A correct device stays unchanged: a new device would lose packets under way.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -17,17 +17,18 @@ use crate::plan::{Plan, hardware_address};
 
 /// Name of the device.
 pub const DEVICE: &str = "network-local";
-/// Tells this network from others between the same machines.
+/// Distinguishes this network from further networks between the same machines.
 pub const VNI: u32 = 1;
 /// The port that is registered for VXLAN.
 pub const PORT: u16 = 4789;
-/// What VXLAN puts around a packet: outer addresses (20), UDP (8), VXLAN (8), inner hardware addresses (14).
+/// Bytes that VXLAN adds to a packet: outer addresses (20), UDP (8), VXLAN (8), inner hardware addresses
+/// (14).
 pub const OVERHEAD: u32 = 50;
-/// Less than any link has. Also the least for which the sum cannot go wrong.
+/// Smaller than the MTU of any link. Also the lower bound that prevents an underflow.
 const LEAST: u32 = 576;
 
 impl Kernel {
-    /// Makes the device as planned. Gives its index and its MTU.
+    /// Creates or changes the device according to the plan. Returns index and MTU of the device.
     pub(super) async fn device(&self, plan: &Plan) -> Result<(u32, u32)> {
         let mtu = self
             .mtu_below(plan.address)
@@ -58,7 +59,7 @@ impl Kernel {
         let found = self.routing.link().get().match_name(DEVICE).execute();
         match found.boxed().try_next().await {
             Ok(link) => Ok(link),
-            // There is none.
+            // The device does not exist.
             Err(rtnetlink::Error::NetlinkError(error)) if error.raw_code() == -NO_DEVICE => Ok(None),
             Err(error) => Err(failed("show its VXLAN device", &error)),
         }
@@ -68,7 +69,7 @@ impl Kernel {
         let message = LinkVxlan::new(DEVICE, VNI)
             .port(PORT)
             .local(plan.address)
-            // Only the agent says who is where.
+            // Only the agent writes the forwarding table.
             .learning(false)
             .address(hardware_address(plan.address).to_vec())
             .mtu(mtu)
@@ -81,7 +82,7 @@ impl Kernel {
             .ok_or_else(|| Error::transient("the VXLAN device was removed as soon as it was made"))
     }
 
-    /// Gives the device this address and no other.
+    /// Gives the device exactly this address.
     async fn address(&self, index: u32, address: Ipv4Addr) -> Result<()> {
         let get = self.routing.address().get().set_link_index_filter(index);
         let all: Vec<AddressMessage> = get
@@ -137,7 +138,7 @@ impl Kernel {
 /// `ENODEV`.
 const NO_DEVICE: i32 = 19;
 
-/// Whether what cannot be changed is right.
+/// Whether the unchangeable properties match the plan.
 fn is_planned(link: &LinkMessage, plan: &Plan) -> bool {
     let infos = link.attributes.iter().filter_map(|attribute| match attribute {
         LinkAttribute::LinkInfo(infos) => Some(infos),
@@ -160,7 +161,7 @@ fn is_up(link: &LinkMessage, mtu: u32) -> bool {
     link.header.flags.contains(LinkFlags::Up) && link.attributes.contains(&LinkAttribute::Mtu(mtu))
 }
 
-/// The address that a message is about, if it is one of version 4.
+/// The IPv4 address of a message, if any.
 fn local(message: &AddressMessage) -> Option<Ipv4Addr> {
     use rtnetlink::packet_route::address::AddressAttribute::{Address, Local};
     let mut addresses = message.attributes.iter().filter_map(|attribute| match attribute {

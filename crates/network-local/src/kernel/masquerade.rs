@@ -1,4 +1,4 @@
-//! Masquerading, by a table of nf_tables of its own, which no other program touches:
+//! Masquerading, by a separate table of nf_tables; no further program touches the table:
 //!
 //! ```text
 //! table ip network-local {
@@ -34,11 +34,11 @@ const PRIORITY: u32 = 100;
 const NF_TABLES: u16 = 10;
 /// Payload expressions count from the beginning of the network header.
 const NETWORK_HEADER: u32 = 1;
-/// Where the addresses are in it.
+/// Offsets of the addresses in the network header.
 const SOURCE: u32 = 12;
 const DESTINATION: u32 = 16;
 
-/// A way to netfilter.
+/// A netlink socket to netfilter.
 pub(super) struct Filter(TokioSocket);
 
 impl Filter {
@@ -49,7 +49,7 @@ impl Filter {
         Ok(Self(socket))
     }
 
-    /// Writes the table, in one transaction: there is no moment without the rule.
+    /// Writes the table in a single transaction: the rule is never missing.
     pub(super) async fn masquerade(&mut self, pods: Ipv4Net) -> io::Result<()> {
         let batch = batch(pods);
         let awaited = batch
@@ -72,7 +72,7 @@ impl Filter {
     }
 }
 
-/// How many requests an answer confirms.
+/// The number of requests that an answer confirms.
 fn judge(mut answer: &[u8]) -> io::Result<usize> {
     let mut confirmed = 0;
     while !answer.is_empty() {
@@ -151,7 +151,7 @@ fn message(number: u32, inner: NetfilterMessageInner, flags: u16) -> NetlinkMess
     message
 }
 
-/// From pods, to what is no pod: masqueraded.
+/// Masquerades packets from pods to targets outside of the pods' network.
 fn expressions(pods: Ipv4Net) -> Vec<Expressions> {
     let mut all = compare(SOURCE, pods, Operator::Equal);
     all.extend(compare(DESTINATION, pods, Operator::NotEqual));
@@ -162,7 +162,7 @@ fn expressions(pods: Ipv4Net) -> Vec<Expressions> {
     all
 }
 
-/// The address at this place, without what is not of the network's part, is that of the network, or is not.
+/// Compares the network part of the address at this offset with the network.
 fn compare(offset: u32, network: Ipv4Net, operator: Operator) -> Vec<Expressions> {
     let value = |address: Ipv4Addr| DataAttribute::Value(address.octets().to_vec());
     vec![

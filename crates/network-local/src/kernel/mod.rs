@@ -1,4 +1,4 @@
-//! The machine's kernel, told by netlink. What it is told is what differs from what it has.
+//! The machine's kernel, controlled by netlink. Only differences are written.
 
 mod device;
 mod masquerade;
@@ -15,20 +15,20 @@ pub use device::{DEVICE, OVERHEAD, PORT, VNI};
 
 use crate::{diff::changes, plan::Plan};
 
-/// The network namespace in which it was opened.
+/// The network namespace of the thread that opened the value.
 pub struct Kernel {
     routing: Handle,
     filter: masquerade::Filter,
-    /// Passes requests and answers on, until this value is dropped.
+    /// Passes requests and answers on, until the drop of this value.
     _connection: JoinSet<()>,
 }
 
-/// What was done.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Largest packet that pods may send.
+    /// Maximum bytes of a packet from pods.
     pub mtu: u32,
-    /// How many entries of tables were changed.
+    /// Number of changed table entries.
     pub changes: usize,
 }
 
@@ -48,10 +48,11 @@ impl Kernel {
         })
     }
 
-    /// Makes the device and its tables as planned. Every entry is tried, also after one that was refused.
+    /// Sets up the device and the tables according to the plan. Every entry is tried, even after a refused
+    /// entry.
     ///
     /// # Errors
-    /// What the kernel refused first.
+    /// The first refusal of the kernel.
     pub async fn make(&self, plan: &Plan) -> Result<Done> {
         let (device, mtu) = self.device(plan).await?;
         let actual = self.tables(device).await?;
@@ -71,11 +72,11 @@ impl Kernel {
         }
     }
 
-    /// Lets what pods send to the outside of their network come from this machine's address, which the
-    /// outside can answer to.
+    /// Masquerades packets from pods to the outside with this machine's address, because outside targets can
+    /// only answer this address.
     ///
     /// # Errors
-    /// The kernel refuses it.
+    /// The kernel refuses the rule.
     pub async fn masquerade(&mut self, pods: Ipv4Net) -> Result<()> {
         let done = self.filter.masquerade(pods).await;
         done.map_err(|error| failed("masquerade what leaves the pods' network", &error))

@@ -1,5 +1,5 @@
-//! The kernel's tables, as far as they are about the VXLAN device: all routes, permanent neighbours and
-//! forwardings of it are the agent's.
+//! The kernel's tables for the VXLAN device: all routes, permanent neighbours and forwardings of the device
+//! belong to the agent.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl Kernel {
-    /// What the kernel has.
+    /// The present tables of the kernel.
     pub(super) async fn tables(&self, device: u32) -> Result<Tables> {
         let wanted = RouteMessageBuilder::<Ipv4Addr>::new().build();
         let routes = self.routing.route().get(wanted).execute();
@@ -57,7 +57,7 @@ impl Kernel {
         all.map_err(|error| failed("show its neighbours", &error))
     }
 
-    /// Makes one change.
+    /// Applies a change.
     pub(super) async fn change(
         &self,
         device: u32,
@@ -96,7 +96,7 @@ impl Kernel {
     }
 }
 
-/// That it is gone already is success: `ESRCH` of routes, `ENOENT` of neighbours and forwardings.
+/// An entry that is already gone is success: `ESRCH` for routes, `ENOENT` for neighbours and forwardings.
 fn gone(done: std::result::Result<(), rtnetlink::Error>) -> std::result::Result<(), rtnetlink::Error> {
     match done {
         Err(rtnetlink::Error::NetlinkError(error)) if matches!(error.raw_code(), -2 | -3) => Ok(()),
@@ -104,7 +104,7 @@ fn gone(done: std::result::Result<(), rtnetlink::Error>) -> std::result::Result<
     }
 }
 
-/// The gateway is on no network that the kernel knows of: `onlink` says that the device leads to it.
+/// The gateway is on no network that the kernel knows: `onlink` states that the device leads to the gateway.
 fn way(device: u32, range: Ipv4Net, gateway: Ipv4Addr, own: Ipv4Addr) -> RouteMessage {
     RouteMessageBuilder::<Ipv4Addr>::new()
         .destination_prefix(range.network(), range.prefix_len())
@@ -116,7 +116,7 @@ fn way(device: u32, range: Ipv4Net, gateway: Ipv4Addr, own: Ipv4Addr) -> RouteMe
         .build()
 }
 
-/// To be taken away: whoever has made it, and however.
+/// A route to delete, with any origin and form.
 fn any_way(device: u32, range: Ipv4Net) -> RouteMessage {
     RouteMessageBuilder::<Ipv4Addr>::new()
         .destination_prefix(range.network(), range.prefix_len())
@@ -141,13 +141,13 @@ fn route(message: &RouteMessage, device: u32) -> Option<(Ipv4Net, Ipv4Addr)> {
     if message.header.table != RouteHeader::RT_TABLE_MAIN || through != Some(device) {
         return None;
     }
-    // A route without a gateway is none of ours, and goes.
+    // A route without a gateway is foreign, and is removed.
     Some((range?, gateway.unwrap_or(Ipv4Addr::UNSPECIFIED)))
 }
 
 fn neighbour(message: &NeighbourMessage) -> Option<(Ipv4Addr, HardwareAddress)> {
     let (address, hardware) = entry(message)?;
-    // What the kernel keeps for itself (multicast) is of other states.
+    // The kernel's own entries (multicast) have different states.
     (message.header.state == NeighbourState::Permanent).then_some((address, hardware))
 }
 
@@ -160,7 +160,7 @@ fn entry(message: &NeighbourMessage) -> Option<(Ipv4Addr, HardwareAddress)> {
     for attribute in &message.attributes {
         match attribute {
             NeighbourAttribute::Destination(NeighbourAddress::Inet(found)) => address = Some(*found),
-            // Of a forwarding the library does not say of which version the address is.
+            // For a forwarding, the library does not report the IP version of the address.
             NeighbourAttribute::Destination(NeighbourAddress::Other(bytes)) => {
                 address = <[u8; 4]>::try_from(bytes.as_slice()).ok().map(Ipv4Addr::from);
             }

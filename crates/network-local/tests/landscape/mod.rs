@@ -1,4 +1,4 @@
-//! Machines and pods as network namespaces: two machines that are reached by way of a router, a pod on each.
+//! Machines and pods as network namespaces: two machines connected by a router, with a pod on each machine.
 
 use std::{
     io::{Read, Write},
@@ -11,10 +11,10 @@ use testkit::Namespace;
 
 /// Longer than a packet takes here, much shorter than a person waits.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
-/// More than fits into one packet.
+/// More bytes than fit into a packet.
 const MUCH: usize = 200_000;
 
-/// A machine with one pod.
+/// A machine with a pod.
 pub struct Machine {
     pub address: String,
     pub range: String,
@@ -24,14 +24,14 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Number `n`, behind the router: its address and its pods have `n` in them.
+    /// Machine number `n`, behind the router: the address and the pods' range contain `n`.
     pub fn new(name: &str, n: u8, router: &Namespace) -> Result<Self> {
         let (namespace, pod) = (Namespace::new(name)?, Namespace::new(&format!("{name}-pod"))?);
         let address = format!("172.31.{n}.2");
         let (here, there) = (format!("{address}/30"), format!("172.31.{n}.1/30"));
         namespace.link(("eth0", &here), router, (name, &there))?;
         namespace.ip(&format!("route add default via 172.31.{n}.1"))?;
-        // As the plugin `ptp` does it.
+        // Like the plugin `ptp`.
         let pod_address = format!("10.99.{n}.5");
         let (gateway, own) = (format!("10.99.{n}.1/32"), format!("{pod_address}/32"));
         namespace.link(("pod", &gateway), &pod, ("eth0", &own))?;
@@ -48,8 +48,7 @@ impl Machine {
         })
     }
 
-    /// What is in the tables of the VXLAN device: routes, neighbours, forwardings. Empty where there is
-    /// nothing.
+    /// The entries in the tables of the VXLAN device: routes, neighbours, forwardings. Empty without entries.
     pub fn entries(&self) -> Result<String> {
         let routes = self.namespace.ip("route show dev network-local")?;
         let neighbours = self
@@ -62,7 +61,8 @@ impl Machine {
     }
 }
 
-/// Sends much by TCP from one namespace to an address in another. Gives the address from which it came.
+/// Sends many bytes by TCP from a namespace to an address in a second namespace. Returns the source address
+/// that the receiver saw.
 pub fn talk(from: &Namespace, to: &Namespace, address: IpAddr) -> Result<IpAddr> {
     let listener = to.within(|| TcpListener::bind(SocketAddr::new(address, 0)))??;
     let there = listener.local_addr()?;
