@@ -9,7 +9,7 @@ use runtime::Result;
 
 use crate::MANAGER;
 
-/// Opens it. What is done there is fenced by the right to act on the object.
+/// Opens the account. Requests to the account are fenced by the permit to act on the object.
 pub async fn open<K: ExtensionObject>(context: &Context<K>) -> Result<Cloud> {
     let credentials = context.credentials().await?;
     let permit = context.permit().clone();

@@ -1,5 +1,5 @@
-//! BackupBucket: a bucket in an S3 object store, named like the object. It belongs to no shoot and does not
-//! move.
+//! BackupBucket: a bucket in an S3 object store, with the name of the object. A bucket belongs to no shoot
+//! and does not move.
 
 use api::extensions::BackupBucket;
 use async_trait::async_trait;
@@ -8,7 +8,7 @@ use runtime::Result;
 
 use crate::object_store::Store;
 
-/// Looks after BackupBuckets.
+/// Reconciles BackupBuckets.
 pub struct BackupBucketActuator;
 
 #[async_trait]
@@ -28,7 +28,8 @@ impl Actuator<BackupBucket> for BackupBucketActuator {
         Ok(Outcome::none())
     }
 
-    /// With everything in it: the gardenlet asks for it only when no BackupEntry is left.
+    /// Deletes the bucket with all objects: the gardenlet requests the deletion only when no BackupEntry is
+    /// left.
     async fn delete(&self, context: &Context<BackupBucket>) -> Result<()> {
         open(context).await?.delete_bucket().await
     }

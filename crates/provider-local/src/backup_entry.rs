@@ -1,19 +1,19 @@
-//! BackupEntry: the place of one shoot's backups in a bucket, and the Secret with which the shoot's etcd
-//! reaches it.
+//! BackupEntry: the folder of a shoot's backups in a bucket, and the Secret for the shoot's etcd.
 //!
-//! Names carry the meaning (R17-22, R17-23): `<technical id>--<uid>` is the shoot's own place, and its Secret
-//! is `etcd-backup`. `source-<technical id>--<uid>` is the same place seen from the seed to which the shoot
-//! moves, and its Secret is `source-etcd-backup`: it exists to copy from, and its deletion removes objects
-//! only if it is annotated that they were copied and are in use elsewhere (I9).
+//! Names carry the meaning (R17-22, R17-23). `<technical id>--<uid>` is the shoot's own folder, with the
+//! Secret `etcd-backup`. `source-<technical id>--<uid>` is the same folder seen from the destination seed,
+//! with the Secret `source-etcd-backup`: the destination copies from this folder. The deletion of such an
+//! entry removes objects only if an annotation states that the objects were copied and are in use elsewhere
+//! (I9).
 //!
-//! The shoot's own place gets an `ownership.json` before it gets the Secret, without which no etcd starts:
-//! the backup process reads there whose the place is, and never writes the first one itself. Where the shoot
-//! is taken over without its source, the place that has its data is claimed before the Secret comes that says
-//! so, by its annotation with the epoch (docs/understand/ownership.md): the source's, or the seed's own, if
-//! the shoot was there last.
+//! The shoot's own folder gets an `ownership.json` before the Secret, and no etcd starts without the Secret:
+//! the backup process reads the owner of the folder there, and never writes the first `ownership.json`. For a
+//! takeover without the source, the folder with the data is claimed before the Secret. The Secret reports the
+//! claim by an annotation with the epoch (docs/understand/ownership.md). The folder with the data is the
+//! source's, or the seed's own folder if the shoot was there last.
 //!
-//! Nobody asks whose the shoot is before an entry is deleted (docs/understand/decisions/0029): the place
-//! itself says it. Objects are removed only where `ownership.json` shows no later epoch and no other shoot.
+//! The deletion of an entry needs no owner check (docs/understand/decisions/0029), because the folder records
+//! the owner. Objects are removed only if `ownership.json` shows no later epoch and no different shoot.
 
 use std::collections::BTreeMap;
 
@@ -47,10 +47,10 @@ const SOURCE: &str = "source-";
 const SECRET: &str = "etcd-backup";
 /// Key with the bucket's name that is added to the credentials.
 const BUCKET_NAME: &str = "bucketName";
-/// How soon to look for a missing namespace again. The copy of backups waits for it.
+/// Requeue interval for a missing namespace. The copy of backups waits for the namespace.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Looks after BackupEntries.
+/// Reconciles BackupEntries.
 pub struct BackupEntryActuator;
 
 #[async_trait]
@@ -109,11 +109,11 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
         remove_secret(context, &place).await
     }
 
-    /// The Secret goes also where the object store refuses. Nothing is removed that `delete` would not remove
-    /// (I9).
+    /// The Secret is removed even if the object store refuses. `force_delete` removes only objects that
+    /// `delete` would remove (I9).
     async fn force_delete(&self, context: &Context<BackupEntry>) -> Result<Released> {
         let Ok(place) = Place::of(&context.name()) else {
-            // It never had a place, so there is nothing that would have to be removed.
+            // The entry never had a folder, so no object has to be removed.
             return Ok(Released::default());
         };
         let bucket = &context.object.spec.bucket_name;
@@ -125,8 +125,8 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
     }
 }
 
-/// Removes the shoot's backups, but those that are there to be copied only when they were (I9), and none of a
-/// place that a later epoch has.
+/// Removes the shoot's backups. Backups of a source are removed only after the copy (I9), and backups in a
+/// folder of a later epoch are never removed.
 async fn remove_objects(context: &Context<BackupEntry>, place: &Place) -> Result<()> {
     if place.source && !is_copied(&context.object) {
         return Ok(());
@@ -157,7 +157,7 @@ fn said(entry: &BackupEntry) -> Option<&str> {
     said.map(String::as_str)
 }
 
-/// The ownership epoch of an entry; one that names none is of the first.
+/// The ownership epoch of an entry; an entry without the annotation belongs to the first epoch.
 fn epoch_of(object: &BackupEntry) -> Result<i64> {
     let Some(text) = object.annotations().get(OWNERSHIP_EPOCH) else {
         return Ok(1);
@@ -183,14 +183,14 @@ async fn remove_secret(context: &Context<BackupEntry>, place: &Place) -> Result<
     .await
 }
 
-/// What an entry's name says.
+/// The parts of an entry's name.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     /// Whether the entry is there to copy from.
     source: bool,
     /// Namespace of the shoot in the seed.
     namespace: String,
-    /// What the names of all objects of the shoot begin with.
+    /// Prefix of the names of all objects of the shoot.
     prefix: String,
 }
 
@@ -213,7 +213,7 @@ impl Place {
         }
     }
 
-    /// What is to stand in the place while the entry is there.
+    /// The wanted `ownership.json` while the entry exists.
     fn ownership(&self, context: &Context<BackupEntry>) -> Result<Claim> {
         let object = &context.object;
         let seed = context

@@ -1,4 +1,4 @@
-//! What the controllers of this process are made of.
+//! The inputs of the controllers of this process.
 
 use std::time::Duration;
 
@@ -7,32 +7,33 @@ use runtime::{Connection, Seed, runner::Settings};
 
 use crate::control_plane::cloud_controller_manager;
 
-/// What controllers are made of.
+/// The inputs of controllers.
 #[derive(Clone)]
 pub struct Context {
     /// The seed with the objects.
     pub seed: Seed,
-    /// Who may act for which shoot.
+    /// The owner checks.
     pub owners: OwnerChecks,
-    /// How each of them runs.
+    /// The settings of each runner.
     pub settings: Settings,
-    /// Of the cloud-controller-manager.
+    /// Settings of the cloud-controller-manager.
     pub cloud_controller_manager: cloud_controller_manager::Settings,
-    /// Image of the machine-controller-manager, with its tag.
+    /// Image of the machine-controller-manager, with tag.
     pub machine_controller_manager_image: String,
-    /// Image of the agent of the network on machines, with its tag.
+    /// Image of the network agent on machines, with tag.
     pub network_image: String,
-    /// What guests need, where one may run.
+    /// The inputs of guests, if a guest may run. A guest is a controller of the gardenlet that a leader
+    /// migration hands over to this process.
     pub guests: Option<Guests>,
 }
 
-/// What guests need besides what this provider's own controllers have.
+/// The inputs that guests need in addition to the inputs of this provider's own controllers.
 #[derive(Clone)]
 pub struct Guests {
     /// The garden, with the identity of the seed.
     pub garden: Connection,
     /// The seed's name in the garden.
     pub seed_name: String,
-    /// How long the backups of a deleted shoot are kept.
+    /// Retention time of the backups of a deleted shoot.
     pub deletion_grace: Duration,
 }

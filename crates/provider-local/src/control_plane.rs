@@ -1,10 +1,10 @@
-//! ControlPlane: what this provider puts beside a shoot's control plane. That is the configuration for
-//! programs that talk to the cloud, and the cloud-controller-manager. How it comes and goes is
-//! [`extension::control_plane`]'s.
+//! ControlPlane: the objects that this provider adds beside a shoot's control plane: the configuration for
+//! programs that use the cloud, and the cloud-controller-manager. [`extension::control_plane`] deploys and
+//! removes the objects.
 //!
-//! A ControlPlane that is ready promises that the cloud-controller-manager runs as its spec says, and that
-//! what runs as a former spec said was told to stop (its main lock keeps the two apart meanwhile): whoever
-//! hands a controller over between managers (KEP-2436) goes by that.
+//! A ready ControlPlane promises that the cloud-controller-manager runs according to the spec, and that a
+//! process of a former spec is terminating (the main lock separates the two meanwhile). A hand-over of a
+//! controller between managers (KEP-2436) relies on this promise.
 
 pub mod cloud_controller_manager;
 
@@ -25,14 +25,14 @@ use runtime::{Error, Result};
 use crate::infrastructure::InfrastructureStatus;
 use cloud_controller_manager::{MIGRATION, NAME, Settings, Wanted, migration_file, process};
 
-/// The ConfigMap, as programs mount it.
+/// The ConfigMap that programs mount.
 const CLOUD_PROVIDER_CONFIG: &str = "cloud-provider-config";
-/// Its key.
+/// The key of the ConfigMap.
 const FILE: &str = "cloudprovider.conf";
 
-/// What is beside a control plane in the local cloud.
+/// The parts beside a control plane in the local cloud.
 pub struct LocalControlPlane {
-    /// Of the cloud-controller-manager.
+    /// Settings of the cloud-controller-manager.
     pub cloud_controller_manager: Settings,
 }
 

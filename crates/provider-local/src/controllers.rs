@@ -1,4 +1,4 @@
-//! Which controllers run, one for each kind, by name; and how a set of them runs under a lock (RK-01).
+//! The controllers by name, one per kind, and the start of a set of controllers under a lock (RK-01).
 
 use api::extensions::{
     BackupBucket, BackupEntry, ControlPlane, DNSRecord, ExtensionClass, ExtensionObject, Infrastructure,
@@ -23,10 +23,10 @@ use crate::{
     worker::LocalMachines,
 };
 
-/// Classes of clusters that are served: shoots and the seed itself.
+/// Supported classes of clusters: shoots and the seed.
 const CLASSES: &[ExtensionClass] = &[ExtensionClass::Shoot, ExtensionClass::Seed];
 
-/// What the reconcilers of this provider share in a seed.
+/// The common settings of this provider's reconcilers in a seed.
 #[must_use]
 pub fn provider(seed: &Seed, owners: &OwnerChecks) -> Provider {
     Provider {
@@ -80,10 +80,10 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
 ];
 
-/// Runs these controllers, guests among them, until shutdown. Dropping the future stops all of them.
+/// Runs these controllers, including guests, until shutdown. Dropping the future stops all of them.
 ///
 /// # Errors
-/// A guest is among them and the context has nothing for guests.
+/// The names include a guest, and the context has no inputs for guests.
 pub async fn run(names: Vec<&'static str>, context: Context) -> Result<(), String> {
     tracing::info!(controllers = names.join(","), "running");
     let guests = guests::start(&names, &context)?;
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// A name without a controller would be a controller that nobody runs (RK-34).
+    /// A name without a controller would be a controller that never runs (RK-34).
     #[test]
     fn what_can_be_migrated_is_what_runs() {
         let names: Vec<_> = CONTROLLERS.iter().map(|(name, _)| *name).collect();

@@ -1,15 +1,15 @@
-//! DNSRecord: a name in a DNS server that takes updates signed by TSIG (RFC 2136, RFC 8945).
+//! DNSRecord: a name in a DNS server that accepts updates signed by TSIG (RFC 2136, RFC 8945).
 //!
-//! A record is replaced by one message, so that there is never a moment without it. It is deleted only while
-//! its values are still those that this object wrote: a late deletion from one seed must not take away what
-//! another seed has written since (I9). Migrate leaves it.
+//! A record is replaced by a single message, so that the record is never missing. A deletion applies only
+//! while the record has the values that this object wrote: a late deletion from a former seed must not remove
+//! values of the new seed (I9). Migrate keeps the record.
 //!
-//! Where owners are checked, what is in the zone of the owner record changes only in the shoot's present
-//! epoch, see `epoch`. What is elsewhere changes only while the name has the values that were read, see
+//! Where owners are checked, names in the zone of the owner record change only in the shoot's present epoch,
+//! see `epoch`. Names in further zones change only while the name has the values that were read, see
 //! `elsewhere`.
 //!
-//! The owner record of a shoot (an annotation says so) is another thing: it changes only towards a later
-//! epoch, see `owner`.
+//! The owner record of a shoot (marked by an annotation) is a special case: the record changes only towards a
+//! later epoch, see `owner`.
 
 mod claim;
 mod elsewhere;
@@ -32,17 +32,17 @@ use tracing::info;
 use self::{claim::Claim, epoch::Epoch};
 use crate::API_VERSION;
 
-/// Looks after DNSRecords.
+/// Reconciles DNSRecords.
 pub struct DNSRecordActuator;
 
-/// `status.providerStatus`: what was written last.
+/// `status.providerStatus`: the last written values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Written {
     api_version: String,
     kind: String,
     values: Vec<String>,
-    /// Of an owner record.
+    /// Only for an owner record.
     #[serde(skip_serializing_if = "Option::is_none")]
     epoch: Option<i64>,
 }
@@ -105,7 +105,7 @@ impl Actuator<DNSRecord> for DNSRecordActuator {
         let what = format!("the {:?} record of {}", spec.record_type, spec.name);
         forced::attempt(&what, || async {
             match claim(context)? {
-                // The shoot goes with it.
+                // A forced deletion also deletes the shoot.
                 Some(claim) => remove_owner(context, claim.forgotten()).await,
                 None => remove(context).await,
             }
@@ -114,8 +114,8 @@ impl Actuator<DNSRecord> for DNSRecordActuator {
     }
 }
 
-/// What the object claims. One that was an owner record stays one: without its annotation it would be written
-/// whatever stands there.
+/// The claim of the object. A former owner record stays an owner record: without the annotation, the record
+/// would be overwritten regardless of the present value.
 fn claim(context: &Context<DNSRecord>) -> Result<Option<Claim>> {
     let claim = Claim::of(&context.object)?;
     if claim.is_none()
@@ -151,7 +151,7 @@ async fn remove(context: &Context<DNSRecord>) -> Result<()> {
     let server = Server::new(&context.credentials().await?, context.permit())?;
     let name = absolute(&spec.name)?;
     let zone = zone(context, &server, &name).await?;
-    // What is wanted now may not have been written yet.
+    // The present values of the spec may not have been written yet.
     let written = written(context);
     let epoch = Epoch::of(context, &zone)?;
     let mut ours = vec![spec.values.clone()];
@@ -162,7 +162,7 @@ async fn remove(context: &Context<DNSRecord>) -> Result<()> {
         let records = Records::new(&spec.name, spec.record_type, &values, spec.ttl)?;
         match epoch::send(&server, dns::remove(&zone, &records)?, epoch.as_ref()).await? {
             ResponseCode::NoError => {}
-            // Not there with these values.
+            // The record does not exist with these values.
             ResponseCode::NXRRSet | ResponseCode::NXDomain => {
                 info!(
                     name = spec.name,
@@ -175,7 +175,7 @@ async fn remove(context: &Context<DNSRecord>) -> Result<()> {
     Ok(())
 }
 
-/// The zone that was asked for, found before, or is found now.
+/// The zone from the spec, from an earlier reconcile, or from a query now.
 async fn zone(context: &Context<DNSRecord>, server: &Server, name: &Name) -> Result<Name> {
     let known = context
         .object

@@ -1,8 +1,8 @@
-//! Controllers of the gardenlet that a leader migration can hand over to this provider, and what they must be
-//! told before that (docs/understand/leader-migration.md).
+//! Guests: controllers of the gardenlet that a leader migration can hand over to this provider, with the
+//! inputs that the guests need (docs/understand/leader-migration.md).
 //!
-//! Promises: a process to which a guest is handed over has all that the guest needs, or it ends before it
-//! asks for a lock; a process to which none is handed over never talks to the garden.
+//! Promises: a process that gets a guest has all inputs of the guest, or ends before the first request for a
+//! lock. A process without a guest never connects to the garden.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     context::{Context, Guests},
 };
 
-/// To be flattened into the flags of the process.
+/// Flags for the command line of the process.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(
     next_help_heading = "Guests: only where a leader migration hands over the gardenlet's backup controllers"
@@ -31,8 +31,8 @@ pub struct Flags {
     #[arg(long)]
     pub seed_name: Option<String>,
 
-    /// How long the backups of a deleted shoot are kept. There is no default: it must be the gardenlet's, or
-    /// backups would go early because a controller moved.
+    /// Retention time of the backups of a deleted shoot, in hours. There is no default: the value must equal
+    /// the gardenlet's value, or backups would be deleted early because a controller moved.
     #[arg(long)]
     pub backup_entry_deletion_grace_period_hours: Option<u32>,
 }
@@ -46,10 +46,10 @@ const GUESTS: &[(&str, Start)] = &[
 ];
 
 impl Flags {
-    /// What the guests need that run in this process by its locks; `None` if none does.
+    /// The inputs of the guests that run in this process according to the locks; `None` without a guest.
     ///
     /// # Errors
-    /// A flag is missing that a guest needs, or the kubeconfig is of no use.
+    /// A flag that a guest needs is missing, or the kubeconfig is invalid.
     pub async fn open(&self, locks: &Locks) -> Result<Option<Guests>, String> {
         let guests = PROVIDER_LOCAL.guests.iter().copied();
         let handed_over: Vec<&str> = guests.filter(|name| locks.runs(name)).collect();
@@ -89,7 +89,7 @@ impl Flags {
 }
 
 impl Guests {
-    /// What the controllers are given. Their Events are of this process, and in the garden.
+    /// The inputs of the controllers. Their Events have this process as the reporter, and are in the garden.
     fn context(&self, host: &Context) -> backup_controllers::Context {
         let garden = Garden::new(self.garden.clone(), &host.settings.permit);
         backup_controllers::Context {
@@ -105,10 +105,10 @@ impl Guests {
     }
 }
 
-/// The guests among these controllers, to be run until shutdown.
+/// The guests among these controllers, as futures that run until shutdown.
 ///
 /// # Errors
-/// There are some, and the host was told nothing of the garden.
+/// There is a guest, and the host has no inputs for the garden.
 pub(crate) fn start(names: &[&'static str], host: &Context) -> Result<Vec<BoxFuture<'static, ()>>, String> {
     let chosen: Vec<_> = GUESTS.iter().filter(|(name, _)| names.contains(name)).collect();
     if chosen.is_empty() {
@@ -149,7 +149,7 @@ mod tests {
         Ok(guests.is_some())
     }
 
-    /// A name without a controller would be a controller that nobody runs (RK-34).
+    /// A name without a controller would be a controller that never runs (RK-34).
     #[test]
     fn what_can_be_handed_over_is_what_runs() {
         let names: Vec<_> = GUESTS.iter().map(|(name, _)| *name).collect();

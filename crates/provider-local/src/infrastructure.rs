@@ -1,8 +1,8 @@
-//! Infrastructure: a shoot's node network in the cloud, and the list of the instances in it.
+//! Infrastructure: a shoot's node network in the cloud, and the list of the instances in the network.
 //!
-//! State (RX-30) is the network's id and range. A restore finds exactly this network again and never makes
-//! another one: machines live in it (I4, I9). Migrate has nothing to clean in the seed and touches nothing in
-//! the cloud.
+//! State (RX-30) is the network's id and range. A restore finds exactly this network and never creates a new
+//! network, because machines are in the network (I4, I9). Migrate has no object to clean in the seed and
+//! touches nothing in the cloud.
 
 mod config;
 
@@ -24,7 +24,7 @@ pub use config::{InfrastructureConfig, InfrastructureStatus, State, Zone};
 
 use crate::{API_VERSION, account};
 
-/// Looks after Infrastructures.
+/// Reconciles Infrastructures.
 pub struct InfrastructureActuator;
 
 #[async_trait]
@@ -80,7 +80,7 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
     }
 
     async fn migrate(&self, _: &Context<Infrastructure>) -> Result<Outcome> {
-        // All is outside, and the state of the last reconciliation is complete (RX-11).
+        // All resources are outside, and the state of the last reconciliation is complete (RX-11).
         Ok(Outcome::none())
     }
 
@@ -102,7 +102,7 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
     }
 
     async fn force_delete(&self, context: &Context<Infrastructure>) -> Result<Released> {
-        // A state that cannot be read is no reason to hold on.
+        // A state that cannot be read must not block a forced deletion.
         let what = match context.state::<State>() {
             Ok(Some(state)) => format!("network {} with range {} of", state.network_id, state.nodes_cidr),
             _ => "the network of".into(),
@@ -117,8 +117,8 @@ async fn open(context: &Context<Infrastructure>) -> Result<Networks> {
     Ok(Networks::new(account::open(context).await?))
 }
 
-/// What is asked for: by the provider's configuration, then by the shoot, then by what an earlier
-/// reconciliation chose.
+/// The requested network: by the provider's configuration, then by the shoot, then by the choice of an
+/// earlier reconciliation.
 fn request(context: &Context<Infrastructure>) -> Result<Request> {
     let config: InfrastructureConfig = context.provider_config()?;
     let shoot = |field: &str| -> Result<Option<Ipv4Net>> {
@@ -155,7 +155,8 @@ fn request(context: &Context<Infrastructure>) -> Result<Request> {
     })
 }
 
-/// The zones of the shoot's worker pools. A gardenlet tells by them which zone an ID of `isolated-zone` is.
+/// The zones of the shoot's worker pools. A gardenlet uses the list to map an ID of `isolated-zone` to a
+/// zone.
 fn zones(context: &Context<Infrastructure>) -> Vec<Zone> {
     let shoot = context.cluster.as_ref().map(|cluster| &cluster.spec.shoot.0);
     let pools = shoot.and_then(|shoot| shoot.pointer("/spec/provider/workers")?.as_array());

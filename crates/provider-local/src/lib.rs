@@ -1,19 +1,20 @@
-//! Looks after extension objects of type `local`: one file an extension kind, one actuator each. The order of
-//! annotations, finalizers and status is the [`extension`] crate's.
+//! Reconciles extension objects of type `local`: a file and an actuator per extension kind. The [`extension`]
+//! crate provides the order of annotations, finalizers and status.
 //!
-//! | kind | what it is outside of the seed | state |
+//! | kind | resource outside of the seed | state |
 //! |---|---|---|
-//! | [`infrastructure`] | a node network and its list of instances, in a cloud that is a namespace of some cluster | network id and range |
-//! | [`control_plane`] | nothing; the cloud-controller-manager and its files beside the control plane | none |
-//! | [`dns_record`] | a name in a DNS server that takes signed updates (RFC 2136) | none |
-//! | [`network`] | nothing; an agent on each machine of the shoot | none |
-//! | [`operating_system_config`] | nothing; a script beside the control plane | none |
-//! | [`worker`] | instances, which the machine-controller-manager makes | the machine objects |
-//! | [`subnet_isolation`] | a zone of that network that is closed | the zone, since when, and what it was |
+//! | [`infrastructure`] | a node network with a list of instances | network id and range |
+//! | [`control_plane`] | none; the cloud-controller-manager in the seed | none |
+//! | [`dns_record`] | a name in a DNS server that accepts signed updates (RFC 2136) | none |
+//! | [`network`] | none; an agent on each machine of the shoot | none |
+//! | [`operating_system_config`] | none; a script in a Secret of the seed | none |
+//! | [`worker`] | instances, created by the machine-controller-manager | the machine objects |
+//! | [`subnet_isolation`] | a closed zone of the network | the zone, the begin, the former access |
 //! | [`backup_bucket`] | a bucket in an S3 object store | none |
-//! | [`backup_entry`] | objects in that bucket; a Secret beside the control plane | none |
+//! | [`backup_entry`] | objects in a bucket; a Secret in the seed | none |
 //!
-//! Besides, it can run controllers of the gardenlet as [`guests`], which act on objects of the garden.
+//! The local cloud is a namespace of some cluster. In addition, the process can run controllers of the
+//! gardenlet as [`guests`]; guests act on objects of the garden.
 
 mod account;
 pub mod backup_bucket;
@@ -35,9 +36,9 @@ pub mod worker;
 
 use runtime::apply::FieldManager;
 
-/// `spec.type` of the objects that this provider looks after.
+/// `spec.type` of this provider's objects.
 pub const TYPE: &str = "local";
 /// Group and version of this provider's own configuration, status and state.
 pub const API_VERSION: &str = "local.provider.extensions.gardener.cloud/v1alpha1";
-/// Who writes.
+/// The field manager of writes.
 pub const MANAGER: FieldManager = FieldManager("provider-local");

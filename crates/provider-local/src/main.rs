@@ -11,42 +11,42 @@ use provider_local::{
 };
 use runtime::{Cluster, Connection, Events, Permit, Process, Seed, runner::Settings};
 
-/// Looks after extension objects of type `local` in one seed.
+/// Reconciles extension objects of type `local` in a seed.
 #[derive(Parser)]
 #[command(version)]
 struct Flags {
     /// Image of the cloud-controller-manager that runs in the control planes of shoots.
     #[arg(long, default_value = "repot/cloud-controller-manager-local:dev")]
     cloud_controller_manager_image: String,
-    /// Where shoots take the addresses of load balancers from: a range that leads to the local cloud. All
-    /// seeds of an account should have the same.
+    /// Range for the addresses of shoots' load balancers; the range must lead to the local cloud. All seeds
+    /// of an account should have the same range.
     #[arg(long)]
     load_balancer_range: Option<Ipv4Net>,
     /// Image of the machine-controller-manager that runs in the control planes of shoots with workers.
     #[arg(long, default_value = "repot/machine-controller-manager-local:dev")]
     machine_controller_manager_image: String,
-    /// Image of the agent of the network on machines of shoots.
+    /// Image of the network agent on machines of shoots.
     #[arg(long, default_value = "repot/network-local:dev")]
     network_image: String,
-    /// At most so many objects of each kind at the same time.
+    /// Maximum number of objects of each kind that are reconciled at the same time.
     #[arg(long, default_value_t = 5)]
     concurrent_syncs: u16,
     /// Where /healthz, /readyz and /metrics are served.
     #[arg(long, default_value = "0.0.0.0:8080")]
     health_address: SocketAddr,
-    /// Kubeconfig of the seed; the account of the pod if not given.
+    /// Kubeconfig of the seed; the default is the ServiceAccount of the pod.
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
-    /// Namespace of this process in the seed, for its heartbeat.
+    /// Namespace of this process in the seed, for the heartbeat.
     #[arg(long, env = "POD_NAMESPACE", default_value = "extension-provider-local")]
     namespace: String,
-    /// Name of this process in its heartbeat.
+    /// Name of this process in the heartbeat.
     #[arg(long, env = "POD_NAME", default_value = "provider-local")]
     identity: String,
-    /// What guests need.
+    /// The inputs of guests.
     #[command(flatten)]
     guests: guests::Flags,
-    /// Under which locks the controllers run.
+    /// The locks of the controllers.
     #[command(flatten)]
     lease: leader_migration::Flags,
 }

@@ -1,10 +1,10 @@
-//! Network: the agent `network-local` on each machine of the shoot, which the resource-manager keeps there.
-//! There is nothing outside and no state, so restore is a plain reconcile (RX-32).
+//! Network: the agent `network-local` on each machine of the shoot, deployed by the resource-manager. There
+//! is no outside resource and no state, so restore is a plain reconcile (RX-32).
 //!
-//! A Network that is ready promises that the agent's objects are applied in the shoot, not that it runs:
-//! there may be no machine yet, and machines wait for it. Of a shoot that sleeps it promises only that they
-//! are wanted: its API does not answer. What has migrated is gone from the seed, and runs on in the shoot
-//! (RX-02, RX-23).
+//! A ready Network promises that the agent's objects are applied in the shoot, not that the agent runs: there
+//! may be no machine yet, and machines wait for the agent. For a hibernated shoot, a ready Network only
+//! promises that the objects are wanted, because the API does not answer. A migrated Network is gone from the
+//! seed, and the agent continues in the shoot (RX-02, RX-23).
 
 mod objects;
 
@@ -26,13 +26,14 @@ use objects::{Api, objects};
 
 /// Name of the ManagedResource.
 pub const MANAGED_RESOURCE: &str = "extension-network-local";
-/// How long one operation waits for the resource-manager. Much shorter than a gardenlet waits for a Network,
-/// as whoever waits keeps others from working. After it, the object says what is awaited.
+/// Time in which an operation waits for the resource-manager. Much shorter than a gardenlet's timeout for a
+/// Network, because a waiting operation occupies a worker of the controller. After the timeout, the object
+/// reports the awaited event.
 const DONE_WITHIN: Duration = Duration::from_secs(17);
 
-/// Looks after Networks.
+/// Reconciles Networks.
 pub struct NetworkActuator {
-    /// Image of the agent, with its tag.
+    /// Image of the agent, with tag.
     pub image: String,
 }
 
@@ -65,7 +66,7 @@ impl Actuator<Network> for NetworkActuator {
         remove(context, false).await
     }
 
-    /// A shoot that does not answer any more is about to go with all that is in it: then its objects are
+    /// A shoot that does not answer is about to be deleted with all content: the objects in the shoot are
     /// left.
     async fn force_delete(&self, context: &Context<Network>) -> Result<Released> {
         let what = format!(
@@ -86,7 +87,7 @@ async fn remove(context: &Context<Network>, keep: bool) -> Result<()> {
     manifests::remove(manager, seed, &namespace, MANAGED_RESOURCE, keep, DONE_WITHIN).await
 }
 
-/// The range of pods, of a Network that asks for nothing that the agent does not do.
+/// The range of pods, if the agent supports all settings of the Network.
 fn pods(object: &Network) -> Result<Ipv4Net> {
     let wrong = |what: String| Error::config(ErrorCode::ErrConfigurationProblem, what);
     if object.spec.ip_families.contains(&IPFamily::IPv6) {
@@ -105,7 +106,7 @@ fn pods(object: &Network) -> Result<Ipv4Net> {
     })
 }
 
-/// What is needed of the Shoot in the Cluster.
+/// The required fields of the Shoot in the Cluster.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Shoot {
@@ -124,7 +125,7 @@ struct Address {
     url: String,
 }
 
-/// Where what runs in the shoot finds its API: by the name that machines use, or else by that for users.
+/// The address of the API for processes in the shoot: the name for machines, or else the name for users.
 fn api_of(context: &Context<Network>) -> Result<Api> {
     let shoot: Shoot = context
         .cluster

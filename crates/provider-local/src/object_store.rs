@@ -1,8 +1,8 @@
-//! An S3 object store: buckets, and removal of objects. Snapshots are written and read by other processes.
+//! An S3 object store: buckets, and removal of objects. Further processes write and read snapshots.
 //!
-//! The client is that of the crate `object_store`. A bucket itself has no method there, so that the request
-//! is signed and sent here. Listings and removals are those of [`permit::Bucket`], which see every key and
-//! every version.
+//! The client comes from the crate `object_store`. That crate has no method for a bucket, so this module
+//! signs and sends the requests for buckets. Listings and removals use [`permit::Bucket`], because
+//! [`permit::Bucket`] sees every key and every version.
 
 mod place;
 mod refusal;
@@ -24,16 +24,16 @@ use runtime::{Error, Permit, Result};
 use place::Place;
 use refusal::{Refusal, Telling};
 
-/// How long a signed request may be on its way. Short: it is signed when it is sent.
+/// Validity of a signed request. Short, because the request is signed when sent.
 const SIGNED_FOR: Duration = Duration::from_secs(60);
 
-/// A client for the objects of a bucket, as the library has it. `region` counts where the credentials name
-/// none.
+/// A client for the objects of a bucket, in the type of the library. `region` counts if the credentials name
+/// no region.
 pub fn objects(credentials: &Credentials, name: &str, region: &str, permit: &Permit) -> Result<AmazonS3> {
     Place::of(credentials, name, region)?.client(credentials, place::connector(permit))
 }
 
-/// A bucket with the credentials for it.
+/// A bucket with credentials.
 pub struct Store {
     s3: AmazonS3,
     bucket: Bucket,
@@ -43,7 +43,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// The bucket `name`. `region` counts where the credentials name none.
+    /// The bucket `name`. `region` counts if the credentials name no region.
     pub fn open(credentials: &Credentials, name: &str, region: &str, permit: &Permit) -> Result<Self> {
         let place = Place::of(credentials, name, region)?;
         let client = place::connector(permit).client();
@@ -57,7 +57,7 @@ impl Store {
         })
     }
 
-    /// Makes the bucket. That it is there and ours already is success.
+    /// Creates the bucket. An existing bucket of the same account is success.
     pub async fn create_bucket(&self) -> Result<()> {
         let Err(error) = self.ask(Method::PUT, self.place.location()).await else {
             return Ok(());
@@ -69,7 +69,7 @@ impl Store {
         }
     }
 
-    /// Removes the bucket with all objects in it. That it is gone already is success.
+    /// Removes the bucket with all objects. A bucket that is already gone is success.
     pub async fn delete_bucket(&self) -> Result<()> {
         self.delete_below("").await?;
         match self.ask(Method::DELETE, String::new()).await {
@@ -80,7 +80,7 @@ impl Store {
         }
     }
 
-    /// The content of an object; none where it, or the bucket, is not there.
+    /// The content of an object; `None` if the object or the bucket does not exist.
     pub async fn read(&self, path: &Path) -> Result<Option<Vec<u8>>> {
         let content = async { self.s3.get(path).await?.bytes().await };
         match content.await {
@@ -91,14 +91,14 @@ impl Store {
         }
     }
 
-    /// Removes all objects whose names begin with the folder `prefix`, with every version of them. That the
-    /// bucket is gone already is success.
+    /// Removes all objects below the folder `prefix`, with every version. A bucket that is already gone is
+    /// success.
     pub async fn delete_below(&self, prefix: &str) -> Result<()> {
         self.delete_below_but(prefix, |_| false).await
     }
 
-    /// As [`Self::delete_below`], but for those that are kept. A refused removal does not end the removal of
-    /// the others.
+    /// As [`Self::delete_below`], except for objects that `is_kept` selects. A refused removal does not end
+    /// the removal of the rest.
     pub async fn delete_below_but(&self, prefix: &str, is_kept: fn(&str) -> bool) -> Result<()> {
         let prefix = Path::from(prefix);
         let prefix = Some(format!("{prefix}/")).filter(|_| !prefix.is_root());
@@ -129,9 +129,10 @@ impl Store {
         }
     }
 
-    /// Removes versions. Where the store refuses the only version, `null`, removes the object without a
-    /// version: in a bucket without versions the account may have the right to remove objects alone. Does so
-    /// once for each key, since each removal adds a delete marker in a bucket with versions.
+    /// Removes versions. If the store refuses the only version, `null`, removes the object without a version:
+    /// in a bucket without versions, the account may only have the right to remove objects. The removal
+    /// without a version happens once per key, because each such removal adds a delete marker in a bucket
+    /// with versions.
     async fn remove(
         &self,
         page: &[ListedObject],
@@ -177,8 +178,7 @@ impl Store {
         Err(Error::transient(message))
     }
 
-    /// The first objects that are to be removed; `None` where the store does not list versions, or not to
-    /// this account.
+    /// The first objects to remove; `None` if the store does not list versions, or not for this account.
     async fn first_page(
         &self,
         listed: Listed,
@@ -202,7 +202,7 @@ impl Store {
                 }
                 page => page.map_err(|error| self.failed("list", &error))?,
             };
-            // A store that does not know the word answers with its objects.
+            // A store that does not know the parameter answers with objects.
             if listed == Listed::Versions && page.iter().any(|object| object.version.is_none()) {
                 return Ok(None);
             }
@@ -242,7 +242,7 @@ impl Store {
         }
     }
 
-    /// Asks for the bucket itself.
+    /// Sends a request for the bucket.
     async fn ask(&self, method: Method, body: String) -> std::result::Result<(), StoreError> {
         let url = self
             .s3
@@ -280,7 +280,7 @@ impl Store {
     }
 }
 
-/// An error with those of its causes that it does not tell itself.
+/// An error with the causes that the error text does not contain.
 fn chain(error: &StoreError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);

@@ -1,9 +1,9 @@
-//! OperatingSystemConfig: files and units of machines as a shell script, which the local cloud runs when an
-//! instance starts.
+//! OperatingSystemConfig: files and units of machines as a shell script. The local cloud runs the script when
+//! an instance starts.
 //!
-//! The script is the user data of new machines, in a Secret beside the object. There is nothing outside, so
-//! restore is a plain reconcile (RX-32), and it makes the same script: nothing in it comes from the seed.
-//! Migrate takes the Secret away (RX-20).
+//! The script is the user data of new machines, in a Secret beside the object. There is no outside resource,
+//! so restore is a plain reconcile (RX-32). The restore generates the same script, because the script
+//! contains no data of the seed. Migrate removes the Secret (RX-20).
 
 mod script;
 
@@ -25,7 +25,7 @@ use crate::unread;
 /// Key of the Secret.
 const KEY: &str = "cloud_config";
 
-/// Looks after OperatingSystemConfigs.
+/// Reconciles OperatingSystemConfigs.
 pub struct OperatingSystemConfigActuator;
 
 #[async_trait]

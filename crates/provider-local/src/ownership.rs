@@ -1,15 +1,15 @@
-//! `ownership.json`: whose the backups of a shoot are, beside the folder of its snapshots.
+//! `ownership.json`: the owner of a shoot's backups, beside the folder of the snapshots.
 //!
-//! `{"uid", "epoch", "seed", "state", "written", "origin", "formerOrigins"}`. It changes by writes only that
-//! name what was read before (`If-Match`), or that nothing was there (`If-None-Match`), so that of two seeds
-//! that take the place one succeeds. `written` makes each content another one, since a store's tags may be
-//! hashes of it. A store that takes such a write whatever it holds is refused: it would let both succeed.
+//! `{"uid", "epoch", "seed", "state", "written", "origin", "formerOrigins"}`. Each write requires the content
+//! that was read before (`If-Match`), or an absent object (`If-None-Match`), so that only one of two
+//! competing seeds succeeds. `written` makes each content unique, since a store's tags may be hashes of the
+//! content. A store that ignores the condition is refused, because both writes would succeed.
 //!
-//! A seed takes its own place (`Owned`), and announces itself in the place of the seed from which it takes
-//! the shoot without that one's help (`Claimed`): no process of an earlier epoch is told there any more that
-//! it owns the shoot. `origin` is the epoch with whose end the new one begins, where its snapshots are in
-//! this place: in one that is claimed, and in one that has its owner who had it in that epoch too. What may
-//! follow what is decided in the crate `ownership`.
+//! A seed takes the seed's own folder (`Owned`). For a takeover without the help of the source, the seed
+//! announces the claim in the source's folder (`Claimed`). From then on, no process of an earlier epoch reads
+//! there that the process owns the shoot. `origin` is the epoch whose end is the begin of the new epoch, if
+//! the snapshots of that epoch are in this folder. That is so in a claimed folder, and in a folder whose
+//! owner also had the shoot in that epoch. The crate `ownership` decides on allowed transitions.
 
 use ::ownership::{Mark, Object};
 use api::{
@@ -25,31 +25,32 @@ use permit::create_object;
 use runtime::{Error, Result, clock, error::refusal};
 use serde::{Deserialize, Serialize};
 
-/// What is to stand there.
+/// The wanted content.
 pub struct Claim {
     /// The bucket, for messages.
     pub bucket: String,
-    /// Folder in it.
+    /// Folder in the bucket.
     pub folder: String,
     /// The shoot.
     pub uid: String,
-    /// Its ownership epoch.
+    /// The ownership epoch of the shoot.
     pub epoch: i64,
-    /// The seed that has it; empty where that is not known.
+    /// The owner seed; empty if unknown.
     pub seed: String,
-    /// `Owned` in the seed's own place, `Claimed` in that of the seed from which it takes the shoot.
+    /// `Owned` in the seed's own folder, `Claimed` in the folder of the seed from which the shoot is taken
+    /// over.
     pub state: State,
-    /// The epoch with whose end this one begins, if its snapshots are here. Of a place that is only claimed
-    /// it is guessed where it is not known.
+    /// The epoch whose end is the begin of this epoch, if the snapshots are here. For a claimed folder, an
+    /// unknown origin is guessed.
     pub origin: Option<i64>,
 }
 
-/// Who may do what with the place.
+/// The rights on the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
     /// The seed's etcd serves.
     Owned,
-    /// It never serves again.
+    /// The seed's etcd never serves again.
     Sealed,
     /// A later epoch has taken the place and does not serve yet.
     Claimed,
@@ -64,8 +65,8 @@ struct Ownership {
     written: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<i64>,
-    /// The epochs of this place with which `origin` goes on, the newest first. An epoch may end before its
-    /// etcd has begun: then the data lie in one of these epochs.
+    /// The epochs of this folder that `origin` continues, the newest first. An epoch may end before the etcd
+    /// of the epoch has started: then the data are in one of these epochs.
     #[serde(rename = "formerOrigins", default, skip_serializing_if = "Vec::is_empty")]
     former_origins: Vec<i64>,
 }
@@ -87,7 +88,7 @@ impl Ownership {
         self.object().holds(self.origin)
     }
 
-    /// The epochs of this place with which `origin` goes on; empty where the place does not state that.
+    /// The epochs of this folder that `origin` continues; empty if the folder does not state the epochs.
     fn origins_before(&self, origin: i64) -> Vec<i64> {
         let own = (self.state != State::Claimed && self.epoch == origin).then_some(self.origin);
         let is_line = own.is_some() || self.origin == Some(origin);
@@ -99,7 +100,7 @@ impl Ownership {
     }
 }
 
-/// Makes the place that of the claim's epoch. Nothing is changed where it is already.
+/// Writes the claim's epoch into the folder. No write if the folder already has the epoch.
 pub async fn claim(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
     let path = path(claim);
     let (mode, found) = match store.get(&path).await {
@@ -154,14 +155,14 @@ pub async fn claim(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
     }
 }
 
-/// Where it stands.
+/// The path of `ownership.json`.
 #[must_use]
 pub fn path(claim: &Claim) -> Path {
     Path::from(format!("{}/ownership.json", claim.folder))
 }
 
-/// Whether what lies beside this content may be removed by who has made the claim. A place of which nothing
-/// is said was never taken, or its removal has begun. It is looked at once: a store removes objects without
+/// Whether the author of the claim may remove the objects beside this content. A folder without content was
+/// never taken, or the removal has begun. The check runs once, because a store removes objects without
 /// conditions.
 pub fn may_be_removed(content: Option<&[u8]>, claim: &Claim) -> Result<()> {
     let Some(content) = content else {
@@ -179,7 +180,7 @@ pub fn may_be_removed(content: Option<&[u8]>, claim: &Claim) -> Result<()> {
     })
 }
 
-/// What stands there, unless it is another shoot's or of a later epoch.
+/// The parsed content, unless the content belongs to a different shoot or a later epoch.
 fn understand(content: &[u8], claim: &Claim) -> Result<Ownership> {
     let place = format!("{}/ownership.json in bucket {}", claim.folder, claim.bucket);
     let wrong = |what: String| Error::config(ErrorCode::ErrConfigurationProblem, what);
@@ -228,7 +229,7 @@ async fn put(
     store.put_opts(path, content, options).await
 }
 
-/// Proves on an object of its own that the store honours conditions.
+/// Proves on a temporary object that the store honours conditions.
 async fn probe(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
     let path = Path::from(format!(
         "{}/conditions-{}",
@@ -250,14 +251,14 @@ async fn probe(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
                 claim.bucket
             ),
         )),
-        // The object is this call's alone: what else is not there is the bucket.
+        // Only this call uses the object, so `NotFound` means a missing bucket.
         Err(StoreError::NotFound { .. }) => Err(bucket_is_gone(claim)),
         Err(e) => Err(failed(claim, &e)),
     }
 }
 
-/// A bucket that was removed, or never made. An empty one in place of the source's would not help: its
-/// backups are needed.
+/// The bucket was removed or never existed. An empty bucket in place of the source's bucket would not help,
+/// because the backups are needed.
 fn bucket_is_gone(claim: &Claim) -> Error {
     let Claim { bucket, folder, .. } = claim;
     let what = match (claim.state, claim.origin) {
@@ -285,7 +286,7 @@ async fn honours_conditions(store: &dyn ObjectStore, path: &Path) -> object_stor
         Err(e) => return Err(e),
     }
     match write("3", PutMode::Update(first.clone())).await {
-        // A store that cannot tell versions apart, or always refuses, is of no use either.
+        // A store that cannot distinguish versions, or always refuses, is unusable too.
         Err(StoreError::NotImplemented { .. } | StoreError::Precondition { .. }) => return Ok(false),
         other => other?,
     };

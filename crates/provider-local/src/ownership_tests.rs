@@ -25,7 +25,7 @@ fn claim_of(epoch: i64, seed: &str) -> Claim {
     }
 }
 
-/// The same, announced in the place of the seed that has it now.
+/// As [`claim_of`], announced in the folder of the present owner.
 fn announced(epoch: i64, seed: &str) -> Claim {
     Claim {
         state: State::Claimed,
@@ -48,7 +48,7 @@ async fn a_place_goes_to_later_epochs_only_and_its_content_never_repeats() {
         (&first["uid"], &first["epoch"], &first["seed"], &first["state"]),
         (&"uid".into(), &1.into(), &"a".into(), &"Owned".into())
     );
-    // Repeated, also by a seed that does not know its name, nothing is written.
+    // A repetition, even by a seed without a known name, writes nothing.
     claim(&store, &claim_of(1, "")).await.unwrap();
     assert_eq!(content(&store).await, first);
     claim(&store, &claim_of(3, "a")).await.unwrap();
@@ -67,7 +67,7 @@ async fn a_place_goes_to_later_epochs_only_and_its_content_never_repeats() {
         ..claim_of(4, "a")
     };
     assert!(claim(&store, &other).await.is_err());
-    // Nothing is left of the probes.
+    // No probe object is left.
     let left = store
         .list_with_delimiter(Some(&Path::from(claim_of(1, "").folder)))
         .await
@@ -75,8 +75,8 @@ async fn a_place_goes_to_later_epochs_only_and_its_content_never_repeats() {
     assert_eq!(left.objects.len(), 1);
 }
 
-/// Its etcd may begin with what lies here only where somebody says so: a place that was left, and is come
-/// back to, has old data.
+/// The etcd may continue with the data here only if the claim says so: a folder that was left, and is used
+/// again, has old data.
 #[tokio::test]
 async fn a_place_goes_on_with_its_own_data_only_where_that_is_said() {
     let store = InMemory::new();
@@ -93,7 +93,7 @@ async fn a_place_goes_on_with_its_own_data_only_where_that_is_said() {
         (&found["epoch"], &found["state"], &found["origin"]),
         (&4.into(), &"Owned".into(), &3.into())
     );
-    // What was not opened in epoch 4 is still of epoch 3, for whoever takes the shoot next.
+    // The etcd did not start in epoch 4, so the data still belong to epoch 3 for the next owner.
     let next = Claim {
         origin: Some(3),
         ..announced(5, "b")
@@ -106,7 +106,7 @@ async fn a_place_goes_on_with_its_own_data_only_where_that_is_said() {
     );
 }
 
-/// An epoch may end before its etcd has begun: the next seed finds the data in the epoch before it.
+/// An epoch may end before the etcd has started: the next seed finds the data in the epoch before.
 #[tokio::test]
 async fn a_claimed_place_names_the_epochs_with_which_its_origin_goes_on() {
     let store = InMemory::new();
@@ -141,7 +141,8 @@ async fn a_claimed_place_names_the_epochs_with_which_its_origin_goes_on() {
 enum Fault {
     /// The store takes every write.
     ConditionsIgnored,
-    /// A rival seed takes the place after this seed has read the content. Whether that has happened.
+    /// A rival seed takes the folder after this seed has read the content. The flag records whether that has
+    /// happened.
     Rival(AtomicBool),
 }
 
@@ -223,7 +224,7 @@ async fn a_store_that_ignores_conditions_is_refused_and_nothing_is_left_in_it() 
     assert!(left.objects.is_empty(), "{left:?}");
 }
 
-/// Each write names what was read before.
+/// Each write requires the content that was read before.
 #[tokio::test]
 async fn a_place_that_another_seed_takes_in_between_is_left_to_that_seed() {
     for former in [None, Some(claim_of(1, "a"))] {
@@ -258,7 +259,7 @@ fn a_place_that_is_taken_from_anybody_is_noticed() {
     }
 }
 
-/// R7-60: whatever a process of the former owner is told there from now on, it is not that it owns the shoot.
+/// R7-60: from now on, no process of the former owner reads here that the process owns the shoot.
 #[tokio::test]
 async fn a_claim_ends_the_former_owner_and_says_whose_snapshots_are_there() {
     let store = InMemory::new();
@@ -269,29 +270,29 @@ async fn a_claim_ends_the_former_owner_and_says_whose_snapshots_are_there() {
         (&claimed["state"], &claimed["epoch"], &claimed["origin"]),
         (&"Claimed".into(), &2.into(), &1.into())
     );
-    // A repeated step writes nothing, and so does the one before it that comes late.
+    // A repeated step writes nothing, and neither does a late earlier step.
     claim(&store, &announced(2, "b")).await.unwrap();
     claim(&store, &announced(1, "a")).await.unwrap_err();
     claim(&store, &claim_of(1, "a")).await.unwrap_err();
     assert_eq!(content(&store).await, claimed);
-    // A third seed, as the second has opened nothing: the snapshots are still of the first epoch. The second
-    // one is refused.
+    // A third seed: the etcd of the second seed never started, so the snapshots still belong to the first
+    // epoch. The second seed is refused.
     claim(&store, &announced(3, "c")).await.unwrap();
     let third = content(&store).await;
     assert_eq!((&third["epoch"], &third["origin"]), (&3.into(), &1.into()));
     claim(&store, &announced(2, "b")).await.unwrap_err();
     assert_eq!(content(&store).await, third);
-    // Back where it was, the place is taken.
+    // The first seed takes its folder again.
     claim(&store, &claim_of(4, "a")).await.unwrap();
     let owned = content(&store).await;
     assert_eq!((&owned["state"], owned.get("origin")), (&"Owned".into(), None));
-    // Announced and taken are two steps of one epoch.
+    // Announcement and takeover are two steps of the same epoch.
     claim(&store, &announced(5, "a")).await.unwrap();
     claim(&store, &claim_of(5, "a")).await.unwrap();
     assert_eq!(content(&store).await["state"], "Owned");
 }
 
-/// The owner before it may have died before it wrote one.
+/// The former owner may have died before the first write.
 #[tokio::test]
 async fn a_place_that_says_nothing_is_claimed_too() {
     let store = InMemory::new();

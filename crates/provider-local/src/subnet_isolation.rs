@@ -1,9 +1,9 @@
-//! SubnetIsolation: how a zone of the local cloud is closed. When, and what is remembered, is
-//! [`extension::subnet_isolation`]'s.
+//! SubnetIsolation: closes and opens a zone of the local cloud. [`extension::subnet_isolation`] decides on
+//! the time and keeps the state.
 //!
-//! The cloud has one object a cluster that says which zone of it is closed ([`cloud_local::isolation`]), and
-//! agents of its hosts drop the packets and confirm it. Nothing else closes zones there, so that what was
-//! there before is always an open one; an object that names another zone is not ours, and is left alone.
+//! The cloud has an object per cluster that names the closed zone ([`cloud_local::isolation`]). Agents on the
+//! hosts drop the packets and confirm the closing. No further program closes zones there, so the former state
+//! is always open. An object that names a different zone is foreign, and is not touched.
 
 use api::{extensions::SubnetIsolation, meta::ErrorCode};
 use async_trait::async_trait;
@@ -19,7 +19,7 @@ use crate::{API_VERSION, account};
 /// Zones of the local cloud.
 pub struct LocalZones;
 
-/// What a zone was before it was closed.
+/// The state of a zone before the closing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Before {
@@ -31,7 +31,7 @@ pub struct Before {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Access {
-    /// All do.
+    /// All packets pass.
     Open,
 }
 
@@ -54,7 +54,8 @@ impl ZoneNetwork for LocalZones {
         if let Some(known) = known {
             return Ok(known.clone());
         }
-        // One that is closed already was closed by us, where a seed died before its state was carried.
+        // A zone that is already closed was closed by this provider, if a seed died before the state was
+        // carried.
         match isolation(context).await?.find().await? {
             Some(closed) if closed.zone != zone => Err(Error::config(
                 ErrorCode::ErrInfraDependencies,
@@ -82,7 +83,7 @@ impl ZoneNetwork for LocalZones {
     }
 
     async fn open(&self, context: &Context<SubnetIsolation>, _: Option<&Before>, _: bool) -> Result<()> {
-        // Nothing was ever closed for an ID that is none.
+        // No zone was ever closed for an invalid ID.
         let Ok(zone) = zones::name_of(&context.object.spec.isolated_zone_id) else {
             return Ok(());
         };

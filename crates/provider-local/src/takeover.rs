@@ -1,4 +1,4 @@
-//! Whose data a shoot begins with that is taken over without the help of its source
+//! The data with which a shoot begins after a takeover without the help of the source
 //! (docs/understand/ownership.md, "Without the source").
 
 use api::extensions::Cluster as ClusterObject;
@@ -8,14 +8,15 @@ use serde_json::Value;
 /// A shoot that a seed takes over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Takeover {
-    /// The epoch with whose end the new one begins; none where the shoot does not say so.
+    /// The epoch whose end is the begin of the new epoch; `None` if the shoot does not name the epoch.
     pub origin: Option<i64>,
-    /// The data are in the place of the seed that takes the shoot over: it had the shoot in that epoch too.
+    /// The data are in the folder of the seed that takes the shoot over: this seed also had the shoot in that
+    /// epoch.
     pub returns: bool,
 }
 
-/// The takeover in the epoch of an entry, if there is one. Read as it is at this moment: whoever waits for
-/// the claim goes by the annotation of the Secret, and asks again where it is not there.
+/// The takeover in the epoch of an entry, if any. A fresh read: a process that waits for the claim reads the
+/// annotation of the Secret, and requests a new reconcile without the annotation.
 pub async fn of(seed: &Seed, cluster: &str, epoch: i64) -> Result<Option<Takeover>> {
     let found = seed.cluster_wide::<ClusterObject>().get_opt(cluster).await?;
     Ok(found.and_then(|found| said(&found.spec.shoot.0, epoch)))
@@ -40,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    /// A planned move needs no claim: its source has stopped, and said so.
+    /// A planned move needs no claim: the source has stopped and reported the stop.
     #[test]
     fn only_a_shoot_that_is_taken_over_without_its_source_is_claimed() {
         let record = |phase: &str, drained: bool| {

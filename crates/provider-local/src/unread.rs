@@ -1,11 +1,11 @@
-//! Configuration that the API lets a user give to a provider, and that this one does not read.
+//! Provider configuration that the API accepts, and that this provider does not read.
 
 use api::meta::{ErrorCode, PackedExtension};
 use runtime::{Error, Result};
 use serde_json::Value;
 
-/// Refuses what would be ignored silently. A configuration that says no more than its own kind asks for
-/// nothing.
+/// Refuses settings that would be ignored silently. A configuration with only `apiVersion` and `kind` has no
+/// setting.
 pub fn refuse(field: &str, config: Option<&PackedExtension>) -> Result<()> {
     let asked = match config.map(PackedExtension::decode) {
         None | Some(Ok(Value::Null)) => return Ok(()),

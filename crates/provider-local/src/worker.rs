@@ -1,9 +1,8 @@
-//! Worker: what a machine of a pool is in the local cloud, and which program makes machines. What is done
-//! with machine objects is [`extension::worker`]'s.
+//! Worker: the machines of a pool in the local cloud, and the machine-controller-manager.
+//! [`extension::worker`] manages the machine objects.
 //!
-//! Machines there have the disk and the processors of their host. Whoever asks for other ones is told so by
-//! the garden's policy `fields-without-effect`; an encrypted disk is refused, as is a pool's
-//! `providerConfig`.
+//! Machines have the disk and the processors of their host. The garden's policy `fields-without-effect` warns
+//! about settings of disk and processors. An encrypted disk is refused, as is a pool's `providerConfig`.
 
 use std::collections::BTreeSet;
 
@@ -23,11 +22,11 @@ use crate::{TYPE, unread};
 
 /// Machines in the local cloud.
 pub struct LocalMachines {
-    /// Image of the machine-controller-manager, with its tag.
+    /// Image of the machine-controller-manager, with tag.
     pub manager_image: String,
 }
 
-/// What the CloudProfile says in `spec.providerConfig`.
+/// The `spec.providerConfig` of the CloudProfile.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct CloudProfileConfig {
@@ -90,7 +89,7 @@ impl Machines for LocalMachines {
     }
 }
 
-/// A zone that no pool has cannot be left: somebody has mistaken the ID.
+/// A zone without a pool cannot be isolated: the ID is a mistake of the user.
 fn used(pools: &[WorkerPool], zone: &str) -> Result<String> {
     let all: BTreeSet<_> = pools.iter().flat_map(|pool| &pool.zones).collect();
     if all.contains(&zone.to_owned()) {
@@ -103,7 +102,7 @@ fn used(pools: &[WorkerPool], zone: &str) -> Result<String> {
     )))
 }
 
-/// Whoever trusts in it would be deceived.
+/// A user would rely on an encryption that does not exist.
 fn refuse_encrypted(pool: &WorkerPool) -> Result<()> {
     let root = pool.volume.iter().map(|volume| ("volume", volume.encrypted));
     let further = pool.data_volumes.iter();
@@ -120,7 +119,7 @@ fn refuse_encrypted(pool: &WorkerPool) -> Result<()> {
     }
 }
 
-/// The system that a pool's machines start with, as the CloudProfile maps it to an image of the cloud.
+/// The system image of a pool's machines: the CloudProfile maps the pool's image to an image of the cloud.
 fn image_of(context: &Context<Worker>, pool: &WorkerPool) -> Result<String> {
     let profile = context
         .cluster

@@ -1,6 +1,6 @@
-//! Every actuator of this provider through the contract, over two seeds with real API servers: what it keeps
-//! as its state is enough to be restored from on the other seed (R7-04). Each has a migrate and a restore,
-//! those that are not generic their own (RX-43).
+//! Every actuator of this provider through the contract, over two seeds with real API servers: the state
+//! suffices for a restore in the destination seed (R7-04). Each actuator has a migrate and a restore;
+//! actuators that are not generic have their own (RX-43).
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 mod world;
@@ -22,13 +22,13 @@ use world::{WRONG_TSIG_SECRET, ZONE, object, proven, text};
 
 const UID: &str = "0841c87f-8db9-4d04-a603-35570da6341f";
 
-/// R7-04, R7-30..32: those with a state find all of it again on the other seed, and those without make
-/// nothing twice either.
+/// R7-04, R7-30..32: actuators with a state find all resources in the destination seed, and actuators without
+/// a state create no resource twice either.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_actuator_keeps_the_contract_over_two_seeds() -> Result<()> {
     let [source, destination] = testkit::ControlPlane::start_all(["seed-a", "seed-b"]).await?;
     let (a, b) = (world::seed(&source).await?, world::seed(&destination).await?);
-    // The cloud outlives both seeds; here its API server happens to be that of the second one.
+    // The cloud outlives both seeds; here the cloud's API server is the API server of the second seed.
     let cloud = world::account(&destination, "cloud-user").await?;
     let dns = NameServer::start(&[ZONE]).await?;
     let store = ObjectStore::start().await?;
@@ -54,7 +54,7 @@ async fn every_actuator_keeps_the_contract_over_two_seeds() -> Result<()> {
     Ok(())
 }
 
-/// What an actuator has put into a Secret of the seed.
+/// The content of a Secret that an actuator has written into the seed.
 fn secret_in<'a>(seed: &Client, namespace: &'static str, name: &'static str) -> Look<'a> {
     let api: Api<Secret> = Api::namespaced(seed.clone(), namespace);
     Box::new(move || {
@@ -67,7 +67,7 @@ fn secret_in<'a>(seed: &Client, namespace: &'static str, name: &'static str) -> 
     })
 }
 
-/// What a ControlPlane's actuator has put into the seed.
+/// The objects that a ControlPlane's actuator has created in the seed.
 fn parts_in<'a>(seed: &Client, namespace: &'static str) -> Look<'a> {
     let seed = seed.clone();
     Box::new(move || {
@@ -80,7 +80,7 @@ fn parts_in<'a>(seed: &Client, namespace: &'static str) -> Look<'a> {
     })
 }
 
-/// The same for a Network's.
+/// The objects that a Network's actuator has created in the seed.
 fn network_in<'a>(seed: &Client, namespace: &'static str) -> Look<'a> {
     let seed = seed.clone();
     Box::new(move || {
@@ -127,8 +127,8 @@ async fn infrastructure(
     proven("Infrastructure", contract.prove().await)
 }
 
-/// By the generic actuator, with the parts of this provider (RX-43); R7-32: it has no state, and a restore is
-/// a reconciliation.
+/// The generic actuator with the parts of this provider (RX-43); R7-32: without state, a restore is a
+/// reconciliation.
 async fn control_plane(a: &Client, b: &Client) -> Result<()> {
     let namespace = "shoot--dev--cp";
     for seed in [a, b] {
@@ -137,7 +137,7 @@ async fn control_plane(a: &Client, b: &Client) -> Result<()> {
     for seed in [a, b] {
         world::secrets_of_control_plane(seed, namespace).await?;
     }
-    // Nobody reports on pods in seeds without nodes.
+    // Seeds without nodes have no kubelet that reports on pods.
     let _pods = [a, b].map(PlayedKubelet::start);
     let wanted = world::control_plane_of(namespace)?;
     let contract = Contract::new(
@@ -150,7 +150,7 @@ async fn control_plane(a: &Client, b: &Client) -> Result<()> {
     proven("ControlPlane", contract.prove().await)
 }
 
-/// What is in the shoot is outside of the seeds: it stays there in a move (RX-02, RX-23).
+/// Objects in the shoot are outside of the seeds, and stay there in a move (RX-02, RX-23).
 async fn network(a: &Client, b: &Client) -> Result<()> {
     let namespace = "shoot--dev--network";
     for seed in [a, b] {
@@ -171,7 +171,8 @@ async fn network(a: &Client, b: &Client) -> Result<()> {
     proven("Network", contract.prove().await)
 }
 
-/// User data lie in the seed and go with it; the other seed makes the same.
+/// User data are in the seed and are deleted with the seed's objects; the destination seed generates the same
+/// data.
 async fn operating_system_config(a: &Client, b: &Client) -> Result<()> {
     let namespace = "shoot--dev--osc";
     for seed in [a, b] {
@@ -194,8 +195,8 @@ async fn operating_system_config(a: &Client, b: &Client) -> Result<()> {
     proven("OperatingSystemConfig", contract.prove().await)
 }
 
-/// By the generic actuator, with machines as this provider says what they are (RX-43). Their manager is
-/// played; the real one has tests of its own.
+/// The generic actuator with this provider's machines (RX-43). The manager is a fake; the real manager has
+/// separate tests.
 async fn worker(a: &Client, b: &Client) -> Result<()> {
     let namespace = "shoot--dev--worker";
     for seed in [a, b] {
@@ -231,8 +232,8 @@ async fn worker(a: &Client, b: &Client) -> Result<()> {
     proven("Worker", contract.prove().await)
 }
 
-/// By the generic actuator, with zones of the local cloud (RZ-31..33). Its hosts are played by what their
-/// agents do it with.
+/// The generic actuator with zones of the local cloud (RZ-31..33). Fake hosts use the library of the real
+/// agents.
 async fn subnet_isolation(
     a: &Client,
     b: &Client,
@@ -300,8 +301,8 @@ async fn dns_record(a: &Client, b: &Client, dns: &NameServer) -> Result<()> {
     proven("DNSRecord", contract.prove().await)
 }
 
-/// Both names of the owner record, as the two seeds write them in their epochs; in the end the shoot goes for
-/// good.
+/// Both names of the owner record, as the two seeds write the names in their epochs; finally the shoot is
+/// deleted for good.
 async fn owner_record(a: &Client, b: &Client, dns: &NameServer) -> Result<()> {
     let namespace = "shoot--dev--owner";
     for seed in [a, b] {

@@ -1,5 +1,5 @@
-//! The process as the host of the gardenlet's backup controllers: the binary, with no more rights than its
-//! chart and the garden give.
+//! The process as the host of the gardenlet's backup controllers: the binary, with exactly the rights from
+//! the chart and the garden.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 mod chart;
@@ -42,7 +42,7 @@ use world::{SOON, create, gone, named};
 const SEED: &str = "seed-a";
 const PROJECT: &str = "garden-dev";
 const ENTRY: &str = "shoot--dev--one--uid";
-/// What a policy of the test says.
+/// The message of a policy of the test.
 const HELD: &str = "held by the test";
 const MIGRATION: &str = r#"
 apiVersion: controllermanager.config.k8s.io/v1
@@ -128,7 +128,7 @@ async fn backups_come_and_go(garden: &Client, seed: &Client) -> Result<()> {
     })
     .await?;
 
-    // As its home would have left it, so that its home can go on from there.
+    // The object is as the gardenlet would have left the object, so that the gardenlet can continue.
     ensure!(ready.finalizers() == [GARDENER], "{:?}", ready.finalizers());
     ensure!(
         !writers(&ready).contains("provider-local"),
@@ -161,8 +161,9 @@ async fn backups_come_and_go(garden: &Client, seed: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Given to another seed without the help of this one, which was cut off and is back. It stays until the
-/// control plane is gone: its etcd may not have saved all. What is refused at first goes later.
+/// A shoot that was handed over without the help of this seed; this seed was cut off and is back. The backups
+/// stay until the control plane is gone, because etcd may not have saved all writes. A deletion that is
+/// refused at first succeeds later.
 async fn a_seed_without_its_entry_keeps_nothing_of_it(
     garden: &Client,
     entries: &Api<BackupEntry>,
@@ -256,7 +257,7 @@ async fn deny_deletions(seed: &Client, secrets: &Api<Secret>, name: &str) -> Res
     .await
 }
 
-/// Nothing is connected to before it is known that all is there, let alone a lock taken.
+/// All inputs are checked before the first connection, and before the first request for a lock.
 #[tokio::test]
 async fn a_process_without_what_its_guests_need_does_not_start() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -276,7 +277,7 @@ async fn a_process_without_what_its_guests_need_does_not_start() -> Result<()> {
     Ok(())
 }
 
-/// What an operator of a garden writes, and the rights of seeds.
+/// The objects of a garden's operator, and the rights of seeds.
 async fn fill_garden(garden: &ControlPlane, store: &ObjectStore) -> Result<()> {
     let client = garden.admin();
     apply_crds(&client, &crds_of(Target::Garden)).await?;
@@ -311,13 +312,13 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
     Ok(std::fs::write(folder.join(name), text)?)
 }
 
-/// Who has written anything at all.
+/// All field managers of an object.
 fn writers<K: Object>(object: &K) -> BTreeSet<&str> {
     let managers = object.managed_fields().iter();
     managers.filter_map(|fields| fields.manager.as_deref()).collect()
 }
 
-/// Who has written by server-side apply, and could take it back.
+/// The field managers with server-side apply; only these can remove their fields again.
 fn appliers<K: Object>(object: &K) -> BTreeSet<&str> {
     let managers = object.managed_fields().iter();
     managers

@@ -1,4 +1,4 @@
-//! The process as it runs in a seed: the binary, with no more rights than its chart gives it.
+//! The process as in a seed: the binary, with exactly the rights from the chart.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 mod chart;
@@ -44,7 +44,8 @@ async fn the_process_works_with_the_rights_of_its_chart() -> Result<()> {
         env!("CARGO_BIN_EXE_provider-local"),
         folder.path(),
         arguments,
-        // Attempts are counted in the log, so it must not depend on what the caller's environment filters.
+        // The test counts attempts in the log, so the log must not depend on the filter in the caller's
+        // environment.
         &[("RUST_LOG", "warn")],
     )?;
 
@@ -58,9 +59,9 @@ async fn the_process_works_with_the_rights_of_its_chart() -> Result<()> {
     world::secrets_of_control_plane(&seed, "shoot--dev--one").await?;
     world::pool_in(&seed, "shoot--dev--one", &["x", "y"]).await?;
     let _hosts = world::hosts::play(&seed, ["host-1"]).await?;
-    // Nobody reports on pods in a seed without nodes.
+    // A seed without nodes has no kubelet that reports on pods.
     let _pods = PlayedKubelet::start(&seed);
-    // Nor is there a resource-manager.
+    // A seed without a resource-manager, too.
     let _manager = world::kept::ShootObjects::default().kept_by(&seed, "shoot--dev--one");
     every_kind_is_looked_after(&seed).await?;
 
@@ -122,7 +123,7 @@ async fn every_kind_is_looked_after(seed: &kube::Client) -> Result<()> {
     succeeds(&buckets, "bucket-one").await?;
     succeeds(&entries, "shoot--dev--one--uid").await?;
 
-    // What moves away is let go, and what is deleted goes.
+    // A migrated object is released, and a deleted object is removed.
     MANAGER_OF_TEST
         .annotate(&infras, "one", "gardener.cloud/operation", Some("migrate"))
         .await?;
@@ -149,14 +150,14 @@ async fn every_kind_is_looked_after(seed: &kube::Client) -> Result<()> {
     Ok(())
 }
 
-/// Its own status writes must not wake the controller.
+/// The controller's own status writes must not wake the controller.
 async fn failures_are_tried_again_with_growing_pauses(seed: &kube::Client, log: &Path) -> Result<()> {
     const NAME: &str = "no.zone.test";
     let records: Api<DNSRecord> = Api::namespaced(seed.clone(), "dns");
     let wrong = json!({"name": NAME, "recordType": "A", "values": ["192.0.2.1"]});
     let begin = Instant::now();
     create(&records, &object("wrong", "dns", wrong)?).await?;
-    // Of this record only: a write for another one may have met another writer before.
+    // Only for this record: a write of a different record may have conflicted before.
     let failures = || {
         let lines = std::fs::read_to_string(log).unwrap_or_default();
         lines
@@ -169,8 +170,8 @@ async fn failures_are_tried_again_with_growing_pauses(seed: &kube::Client, log: 
         Ok(())
     })
     .await?;
-    // Pauses of at least 1, 2, 4 … seconds, also where this test gets its turn late: the n-th attempt comes
-    // 2^(n-1) - 1 seconds after the first one at the earliest.
+    // Pauses of at least 1, 2, 4 … seconds, even if this test is scheduled late. The n-th attempt comes at
+    // least 2^(n-1) - 1 seconds after the first attempt.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let attempts = failures();
     let least = 2_u64.saturating_pow(u32::try_from(attempts)? - 1) - 1;

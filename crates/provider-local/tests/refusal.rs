@@ -1,4 +1,4 @@
-//! How the process ends that must not start.
+//! The end of a process that must not start.
 #![allow(clippy::unwrap_used)]
 
 #[test]

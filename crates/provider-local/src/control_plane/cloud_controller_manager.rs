@@ -1,7 +1,7 @@
-//! The cloud-controller-manager beside a shoot's control plane: what it is, from what the ControlPlane says.
+//! The cloud-controller-manager beside a shoot's control plane, derived from the ControlPlane.
 //!
-//! A pod is made anew whenever something that it mounts changes. So a change of the file of leader migration,
-//! which is read at the start only, takes effect.
+//! A pod is recreated whenever a mounted object changes. So a change of the file of leader migration takes
+//! effect, although the process reads the file only at the start.
 
 use api::extensions::CloudControllerManager;
 use ipnet::Ipv4Net;
@@ -9,22 +9,22 @@ use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::O
 use owner_checks::{AUTHORITY, OwnerClaim};
 use runtime::workload::{Files, Health, MOUNTS, Workload};
 
-/// Name of the Deployment and of its container. The Secret with the kubeconfig of the shoot, which a
-/// gardenlet makes, is called the same; so is its main lock in the shoot, which it has the right to.
+/// Name of the Deployment and of the container. The same name belongs to the Secret with the kubeconfig of
+/// the shoot, written by a gardenlet, and to the main lock in the shoot, for which the kubeconfig has rights.
 pub const NAME: &str = "cloud-controller-manager";
 /// The Secret with the account in the cloud.
 const CLOUD_PROVIDER: &str = "cloudprovider";
-/// The ConfigMap with the file of leader migration. It is there only while controllers move.
+/// The ConfigMap with the file of leader migration. Exists only while controllers move.
 pub const MIGRATION: &str = "cloud-controller-manager-leader-migration";
-/// Its key.
+/// The key of the ConfigMap.
 const FILE: &str = "leader-migration.yaml";
-/// Secrets that it mounts.
+/// The mounted Secrets.
 const SECRETS: [&str; 2] = [NAME, CLOUD_PROVIDER];
 
-/// Where it says whether it lives.
+/// Port of the health endpoints.
 const HEALTH_PORT: u16 = 8080;
 
-/// The file of leader migration; none where no controller moves.
+/// The file of leader migration; `None` if no controller moves.
 #[must_use]
 pub fn migration_file(wanted: Option<&CloudControllerManager>) -> Option<ConfigMap> {
     let migration = wanted?.leader_migration.as_ref()?;
@@ -38,14 +38,14 @@ pub fn migration_file(wanted: Option<&CloudControllerManager>) -> Option<ConfigM
     })
 }
 
-/// What a shoot's is to be.
+/// The inputs for the cloud-controller-manager of a shoot.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted<'a> {
     /// The shoot's technical id.
     pub cluster: &'a str,
-    /// What the ControlPlane says of it.
+    /// The part of the ControlPlane's spec.
     pub spec: Option<&'a CloudControllerManager>,
-    /// Who must have the shoot (R17-60); nobody is asked where there is none.
+    /// The expected owner of the shoot (R17-60); without a claim, no check runs.
     pub owner: Option<&'a OwnerClaim>,
 }
 
@@ -78,23 +78,23 @@ pub fn process(settings: &Settings, wanted: Wanted<'_>) -> Workload {
         },
         files,
         scratch: false,
-        // It gives its locks back at once when it is told to stop.
+        // The process releases the locks immediately after the request to stop.
         grace_seconds: 15,
         overlaps: false,
         requests: ["32Mi", "10m"],
     }
 }
 
-/// What the operator of the seed says of all of them.
+/// Settings by the operator of the seed, for all shoots.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The image, with its tag.
+    /// The image, with tag.
     pub image: String,
-    /// Where addresses of load balancers are taken from; the manager's own default if there is none.
+    /// Range for addresses of load balancers; `None` for the default of the cloud-controller-manager.
     pub load_balancer_range: Option<Ipv4Net>,
 }
 
-/// Its flags, in a fixed order.
+/// The flags of the process, in a fixed order.
 fn arguments(settings: &Settings, wanted: Wanted<'_>) -> Vec<String> {
     let cluster = wanted.cluster;
     let mut arguments = vec![

@@ -21,7 +21,7 @@ fn ranges() -> NodeIPAM {
     }
 }
 
-/// Node IPAM is here and nowhere else.
+/// Node IPAM runs only in the cloud-controller-manager.
 fn main() -> CloudControllerManager {
     CloudControllerManager {
         node_ipam: Some(ranges()),
@@ -29,7 +29,7 @@ fn main() -> CloudControllerManager {
     }
 }
 
-/// Node IPAM is here or in another manager.
+/// Node IPAM runs in the cloud-controller-manager or in a different manager, under the migration lock.
 fn any() -> CloudControllerManager {
     CloudControllerManager {
         leader_migration: Some(LeaderMigration {
@@ -122,7 +122,7 @@ fn the_file_is_there_only_while_controllers_move() {
     assert_eq!(file.data.unwrap()[FILE], any().leader_migration.unwrap().file());
 }
 
-/// What is mounted is what the flags name, and nothing is mounted that does not exist.
+/// The mounted objects are exactly the objects that the flags name, and all of the objects exist.
 #[test]
 fn all_that_the_flags_name_is_mounted() {
     for (wanted, names) in [
@@ -147,7 +147,7 @@ fn all_that_the_flags_name_is_mounted() {
     }
 }
 
-/// R17-60: of the authority by which the process beside etcd is known it gets the certificate, and no key.
+/// R17-60: the process gets the certificate of the authority of the process beside etcd, without a key.
 #[test]
 fn where_the_seed_says_so_it_asks_whose_the_shoot_is() {
     let owner = OwnerClaim {

@@ -1,10 +1,9 @@
 //! The owner record of a shoot (R17-10; docs/understand/ownership.md): two names that belong together, and
-//! what may become of what stands there. Pure: what was read in, what is to change out. What may follow what
-//! is decided in the crate `ownership` (`Record`): here is what can be a record at all, and what to say where
-//! it is refused.
+//! the allowed changes. Pure: the input is the record that was read, the output is the change. The crate
+//! `ownership` (`Record`) decides on allowed transitions. This module parses records and phrases refusals.
 //!
-//! An epoch only goes up, and its end is for ever. So whoever comes late, with whatever it has read or slept
-//! over, changes nothing.
+//! An epoch only increases, and the end of an epoch is final. So a late writer changes nothing, regardless of
+//! the state that the writer has read or slept over.
 
 use ::ownership::{Barred, ClaimError, Conditional, Record, epoch_of, is_identity};
 use api::{
@@ -18,16 +17,16 @@ use kube::ResourceExt;
 use mutation::Mutation;
 use runtime::{Error, Result};
 
-/// One seed's claim to one shoot in one epoch, as a DNSRecord makes it.
+/// A seed's claim to a shoot in an epoch, expressed by a DNSRecord.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
-    /// Has one text: whose the shoot is.
+    /// The name of the text with the owner of the shoot.
     pub(super) name: Name,
-    /// Has one text: the epoch.
+    /// The name of the text with the epoch.
     pub(super) epoch_name: Name,
     identity: String,
     epoch: i64,
-    /// With its removal nobody's epoch is left either.
+    /// The removal of the record also removes the epoch.
     forgotten: bool,
 }
 
@@ -35,7 +34,7 @@ pub(super) struct Claim {
 pub(super) type Changes = [Change; 2];
 
 impl Claim {
-    /// The claim of a DNSRecord; none where it is an ordinary record.
+    /// The claim of a DNSRecord; `None` for an ordinary record.
     pub(super) fn of(record: &DNSRecord) -> Result<Option<Self>> {
         let Some(epoch) = record.annotations().get(OWNERSHIP_EPOCH) else {
             return Ok(None);
@@ -75,12 +74,12 @@ impl Claim {
         }))
     }
 
-    /// Its epoch.
+    /// The epoch of the claim.
     pub(super) fn epoch(&self) -> i64 {
         self.epoch
     }
 
-    /// As for a shoot that goes for good.
+    /// The claim of a shoot that is deleted for good.
     pub(super) fn forgotten(self) -> Self {
         Self {
             forgotten: true,
@@ -88,8 +87,8 @@ impl Claim {
         }
     }
 
-    /// What makes the record that of this claim. None: it is already. An error: it is not to become so, now
-    /// or ever.
+    /// The change that writes this claim. `None`: the record already matches. An error: the claim is refused,
+    /// now or for ever.
     pub(super) fn write(&self, epoch: &Held, owner: &Held) -> Result<Option<Changes>> {
         let found = self.found(epoch, owner)?;
         let write = match found.claim(self.identity.clone(), self.epoch) {
@@ -108,12 +107,12 @@ impl Claim {
         Ok(write.map(|write| self.changes(write)))
     }
 
-    /// What takes away what this claim has written. None: nothing of it is there (any more).
+    /// The change that removes this claim's values. `None`: no value of the claim exists (any more).
     ///
-    /// The epoch stays, so that whoever was the owner in it knows that it is over (R17-50), unless the claim
-    /// is to be forgotten.
+    /// The epoch stays, so that the owner in that epoch learns of the end (R17-50), unless the claim is to be
+    /// forgotten.
     pub(super) fn remove(&self, epoch: &Held, owner: &Held) -> Option<Changes> {
-        // What cannot be understood is not ours, and holds up no deletion.
+        // An invalid record is foreign, and must not hold up a deletion.
         let found = self.found(epoch, owner).ok()?;
         let write = if self.forgotten {
             found.delete(&self.identity, self.epoch)
@@ -164,7 +163,7 @@ impl Claim {
         ]
     }
 
-    /// What was read, if all of it can be ours.
+    /// The parsed record, if all values are valid.
     fn found(&self, epoch: &Held, owner: &Held) -> Result<Record<String>> {
         let epoch = self.epoch_in(epoch)?;
         Ok(Record {
@@ -201,7 +200,7 @@ impl Claim {
     }
 }
 
-/// Where the epoch of the owner record of this name stands.
+/// The name of the epoch text for the owner record of this name.
 pub(super) fn epoch_name(owner: &Name) -> Result<Name> {
     owner.prepend_label(OWNERSHIP_EPOCH_LABEL).map_err(|error| {
         wrong(format!(
@@ -210,7 +209,7 @@ pub(super) fn epoch_name(owner: &Name) -> Result<Name> {
     })
 }
 
-/// As much of a foreign text as belongs into a message.
+/// A foreign text, cut for a message.
 fn short(text: &str) -> String {
     text.chars().take(80).collect()
 }

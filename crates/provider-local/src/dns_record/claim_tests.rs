@@ -1,4 +1,4 @@
-//! Every state that can be read, and what follows (R17-10, R17-12, R17-50).
+//! Every readable state, with the result (R17-10, R17-12, R17-50).
 #![allow(clippy::unwrap_used)]
 
 use api::meta::ErrorCode;
@@ -33,7 +33,7 @@ fn text_of(held: &Held) -> Option<String> {
     }
 }
 
-/// What the two names have afterwards: epoch and owner.
+/// The texts of both names afterwards: epoch and owner.
 fn after(changes: Option<Changes>) -> Option<[Option<String>; 2]> {
     changes.map(|changes| changes.map(|change| change.becomes))
 }
@@ -199,7 +199,7 @@ fn a_claim_that_no_record_could_hold_is_refused() {
     ] {
         assert!(Claim::of(&record("3", &values)).is_err(), "{values:?}");
     }
-    // 255 bytes are a name, and none is left for the epoch.
+    // 255 bytes are a valid name, but leave no room for the epoch label.
     let mut long = record("3", &["seed-a"]);
     long.spec.name = [
         ["x"; 63].concat(),

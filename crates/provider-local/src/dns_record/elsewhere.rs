@@ -1,17 +1,17 @@
-//! Names outside of the owner record's zone. A server compares only what is in the zone that it changes, so
-//! an update cannot name the epoch. It names what was read: an update that is delivered late changes nothing
-//! when the name has other values by then.
+//! Names outside of the owner record's zone. A server compares only records in the zone of the update, so an
+//! update cannot require the epoch. Instead, the update requires the values that were read: a late update
+//! changes nothing if the name has different values by then.
 //!
-//! An update whose values are those that stand there again is not noticed (from A to B and back to A).
+//! A limit: a change from A to B and back to A between read and update goes unnoticed.
 
 use cloud_local::dns::{self, Records, Server};
 use hickory_proto::{op::ResponseCode, rr::Name};
 use runtime::{Error, Result};
 
-/// How often the name is read again when its values change between reading and writing.
+/// Maximum reads of the name when the values change between read and write.
 const ATTEMPTS: usize = 3;
 
-/// Gives the name these values.
+/// Sets these values of the name.
 pub(super) async fn write(server: &Server, zone: &Name, records: &Records) -> Result<()> {
     for _ in 0..ATTEMPTS {
         let read = server.sets_of(records).await?;

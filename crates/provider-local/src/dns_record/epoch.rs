@@ -1,9 +1,9 @@
-//! Names of a shoot beside its owner record: an update of them says in which epoch the shoot is, and the
-//! server makes it in that epoch only.
+//! Names of a shoot beside the owner record: an update requires the epoch of the shoot, and the server
+//! applies the update only in that epoch.
 //!
-//! A request that is delivered late may land when the right that let it out is long over
-//! (docs/understand/ownership.md): beside the names of another seed, or of the same seed in a later epoch,
-//! with the same values. The server compares, whenever it lands.
+//! A late request may arrive long after the end of the permit (docs/understand/ownership.md). By then, the
+//! record may belong to a different seed, or to the same seed in a later epoch with the same values. The
+//! server compares the epoch at any time of arrival.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use runtime::{Error, Result};
 
 use super::claim::epoch_name;
 
-/// When a refused update is tried again. The owner record is written, or this seed learns that it has lost
-/// the shoot.
+/// Requeue interval after a refused update. Meanwhile the owner record is written, or this seed learns of the
+/// loss.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
-/// What the zone has to say for an update to be made.
+/// The text that the zone must have for an update.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Epoch {
     name: Name,
@@ -31,8 +31,8 @@ pub(super) struct Epoch {
 }
 
 impl Epoch {
-    /// For updates of a zone; none where owners are not checked, or the owner record lies in another zone: a
-    /// server can only compare what is in the zone that it changes.
+    /// The requirement for updates of a zone. `None` if owners are not checked, or if the owner record is in
+    /// a different zone: a server can only compare records in the zone of the update.
     pub(super) fn of(context: &Context<DNSRecord>, zone: &Name) -> Result<Option<Self>> {
         context
             .cluster
@@ -52,7 +52,8 @@ impl Epoch {
         Ok(is_there.then_some(epoch))
     }
 
-    /// Whether it still is so. If not, nothing was changed, and it is no matter of the values.
+    /// Whether the requirement still holds. If not, the update changed nothing, and the values were not the
+    /// cause.
     async fn check(&self, server: &Server) -> Result<()> {
         let stands = match server.text_of(&self.name).await? {
             Held::Text(text) if text == self.text => return Ok(()),
@@ -70,7 +71,8 @@ impl Epoch {
     }
 }
 
-/// Sends an update that is made in this epoch only, and gives the server's verdict on the rest of it.
+/// Sends an update that applies only in this epoch, and returns the server's verdict on the remaining
+/// requirements.
 pub(super) async fn send(server: &Server, update: Message, epoch: Option<&Epoch>) -> Result<ResponseCode> {
     let Some(epoch) = epoch else {
         return server.update(update).await;
@@ -121,8 +123,8 @@ mod tests {
             spec["shoot"]["status"]["ownership"] = Value::Null;
         });
         assert_eq!(first, Some((name, "1".into())));
-        // Of the users' names nobody knows whether that zone has the record: a parent has not, nor has a part
-        // of it that is given away.
+        // For users' names, the zone of the record is unknown: a parent zone does not have the record, nor
+        // has a delegated subzone.
         for other in ["test", "internal.example.test", "example.com"] {
             assert_eq!(told(other, |_| {}), None, "{other}");
         }

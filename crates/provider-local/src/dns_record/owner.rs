@@ -1,10 +1,9 @@
-//! Writes and removes the owner record of a shoot: both names in one update, and only while they are what was
-//! read.
+//! Writes and removes the owner record of a shoot: both names in a single update, and only while both names
+//! have the values that were read.
 //!
-//! Reading comes first, and nobody holds anything between reading and writing: the server compares again. So
-//! two writers, a writer that was stopped in between, and an update that was on the way for long all end in
-//! the same way: what was read does not stand any more, nothing is changed, and what stands now is judged
-//! anew.
+//! The read comes first, and no lock is held between read and write: the server compares again. Two
+//! concurrent writers, a writer that was stopped in between, and a late update all have the same result. The
+//! values that were read are outdated, the update changes nothing, and the new values are judged again.
 
 use cloud_local::dns::{self, Held, Server};
 use hickory_proto::{op::ResponseCode, rr::Name};
@@ -13,24 +12,23 @@ use tracing::info;
 
 use super::claim::{Changes, Claim};
 
-/// For how many seconds it may be kept where nothing else is said. Owner checks ask past every cache
-/// (docs/understand/ownership.md).
+/// Default TTL in seconds. Owner checks bypass every cache (docs/understand/ownership.md).
 const TTL: u32 = 10;
-/// So often is judged anew when somebody else has written meanwhile. Whoever loses twice has lost to a later
-/// epoch, or is tried again.
+/// Maximum attempts after concurrent writes. A writer that loses twice has lost to a later epoch, or is
+/// retried.
 const ATTEMPTS: usize = 3;
 
-/// Makes the record that of the claim. It is refused for ever where a later epoch has begun, or this one has
-/// ended.
+/// Writes the claim into the record. The write is refused for ever after a later epoch has begun, or after
+/// this epoch has ended.
 pub(super) async fn write(server: &Server, zone: &Name, claim: &Claim, ttl: Option<i64>) -> Result<()> {
     let ttl = ttl.and_then(|ttl| u32::try_from(ttl).ok()).unwrap_or(TTL);
     for _ in 0..ATTEMPTS {
-        // The epoch first: asked for last, the former owner could be seen beside the epoch that a twin of
-        // ours has written meanwhile, which would be refused.
+        // The epoch is read first. Otherwise the former owner could be combined with the epoch that a second
+        // process of this seed has written meanwhile, and that combination would be refused.
         let mut epoch = server.text_of(&claim.epoch_name).await?;
         let owner = server.text_of(&claim.name).await?;
         if epoch == Held::Nothing && owner != Held::Nothing {
-            // Or both were written in between, for the first time.
+            // Alternatively, both names were written for the first time in between.
             epoch = server.text_of(&claim.epoch_name).await?;
         }
         let Some(changes) = claim.write(&epoch, &owner)? else {
@@ -51,7 +49,7 @@ pub(super) async fn write(server: &Server, zone: &Name, claim: &Claim, ttl: Opti
     Err(contended(claim))
 }
 
-/// Takes away what the claim has written, if it still stands.
+/// Removes the values of the claim, if still present.
 pub(super) async fn remove(server: &Server, zone: &Name, claim: &Claim) -> Result<()> {
     for _ in 0..ATTEMPTS {
         let epoch = server.text_of(&claim.epoch_name).await?;
@@ -68,7 +66,7 @@ pub(super) async fn remove(server: &Server, zone: &Name, claim: &Claim) -> Resul
     Err(contended(claim))
 }
 
-/// Whether the changes were made. If not, something else stood there than what was read.
+/// Whether the changes were applied. If not, the record differed from the record that was read.
 async fn change(server: &Server, zone: &Name, changes: &Changes, ttl: u32) -> Result<bool> {
     match server.update(dns::change(zone, changes, ttl)?).await? {
         ResponseCode::NoError => Ok(true),

@@ -1,4 +1,4 @@
-//! This provider's own part of an Infrastructure. Fields that are not known here are left as they are.
+//! This provider's part of an Infrastructure. Unknown fields stay unchanged.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InfrastructureConfig {
-    /// Where a network is taken from when none is asked for.
+    /// Range from which a network is taken without an explicit request.
     pub pool: String,
-    /// Networks that are asked for.
+    /// The requested networks.
     pub networks: NetworksConfig,
 }
 
-/// Networks that are asked for.
+/// The requested networks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NetworksConfig {
-    /// Of the nodes.
+    /// Range of the nodes.
     pub workers: Option<String>,
 }
 
 impl Default for InfrastructureConfig {
     fn default() -> Self {
-        // 1,024 networks of the size that is given out.
+        // 1,024 networks of the assigned size.
         Self {
             pool: "10.180.0.0/14".into(),
             networks: NetworksConfig::default(),
@@ -74,7 +74,7 @@ pub struct State {
     /// The network.
     #[serde(rename = "networkID")]
     pub network_id: String,
-    /// Its range.
+    /// The range of the network.
     #[serde(rename = "nodesCIDR")]
     pub nodes_cidr: String,
 }

@@ -1,4 +1,4 @@
-//! The agent in the shoot: its account, its right to read Nodes, and a pod on each machine.
+//! The agent in the shoot: the ServiceAccount, the right to read Nodes, and a pod on each machine.
 
 use std::str::FromStr;
 
@@ -6,25 +6,25 @@ use ipnet::Ipv4Net;
 use runtime::workload::container_security;
 use serde_json::{Value, json};
 
-/// Of all objects.
+/// Name of all objects.
 const NAME: &str = "network-local";
-/// Where they are.
+/// Namespace of the objects.
 const NAMESPACE: &str = "kube-system";
-/// Name of the role and its binding.
+/// Name of the ClusterRole and of the binding.
 const ROLE: &str = "gardener.cloud:extension-network-local";
-/// Where the agent says whether it lives. It listens on the machine itself, where nobody else is to ask.
+/// Port of the health endpoints. The agent listens on the machine's loopback address.
 const HEALTH_PORT: u16 = 10290;
-/// Where containerd looks for the configuration of the network.
+/// Folder in which containerd looks for the configuration of the network.
 const CONFIGURATION: &str = "/etc/cni/net.d";
 
-/// Where the shoot's API is.
+/// The address of the shoot's API.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Api {
     host: String,
     port: u16,
 }
 
-/// From a URL.
+/// Parses a URL.
 impl FromStr for Api {
     type Err = ();
 
@@ -82,12 +82,12 @@ fn labels() -> Value {
 
 fn pod(image: &str, pods: Ipv4Net, api: &Api) -> Value {
     json!({
-        // It makes the machine's own network.
+        // The agent sets up the machine's own network.
         "hostNetwork": true,
-        // The API is asked by a name of the outside, and there may be no DNS in the shoot yet.
+        // The API has an outside DNS name, and the shoot may have no DNS yet.
         "dnsPolicy": "Default",
         "priorityClassName": "system-node-critical",
-        // Without it no machine gets ready, whatever else keeps pods away from it.
+        // Without the agent no machine becomes ready, so every taint is tolerated.
         "tolerations": [{"operator": "Exists"}],
         "serviceAccountName": NAME,
         "automountServiceAccountToken": true,
@@ -104,7 +104,7 @@ fn container(image: &str, pods: Ipv4Net, api: &Api) -> Value {
     // The machine's folder for the configuration of networks is root's.
     may["runAsNonRoot"] = json!(false);
     may["runAsUser"] = json!(0);
-    // Links, routes and masquerading of the machine; nothing else of what root may do.
+    // For links, routes and masquerading of the machine; no further capability of root.
     may["capabilities"]["add"] = json!(["NET_ADMIN"]);
     let look = |path: &str| json!({"host": "127.0.0.1", "path": path, "port": HEALTH_PORT});
     json!({
@@ -119,7 +119,8 @@ fn container(image: &str, pods: Ipv4Net, api: &Api) -> Value {
         ],
         "env": [
             {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
-            // The address of the Service `kubernetes` takes kube-proxy and api-proxy, and both take this.
+            // The address of the Service `kubernetes` needs kube-proxy and api-proxy, and both use this
+            // address.
             {"name": "KUBERNETES_SERVICE_HOST", "value": api.host},
             {"name": "KUBERNETES_SERVICE_PORT", "value": api.port.to_string()},
         ],

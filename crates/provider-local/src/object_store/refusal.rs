@@ -1,4 +1,4 @@
-//! What a store says when it refuses. The library hides it in the texts of its own errors.
+//! The answer of a store that refuses. The library hides the answer in the texts of its errors.
 
 use api::meta::ErrorCode;
 use async_trait::async_trait;
@@ -7,24 +7,25 @@ use object_store::client::{
 };
 use runtime::Error;
 
-/// An answer that says no.
+/// A refusal as an error.
 #[derive(Debug, thiserror::Error)]
 #[error("the object store answered {status} {code} {message}")]
 pub struct Refusal {
     status: u16,
-    /// S3's word for it; empty where there is none.
+    /// The error code of S3; empty without a code.
     pub code: String,
     message: String,
 }
 
 impl Refusal {
-    /// Reads an answer. As an error of the client it comes out of the library again, however deep in its own.
+    /// Reads an answer. As an error of the client, the refusal comes out of the library at any depth in the
+    /// library's own error.
     pub async fn read(answer: HttpResponse) -> HttpError {
         let status = answer.status().as_u16();
         match answer.into_body().bytes().await {
             Ok(text) => {
                 let refusal = Self::new(status, &String::from_utf8_lossy(&text));
-                // Of a kind that is not tried again.
+                // A kind of error that the library does not retry.
                 HttpError::new(HttpErrorKind::Unknown, refusal)
             }
             Err(error) => error,
@@ -40,17 +41,17 @@ impl Refusal {
         }
     }
 
-    /// The one that is in an error.
+    /// The refusal inside an error.
     pub fn of<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e Self> {
         std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref())
     }
 
-    /// The bucket is not there.
+    /// Whether the bucket does not exist.
     pub fn is_missing(&self) -> bool {
         self.code == "NoSuchBucket" || (self.code.is_empty() && self.status == 404)
     }
 
-    /// The object, or its bucket, is not there.
+    /// Whether the object or the bucket does not exist.
     pub fn names_nothing(&self) -> bool {
         self.code == "NoSuchKey" || self.is_missing()
     }
@@ -67,7 +68,7 @@ impl Refusal {
         )
     }
 
-    /// Sorts it into what someone must mend and what may pass.
+    /// Divides refusals into faults that a person must fix and transient errors.
     pub fn error(&self, doing: &str, origin: &str) -> Error {
         let said = format!("{doing}: {self}");
         let said = said.trim_end();
@@ -97,8 +98,8 @@ impl Refusal {
     }
 }
 
-/// A client whose library gets refusals as errors that can be found again. What the library itself repeats
-/// goes through to it.
+/// A client that turns refusals into errors that can be found again. Answers that the library retries are
+/// passed through.
 #[derive(Clone, Debug)]
 pub struct Telling(pub HttpClient);
 
@@ -120,7 +121,7 @@ impl HttpConnector for Telling {
     }
 }
 
-/// Content of the first XML element of this name, as S3 errors have it.
+/// Content of the first XML element of this name, as in S3 errors.
 fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     rest.split_once("</").map(|(content, _)| content)

@@ -8,7 +8,7 @@ use testkit::Moto;
 
 use super::*;
 
-/// A bucket with versions, which may hold locks, in moto.
+/// A bucket with versions and object locks, in moto.
 async fn bucket() -> (Moto, Store) {
     let moto = Moto::start().await.unwrap();
     moto.create_bucket_with_locks("bucket").await.unwrap();
@@ -57,7 +57,7 @@ async fn a_removal_takes_every_key_with_all_versions() {
     store.delete_below_but("p/", is_final).await.unwrap();
     assert_eq!(versions(&store, "").await, ["p/kept.final", "p2/other"]);
     store.delete_bucket().await.unwrap();
-    // A bucket that is gone holds nothing to remove.
+    // A bucket that is gone has no object to remove.
     store.delete_below("p/").await.unwrap();
 }
 

@@ -1,7 +1,7 @@
 //! Files and units as a shell script. Pure.
 //!
-//! Text stays text in it, since words such as `<<MACHINE_NAME>>` are filled in when a machine is made. The
-//! script can be run again, as it is at each start of a machine.
+//! Text stays readable text in the script, because placeholders such as `<<MACHINE_NAME>>` are replaced at
+//! the creation of a machine. The script can be run again, and runs at each start of a machine.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -100,7 +100,7 @@ fn put(script: &mut String, path: &str, permissions: i32, content: &[u8]) -> Res
         return Err(format!("file {path:?} has no usable path"));
     }
     let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
-    // No line of the content is this one.
+    // A marker that is no line of the content.
     let end = Sha256::digest(content)
         .iter()
         .take(8)
@@ -110,7 +110,7 @@ fn put(script: &mut String, path: &str, permissions: i32, content: &[u8]) -> Res
             end
         });
     line(script, &format!("mkdir -p '{folder}'"));
-    // Its rights are there before its content.
+    // The permissions are set before the content.
     line(
         script,
         &format!("install -m {permissions:04o} /dev/null '{path}'"),
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// A real shell runs it: what is in files comes out, to the byte, whatever is in it.
+    /// A real shell runs the script: the content of files is reproduced byte for byte, for any content.
     #[test]
     fn a_shell_makes_the_files() {
         let root = tempfile::tempdir().unwrap();

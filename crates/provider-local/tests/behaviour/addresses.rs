@@ -1,5 +1,5 @@
-//! Names beside the owner record change in the shoot's present epoch only, whenever an update lands (R17-63).
-//! The server is real.
+//! Names beside the owner record change only in the shoot's present epoch, at any time of arrival of an
+//! update (R17-63). The server is real.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use super::{
 };
 
 const NAMESPACE: &str = "shoot--dev--address";
-/// Of the seed that has the shoot in the first epoch and in the third.
+/// Address of the edge of the seed that owns the shoot in the first and in the third epoch.
 const FRONT: &str = "192.0.2.1";
 
 pub async fn all(world: &World) -> Result<()> {
@@ -52,7 +52,7 @@ fn domain(shoot: &str) -> String {
     format!("{shoot}.dev.{ZONE}")
 }
 
-/// The shoot is given to a seed in this epoch.
+/// A hand-over of the shoot to a seed in this epoch.
 async fn hand_over(world: &World, shoot: &str, identity: &str, epoch: i64) -> Result<()> {
     let owner = format!("owner.{}", domain(shoot));
     owner::act(
@@ -64,7 +64,7 @@ async fn hand_over(world: &World, shoot: &str, identity: &str, epoch: i64) -> Re
     Ok(())
 }
 
-/// What an actuator is given whose seed has the shoot in this epoch.
+/// The input of an actuator whose seed owns the shoot in this epoch.
 fn context(world: &World, shoot: &str, epoch: i64, address: &str) -> Result<Context<DNSRecord>> {
     let api = format!("api.{}", domain(shoot));
     let cluster: Cluster = named(json!({"metadata": {"name": NAMESPACE}, "spec": {
@@ -90,7 +90,7 @@ fn context(world: &World, shoot: &str, epoch: i64, address: &str) -> Result<Cont
     })
 }
 
-/// Nothing failed, and nothing was done.
+/// Checks for a wait: no failure and no write.
 fn waits(done: runtime::Result<()>, part: &str) -> Result<()> {
     match done {
         Err(error) if error.class() == "NotReady" && error.to_string().contains(part) => Ok(()),
@@ -104,8 +104,8 @@ async fn has(world: &World, shoot: &str, addresses: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Seed a has the shoot, then seed b, then a again. What a sent in the first epoch is delivered in the third,
-/// and names the very address that stands there.
+/// Seed a owns the shoot, then seed b, then a again. A message that a sent in the first epoch arrives in the
+/// third epoch, and names exactly the present address.
 async fn an_address_that_lands_late_changes_nothing(world: &World) -> Result<()> {
     let credentials = Credentials::new("test/dns", world::dns_credentials(&world.dns));
     let server = Server::new(&credentials, &Permit::sole("a test"))?;
@@ -145,7 +145,7 @@ async fn an_address_that_lands_late_changes_nothing(world: &World) -> Result<()>
         waits(DNSRecordActuator.reconcile(&other).await.map(drop), &part)?;
         waits(DNSRecordActuator.delete(&other).await, &part)?;
     }
-    // In its own epoch other values are another one's, as ever.
+    // In the present epoch, different values still belong to a different writer.
     DNSRecordActuator
         .delete(&context(world, "late-name", 3, "192.0.2.9")?)
         .await?;
@@ -155,8 +155,8 @@ async fn an_address_that_lands_late_changes_nothing(world: &World) -> Result<()>
     has(world, "late-name", &[]).await
 }
 
-/// Two seeds write a name where no server can compare the epoch. What the first seed sent is delivered once
-/// more when the second seed has written, as after a network failure.
+/// Two seeds write a name in a zone where the server cannot compare the epoch. A message of the first seed is
+/// delivered again after the write of the second seed, as after a network failure.
 async fn an_update_outside_of_the_owners_zone_that_lands_late_changes_nothing(world: &World) -> Result<()> {
     let name = format!("elsewhere.{ZONE}");
     let copied = Copied::start(&world.dns.address).await?;
@@ -182,7 +182,7 @@ async fn an_update_outside_of_the_owners_zone_that_lands_late_changes_nothing(wo
         );
         anyhow::Ok(())
     };
-    // The name is new, and then has other values.
+    // First the name is new, then the name has different values.
     for (first, second) in [("192.0.2.1", "192.0.2.2"), ("192.0.2.3", "192.0.2.4")] {
         write("shoot--elsewhere--a", first).await?;
         write("shoot--elsewhere--b", second).await?;
@@ -197,7 +197,7 @@ async fn an_update_outside_of_the_owners_zone_that_lands_late_changes_nothing(wo
     Ok(())
 }
 
-/// Stands before the DNS server and keeps a copy of each message.
+/// A proxy before the DNS server that keeps a copy of each message.
 struct Copied {
     address: String,
     server: String,
@@ -246,7 +246,7 @@ impl Copied {
     }
 }
 
-/// The answer with its length in front.
+/// The answer with the length prefix.
 async fn exchange(server: &str, message: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(server).await?;
     stream

@@ -66,7 +66,8 @@ pub async fn a_backup_entry_waits_for_its_namespace(world: &World) -> Result<()>
     Ok(())
 }
 
-/// R17-23, on a real store: the place is the shoot's before etcd can start, and a later epoch takes it.
+/// R17-23, on a real store: the folder belongs to the shoot before etcd can start, and a later epoch takes
+/// the folder.
 pub async fn an_entry_takes_its_place(world: &World) -> Result<()> {
     let namespace = "shoot--dev--owned";
     world::namespace(&world.seed, namespace, &world::store_credentials(&world.store)).await?;
@@ -125,8 +126,8 @@ pub async fn an_entry_takes_its_place(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// R7-60, R17-22: the source's place is claimed before the Secret says so, and only where the source did not
-/// hand the shoot over itself.
+/// R7-60, R17-22: the source's folder is claimed before the Secret reports the claim, and only if the source
+/// did not hand the shoot over.
 pub async fn a_source_that_cannot_help_is_claimed(world: &World) -> Result<()> {
     let namespace = "shoot--dev--claimed";
     world::namespace(&world.seed, namespace, &world::store_credentials(&world.store)).await?;
@@ -186,7 +187,7 @@ pub async fn a_source_that_cannot_help_is_claimed(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// More objects than one page holds; those of a longer name with the same beginning stay.
+/// More objects than a page has; objects of a longer name with the same prefix stay.
 pub async fn only_the_own_entry_removes_objects(world: &World) -> Result<()> {
     let namespace = "shoot--dev--objects";
     world::namespace(&world.seed, namespace, &world::store_credentials(&world.store)).await?;
@@ -223,9 +224,9 @@ pub async fn only_the_own_entry_removes_objects(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// A seed that comes back, or whose deletion is late, finds the place in the hands of another: nothing of it
-/// is removed, by its own entry as by one to copy from, until the place says something else, or for ever if
-/// the deletion is forced.
+/// A seed that returns, or whose deletion is late, finds the folder owned by a later epoch. Neither the
+/// seed's own entry nor a source entry removes any object until the content of the folder changes. A forced
+/// deletion leaves the objects for ever.
 pub async fn a_place_of_a_later_epoch_keeps_its_backups(world: &World) -> Result<()> {
     let namespace = "shoot--dev--later";
     world::namespace(&world.seed, namespace, &world::store_credentials(&world.store)).await?;
@@ -259,12 +260,12 @@ pub async fn a_place_of_a_later_epoch_keeps_its_backups(world: &World) -> Result
     std::fs::write(place.join("ownership.json"), b"{")?;
     let why = is_refused().await?;
     ensure!(why.contains("cannot be understood"), "{why}");
-    // Nobody has it any more.
+    // The folder has no owner any more.
     std::fs::remove_file(place.join("ownership.json"))?;
     run(&reconciler, &api.get(&own).await?).await?;
     ensure!(walk(&place) == 0 && api.get_opt(&own).await?.is_none());
 
-    // As long as the shoot's own entry has it, the one to copy from takes nothing away.
+    // While the shoot's own entry owns the folder, the source entry removes no object.
     let mut source: BackupEntry = object(
         &format!("source-{own}"),
         namespace,
@@ -286,7 +287,7 @@ pub async fn a_place_of_a_later_epoch_keeps_its_backups(world: &World) -> Result
     Ok(())
 }
 
-/// The object store refuses: the backups stay and are told of, and nothing is left in the seed.
+/// The object store refuses: the backups stay and are reported, and no object is left in the seed.
 pub async fn a_forced_entry_leaves_its_backups(world: &World) -> Result<()> {
     let namespace = "shoot--dev--forced";
     let credentials = world::store_credentials(&world.store);

@@ -1,5 +1,5 @@
-//! ControlPlane: the cloud-controller-manager. Deployments and pods are made by the real controllers; that a
-//! pod runs is played.
+//! ControlPlane: the cloud-controller-manager. The real controllers create Deployments and pods; the running
+//! of a pod is simulated.
 
 use std::{
     collections::BTreeMap,
@@ -33,7 +33,7 @@ use super::{
 const STUCK: &str = "shoot--dev--stuck";
 const MIGRATION: &str = "cloud-controller-manager-leader-migration";
 
-/// Each in a namespace of its own, side by side: they wait most of the time.
+/// Each case in a separate namespace, concurrently: the cases mostly wait.
 pub async fn all(world: &World) -> Result<()> {
     let is_stuck = Arc::new(AtomicBool::new(true));
     let stuck = Arc::clone(&is_stuck);
@@ -67,7 +67,7 @@ pub async fn all(world: &World) -> Result<()> {
     try_join_all(told).await.map(|_| ())
 }
 
-/// A ControlPlane in a namespace of its own.
+/// A ControlPlane in a separate namespace.
 struct Subject<'w> {
     world: &'w World,
     object: ControlPlane,
@@ -101,8 +101,8 @@ impl<'w> Subject<'w> {
         run(&reconciler, &self.object).await.map(|_| ())
     }
 
-    /// Runs as a controller does, until nothing is awaited: on a slow machine one run ends before what it
-    /// waits for comes.
+    /// Runs like a controller, until no event is awaited: on a slow machine, a single run ends before the
+    /// event.
     async fn succeeds(&self) -> runtime::Result<()> {
         let end = Instant::now() + SOON;
         loop {
@@ -125,7 +125,7 @@ impl<'w> Subject<'w> {
         self.succeeds().await
     }
 
-    /// Fails with what is awaited.
+    /// Checks for an awaited event and returns the reason.
     async fn is_awaited(&self, outcome: runtime::Result<()>) -> Result<String> {
         let Err(Error::NotReady { why, .. }) = outcome else {
             anyhow::bail!("nothing was awaited: {outcome:?}");
@@ -151,7 +151,7 @@ impl<'w> Subject<'w> {
         Ok(spec.containers[0].args.clone().unwrap_or_default().join(" "))
     }
 
-    /// From now on the pod does not end, as where its node does not answer; or it may.
+    /// Whether the pod cannot end from now on, as on a node that does not answer.
     async fn holds(&self, holds: bool) -> Result<()> {
         let finalizers = if holds { json!(["test/holds"]) } else { Value::Null };
         let pod = self.pod().await?.name_any();
@@ -166,7 +166,7 @@ impl<'w> Subject<'w> {
     }
 }
 
-/// The way of a hand-over, there and back. After each step no pod of the step before is left.
+/// The steps of a hand-over, there and back. After each step no pod of the step before is left.
 async fn flags_follow_the_spec(world: &World) -> Result<()> {
     let subject = Subject::created_with_secrets(world, "shoot--dev--walk").await?;
     let any = json!(subject.object.spec.cloud_controller_manager);
@@ -218,7 +218,7 @@ async fn pods_follow_secrets(world: &World) -> Result<()> {
 
 async fn ready_means_rolled_out(world: &World, is_stuck: &AtomicBool) -> Result<()> {
     let subject = Subject::created_with_secrets(world, STUCK).await?;
-    // By the first run, unless the Deployment's controller takes longer to make the pod than a run waits.
+    // In the first run, unless the Deployment controller takes longer to create the pod than a run waits.
     eventually("the pod is awaited", SOON, || async {
         let why = subject.is_awaited(subject.run().await).await?;
         ensure!(why.contains("1 are as wanted, 0 are available"), "{why}");

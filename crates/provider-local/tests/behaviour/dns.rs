@@ -1,4 +1,4 @@
-//! DNSRecord: names that outlive the objects that wrote them, and keys that are refused.
+//! DNSRecord: names that outlive the objects of their writers, and refused keys.
 
 use anyhow::{Result, ensure};
 use api::extensions::DNSRecord;

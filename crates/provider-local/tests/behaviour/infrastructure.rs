@@ -16,7 +16,7 @@ use super::{
     world::{self, ACCOUNT, MANAGER_OF_TEST, THIS_SEED, create, object},
 };
 
-/// Twenty shoots ask at the same moment.
+/// Twenty shoots request a network at the same moment.
 pub async fn networks_never_overlap(world: &World) -> Result<()> {
     let reconciler = &world::infrastructure(&world.seed);
     try_join_all((0..20).map(|n| async move {
@@ -52,7 +52,7 @@ pub async fn a_lost_network_is_never_replaced(world: &World) -> Result<()> {
         .annotations_mut()
         .insert("gardener.cloud/operation".into(), "restore".into());
     create(&api, &infra).await?;
-    // No state at all, then a state whose network is not there.
+    // First no state, then a state whose network does not exist.
     let error = run(&reconciler, &infra).await.unwrap_err();
     ensure!(
         error.codes() == [ErrorCode::ErrInfraDependencies],
@@ -72,7 +72,7 @@ pub async fn a_lost_network_is_never_replaced(world: &World) -> Result<()> {
         found.annotations().get("gardener.cloud/operation").is_some(),
         "the request was lost"
     );
-    // The cause is removed: it goes on by itself.
+    // After the cause is removed, the operation continues without further action.
     let back: ConfigMap = world::named(
         json!({"metadata": {"name": namespace}, "data": {"id": "net-gone", "nodesCIDR": "10.180.0.0/24"}}),
     )?;
@@ -86,7 +86,7 @@ pub async fn a_lost_network_is_never_replaced(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// In the eyes of the cloud-controller-manager, who is not in the list is gone (I4).
+/// For the cloud-controller-manager, an instance that is missing in the list is gone (I4).
 pub async fn a_list_of_instances_is_begun_once(world: &World) -> Result<()> {
     let namespace = "shoot--dev--list";
     world::namespace(&world.seed, namespace, &world.cloud).await?;
@@ -121,7 +121,7 @@ pub async fn a_list_of_instances_is_begun_once(world: &World) -> Result<()> {
 
     clouds.delete(&name, &DeleteParams::default()).await?;
     again("reconcile").await?;
-    // Also where the network has to be made again: machines were there before.
+    // Even if the network has to be created again: machines existed before.
     clouds.delete(namespace, &DeleteParams::default()).await?;
     again("reconcile").await?;
     ensure!(clouds.get_opt(namespace).await?.is_some(), "there is no network");

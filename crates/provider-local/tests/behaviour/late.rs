@@ -1,4 +1,4 @@
-//! The last write of a process that ended arrives while its successor begins: what it said stands.
+//! The last write of an ended process arrives while the successor begins: the reported result must stay.
 
 use std::{
     future::{Future, poll_fn},
@@ -22,12 +22,12 @@ use super::{
     world::{self, MANAGER_OF_TEST, create, object},
 };
 
-/// More awaits than an operation needs that does nothing.
+/// More awaits than an operation without work needs.
 const WAKES: usize = 24;
-/// Keeps the deleted object, so that its status can be read.
+/// Finalizer that keeps the deleted object, so that the test can read the status.
 const KEEP: &str = "test.example.com/keep";
 
-/// Has nothing to do.
+/// An actuator without work.
 struct Idle;
 
 #[async_trait]
@@ -51,8 +51,8 @@ impl Actuator<Infrastructure> for Idle {
     }
 }
 
-/// A deletion that has succeeded is not told as under way again, for nobody would ever end it. The finalizer
-/// goes at any moment of the successor's work.
+/// A succeeded deletion must not be reported as running again, because no process would ever end that
+/// operation. The finalizer is removed at any moment of the successor's work.
 pub async fn a_finalizer_that_goes_late_undoes_no_success(world: &World) -> Result<()> {
     let namespace = "shoot--dev--late";
     world::namespace(&world.seed, namespace, &world.cloud).await?;
@@ -66,7 +66,7 @@ pub async fn a_finalizer_that_goes_late_undoes_no_success(world: &World) -> Resu
         let name = infra.name_any();
         create(&api, &infra).await?;
         runtime::apply::delete(&api, &name).await?;
-        // All that the former process wrote, but for the finalizer.
+        // All writes of the former process, except for the removal of the finalizer.
         let done = json!({"lastOperation": {
             "type": "Delete", "state": "Succeeded", "progress": 100, "description": "done",
             "lastUpdateTime": "2026-01-01T00:00:00Z",

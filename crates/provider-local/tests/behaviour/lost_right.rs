@@ -1,6 +1,6 @@
-//! What an actuator does outside of its seed when the right to act is lost: nothing any more. Every operation
-//! runs again and again, and the right is lost while the first answer is awaited, the second one, and so on
-//! until it comes to its end. The servers are real; what reaches them is seen on the line to them.
+//! After the end of the permit, an actuator sends nothing outside of the seed. Every operation runs
+//! repeatedly; the permit ends while the first answer is awaited, then the second answer, and so on until the
+//! operation completes. The servers are real; a tap on the connection counts the requests.
 
 use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 
@@ -25,12 +25,12 @@ use super::{
     world::{self, SOON, ZONE, object},
 };
 
-/// Until when a right is good that is not lost: longer than the test.
+/// Validity of a permit that does not end: longer than the test.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// The line to a server.
+/// The tapped connection to a server.
 enum Line {
-    /// To one of any protocol.
+    /// To a server of any protocol.
     Tcp(Tap),
     /// To an API server.
     Api(Relay),
@@ -66,8 +66,8 @@ impl Line {
     }
 }
 
-/// Loses the right at each answer in turn. `work` may be repeated and dropped anywhere (I5). Returns how
-/// often it was lost.
+/// Ends the permit at each answer in turn. `work` may be repeated and dropped anywhere (I5). Returns the
+/// number of ended permits.
 async fn lost_at_each_answer<F>(line: &Line, work: impl Fn(Permit) -> F) -> Result<usize>
 where
     F: Future<Output = runtime::Result<()>>,
@@ -91,7 +91,7 @@ where
         }
         issuer.end("it was lost");
         let said = line.said();
-        // At once, though the answer never comes.
+        // Immediately, although the answer never arrives.
         not_permitted(timeout(SOON, working).await.context("it waits on")?)?;
         line.release();
         not_permitted(work(permit).await)?;
@@ -114,14 +114,15 @@ fn not_permitted(ended: runtime::Result<()>) -> Result<()> {
     }
 }
 
-/// What is asked of an actuator.
+/// The operation of an actuator.
 #[derive(Clone, Copy)]
 enum Asked {
     Reconcile,
     Delete,
 }
 
-/// Asks an actuator, without the reconciler around it: its guard must not be what keeps the actuator silent.
+/// Calls an actuator without the reconciler, because the reconciler's guard must not be the reason for the
+/// silence.
 async fn act<K: ExtensionObject, A: Actuator<K>>(
     world: &World,
     line: &Line,
@@ -200,7 +201,7 @@ pub async fn nothing_reaches_a_name_server(world: &World) -> Result<()> {
     );
     let removed = act(world, &line, &DNSRecordActuator, &record, Asked::Delete).await?;
     ensure!(world.dns.addresses(&name).await?.is_empty(), "it is there");
-    // The zone is asked for first.
+    // The first query is for the zone.
     ensure!(written > 1 && removed > 1, "lost {written} and {removed} times");
     let owner = format!("owner.lost.dev.{ZONE}");
     let record = super::owner::record("owner", "shoot--lost--dns", &owner, "seed-a", 1)?;
@@ -211,7 +212,7 @@ pub async fn nothing_reaches_a_name_server(world: &World) -> Result<()> {
     );
     let left = act(world, &line, &DNSRecordActuator, &record, Asked::Delete).await?;
     ensure!(world.dns.texts(&owner).await?.is_empty(), "it is there");
-    // Both names are read before they are changed.
+    // Both names are read before the change.
     ensure!(claimed > 3 && left > 3, "lost {claimed} and {left} times");
     println!("name server: lost {} times", written + removed + claimed + left);
     Ok(())
@@ -241,7 +242,7 @@ pub async fn nothing_reaches_a_cloud(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// As the cloud-controller-manager makes one.
+/// Like the cloud-controller-manager.
 async fn a_load_balancer(line: &Line, kubeconfig: &str) -> Result<usize> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("kubeconfig");

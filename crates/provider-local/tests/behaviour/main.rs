@@ -1,4 +1,4 @@
-//! What actuators do when something is in the way, and what they must never do; with real parts.
+//! Obstacles of actuators, and forbidden actions; with real components.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 mod addresses;
@@ -107,7 +107,7 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
     Ok(())
 }
 
-/// What an Infrastructure makes.
+/// The networks of Infrastructures.
 async fn networks(world: &World) -> Result<()> {
     told(
         "networks never overlap",
@@ -126,7 +126,7 @@ async fn networks(world: &World) -> Result<()> {
     .await
 }
 
-/// Zones of which the network is closed.
+/// Zones with a closed network.
 async fn closed_zones(world: &World) -> Result<()> {
     told(
         "a zone opened by hand",
@@ -145,7 +145,7 @@ async fn closed_zones(world: &World) -> Result<()> {
     .await
 }
 
-/// What becomes of names in DNS.
+/// Names in DNS.
 async fn names(world: &World) -> Result<()> {
     told(
         "late deletion of a record",
@@ -163,7 +163,7 @@ async fn names(world: &World) -> Result<()> {
     addresses::all(world).await
 }
 
-/// Who may act, and until when.
+/// The permits to act, and the end of permits.
 async fn rights(world: &World) -> Result<()> {
     roles::only_the_acting_seed_acts(world).await?;
     mutations::an_actuator_without_a_right_is_noticed(world).await;
@@ -213,7 +213,7 @@ where
     Ok(())
 }
 
-/// The last error has this code. Returns its sentence.
+/// Checks the code of the last error, and returns the sentence.
 async fn codes<K: ExtensionObject>(api: &Api<K>, name: &str, code: &str) -> Result<String> {
     let object = api.get(name).await?;
     let error = object

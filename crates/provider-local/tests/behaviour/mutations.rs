@@ -1,5 +1,5 @@
-//! Rules of the extension library and of the local cloud that are switched off: a scenario of this program
-//! fails without each of them.
+//! Switches rules of the extension library and of the local cloud off: a scenario of this binary must fail
+//! without each rule.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use mutation::Mutation;
 
 use super::{World, owner, ownership, roles};
 
-/// Longer than the reconciler takes to see that another seed acts.
+/// Longer than the reconciler takes to notice that a different seed acts.
 const SEEN_WITHIN: Duration = Duration::from_secs(5);
 
 pub async fn an_actuator_without_a_right_is_noticed(world: &World) {

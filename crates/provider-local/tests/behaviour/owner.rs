@@ -1,5 +1,5 @@
-//! The owner record (R17-10, R17-50): two names that change together and only towards a later epoch, whoever
-//! comes late, twice or at the same moment. The server is real, and so is the crate that asks it for owners.
+//! The owner record (R17-10, R17-50): two names that change together and only towards a later epoch, even
+//! with late, repeated or concurrent writers. The server is real, and so is the crate that checks owners.
 
 use std::{pin::pin, sync::Arc};
 
@@ -25,10 +25,10 @@ use super::{
     world::{self, MANAGER_OF_TEST, SOON, ZONE, object},
 };
 
-/// Here the test's actuators have their credentials.
+/// The namespace with the credentials of the test's actuators.
 const NAMESPACE: &str = "shoot--dev--owner";
 
-/// An owner's DNSRecord, as a gardenlet writes it.
+/// The DNSRecord of an owner, as a gardenlet writes the object.
 pub fn record(name: &str, namespace: &str, owner: &str, identity: &str, epoch: i64) -> Result<DNSRecord> {
     let spec = json!({"name": owner, "recordType": "TXT", "values": [identity], "ttl": 5});
     let mut record: DNSRecord = object(name, namespace, spec)?;
@@ -58,7 +58,7 @@ pub async fn all(world: &World) -> Result<()> {
     told("a writer that ended", a_writer_may_end_anywhere(world)).await
 }
 
-/// What an actuator does with a record, without an object in a seed.
+/// Runs the actuator for a record, without an object in a seed.
 pub async fn act(world: &World, record: &DNSRecord, forget: Option<bool>) -> runtime::Result<()> {
     let mut record = record.clone();
     if forget == Some(true) {
@@ -78,7 +78,7 @@ pub async fn act(world: &World, record: &DNSRecord, forget: Option<bool>) -> run
     }
 }
 
-/// Writes the record of a shoot by the way that the credentials of a namespace name.
+/// Writes the record of a shoot over the connection that the credentials of a namespace name.
 async fn write_by(world: &World, by: &str, shoot: &str, identity: &str, epoch: i64) -> runtime::Result<()> {
     let wanted = record("owner", by, &owner(shoot), identity, epoch);
     let wanted = wanted.map_err(|error| runtime::Error::bug(error.to_string()))?;
@@ -93,7 +93,7 @@ fn owner(shoot: &str) -> String {
     format!("owner.{shoot}.dev.{ZONE}")
 }
 
-/// The two names have these texts.
+/// Checks the texts of both names.
 async fn holds(world: &World, shoot: &str, identity: &[&str], epoch: &[&str]) -> Result<()> {
     let owner = owner(shoot);
     for (name, wanted) in [(owner.clone(), identity), (format!("epoch.{owner}"), epoch)] {
@@ -103,12 +103,12 @@ async fn holds(world: &World, shoot: &str, identity: &[&str], epoch: &[&str]) ->
     Ok(())
 }
 
-/// Changes with each update that changes anything.
+/// The SOA record; changes with each update that has an effect.
 pub async fn version(world: &World) -> Result<Vec<String>> {
     world.dns.records(ZONE, RecordType::SOA).await
 }
 
-/// It is refused for ever, for this reason, and nothing was changed.
+/// Checks for a permanent refusal with this reason, without a change of the zone.
 async fn refused(world: &World, done: runtime::Result<()>, part: &str, before: &[String]) -> Result<()> {
     match done {
         Err(error) if error.class() == "Config" && error.to_string().contains(part) => {}
@@ -118,13 +118,13 @@ async fn refused(world: &World, done: runtime::Result<()>, part: &str, before: &
     Ok(())
 }
 
-/// What a seed that checks its ownership is answered, once somebody says so or otherwise.
+/// The answer to an owner check of a seed, once the answer is not Unknown.
 async fn answer(world: &World, shoot: &str, identity: &str, epoch: i64) -> Result<Answer> {
     let is_said = |answer: &Answer| !matches!(answer, Answer::Unknown(_));
     answered(world, shoot, (identity, epoch), is_said).await
 }
 
-/// The first answer that is so.
+/// The first answer that satisfies the condition.
 async fn answered(
     world: &World,
     shoot: &str,
@@ -155,8 +155,8 @@ async fn answered(
     }
 }
 
-/// Seed a has the shoot, gives it away in a planned move, and seed b takes it; a's process wakes again and
-/// again.
+/// Seed a owns the shoot, hands the shoot over in a planned move, and seed b takes the shoot; the process of
+/// a wakes up repeatedly.
 async fn a_record_is_handed_over(world: &World) -> Result<()> {
     let reconciler = world::dns_record(&world.seed);
     let (of_a, of_b) = ("shoot--owner--a", "shoot--owner--b");
@@ -169,7 +169,7 @@ async fn a_record_is_handed_over(world: &World) -> Result<()> {
     let owned = answer(world, "web", "seed-a", 1).await?;
     ensure!(matches!(owned, Answer::Owned { .. }), "{owned:?}");
 
-    // Repeated: nothing is written (R17-12).
+    // A repetition writes nothing (R17-12).
     let before = version(world).await?;
     let api: Api<DNSRecord> = Api::namespaced(world.seed.clone(), of_a);
     let ask = || MANAGER_OF_TEST.annotate(&api, "web-owner", OPERATION, Some(operation::RECONCILE));
@@ -177,11 +177,11 @@ async fn a_record_is_handed_over(world: &World) -> Result<()> {
     run(&reconciler, &a).await?;
     ensure!(version(world).await? == before, "it was written again");
 
-    // R17-50: the owner goes, its epoch stays, and does not come back in it.
+    // R17-50: the owner is removed, the epoch stays, and the owner does not return in that epoch.
     act(world, &a, Some(false)).await?;
     holds(world, "web", &[], &["1"]).await?;
-    // That alone ends nothing (docs/understand/ownership.md, "Who is asked"): the second witness has the last
-    // word.
+    // The removal alone ends no permit (docs/understand/ownership.md, "Who is asked"): the second witness
+    // decides.
     let is_deleted =
         |answer: &Answer| matches!(answer, Answer::Unknown(why) if why.contains("names no seed"));
     answered(world, "web", ("seed-a", 1), is_deleted).await?;
@@ -196,7 +196,7 @@ async fn a_record_is_handed_over(world: &World) -> Result<()> {
     ensure!(matches!(owned, Answer::Owned { .. }), "{owned:?}");
     ensure!(answer(world, "web", "seed-a", 1).await? == Answer::Lost(Loss::LaterEpoch(2)));
 
-    // Whatever a's processes do now, the object tells why it is refused.
+    // For every later attempt of a's processes, the object reports the reason of the refusal.
     let before = version(world).await?;
     ask().await?;
     ensure!(run(&reconciler, &a).await.is_err(), "the hand-over was undone");
@@ -206,7 +206,7 @@ async fn a_record_is_handed_over(world: &World) -> Result<()> {
     act(world, &a, Some(true)).await?;
     ensure!(version(world).await? == before, "the zone was changed");
 
-    // Back to the first seed: its identity is that of before, and its epoch is not.
+    // Back to the first seed: the identity is the same as before, the epoch is new.
     write(world, "web", "seed-a", 3).await?;
     let before = version(world).await?;
     refused(
@@ -236,7 +236,7 @@ async fn a_record_is_handed_over(world: &World) -> Result<()> {
 async fn a_shoot_that_goes_leaves_nothing(world: &World) -> Result<()> {
     let gone = record("owner", NAMESPACE, &owner("gone"), "seed-a", 2)?;
     write(world, "gone", "seed-b", 1).await?;
-    // Not ours: the claim of epoch 2 was never written.
+    // A foreign record: the claim of epoch 2 was never written.
     act(world, &gone, Some(true)).await?;
     holds(world, "gone", &["seed-b"], &["1"]).await?;
     act(world, &gone, None).await?;
@@ -245,7 +245,7 @@ async fn a_shoot_that_goes_leaves_nothing(world: &World) -> Result<()> {
     act(world, &gone, Some(true)).await?;
     holds(world, "gone", &[], &[]).await?;
     act(world, &gone, Some(true)).await?;
-    // The next one of this name begins anew, and goes at once.
+    // The next shoot of this name begins anew, and is deleted at once.
     write(world, "gone", "seed-b", 1).await?;
     act(
         world,
@@ -294,7 +294,7 @@ async fn what_is_not_ours_is_left_alone(world: &World) -> Result<()> {
         run_created(&reconciler, &foreign(name.clone(), kind, values)?).await?;
         let before = version(world).await?;
         let mut ours = record("owner", NAMESPACE, &owner(shoot), "seed-a", 1)?;
-        // An alias hides the zone that its name is in.
+        // An alias hides the zone of the name.
         ours.spec.zone = Some(ZONE.into());
         let done = act(world, &ours, None).await;
         let says = done.as_ref().err().map(ToString::to_string).unwrap_or_default();
@@ -305,7 +305,8 @@ async fn what_is_not_ours_is_left_alone(world: &World) -> Result<()> {
         }
         ensure!(version(world).await? == before, "{name} was removed");
     }
-    // One that was an owner record does not become an ordinary one, which would be written whatever is there.
+    // A former owner record does not become an ordinary record, because an ordinary record would be
+    // overwritten regardless of the present value.
     let api: Api<DNSRecord> = Api::namespaced(world.seed.clone(), NAMESPACE);
     let was = record("was", NAMESPACE, &owner("was"), "seed-a", 1)?;
     run_created(&reconciler, &was).await?;
@@ -321,8 +322,8 @@ async fn what_is_not_ours_is_left_alone(world: &World) -> Result<()> {
     holds(world, "was", &["seed-b"], &["2"]).await
 }
 
-/// R17-21: the destination's key is known to the server, and may not change this zone. The shoot stays with
-/// whoever has it.
+/// R17-21: the server knows the destination's key, but the key has no right to change this zone. The shoot
+/// stays with the owner.
 async fn a_key_that_may_not_write_takes_no_shoot(world: &World) -> Result<()> {
     let namespace = "shoot--owner--reads";
     let right = world::dns_credentials(&world.dns);
@@ -356,7 +357,7 @@ async fn a_key_that_may_not_write_takes_no_shoot(world: &World) -> Result<()> {
     ensure!(matches!(owned, Answer::Owned { .. }), "{owned:?}");
     let refused = answered(world, "reads", ("seed-b", 2), |_| true).await?;
     ensure!(matches!(refused, Answer::Unknown { .. }), "{refused:?}");
-    // It is allowed to.
+    // Now the key has the right.
     world::set_credentials(&world.seed, namespace, &right).await?;
     run(&reconciler, &b).await?;
     holds(world, "reads", &["seed-b"], &["2"]).await
@@ -403,7 +404,7 @@ async fn of_two_writers_one_has_the_epoch(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// A namespace whose credentials lead over a line to the name server.
+/// A namespace whose credentials lead through a tap to the name server.
 async fn line(world: &World, namespace: &str) -> Result<Tap> {
     let line = Tap::new(&world.dns.address).await?;
     let credentials = world::with(&world::dns_credentials(&world.dns), "server", &line.address);
@@ -411,11 +412,11 @@ async fn line(world: &World, namespace: &str) -> Result<Tap> {
     Ok(line)
 }
 
-/// It has read that epoch 1 stands, is stopped, and wakes when the shoot is elsewhere.
+/// The writer has read epoch 1, is stopped, and wakes when a later epoch has begun.
 async fn a_writer_that_slept_changes_nothing(world: &World) -> Result<()> {
     let line = line(world, "shoot--owner--slept").await?;
     write(world, "slept", "seed-b", 1).await?;
-    // Zone and epoch are answered; the answer on the owner stays on its way.
+    // The queries for zone and epoch are answered; the answer about the owner is held.
     line.hold_after(2);
     let mut sleeper = pin!(write_by(world, "shoot--owner--slept", "slept", "seed-a", 2));
     tokio::select! {
@@ -427,12 +428,13 @@ async fn a_writer_that_slept_changes_nothing(world: &World) -> Result<()> {
     let said = line.said();
     line.release();
     refused(world, timeout(SOON, sleeper).await?, "went on elsewhere", &before).await?;
-    // It did try, and the server compared: this is not the judgement of what was read anew alone.
+    // The writer did send an update, and the server compared: the refusal is not only the result of a fresh
+    // read.
     ensure!(line.said() > said + 2, "nothing was tried");
     holds(world, "slept", &["seed-b"], &["3"]).await
 }
 
-/// R17-63: its sender is long gone, and it is still delivered.
+/// R17-63: the update arrives long after the sender is gone.
 pub async fn an_update_that_lands_late_changes_nothing(world: &World, shoot: &str) -> Result<()> {
     let credentials = Credentials::new("test/dns", world::dns_credentials(&world.dns));
     let server = Server::new(&credentials, &Permit::sole("a test"))?;
@@ -473,10 +475,10 @@ pub async fn an_update_that_lands_late_changes_nothing(world: &World, shoot: &st
     holds(world, shoot, &["seed-b"], &["3"]).await
 }
 
-/// Killed between any two messages, and begun anew.
+/// Killed between any two messages, and started again.
 async fn a_writer_may_end_anywhere(world: &World) -> Result<()> {
     let line = line(world, "shoot--owner--ended").await?;
-    // Zone, epoch, owner, update: each of their answers in turn never comes.
+    // Zone, epoch, owner, update: each answer in turn never arrives.
     for answered in 0..4 {
         line.hold_after(answered);
         let mut writer = Box::pin(write_by(world, "shoot--owner--ended", "ended", "seed-a", 1));
@@ -488,7 +490,7 @@ async fn a_writer_may_end_anywhere(world: &World) -> Result<()> {
         line.release();
         line.until_idle(SOON).await?;
     }
-    // The last one's update was made; its answer alone was lost.
+    // The update of the last attempt was applied; only the answer was lost.
     holds(world, "ended", &["seed-a"], &["1"]).await?;
     let before = version(world).await?;
     write_by(world, "shoot--owner--ended", "ended", "seed-a", 1).await?;

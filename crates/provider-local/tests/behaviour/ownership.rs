@@ -1,5 +1,5 @@
-//! Whose shoot it is, asked at a real name server while an actuator works, and of a played process beside
-//! etcd where that says nothing (R17-13, R17-14, R17-43, R17-60..62, RX-41, RX-42).
+//! The owner of the shoot, checked at a real name server while an actuator works, and at a fake process
+//! beside etcd while the name server is silent (R17-13, R17-14, R17-43, R17-60..62, RX-41, RX-42).
 
 use std::sync::{Arc, Mutex};
 
@@ -41,7 +41,7 @@ pub async fn all(world: &World) -> Result<()> {
     told("both silent", without_witnesses_nothing_is_done(world)).await
 }
 
-/// A process beside etcd that says what it is told to say; nothing at first.
+/// A fake process beside etcd with answers that the test sets; silent at first.
 struct Sidecar {
     url: String,
     says: Arc<Mutex<Option<Value>>>,
@@ -84,7 +84,7 @@ impl Sidecar {
     }
 }
 
-/// A shoot whose seed checks owners, of whom this authority is asked.
+/// A shoot whose seed checks owners at this name server.
 async fn shoot(world: &World, name: &str, authority: &str) -> Result<String> {
     let namespace = format!("shoot--owned--{name}");
     world::namespace(&world.seed, &namespace, &world.cloud).await?;
@@ -140,7 +140,7 @@ async fn a_lost_record_ends_the_work(world: &World) -> Result<()> {
     run_until_ready(&real, &infra).await?;
     ensure!(is_made(world, namespace).await?, "no network was made");
 
-    // Work that needs nothing but the seed and the cloud, and would go on for ever.
+    // Work that needs only the seed and the cloud, and never ends.
     let begun = Arc::new(Notify::new());
     let endless = reconciler(world, owners, roles::Endless(Arc::clone(&begun)));
     let infra = ask(&api, "reconcile").await?;
@@ -179,7 +179,7 @@ async fn a_lost_record_ends_the_work(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// There is no record yet: no seed has the shoot, and no loss is reported.
+/// The record does not exist yet: no seed owns the shoot, and no loss is reported.
 async fn nothing_is_made_without_a_record(
     world: &World,
     namespace: &str,
@@ -193,7 +193,7 @@ async fn nothing_is_made_without_a_record(
     Ok(infra)
 }
 
-/// The same for a shoot with this name.
+/// As [`nothing_is_made_without_a_record`], for a shoot with this name.
 pub async fn nothing_is_made_for_an_unconfirmed_owner(world: &World, name: &str) -> Result<()> {
     let namespace = &shoot(world, name, &world.dns.address).await?;
     let owners = &OwnerChecks::new(&Metrics::default());
@@ -203,7 +203,7 @@ pub async fn nothing_is_made_for_an_unconfirmed_owner(world: &World, name: &str)
         .map(drop)
 }
 
-/// The owner record itself waits for nobody: its writes are conditional.
+/// The owner record needs no confirmation: the writes are conditional.
 async fn write_the_record(world: &World, owners: &OwnerChecks, namespace: &str) -> Result<()> {
     let name = format!("owner.taken.dev.{ZONE}");
     let dns = "shoot--owned--dns";
@@ -220,8 +220,7 @@ async fn another_seed_takes_it(world: &World, name: &str) -> Result<()> {
     Ok(owner::act(world, &record, None).await?)
 }
 
-/// R17-03: a request of before, and a deletion, find nobody who acts on them; and the object says nothing
-/// that it did not say.
+/// R17-03: no actuator acts on a former request or on a deletion; and the object reports nothing new.
 async fn nothing_begins(
     world: &World,
     real: &ExtensionReconciler<Infrastructure, InfrastructureActuator>,
@@ -260,7 +259,7 @@ async fn one_silent_witness_ends_nothing(world: &World) -> Result<()> {
     run_until_ready(&real, &infra).await?;
     ensure!(is_made(world, &namespace).await?, "no network was made");
 
-    // What it has stopped for good is over here, too.
+    // The process beside etcd has sealed: the ownership is over here, too.
     sidecar.say("Sealed", 0);
     let api = real.api_of(&infra);
     let infra = ask(&api, "reconcile").await?;
@@ -270,7 +269,7 @@ async fn one_silent_witness_ends_nothing(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// R17-47, R17-48, and a forced deletion, which waits for nobody for ever.
+/// R17-47, R17-48, and a forced deletion that does not wait for ever.
 async fn without_witnesses_nothing_is_done(world: &World) -> Result<()> {
     let sidecar = Sidecar::start().await?;
     let (namespace, real, infra) = silent(world, "silent", &sidecar).await?;
@@ -323,9 +322,9 @@ async fn without_witnesses_nothing_is_done(world: &World) -> Result<()> {
 
 type Real = ExtensionReconciler<Infrastructure, InfrastructureActuator>;
 
-/// A shoot of whose zone no server answers, with a network to be made.
+/// A shoot without an answering name server, with a network to create.
 async fn silent(world: &World, name: &str, sidecar: &Sidecar) -> Result<(String, Real, Infrastructure)> {
-    // Nobody listens there.
+    // No process listens at this address.
     let closed = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let namespace = shoot(world, name, &closed.to_string()).await?;
     let owners = OwnerChecks::with_sidecars_at(&sidecar.url, &Metrics::default());

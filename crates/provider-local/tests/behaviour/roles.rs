@@ -1,4 +1,5 @@
-//! Whose shoot it is: what another seed acts on is left alone, also in the middle of an operation.
+//! The role of the seed: the shoot of a different seed is not touched, not even in the middle of an
+//! operation.
 
 use std::{sync::Arc, time::Duration};
 
@@ -55,7 +56,7 @@ pub async fn a_shoot_of_another_seed_is_left_alone(world: &World, namespace: &st
     no_network("there is no Cluster").await
 }
 
-/// Works until it is stopped, and says when it has begun.
+/// An actuator that works until stopped, and signals the begin.
 pub struct Endless(pub Arc<Notify>);
 
 #[async_trait]
@@ -66,7 +67,7 @@ impl Actuator<Infrastructure> for Endless {
         self.0.notify_one();
         let maps: Api<ConfigMap> = context.seed.namespaced(&context.namespace()?);
         loop {
-            // As any request of an actuator: it fails on its own only when the right is gone.
+            // A request like any of an actuator: only the end of the permit makes the request fail.
             maps.get_opt("nothing").await?;
             tokio::task::yield_now().await;
         }

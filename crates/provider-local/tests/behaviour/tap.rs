@@ -1,5 +1,5 @@
-//! Stands before a server of any protocol over TCP: passes bytes on, counts what clients send, and holds
-//! answers back.
+//! A proxy before a TCP server of any protocol: passes bytes on, counts the pieces that clients send, and
+//! holds answers back.
 
 use std::time::Duration;
 
@@ -12,29 +12,29 @@ use tokio::{
     time::timeout,
 };
 
-/// What is said on a line, and which answers come.
+/// The counts on a connection, and the limit for answers.
 #[derive(Clone, Copy)]
 struct State {
-    /// Pieces that clients have sent. A request is one or more.
+    /// Pieces that clients have sent. A request has at least one piece.
     said: usize,
     /// Clients that are connected.
     clients: usize,
     /// Pieces of answers that are held.
     held: usize,
-    /// What is answered when more was said than this is held.
+    /// Answers are held while `said` is above this number.
     hold_after: usize,
 }
 
-/// A line to a server.
+/// A proxied server.
 pub struct Tap {
-    /// Where clients connect.
+    /// The address for clients.
     pub address: String,
     state: watch::Sender<State>,
     _lines: JoinSet<()>,
 }
 
 impl Tap {
-    /// Lays a line to the server at this address.
+    /// Starts a proxy for the server at this address.
     pub async fn new(server: &str) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
@@ -51,7 +51,7 @@ impl Tap {
             while let Ok((client, _)) = listener.accept().await {
                 let (server, state) = (server.clone(), of_lines.clone());
                 open.spawn(async move {
-                    // It ends with either side.
+                    // The connection ends with either side.
                     let _ = line(client, &server, &state).await;
                 });
             }
@@ -63,12 +63,12 @@ impl Tap {
         })
     }
 
-    /// How much clients have said so far.
+    /// The number of pieces that clients have sent.
     pub fn said(&self) -> usize {
         self.state.borrow().said
     }
 
-    /// So much more is answered; later answers are held.
+    /// Passes answers to so many more pieces; later answers are held.
     pub fn hold_after(&self, answered: usize) {
         self.state
             .send_modify(|state| state.hold_after = state.said + answered);
@@ -83,7 +83,7 @@ impl Tap {
         Ok(())
     }
 
-    /// Waits until nobody is connected: nothing of a client that has gone is held or comes any more.
+    /// Waits until no client is connected: after that, no bytes of a former client are held or arrive.
     pub async fn until_idle(&self, limit: Duration) -> Result<()> {
         let mut state = self.state.subscribe();
         timeout(limit, state.wait_for(|state| state.clients == 0))
@@ -92,7 +92,7 @@ impl Tap {
         Ok(())
     }
 
-    /// Lets all answers go.
+    /// Releases all answers.
     pub fn release(&self) {
         self.state.send_modify(|state| state.hold_after = usize::MAX);
     }
@@ -136,7 +136,7 @@ async fn line(client: TcpStream, server: &str, state: &watch::Sender<State>) -> 
     }
 }
 
-/// Counts one more of something, for as long as it lives.
+/// Counts a thing during the lifetime of the value.
 struct Counted<'a> {
     state: &'a watch::Sender<State>,
     what: fn(&mut State) -> &mut usize,

@@ -1,4 +1,4 @@
-//! Zones that are closed: what somebody has changed by hand, and what is not ours.
+//! Closed zones: manual changes, and foreign objects.
 
 use anyhow::{Result, ensure};
 use api::{
@@ -20,8 +20,8 @@ fn zone(namespace: &str, id: &str) -> Result<SubnetIsolation> {
     object("zone", namespace, json!({"isolatedZoneID": id}))
 }
 
-/// What closes the zone is taken away by hand: it is closed again at the next look, and nobody is asked. At
-/// last it is opened.
+/// The closing is removed by hand: the next reconcile closes the zone again, without a wait. Finally the zone
+/// is opened.
 pub async fn a_zone_opened_by_hand_is_closed_again(world: &World) -> Result<()> {
     let namespace = "shoot--dev--by-hand";
     world::namespace(&world.seed, namespace, &world.cloud).await?;
@@ -53,7 +53,8 @@ pub async fn a_zone_opened_by_hand_is_closed_again(world: &World) -> Result<()> 
     Ok(())
 }
 
-/// A zone that somebody else has closed is no reason to close two, and stays closed when ours goes.
+/// A zone that a foreign program has closed does not allow a second closed zone, and stays closed when the
+/// object is deleted.
 pub async fn a_zone_closed_by_others_is_left_alone(world: &World) -> Result<()> {
     let namespace = "shoot--dev--others";
     world::namespace(&world.seed, namespace, &world.cloud).await?;
@@ -75,8 +76,8 @@ pub async fn a_zone_closed_by_others_is_left_alone(world: &World) -> Result<()> 
     Ok(())
 }
 
-/// An ID that is none, and one of a zone that the shoot does not use; nothing is written into the cloud, and
-/// a deletion asks for nothing.
+/// An invalid ID, and the ID of a zone that the shoot does not use. No write reaches the cloud, and a
+/// deletion needs no request.
 pub async fn a_zone_that_is_none_is_refused(world: &World) -> Result<()> {
     let namespace = "shoot--dev--no-zone";
     world::namespace(&world.seed, namespace, &world.cloud).await?;

@@ -1,4 +1,4 @@
-//! The rights that the chart gives, brought into a seed without nodes.
+//! The rights from the chart, applied to a seed without nodes.
 
 use std::{path::Path, process::Stdio};
 
@@ -6,10 +6,10 @@ use anyhow::{Context, Result, ensure};
 use testkit::find_program;
 use tokio::{io::AsyncWriteExt, process::Command};
 
-/// Where the chart is installed.
+/// The namespace of the chart.
 pub const NAMESPACE: &str = "extension-provider-local";
 
-/// Installs everything of the chart but the Deployment. `values` are `KEY=VALUE`.
+/// Installs all objects of the chart except the Deployment. `values` are `KEY=VALUE`.
 pub async fn install(kubeconfig: &Path, values: &[&str]) -> Result<()> {
     let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/provider-local");
     let mut helm = Command::new(find_program("helm")?);

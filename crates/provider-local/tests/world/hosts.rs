@@ -1,5 +1,5 @@
-//! Hosts of the cloud, played: each confirms at once what is wanted of it, as its agent does when its kernel
-//! has it.
+//! Fake hosts of the cloud: each host confirms an order at once, like the agent after the kernel has the
+//! rules.
 
 use anyhow::Result;
 use cloud_local::{Cloud, Host, isolation};
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::{ACCOUNT, MANAGER_OF_TEST};
 
-/// Plays them until the set is dropped.
+/// Runs the fake hosts until the set is dropped.
 pub async fn play<const N: usize>(client: &Client, names: [&'static str; N]) -> Result<JoinSet<()>> {
     let mut playing = JoinSet::new();
     for name in names {
@@ -25,7 +25,7 @@ pub async fn play<const N: usize>(client: &Client, names: [&'static str; N]) -> 
         let mut changes = Box::pin(watcher(objects, marked).default_backoff());
         playing.spawn(async move {
             while changes.next().await.is_some() {
-                // What fails is done at the next change.
+                // A failed confirmation is repeated at the next change.
                 if let Err(error) = confirm(&host, name).await {
                     tracing::debug!(%error, name, "a played host");
                 }
@@ -44,7 +44,7 @@ async fn confirm(host: &Host, name: &str) -> runtime::Result<()> {
     Ok(())
 }
 
-/// What is closed for a cluster, and by whose word, without what hosts say.
+/// The closed zone of a cluster, without the confirmations of hosts.
 pub async fn closed(client: &Client, cluster: &str) -> Result<Value> {
     let objects: Api<ConfigMap> = Api::namespaced(client.clone(), ACCOUNT);
     let found = objects.get_opt(&isolation::name_of(cluster)).await?;

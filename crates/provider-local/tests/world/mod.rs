@@ -1,5 +1,5 @@
-//! The world that actuators act in, with real parts: API servers for seeds and cloud, a DNS server, an object
-//! store.
+//! The test environment of actuators, with real components: API servers for seeds and cloud, a DNS server, an
+//! object store.
 #![allow(dead_code)] // each test file uses its own part of it
 
 pub mod hosts;
@@ -57,13 +57,13 @@ use runtime::{Permit, Seed, apply::Object};
 use serde_json::{Value, json};
 use testkit::{NameServer, ObjectStore, eventually};
 
-/// The test plays a gardenlet or a user.
+/// The field manager of the test in the role of a gardenlet or a user.
 pub const MANAGER_OF_TEST: runtime::apply::FieldManager = runtime::apply::FieldManager("test");
 
-/// Far longer than any of these operations takes: a few seconds on an idle machine, with the start of the
-/// process that does it.
+/// Far longer than any of these operations takes: a few seconds on an idle machine, including the start of
+/// the process.
 pub const SOON: Duration = Duration::from_secs(120);
-/// How the seed is called whose actuators are tested.
+/// The name of the seed under test.
 pub const THIS_SEED: &str = "this-seed";
 /// Zone of the DNS server.
 pub const ZONE: &str = "internal.example";
@@ -150,8 +150,8 @@ pub async fn seed(control_plane: &testkit::ControlPlane) -> Result<Client> {
     Ok(control_plane.admin())
 }
 
-/// Opens an account in the cloud for a user that may do what the provider needs, and nothing else. Returns
-/// the Secret.
+/// Opens an account in the cloud for a user with exactly the rights that the provider needs. Returns the
+/// content of the Secret.
 pub async fn account(cloud: &testkit::ControlPlane, user: &str) -> Result<BTreeMap<String, Vec<u8>>> {
     let client = cloud.admin();
     create(
@@ -170,13 +170,13 @@ pub async fn account(cloud: &testkit::ControlPlane, user: &str) -> Result<BTreeM
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
     }))?;
     create(&Api::namespaced(client, ACCOUNT), &binding).await?;
-    // What was granted counts only once the API server has seen it itself, a moment later.
+    // A granted right counts only after the API server has seen the RBAC objects, a moment later.
     let of_user: Api<ConfigMap> = Api::namespaced(cloud.client(user, &[]).await?, ACCOUNT);
     eventually("the user is let in", SOON, || of_user.get_opt("none")).await?;
     credentials_of(cloud, user)
 }
 
-/// Credentials of a user of the cloud, whatever it may do.
+/// Credentials of a user of the cloud, with any rights.
 pub fn credentials_of(cloud: &testkit::ControlPlane, user: &str) -> Result<BTreeMap<String, Vec<u8>>> {
     let kubeconfig = serde_json::to_vec(&cloud.kubeconfig(user, &[])?)?;
     Ok(data([("kubeconfig", kubeconfig), ("namespace", ACCOUNT.into())]))
@@ -209,12 +209,12 @@ fn data<const N: usize>(entries: [(&str, Vec<u8>); N]) -> BTreeMap<String, Vec<u
         .collect()
 }
 
-/// What the gardenlet of a seed says of a shoot, before and after anything else: who acts on it.
+/// Writes the Cluster like a gardenlet, with the acting seed of the shoot.
 pub async fn cluster(seed: &Client, name: &str, acting: &str) -> Result<()> {
     cluster_of(seed, name, acting, Value::Null).await
 }
 
-/// The same, of a shoot that this seed was given: its `status.ownership`.
+/// As [`cluster`], for a shoot that was handed over to this seed: with `status.ownership`.
 pub async fn given(seed: &Client, name: &str, ownership: Value) -> Result<()> {
     cluster_of(seed, name, THIS_SEED, ownership).await
 }
@@ -231,7 +231,7 @@ async fn cluster_of(seed: &Client, name: &str, acting: &str, ownership: Value) -
     Ok(())
 }
 
-/// What the CloudProfile in a shoot's Cluster says of images of machines.
+/// The machine images of the CloudProfile in a shoot's Cluster.
 pub async fn cloud_profile(seed: &Client, name: &str) -> Result<()> {
     let images = json!([{"name": "local", "versions": [{"version": "1", "image": "machine:test"}]}]);
     let profile = json!({"spec": {"cloudProfile": {"spec": {"providerConfig": {"machineImages": images}}}}});
@@ -241,7 +241,7 @@ pub async fn cloud_profile(seed: &Client, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the Shoot in a Cluster says of its worker pools: one in these zones.
+/// A worker pool in these zones, in the Shoot of a Cluster.
 pub async fn pool_in(seed: &Client, name: &str, zones: &[&str]) -> Result<()> {
     let pools = json!({"spec": {"provider": {"workers": [{"name": "a", "zones": zones}]}}});
     MANAGER_OF_TEST
@@ -274,8 +274,8 @@ pub async fn set_credentials(
     secret(seed, namespace, "credentials", credentials).await
 }
 
-/// Writes the Secrets that a gardenlet has made before it makes a ControlPlane. Nothing connects with them:
-/// no pod runs.
+/// Writes the Secrets that a gardenlet creates before a ControlPlane. The content is never used, because no
+/// pod runs.
 pub async fn secrets_of_control_plane(seed: &Client, namespace: &str) -> Result<()> {
     for name in ["cloud-controller-manager", "cloudprovider"] {
         secret(seed, namespace, name, &data([("kubeconfig", b"one".to_vec())])).await?;
@@ -305,7 +305,7 @@ pub async fn secret(
     Ok(())
 }
 
-/// An extension object of our type with the Secret `credentials` of a namespace.
+/// An extension object of this provider's type with the Secret `credentials` of a namespace.
 pub fn object<K: ExtensionObject>(name: &str, namespace: &str, more: Value) -> Result<K> {
     let mut object = json!({
         "metadata": {"name": name},
@@ -336,8 +336,8 @@ pub async fn create<K: runtime::apply::Object>(api: &Api<K>, object: &K) -> Resu
         .with_context(|| format!("could not create {}", K::kind(&())))
 }
 
-/// From now on the Secret `credentials` of a namespace holds these: the world outside refuses what is done
-/// with them.
+/// From now on, the Secret `credentials` of a namespace has these credentials: outside systems refuse
+/// requests with these credentials.
 pub fn refuse<'a>(
     seed: &Client,
     namespace: &'static str,
@@ -355,7 +355,7 @@ pub fn refuse<'a>(
     })
 }
 
-/// The same credentials, with one entry that is wrong.
+/// The same credentials, with a wrong value for `key`.
 pub fn with(credentials: &BTreeMap<String, Vec<u8>>, key: &str, wrong: &str) -> BTreeMap<String, Vec<u8>> {
     let mut credentials = credentials.clone();
     credentials.insert(key.into(), wrong.into());
@@ -382,7 +382,7 @@ pub fn control_plane_of(namespace: &str) -> Result<ControlPlane> {
     )
 }
 
-/// What a ControlPlane has put into a namespace of a seed: names of objects, and how many pods there are.
+/// The objects of a ControlPlane in a namespace of a seed: names of objects, and the number of pods.
 pub async fn parts_of_control_plane(seed: &Client, namespace: &str) -> Result<Vec<String>> {
     let all = ListParams::default();
     let mut found = Vec::new();
@@ -406,7 +406,7 @@ pub async fn parts_of_control_plane(seed: &Client, namespace: &str) -> Result<Ve
     Ok(found)
 }
 
-/// What a Network has put into a namespace of a seed: names of objects.
+/// The names of a Network's objects in a namespace of a seed.
 pub async fn parts_of_network(seed: &Client, namespace: &str) -> Result<Vec<String>> {
     let resources: Api<ManagedResource> = Api::namespaced(seed.clone(), namespace);
     let secrets: Api<Secret> = Api::namespaced(seed.clone(), namespace);
@@ -419,7 +419,7 @@ pub async fn parts_of_network(seed: &Client, namespace: &str) -> Result<Vec<Stri
     Ok(names.into_iter().flatten().collect())
 }
 
-/// The networks in the cloud account with their lists of instances, and the ledger's claims, by name.
+/// The networks in the cloud account with the lists of instances, and the ledger's claims, by name.
 pub async fn networks(cloud: &Client) -> Result<Value> {
     let objects: Api<ConfigMap> = Api::namespaced(cloud.clone(), ACCOUNT);
     let mut found = serde_json::Map::new();
@@ -436,13 +436,13 @@ pub async fn networks(cloud: &Client) -> Result<Value> {
     Ok(Value::Object(found))
 }
 
-/// Errors as the contract wants them.
+/// Errors in the form that the contract expects.
 #[allow(clippy::needless_pass_by_value)] // for map_err
 pub fn text(error: anyhow::Error) -> String {
     format!("{error:#}")
 }
 
-/// A violation of the contract as a test's error. A proof in which little was disturbed is none.
+/// A violation of the contract as a test's error; also checks for enough disturbances.
 pub fn proven(name: &str, outcome: Result<Proof, String>) -> Result<()> {
     let Proof { dropped, failed } = outcome.map_err(|why| anyhow!("{name}: {why}"))?;
     println!("{name}: kept, work was dropped half way {dropped} times, and {failed} requests failed");
@@ -451,7 +451,7 @@ pub fn proven(name: &str, outcome: Result<Proof, String>) -> Result<()> {
     Ok(())
 }
 
-/// Deletes an object and waits until it is gone.
+/// Deletes an object and waits for the end.
 pub async fn gone<K: Object>(api: &Api<K>, name: &str) -> Result<()> {
     api.delete(name, &DeleteParams::default()).await?;
     eventually("the object is gone", SOON, || async {
