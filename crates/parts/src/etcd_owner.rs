@@ -1,5 +1,5 @@
-//! Who must own the shoot for etcd-main to be served (R17-13), and what a move may conclude from an etcd that
-//! is kept away from clients by design (R17-53, R17-54; docs/understand/ownership.md).
+//! The owner check of etcd-main: the condition for serving clients (R17-13). Also the conclusions that a move
+//! may draw from an etcd that refuses clients by design (R17-53, R17-54; docs/understand/ownership.md).
 //!
 //! etcd-events has no separate check: no backup and no further seed ever has the content. kube-apiserver
 //! reaches etcd-events through the process beside etcd-main, so that one permit ends both
@@ -16,13 +16,13 @@ use runtime::{Error, Result};
 
 use crate::{Facts, owner_claim};
 
-/// Host and port of etcd-events itself.
+/// Host and port of etcd-events without the gate.
 pub(crate) const EVENTS_DIRECT: &str = "etcd-events-client:2379";
 /// Port of the Service etcd-main-client for Events.
 const EVENTS_PORT: i32 = 2381;
 
-/// The check of etcd-main. A flow that does not deploy leaves it as it is: etcd is restarted where it
-/// changes, and the record may be gone by then.
+/// The owner check of etcd-main. A flow that does not deploy keeps the check unchanged: a change restarts
+/// etcd, and the record may be gone by then.
 pub(crate) fn check(f: &Facts, found: Option<&Etcd>) -> Result<Option<OwnerCheckSpec>> {
     if !f.operation.deploys() {
         return Ok(found.and_then(|found| found.spec.backup.owner_check.clone()));
@@ -32,7 +32,7 @@ pub(crate) fn check(f: &Facts, found: Option<&Etcd>) -> Result<Option<OwnerCheck
     }
     let (name, dns) = owner_claim::name(&f.seed_object, &f.names)?;
     let given = f.seed_object.spec.owner_checks().cloned().unwrap_or_default();
-    // What the Seed does not give stays as it is in the Etcd.
+    // Fields without a value in the Seed keep the value in the Etcd.
     Ok(Some(OwnerCheckSpec {
         name,
         id: owner_claim::identity(&f.seed_object)?,
@@ -59,7 +59,7 @@ pub(crate) fn check(f: &Facts, found: Option<&Etcd>) -> Result<Option<OwnerCheck
     }))
 }
 
-/// Why the shoot is lost for this etcd: it is not served any more, on purpose, in its epoch.
+/// The reason why this etcd has lost the shoot: etcd no longer serves, on purpose, in the Etcd's epoch.
 pub(crate) fn lost(etcd: &Etcd) -> Option<&str> {
     etcd.spec.backup.owner_check.as_ref()?;
     let conditions = &etcd.status.as_ref()?.conditions;
@@ -67,15 +67,16 @@ pub(crate) fn lost(etcd: &Etcd) -> Option<&str> {
     (verified.status == "False").then_some(verified.message.as_str())
 }
 
-/// Why clients are kept away on purpose, for a while or for ever.
+/// The reason why etcd refuses clients on purpose, temporarily or finally.
 pub(crate) fn fenced(etcd: &Etcd) -> Option<&str> {
     let conditions = &etcd.status.as_ref()?.conditions;
     let ready = conditions.iter().find(|c| c.type_ == "Ready")?;
     (ready.reason == "Fenced").then_some(ready.message.as_str())
 }
 
-/// What an etcd that is not served any more says to who wants it to: nothing opens its epoch again. A move
-/// that is called off after that goes on in a new epoch, which is granted by others; the next try sees it.
+/// The error for a caller that needs a sealed etcd: no operation reopens the epoch. A move that is cancelled
+/// after the sealing continues in a new epoch, which garden-controller-manager grants; the next attempt sees
+/// the grant.
 pub(crate) fn sealed(etcd: &Etcd) -> Option<Error> {
     let why = lost(etcd)?;
     let epoch = epoch_of(etcd).unwrap_or_default();
@@ -88,36 +89,36 @@ pub(crate) fn sealed(etcd: &Etcd) -> Option<Error> {
     ))
 }
 
-/// Refuses to bring up an etcd whose epoch has ended, in that epoch.
+/// Refuses to start an etcd in an epoch that has ended.
 pub(crate) fn check_not_sealed(epoch: i64, found: Option<&Etcd>) -> Result<()> {
     let found = found.filter(|etcd| epoch_of(etcd) == Some(epoch));
     found.and_then(sealed).map_or(Ok(()), Err)
 }
 
-/// In which epoch an Etcd was written; none where that cannot be read.
+/// The epoch in which the Etcd was written; `None` for an unreadable annotation.
 pub(crate) fn epoch_of(etcd: &Etcd) -> Option<i64> {
     let said = etcd.annotations().get(OWNERSHIP_EPOCH);
     said.map_or(Some(1), |text| text.parse().ok())
 }
 
-/// How the final snapshot of a move is come by.
+/// The source of the final snapshot of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FinalSnapshot {
-    /// The flow asks for it: nobody checks who owns the shoot.
+    /// The flow requests the snapshot: etcd has no owner check.
     AskedFor,
-    /// The process beside etcd takes it by itself when the owner record has gone (R17-50), and
-    /// `snapshot/latest` proves it.
+    /// etcd-backup-restore takes the snapshot when the owner record is gone (R17-50), and `snapshot/latest`
+    /// proves the snapshot.
     TakenByItself,
-    /// It was not taken: etcd sleeps, and this flow has not woken it yet.
+    /// The snapshot was not taken: etcd is hibernated, and this flow has not started etcd yet.
     NotTaken,
-    /// Nobody can say any more.
+    /// The Etcd is gone, and no process can report the snapshot.
     Unknown,
 }
 
-/// The decision table of R17-54. It departs in one row: there an Etcd that is gone was deleted by the flow,
-/// after its final snapshot. Here nothing deletes it before the hand-over, so that one that is gone proves
-/// nothing. `checks`: whether the seed keeps owner records. Where it has ceased to, etcd may still ask for
-/// one that nobody writes.
+/// The decision table of R17-54, with a different result for a missing Etcd. In R17-54, the flow deleted a
+/// missing Etcd after the final snapshot. Here no flow deletes the Etcd before the hand-over, so a missing
+/// Etcd proves nothing. `checks`: whether the seed keeps owner records. After the Seed switches owner checks
+/// off, etcd may still check a record that no seed writes.
 pub(crate) fn final_snapshot(etcd: Option<&Etcd>, checks: bool) -> FinalSnapshot {
     match etcd {
         None => FinalSnapshot::Unknown,
@@ -127,7 +128,7 @@ pub(crate) fn final_snapshot(etcd: Option<&Etcd>, checks: bool) -> FinalSnapshot
     }
 }
 
-/// What the flow cannot do anything about.
+/// The error for a state that the flow cannot change.
 pub(crate) fn cannot_be_taken(what: FinalSnapshot) -> Error {
     match what {
         FinalSnapshot::NotTaken => {
@@ -205,7 +206,7 @@ mod tests {
             assert_eq!(judged.is_err(), refused, "{epoch} {judged:?}");
         }
         assert!(check_not_sealed(3, None).is_ok());
-        // What a check said that is not made any more does not count.
+        // The condition of a removed check does not count.
         let mut without = told(None, "False");
         without.spec.backup.owner_check = None;
         assert!(check_not_sealed(1, Some(&without)).is_ok());

@@ -1,6 +1,6 @@
-//! All extension objects of a shoot, of kinds that may be known only at run time (R7-13).
+//! All extension objects of a shoot, including kinds that are known only at run time (R7-13).
 //!
-//! Which kinds there are is asked of the seed, so that a provider may bring its own.
+//! The kinds come from the discovery of the seed's API, so a provider may add a kind.
 
 use api::{
     constants::{self, operation},
@@ -25,17 +25,17 @@ use crate::{
 
 /// Group of the extension kinds.
 const GROUP: &str = "extensions.gardener.cloud";
-/// The kind of further extensions, which have times of their own.
+/// The kind of further extensions, which a flow handles in separate phases.
 const FURTHER: &str = placement::extensions::KIND;
 
 /// A set of extension kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kinds {
-    /// All that live in a shoot's namespace.
+    /// All kinds with objects in a shoot's namespace.
     All,
-    /// These.
+    /// The listed kinds.
     Only(&'static [&'static str]),
-    /// All that live in a shoot's namespace, but these.
+    /// All kinds with objects in a shoot's namespace, except the listed kinds.
     Except(&'static [&'static str]),
 }
 
@@ -49,23 +49,23 @@ impl Kinds {
     }
 }
 
-/// One extension object of any kind.
+/// An extension object of any kind.
 #[derive(Clone, Debug)]
 pub struct AnyExtension {
-    /// Its type.
+    /// API resource of the kind.
     pub kind: ApiResource,
     /// The object.
     pub object: DynamicObject,
 }
 
 impl AnyExtension {
-    /// The part of its status that all kinds share.
+    /// The part of the status that all kinds share.
     #[must_use]
     pub fn status(&self) -> Option<DefaultStatus> {
         of_any(&self.object)
     }
 
-    /// What tells apart several entries of this kind and name in a ShootState.
+    /// Distinguishes several entries of the same kind and name in a ShootState.
     #[must_use]
     pub fn purpose(&self) -> Option<String> {
         self.object
@@ -77,24 +77,24 @@ impl AnyExtension {
     }
 }
 
-/// A part that is all extension objects of some kinds.
+/// A part that consists of all extension objects of some kinds.
 pub trait OfKinds: 'static {
-    /// These.
+    /// Kinds of the part.
     const KINDS: Kinds;
-    /// Those of them that are removed together: others have a time of their own.
+    /// Kinds that are removed together: the flow removes the remaining kinds at a different time.
     const REMOVED: Kinds = Self::KINDS;
-    /// Tasks of its migration.
+    /// Task names of the migration.
     const MIGRATION: Tasks;
-    /// Tasks of its removal.
+    /// Task names of the removal.
     const REMOVAL: Tasks;
 
-    /// Whether an object of these kinds is meant.
+    /// Whether an object of these kinds belongs to the part.
     fn is_meant(_: &DynamicObject) -> bool {
         true
     }
 }
 
-/// Which objects: of these kinds, and meant.
+/// Selects objects by kind and predicate.
 #[derive(Clone, Copy)]
 struct Which {
     kinds: Kinds,
@@ -142,13 +142,13 @@ impl<P: OfKinds> Destroy for P {
     }
 }
 
-/// The extension objects that are no part of their own.
+/// The extension objects without a separate part.
 #[derive(Debug)]
 pub struct GenericExtensions;
 
 impl OfKinds for GenericExtensions {
     const KINDS: Kinds = Kinds::Except(&["Infrastructure", "ControlPlane", "DNSRecord", FURTHER]);
-    // A zone is opened when its machines are gone, and not before (RZ-14).
+    // A zone is opened only after the zone's machines are gone (RZ-14).
     const REMOVED: Kinds = Kinds::Except(&[
         "Infrastructure",
         "ControlPlane",
@@ -163,8 +163,9 @@ impl OfKinds for GenericExtensions {
     ];
 }
 
-/// All extension objects in the shoot's namespace but those of kind `Extension`, whose providers may have a
-/// say in what becomes of the others: by a webhook, for instance. They go last (gardener#9651).
+/// All extension objects in the shoot's namespace except objects of kind `Extension`. Providers of kind
+/// `Extension` may influence the remaining objects, for example by a webhook, so these objects go last
+/// (gardener#9651).
 #[derive(Debug)]
 pub struct OtherExtensions;
 
@@ -190,8 +191,9 @@ impl OfKinds for AllExtensions {
     ];
 }
 
-/// All extension objects in the shoot's namespace but the owner record: without it nobody acts for the shoot
-/// any more, so that it goes last. Providers let go of what they cannot take away.
+/// All extension objects in the shoot's namespace except the owner record. The owner record goes last,
+/// because without the record no process may act for the shoot. Providers release resources that the
+/// providers cannot delete.
 #[derive(Debug)]
 pub struct ForcedExtensions;
 
@@ -201,7 +203,7 @@ impl Destroy for ForcedExtensions {
         "Waiting until extension resources have been deleted",
     ];
 
-    /// The owner record is only told.
+    /// The owner record is only annotated.
     async fn destroy(stay: &Stay) -> Result<()> {
         let annotations = json!({
             (constants::CONFIRMATION_DELETION): "true", (constants::CONFIRMATION_FORCE_DELETION): "true",
@@ -224,7 +226,7 @@ impl ForcedExtensions {
     }
 }
 
-/// Whether it says whose the shoot is.
+/// Whether the object is the owner record.
 pub(crate) fn is_owner_record(object: &DynamicObject) -> bool {
     object.annotations().contains_key(constants::OWNERSHIP_EPOCH)
 }
@@ -273,14 +275,14 @@ impl Stay {
         Ok(all)
     }
 
-    /// Those of them that are meant.
+    /// The selected objects.
     async fn meant(&self, which: Which) -> Result<Vec<AnyExtension>> {
         let mut all = self.list_extension_resources(which.kinds).await?;
         all.retain(|any| (which.is_meant)(&any.object));
         Ok(all)
     }
 
-    /// Tells the providers of all these objects to let go of them.
+    /// Requests the migration of all these objects.
     async fn migrate_kinds(&self, which: Which) -> Result<()> {
         for any in self.meant(which).await? {
             let told = operation_of(&any.object) == Some(operation::MIGRATE);
@@ -299,7 +301,7 @@ impl Stay {
         Ok(())
     }
 
-    /// Waits until the providers have let go of all these objects.
+    /// Waits until the providers have released all these objects.
     async fn wait_until_kinds_migrated(&self, which: Which) -> Result<()> {
         self.wait_for_all(which, |object| {
             object.map_or(Seen::Done, |object| look_migrated(of_any(object).as_ref()))
@@ -316,8 +318,8 @@ impl Stay {
         Ok(())
     }
 
-    /// Deletes all these objects. The annotations come first: an object that nobody holds is gone as soon as
-    /// it is deleted.
+    /// Deletes all these objects. The annotations come first: an object without finalizers is gone right
+    /// after the deletion.
     async fn delete_annotated(&self, which: Which, annotations: &serde_json::Value) -> Result<()> {
         let body = json!({"metadata": {"annotations": annotations}});
         for any in self.meant(which).await? {
@@ -380,7 +382,7 @@ impl Stay {
     }
 }
 
-/// A provider that brings a kind of its own has to grant the gardenlet the rights on it: a move must release
+/// A provider with an additional kind has to grant the gardenlet the rights on the kind: a move must release
 /// all objects.
 fn why_not_listed(kind: &ApiResource, error: kube::Error) -> Error {
     match error {
@@ -426,7 +428,7 @@ mod tests {
         assert!(GenericExtensions::KINDS.holds("Worker"));
         assert!(GenericExtensions::KINDS.holds("SomethingNew"));
         assert!(!GenericExtensions::KINDS.holds("Infrastructure"));
-        // It lets go of a shoot with the others, and is removed after them.
+        // A SubnetIsolation is migrated with the remaining kinds, and removed later.
         assert!(GenericExtensions::KINDS.holds("SubnetIsolation"));
         assert!(!GenericExtensions::REMOVED.holds("SubnetIsolation"));
         assert!(GenericExtensions::REMOVED.holds("Worker"));

@@ -1,4 +1,4 @@
-//! What all parts may know of one shoot: read once, before a flow begins, and checked.
+//! Facts of a shoot for all parts: read and checked once, before a flow begins.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,52 +29,52 @@ use crate::{
     stay::{Stay, Tenant},
 };
 
-/// When a version that was left open is looked for again; the Shoot's change comes earlier.
+/// Requeue interval while the version is open; an edit of the Shoot triggers earlier.
 const WAIT_FOR_VERSION: Duration = Duration::from_secs(60);
 
-/// The facts of one shoot on one seed. Nothing changes them while a flow runs.
+/// The facts of a shoot on a seed. The facts stay constant while a flow runs.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// The garden.
     pub garden: Garden,
-    /// What of the shoot is in the seed of this gardenlet.
+    /// The shoot in the seed of this gardenlet.
     pub stay: Stay,
     /// The shoot as it was when the flow started.
     pub shoot: Arc<Shoot>,
-    /// Its project.
+    /// Project of the shoot.
     pub project: Project,
-    /// Its cloud profile.
+    /// Cloud profile of the shoot.
     pub cloud_profile: CloudProfile,
-    /// Its further extensions, and when each is handled.
+    /// Extensions of the shoot, with the phase of each extension.
     pub extensions: Extensions,
-    /// What becomes of its zones.
+    /// Isolation of the shoot's zones.
     pub isolation: Isolation,
-    /// When the network of the isolated zone is closed at the latest.
+    /// Latest time to close the network of the isolated zone.
     pub close_deadline: CloseDeadline,
     /// The Seed of this gardenlet, in the garden.
     pub seed_object: SeedObject,
-    /// What is being done.
+    /// Operation of the flow.
     pub operation: Operation,
-    /// Names that follow from the shoot.
+    /// Names that are derived from the shoot.
     pub names: Names,
     /// Version of Kubernetes, in full and without `v`.
     pub kubernetes_version: String,
-    /// Which managers run node IPAM, as it was when the flow started: all steps of a flow must mean the same.
+    /// Stage of node IPAM at the start of the flow: all steps of a flow must use the same stage.
     pub stage: Stage,
-    /// When the fence began, if there is one.
+    /// Start of the fence, if the flow fences.
     pub fence: FenceClock,
-    /// By which intervals and bounds the owner is asked for, and how long the fence is.
+    /// Intervals and bounds of owner checks, and the length of the fence.
     pub owner_check: Terms,
-    /// What the copy of backups has brought.
+    /// Report of the copy of backups.
     pub copied: Copied,
-    /// The end of this seed's epoch, once it is proved.
+    /// The end of this seed's epoch, once the end is proved.
     pub proven_end: ProvenEnd,
-    /// The ShootState as it was verified last: it may be large.
+    /// The last verified ShootState: reading again is expensive for a large ShootState.
     pub last_opened: LastOpened,
 }
 
 impl Facts {
-    /// Reads what the parts need, and says what is wrong with it before anything is changed (I8).
+    /// Reads the inputs of the parts, and reports errors in the inputs before any change (I8).
     pub async fn new(
         garden: Garden,
         seed: Seed,
@@ -138,27 +138,28 @@ impl Facts {
                 return Err(configuration_problem(why));
             }
         }
-        // Not final: the shoot is made as soon as the operator has registered the extension.
+        // A transient error: the shoot is created as soon as the operator has registered the extension.
         if operation == Operation::Create
             && let Some(why) = registered::missing_for(&facts.shoot, &registrations)
         {
             return Err(Error::transient(why));
         }
-        // Whoever has the shoot's only copy goes on.
+        // Only create and reconcile: the seed with the only copy of a shoot must be able to continue.
         if matches!(operation, Operation::Create | Operation::Reconcile) {
             check_room(&facts.shoot.spec.provider.workers, &facts.names.pods)?;
         }
         Ok(facts)
     }
 
-    /// Whether the shoot is to sleep when the flow has ended. A shoot that is moved or deleted is left as it
-    /// is, or woken as far as that needs it.
+    /// Whether the shoot is hibernated at the end of the flow. A move or deletion does not hibernate, and
+    /// wakes the shoot only as far as necessary.
     #[must_use]
     pub fn is_to_sleep(&self) -> bool {
         self.operation.deploys() && placement::is_to_sleep(&self.shoot)
     }
 
-    /// Whether parts of the shoot may sleep: it does, or is on its way to sleep or back.
+    /// Whether parts of the shoot may be hibernated: hibernation is configured, or in progress in either
+    /// direction.
     #[must_use]
     pub fn may_sleep(&self) -> bool {
         self.shoot.spec.hibernation.is_some() || placement::is_asleep(&self.shoot)
@@ -169,8 +170,8 @@ impl Facts {
         self.shoot.namespace().unwrap_or_default()
     }
 
-    /// Credentials for the provider, from the binding. `None` where the shoot names none (it has no workers
-    /// then).
+    /// Credentials for the provider, from the binding. `None` for a shoot without a binding (such a shoot has
+    /// no workers).
     pub(crate) async fn cloud_credentials(&self) -> Result<Option<Secret>> {
         let namespace = self.shoot_namespace();
         let spec = &self.shoot.spec;
@@ -197,7 +198,7 @@ impl Facts {
         self.garden_secret(&namespace, &name).await.map(Some)
     }
 
-    /// A Secret of the garden that a user named.
+    /// A Secret of the garden that the Shoot or the Seed names.
     pub(crate) async fn garden_secret(&self, namespace: &str, name: &str) -> Result<Secret> {
         let api: Api<Secret> = self.garden.namespaced(namespace);
         api.get_opt(name)
@@ -228,7 +229,7 @@ impl Facts {
     }
 }
 
-/// What is only about this seed is written there: [`Stay`].
+/// Facts that concern only this seed are in [`Stay`].
 impl std::ops::Deref for Facts {
     type Target = Stay;
 
@@ -237,7 +238,7 @@ impl std::ops::Deref for Facts {
     }
 }
 
-/// The Shoot as its namespace in a seed knows it.
+/// The tenant of the Shoot's namespace in a seed.
 #[must_use]
 pub fn tenant(shoot: &Shoot) -> Tenant {
     Tenant {
@@ -295,8 +296,8 @@ async fn registrations(garden: &Garden) -> Result<Vec<ControllerRegistration>> {
     Ok(registrations.items)
 }
 
-/// The version as the Shoot names it, in full. One that is not in full garden-controller-manager completes,
-/// once. A version that is no longer offered is fine for a shoot that exists, and not for a new one.
+/// The full version from the Shoot. garden-controller-manager completes a partial version once. A version
+/// that is no longer offered is valid for an existing shoot, and invalid for a new shoot.
 fn kubernetes_version(shoot: &Shoot, profile: &CloudProfile) -> Result<String> {
     let wanted = shoot.spec.kubernetes.version.as_deref().unwrap_or_default();
     let wanted = wanted.trim_start_matches('v');
@@ -381,7 +382,7 @@ mod tests {
         assert!(refused("1.30").to_string().contains("does not offer"));
     }
 
-    /// Or a new version in the profile would be an upgrade that nobody asked for.
+    /// Otherwise a new version in the profile would be an upgrade that the user did not request.
     #[test]
     fn no_version_is_chosen_here() {
         let profile = profile(&["1.34.4", "1.34.10"]);

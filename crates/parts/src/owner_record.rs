@@ -1,9 +1,9 @@
-//! The owner record: which seed has the shoot, told in DNS, where also those can read it who reach no API
-//! server (R17-10..13; docs/understand/ownership.md).
+//! The owner record: the seed that has the shoot, published in DNS. The record is also readable for processes
+//! that reach no API server (R17-10..13; docs/understand/ownership.md).
 //!
-//! It is written once an epoch and left alone otherwise (R17-12): a reconciliation of a seed that does not
-//! know yet that it has lost the shoot must not even try. The provider refuses what comes late; this part
-//! does not ask for it.
+//! The gardenlet writes the record once per epoch, and does not touch the record otherwise (R17-12). A seed
+//! that has lost the shoot without knowing must not even try a write. The provider would refuse a late write;
+//! this part does not request a late write.
 
 use api::{
     constants::{OPERATION, OWNERSHIP_EPOCH, OWNERSHIP_FORGOTTEN, operation},
@@ -19,26 +19,26 @@ use crate::{
     verbs::{Deploy, Destroy, Migrate, Tasks},
 };
 
-/// For how many seconds resolvers may keep it. Owner checks ask past them (docs/understand/ownership.md).
+/// TTL in seconds for caches of resolvers. Owner checks bypass these caches (docs/understand/ownership.md).
 const TTL: i64 = 10;
 
 /// The DNSRecord of the owner record.
 #[derive(Debug)]
 pub struct OwnerRecord;
 
-/// What becomes of the owner record in a flow.
+/// Treatment of the owner record in a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerRecordPlan {
-    /// There is none, and none is wanted.
+    /// The record does not exist, and the Seed requests no record.
     Nothing,
-    /// The seed says whose its shoots are.
+    /// The Seed requests owner records.
     Keep,
-    /// It did, and does not any more.
+    /// The record exists, but the Seed no longer requests owner records.
     Drop,
 }
 
 impl OwnerRecordPlan {
-    /// Whether there is, or may be, something to take away.
+    /// Whether a record exists or may exist.
     #[must_use]
     pub fn may_be_there(self) -> bool {
         self != Self::Nothing
@@ -46,7 +46,7 @@ impl OwnerRecordPlan {
 }
 
 impl OwnerRecord {
-    /// Finds out what becomes of it, before a flow is built.
+    /// Decides the treatment before a flow is built.
     pub async fn plan(f: &Facts) -> Result<OwnerRecordPlan> {
         if f.seed_object.spec.checks_owners() {
             return Ok(OwnerRecordPlan::Keep);
@@ -57,12 +57,12 @@ impl OwnerRecord {
         })
     }
 
-    /// What is to be asked of a shoot in the epoch that it has, whether or not this seed's record is told.
-    /// Before it is, no record and one of an earlier epoch decide nothing, and the second witness is asked.
-    /// Nothing where the seed does not say whose its shoots are.
+    /// The claim to verify for a shoot in the present epoch, whether or not this seed's record is already
+    /// published. Before the publication, a missing record and a record of an earlier epoch decide nothing,
+    /// and the check asks the second witness. `None` where the Seed does not enable owner checks.
     ///
     /// # Errors
-    /// The Seed lacks what it takes.
+    /// The Seed lacks the DNS provider, the identity or valid authorities.
     pub fn wanted(f: &Facts) -> Result<Option<OwnerClaim>> {
         if !f.seed_object.spec.checks_owners() {
             return Ok(None);
@@ -79,11 +79,11 @@ impl OwnerRecord {
         }))
     }
 
-    /// The same of a shoot whose record this seed has written in this epoch. Nothing before it has, nothing
-    /// when the record goes with the shoot, and nothing where the seed does not say whose its shoots are.
+    /// Like [`Self::wanted`], but only when this seed has published the record in this epoch. `None` before
+    /// the publication, while the record is being deleted, and where the Seed does not enable owner checks.
     ///
     /// # Errors
-    /// The record's object cannot be read, or the Seed lacks what it takes.
+    /// The DNSRecord cannot be read, or the Seed lacks the DNS provider, the identity or valid authorities.
     pub async fn claim(f: &Facts) -> Result<Option<OwnerClaim>> {
         if !f.seed_object.spec.checks_owners() {
             return Ok(None);
@@ -113,7 +113,7 @@ impl Deploy for OwnerRecord {
             .as_ref()
             .is_some_and(|found| found.metadata.deletion_timestamp.is_some())
         {
-            // Of a move that was called off.
+            // A leftover of a cancelled move.
             object(f).wait_until_deleted().await?;
             found = None;
         }
@@ -130,8 +130,9 @@ impl Deploy for OwnerRecord {
     }
 }
 
-/// Differs from what else is migrated: it is deleted, and with it the owner's name outside; the epoch's name
-/// stays. So whoever acts by it knows that this epoch is over (R17-50).
+/// Differs from the migration of further objects: the DNSRecord is deleted. The deletion removes the owner's
+/// name in DNS and keeps the name with the epoch. So every process with an owner check sees that this epoch
+/// has ended (R17-50).
 impl Migrate for OwnerRecord {
     const TASKS: Tasks = [
         "Migrating owner domain DNS record",
@@ -147,7 +148,7 @@ impl Migrate for OwnerRecord {
     }
 }
 
-/// Both names go: the shoot does, or nobody is to check it any more.
+/// Both names are removed: the shoot is deleted, or the Seed no longer enables owner checks.
 impl Destroy for OwnerRecord {
     const TASKS: Tasks = [
         "Destroying owner domain DNS record",
@@ -178,12 +179,12 @@ fn object(stay: &Stay) -> ExtensionResource<'_, DNSRecord> {
     ExtensionResource::new(stay, object_name(stay), stay.settings.timeouts.dns_record)
 }
 
-/// Whether its object exists, written or not.
+/// Whether the DNSRecord exists, published or not.
 pub(crate) async fn exists(stay: &Stay) -> Result<bool> {
     Ok(object(stay).get().await?.is_some())
 }
 
-/// What makes a DNSRecord an owner record.
+/// Adds the TTL and the epoch annotation of an owner record.
 fn in_epoch(mut record: DNSRecord, epoch: i64) -> DNSRecord {
     record.spec.ttl = Some(TTL);
     let annotations = record.annotations_mut();
@@ -191,7 +192,8 @@ fn in_epoch(mut record: DNSRecord, epoch: i64) -> DNSRecord {
     record
 }
 
-/// Whether the provider was told already (R17-12). One that waits for its state was not.
+/// Whether the provider already has this record as a request (R17-12). A DNSRecord that waits for state has
+/// no request yet.
 fn is_written(found: &DNSRecord, wanted: &DNSRecord) -> bool {
     let asked = found.annotations().get(OPERATION).map(String::as_str);
     asked != Some(operation::WAIT_FOR_STATE)
@@ -199,7 +201,7 @@ fn is_written(found: &DNSRecord, wanted: &DNSRecord) -> bool {
         && found.spec.values == wanted.spec.values
 }
 
-/// Whether the provider has written it.
+/// Whether the provider has published the record.
 fn is_told(found: &DNSRecord, claim: &OwnerClaim) -> bool {
     let epoch = claim.epoch.to_string();
     let done = found
@@ -234,7 +236,7 @@ mod tests {
         let wanted = in_epoch(record("seed-a"), 3);
         let found = in_epoch(record("seed-a"), 3);
         assert!(is_written(&found, &wanted));
-        // The provider was asked and has not answered yet; it tries again by itself.
+        // The provider has the request and has not answered yet; the provider retries without a new request.
         let mut asked = in_epoch(record("seed-a"), 3);
         asked
             .annotations_mut()
@@ -252,7 +254,7 @@ mod tests {
             .annotations_mut()
             .insert(OPERATION.into(), operation::WAIT_FOR_STATE.into());
         assert!(!is_written(&waits, &wanted));
-        // A seed with another identity; the provider refuses it unless the epoch has changed.
+        // A seed with a different identity; the provider refuses this record unless the epoch has changed.
         assert!(!is_written(&in_epoch(record("seed-b"), 3), &wanted));
         assert!(!is_written(&record("seed-a"), &wanted));
     }
