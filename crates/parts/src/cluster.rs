@@ -1,5 +1,6 @@
-//! The Cluster: what providers on this seed may know of the garden's objects. It is named like the shoot's
-//! namespace. And the provider's credentials, the other thing of the garden that they need.
+//! The Cluster: the copy of the garden's objects for providers on this seed. The Cluster has the name of the
+//! shoot's namespace. This module also copies the provider's credentials, which providers need from the
+//! garden, too.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::{
     FIELD_MANAGER, Facts, Stay, configuration_problem, owner_record, secrets::config::CLOUD_PROVIDER_SECRET,
 };
 
-/// Nothing holds on to it.
+/// Upper bound of the deletion: no controller holds a finalizer on the Cluster.
 const GOES_WITHIN: Duration = Duration::from_secs(30);
 
 /// The Cluster.
@@ -28,7 +29,7 @@ const GOES_WITHIN: Duration = Duration::from_secs(30);
 pub struct Cluster;
 
 impl Cluster {
-    /// "Syncing Cluster resource": writes it as the garden's objects are now.
+    /// "Syncing Cluster resource": writes the present state of the garden's objects.
     pub async fn sync(f: &Facts) -> Result<()> {
         let may_be_asked =
             !f.operation.deletes() || !f.seed_object.spec.checks_owners() || owner_record::exists(f).await?;
@@ -46,16 +47,16 @@ impl Cluster {
             .map(|_| ())
     }
 
-    /// "Deleting Cluster resource", and waits until it is gone: last of all, as providers need it for their
-    /// own deletions.
+    /// "Deleting Cluster resource", and waits until the Cluster is gone. Must be the last deletion, because
+    /// providers need the Cluster for the deletion of extension objects.
     pub async fn destroy(stay: &Stay) -> Result<()> {
         let clusters = stay.seed.cluster_wide::<extensions::Cluster>();
         apply::delete(&clusters, &stay.namespace).await?;
         wait::until_gone(&clusters, &stay.namespace, GOES_WITHIN).await
     }
 
-    /// "Telling the providers that the shoot has left": what the Cluster says of the Shoot decides what they
-    /// may do. Where there is no Cluster any more there is nobody to tell.
+    /// "Telling the providers that the shoot has left": providers derive their rights from the Shoot in the
+    /// Cluster. Without a Cluster there is no provider to notify.
     pub async fn tell(stay: &Stay, shoot: &Shoot) -> Result<()> {
         let api = stay.seed.cluster_wide::<extensions::Cluster>();
         let found = api.get_opt(&stay.namespace).await;
@@ -73,7 +74,7 @@ impl Cluster {
 pub struct CloudProviderSecret;
 
 impl CloudProviderSecret {
-    /// "Deploying cloud provider account secret": copies them from the garden.
+    /// "Deploying cloud provider account secret": copies the Secret from the garden.
     pub async fn deploy(f: &Facts) -> Result<()> {
         let Some(source) = f.cloud_credentials().await? else {
             return Ok(());
@@ -125,8 +126,9 @@ impl Facts {
     }
 }
 
-/// The Seed as providers are told of it. A deletion writes no owner record: where none was ever written,
-/// nobody could confirm whose the shoot is, and it could not be deleted.
+/// The Seed for providers. A deletion writes no owner record. When no owner record was ever written, no
+/// provider could confirm the owner, and the shoot could not be deleted. So owner checks are off in this
+/// case.
 fn seed_as_told(seed: &Seed, may_be_asked: bool) -> Seed {
     let mut told = seed.clone();
     if let Some(settings) = told.spec.settings.as_mut().filter(|_| !may_be_asked) {
@@ -135,8 +137,8 @@ fn seed_as_told(seed: &Seed, may_be_asked: bool) -> Seed {
     told
 }
 
-/// The Shoot as providers are told of it. One that is deleted is awake: what it has outside is released by
-/// its own controllers.
+/// The Shoot for providers. A shoot in deletion counts as awake, because controllers in the shoot release the
+/// shoot's resources outside.
 fn as_told(shoot: &Shoot, names: &Names, operation: Operation) -> Shoot {
     let mut told = with_addresses(shoot, names);
     if let Some(hibernation) = told.spec.hibernation.as_mut().filter(|_| operation.deletes()) {
@@ -145,8 +147,8 @@ fn as_told(shoot: &Shoot, names: &Names, operation: Operation) -> Shoot {
     told
 }
 
-/// The Shoot, with the addresses of its API: providers tell them to what they run in the shoot. They follow
-/// from names, so they are the same on every seed.
+/// The Shoot with the addresses of the shoot's API: providers pass these addresses to their components in the
+/// shoot. The addresses are derived from names, so the addresses are the same on every seed.
 fn with_addresses(shoot: &Shoot, names: &Names) -> Shoot {
     let mut told = shoot.clone();
     let hosts = [
@@ -166,7 +168,7 @@ fn with_addresses(shoot: &Shoot, names: &Names) -> Shoot {
     told
 }
 
-/// The object as it is, with its type and without bookkeeping of the server.
+/// The object with `apiVersion` and `kind`, and without `managedFields`.
 fn raw<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Result<RawExtension> {
     let mut value = serde_json::to_value(object).map_err(|e| {
         Error::bug(format!(
@@ -205,8 +207,8 @@ mod tests {
         );
     }
 
-    /// Owner checks that were switched on since the shoot was last reconciled must not hold its deletion for
-    /// ever.
+    /// Owner checks that were enabled after the last reconciliation of the shoot must not block the deletion
+    /// for ever.
     #[test]
     fn nobody_asks_for_an_owner_record_that_nobody_writes() {
         let mut seed = Seed::default();

@@ -1,5 +1,6 @@
-//! The copy of backups from the former seed's bucket: an Etcd with a source store, which etcd-druid answers
-//! with a Job (R17-24..R17-29). It has the name of etcd-main and is gone before that is deployed.
+//! The copy of backups from the former seed's bucket: an Etcd with a source store, for which etcd-druid runs
+//! a Job (R17-24..R17-29). This Etcd has the name etcd-main and is deleted before the deployment of the real
+//! etcd-main.
 
 use std::time::Duration;
 
@@ -21,8 +22,8 @@ use crate::{
     verbs::{Deploy, Tasks},
 };
 
-/// How long before the end of its patience a copy looks at the source for the last time, at most: its pause
-/// between two looks (`etcd_backup_restore::copy::POLL`), and what seconds cut off.
+/// Upper bound of the time between a copy's last poll of the source and the timeout. Covers the poll interval
+/// (`etcd_backup_restore::copy::POLL`) and the rounding to seconds.
 const LAST_LOOK: Duration = Duration::from_secs(3);
 
 /// The copy.
@@ -35,8 +36,8 @@ impl Deploy for EtcdCopy {
         "Waiting until etcd backups are copied",
     ];
 
-    /// A copy that runs is left alone, also one that waits for a final snapshot: starting it again would make
-    /// it wait from the beginning.
+    /// Does not touch a running copy, even while the copy waits for a final snapshot: a restart would begin
+    /// the wait again.
     async fn deploy(f: &Facts) -> Result<()> {
         let api = f.etcds();
         let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
@@ -44,11 +45,11 @@ impl Deploy for EtcdCopy {
             .as_ref()
             .is_some_and(|found| found.spec.backup.source_store.is_none())
         {
-            // The real one runs already, with the copied backups.
+            // The real etcd-main already runs with the copied backups.
             return Ok(());
         }
         if found.as_ref().is_some_and(|found| !is_of_epoch(found, f.epoch())) {
-            // An applied Etcd would keep its report, and the report is of the source of another epoch.
+            // An applied Etcd would keep the report, which belongs to the source of a different epoch.
             Box::pin(Self::destroy(f)).await?;
         }
         let mut etcd = f.etcd(MAIN, Some(f.store(BACKUP_SECRET).await?));
@@ -63,7 +64,7 @@ impl Deploy for EtcdCopy {
         FIELD_MANAGER.apply(&api, &etcd).await.map(|_| ())
     }
 
-    /// What the copying process says went wrong is the step's error.
+    /// The error of the copying process is the error of the step.
     async fn ready(f: &Facts) -> Result<()> {
         Box::pin(f.wait_until_etcd(MAIN, f.settings.timeouts.etcd_copy, look_copied)).await?;
         let found = f
@@ -72,7 +73,7 @@ impl Deploy for EtcdCopy {
             .await
             .context("could not read Etcd etcd-main")?;
         let Some(copy) = found.filter(|copy| copy.spec.backup.source_store.is_some()) else {
-            // The real one runs, and the choice is recorded.
+            // The real etcd-main runs, and the choice is recorded.
             return Ok(());
         };
         if !is_of_epoch(&copy, f.epoch()) {
@@ -83,7 +84,7 @@ impl Deploy for EtcdCopy {
         }
         let copied = copy.status.and_then(|status| status.copied);
         if copied.is_none() {
-            // Its pod is gone, and the report with it. Nothing opens an etcd without a report.
+            // The pod is gone, and with the pod the report. No etcd opens without a report.
             Box::pin(Self::destroy(f)).await?;
             Box::pin(Self::deploy(f)).await?;
             return Err(Error::transient(
@@ -98,7 +99,7 @@ impl Deploy for EtcdCopy {
     }
 }
 
-/// Whether all is copied; reports the bytes on the way.
+/// Whether the copy is complete; reports the copied bytes meanwhile.
 fn look_copied(etcd: Option<&Etcd>) -> Look {
     let status = etcd.and_then(|etcd| etcd.status.as_ref());
     if let Some(progress) = status.and_then(|status| status.copying) {
@@ -114,8 +115,7 @@ fn is_of_epoch(etcd: &Etcd, epoch: i64) -> bool {
         || Mutation::CopyOfEarlierEpochCounts.is_active()
 }
 
-/// What the copy must reach: the end of the source's epoch, where the hand-over recorded it, less what a
-/// person accepts to lose.
+/// Sets the target of the copy: the recorded end of the source's epoch, less the loss that a user accepts.
 fn require_end(backup: &mut BackupSpec, shoot: &Shoot) {
     let status = shoot.status.as_ref();
     let ownership = status.and_then(|status| status.ownership.as_ref());
@@ -130,15 +130,16 @@ fn require_end(backup: &mut BackupSpec, shoot: &Shoot) {
     backup.accepted_loss = planned_copy::accepted_loss(shoot);
 }
 
-/// The patience of a copy that begins beside a fence of which this is left: it looks for the last time when
-/// the source can add nothing to its backups any more, and copies what is there until then. Much shorter than
-/// for a source that has promised its final snapshot: this one may be dead.
+/// Timeout of a copy that begins beside a fence with this time left. The copy polls the source for the last
+/// time when the source can add no data to the backups any more. Then the copy copies the data that are
+/// there. The timeout is much shorter than for a source that has promised a final snapshot, because this
+/// source may be dead.
 fn until_fenced(left: Duration) -> String {
     format!("{}s", (left + LAST_LOOK).as_secs())
 }
 
 impl EtcdCopy {
-    /// Takes the person's word back that a loss is accepted: it was for this copy alone.
+    /// Removes the user's consent to a loss: the consent was for this copy alone.
     pub(crate) async fn forget_accepted_loss(f: &Facts) -> Result<()> {
         let shoot = f.newest_shoot().await?;
         if !shoot.annotations().contains_key(SHOOT_ACCEPT_LOSS) {
@@ -151,8 +152,8 @@ impl EtcdCopy {
             .map(drop)
     }
 
-    /// "Destroying copy of etcd backups": deletes the Etcd that copied, and waits until it is gone, as its
-    /// name is needed (R17-29).
+    /// "Destroying copy of etcd backups": deletes the copying Etcd, and waits until the Etcd is gone, because
+    /// the name is needed (R17-29).
     pub async fn destroy(stay: &Stay) -> Result<()> {
         let api = stay.etcds();
         let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
@@ -172,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// R17-27. Only the end of the epoch whose data are copied counts, and consent is a number.
+    /// R17-27. Only the end of the copied epoch counts, and consent is a number.
     #[test]
     fn a_copy_must_reach_the_end_that_the_hand_over_recorded() {
         let required = |epoch: i64, accepted: Option<&str>| {
@@ -195,8 +196,7 @@ mod tests {
         assert_eq!(required(3, Some("17")), (None, None));
     }
 
-    /// I2: the last look is never before the end of the fence. It is at most two seconds before the end of
-    /// the patience.
+    /// I2: the last poll is never before the end of the fence, and at most two seconds before the timeout.
     #[test]
     fn a_copy_looks_for_the_last_time_when_the_source_is_fenced() {
         let pause = Duration::from_secs(2);

@@ -1,9 +1,9 @@
-//! Further extensions of a shoot: objects of kind `Extension`, each named like its type, whose providers do
-//! what they like.
+//! Further extensions of a shoot: objects of kind `Extension`, each with the name of the extension type.
+//! Their providers have no fixed task.
 //!
-//! Which there are, and when in a flow each is handled, is `placement::Extensions`'s to say. An object is
-//! handled at the time of its own type, whoever made it; so no object is left out, and none is handled at two
-//! times.
+//! `placement::Extensions` defines the extensions of a shoot, and the phase of each extension in a flow. The
+//! type decides the phase of an object, independent of the creator. So no object is left out, and no object
+//! is handled in two phases.
 
 use std::time::Duration;
 
@@ -21,15 +21,15 @@ use crate::{
     verbs::Tasks,
 };
 
-/// No provider is waited for longer, whatever its registration says. Shorter than the patience of a flow, so
-/// that the wait ends with the name of what was awaited.
+/// Upper bound of a wait for a provider, which a registration cannot extend. Shorter than the timeout of a
+/// flow, so that the error of the wait names the awaited object.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
 
-/// The shoot's Extensions.
+/// The Extensions of the shoot.
 #[derive(Debug)]
 pub struct FurtherExtensions;
 
-/// All of them at once: where a shoot has left.
+/// All Extensions at once: for a shoot that has left the seed.
 impl OfKinds for FurtherExtensions {
     const KINDS: Kinds = Kinds::Only(&[KIND]);
     const MIGRATION: Tasks = [
@@ -43,7 +43,7 @@ impl OfKinds for FurtherExtensions {
 }
 
 impl FurtherExtensions {
-    /// Tasks by which those of a phase come up.
+    /// Task names for the deployment of a phase.
     #[must_use]
     pub const fn deployment(phase: Phase) -> Tasks {
         match phase {
@@ -62,7 +62,7 @@ impl FurtherExtensions {
         }
     }
 
-    /// Tasks by which those of a phase let go.
+    /// Task names for the migration of a phase.
     #[must_use]
     pub const fn migration(phase: Phase) -> Tasks {
         match phase {
@@ -77,7 +77,7 @@ impl FurtherExtensions {
         }
     }
 
-    /// Tasks by which those of a phase go with their shoot.
+    /// Task names for the deletion of a phase, together with the shoot.
     #[must_use]
     pub const fn removal(phase: Phase) -> Tasks {
         match phase {
@@ -92,13 +92,13 @@ impl FurtherExtensions {
         }
     }
 
-    /// Tasks by which those go that nobody wants any more.
+    /// Task names for the deletion of stale Extensions.
     pub const REMOVAL_OF_STALE: Tasks = [
         "Deleting stale extensions",
         "Waiting until all stale extensions have been deleted",
     ];
 
-    /// Writes those of a phase.
+    /// Writes the Extensions of a phase.
     pub async fn deploy_in(f: &Facts, phase: Phase) -> Result<()> {
         for wanted in f.extensions.reconciled(phase) {
             object_of(f, &wanted.type_).deploy(f, extension(wanted)).await?;
@@ -106,7 +106,7 @@ impl FurtherExtensions {
         Ok(())
     }
 
-    /// Waits until their providers have done what they were told.
+    /// Waits until the providers have completed the requested operation.
     pub async fn ready_in(f: &Facts, phase: Phase) -> Result<()> {
         let all = f.extensions.reconciled(phase).map(|wanted| async move {
             let patience = patience(wanted, f.settings.timeouts.extension)?;
@@ -117,7 +117,8 @@ impl FurtherExtensions {
         try_join_all(all).await.map(drop)
     }
 
-    /// Tells the providers of those of a phase to let go without touching anything outside (I9).
+    /// Requests that the providers of a phase release the Extensions without any change outside the seed
+    /// (I9).
     pub async fn migrate_in(f: &Facts, phase: Phase) -> Result<()> {
         for object in meant(f, |type_| lets_go(f, type_, phase)).await? {
             object.migrate().await?;
@@ -125,7 +126,7 @@ impl FurtherExtensions {
         Ok(())
     }
 
-    /// Waits until they have let go.
+    /// Waits until the providers have released the Extensions.
     pub async fn migrated_in(f: &Facts, phase: Phase) -> Result<()> {
         let all = meant(f, |type_| lets_go(f, type_, phase)).await?;
         try_join_all(all.iter().map(ExtensionResource::wait_until_migrated))
@@ -133,28 +134,29 @@ impl FurtherExtensions {
             .map(drop)
     }
 
-    /// Asks for those of a phase to go with their shoot, wanted or not.
+    /// Requests the deletion of the Extensions of a phase, together with the shoot, wanted or stale.
     pub async fn destroy_in(f: &Facts, phase: Phase) -> Result<()> {
         ExtensionResource::delete_all(&meant(f, |type_| f.extensions.deleted(type_) == phase).await?).await
     }
 
-    /// Waits until they are gone.
+    /// Waits until the Extensions are gone.
     pub async fn gone_in(f: &Facts, phase: Phase) -> Result<()> {
         ExtensionResource::all_deleted(&meant(f, |type_| f.extensions.deleted(type_) == phase).await?).await
     }
 
-    /// "Deleting stale extensions": the Shoot does not name them any more, and no registration enables them.
+    /// "Deleting stale extensions": the Shoot no longer names the extension, and no registration enables the
+    /// extension.
     pub async fn delete_stale(f: &Facts) -> Result<()> {
         ExtensionResource::delete_all(&meant(f, |type_| f.extensions.is_stale(type_)).await?).await
     }
 
-    /// Waits until they are gone.
+    /// Waits until the stale Extensions are gone.
     pub async fn stale_gone(f: &Facts) -> Result<()> {
         ExtensionResource::all_deleted(&meant(f, |type_| f.extensions.is_stale(type_)).await?).await
     }
 }
 
-/// One that is stale goes, and is not handed over.
+/// A stale Extension is deleted, not migrated.
 fn lets_go(f: &Facts, type_: &str, phase: Phase) -> bool {
     f.extensions.migrated(type_) == phase && !f.extensions.is_stale(type_)
 }
@@ -176,7 +178,7 @@ fn extension(wanted: &Wanted) -> extensions::Extension {
     )
 }
 
-/// How long it is waited for: as long as the registration says, if it says something.
+/// Timeout of the wait: the registration's `reconcileTimeout`, or the default.
 fn patience(wanted: &Wanted, usual: Wait) -> Result<Wait> {
     let Some(text) = &wanted.reconcile_timeout else {
         return Ok(usual);
@@ -196,7 +198,7 @@ fn patience(wanted: &Wanted, usual: Wait) -> Result<Wait> {
     })
 }
 
-/// The objects whose type is meant.
+/// The Extensions whose type is selected.
 async fn meant(
     stay: &Stay,
     is_meant: impl Fn(&str) -> bool,

@@ -1,5 +1,5 @@
-//! What a shoot goes on with that was taken over: the bounds of what may be lost, or why there are none
-//! (R17-45).
+//! The data loss of a shoot after a takeover: the bounds of the loss, or the reason why the bounds are
+//! unknown (R17-45).
 
 use api::{
     druid::{BegunEpoch, CopiedChain},
@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ownership::{Chain, Ownership};
 use serde_json::{Value, json};
 
-/// What `restored` may leave out.
+/// Optional fields of `restored`.
 pub(crate) const RESTORED: [&str; 6] = [
     "lastRevision",
     "saved",
@@ -20,7 +20,7 @@ pub(crate) const RESTORED: [&str; 6] = [
     "leftAside",
 ];
 
-/// A shoot that has come back.
+/// The reason for a shoot that returned to a former seed.
 const NOT_COPIED: &str = "the shoot came back to that seed, and nothing was copied: nothing is lost where its etcd has the volume that \
      it had, and else all that is in none of its backups (the log of init container initialize of pod etcd-main-0 says Kept or Restored)";
 /// A seed that keeps the shoot in a new epoch: a renewal, or a move that was cancelled after its epoch had
@@ -29,17 +29,17 @@ const NOT_COPIED: &str = "the shoot came back to that seed, and nothing was copi
 const NOT_OBSERVED: &str = "that seed keeps the shoot in a new epoch, and nothing was copied: nothing is lost where its etcd has the \
      volume that it had, and else at most the changes that are in none of its backups (the log of init container initialize of pod \
      etcd-main-0 says Kept or Restored)";
-/// A copy of which nobody has heard what it brought.
+/// The reason for a copy without a report.
 const NOT_READ: &str = "nothing tells what the copy of its backups has brought";
-/// A snapshot whose name has no time that could be one.
+/// The reason for a snapshot whose name has no valid time.
 const NO_TIME: &str = "the newest snapshot does not say when it was taken";
 
-/// The data of an epoch that begins, where its source may have acknowledged more. Nothing where all of it is
-/// there, up to the final snapshot. A seed that had the shoot in the epoch before may have lost its volume,
-/// so that is unknown.
+/// The data of a new epoch whose source may have acknowledged more writes. `None` where all data are there,
+/// up to the final snapshot. A seed that had the shoot in the epoch before may have lost the volume, so the
+/// loss is unknown there.
 ///
-/// `fenced`: when the fence had passed. The source acknowledges nothing later, if all its processes ask the
-/// servers of the fence.
+/// `fenced`: the time when the fence had passed. The source acknowledges no write after that time, if all
+/// processes of the source ask the servers of the fence.
 pub(crate) fn of(
     becomes: &Ownership<String>,
     copied: Option<&CopiedChain>,
@@ -48,7 +48,7 @@ pub(crate) fn of(
     if becomes.chain != Some(Chain::Last) {
         return None;
     }
-    // A fraction of a second would be more than anybody knows.
+    // Fractions of a second would claim a false precision.
     let fenced = Timestamp::from_second(fenced.as_second()).unwrap_or(fenced);
     let returns = becomes
         .source
@@ -68,14 +68,14 @@ pub(crate) fn of(
         fenced: Time(fenced),
         source: None,
         unknown: saved.err(),
-        // A source that was not asked may still save more: it reports the number when it returns.
+        // A silent source may still save more data: the source reports the number on return.
         lost_revisions: copied.and_then(|copied| copied.lost_revisions),
         left_aside: copied.map(|copied| copied.left_aside.clone()).unwrap_or_default(),
     })
 }
 
-/// The data of an epoch that begins without phases with an incomplete copy. The source has ended by itself
-/// before `now`.
+/// The data of an epoch that begins without phases with an incomplete copy. The source ended the epoch before
+/// `now`.
 pub(crate) fn without_phases(epoch: i64, copied: &CopiedChain, now: Timestamp) -> RestoredData {
     let fenced = Timestamp::from_second(now.as_second()).unwrap_or(now);
     let saved = time_of(copied.saved.as_ref(), fenced);
@@ -106,7 +106,7 @@ pub(crate) fn with_begun(restored: &RestoredData, begun: &BegunEpoch) -> Option<
     })
 }
 
-/// When the newest snapshot was taken, if that can be.
+/// The time of the newest snapshot, if the time is plausible.
 fn time_of(saved: Option<&Time>, fenced: Timestamp) -> Result<Time, String> {
     match saved {
         None => Err(NO_TIME.to_owned()),
@@ -119,16 +119,16 @@ fn time_of(saved: Option<&Time>, fenced: Timestamp) -> Result<Time, String> {
     }
 }
 
-/// The patch of `status.ownership` that records a loss, beside what earlier epochs have lost.
+/// The patch of `status.ownership` that records a loss, beside the losses of earlier epochs.
 pub(crate) fn restored_patch(restored: &RestoredData, stands: Option<&Recorded>) -> Value {
-    // What it does not say must not be what is said of an earlier epoch.
+    // Null removes fields of an earlier epoch that this loss does not set.
     let mut fields: serde_json::Map<_, _> = RESTORED
         .iter()
         .map(|&field| (field.to_owned(), Value::Null))
         .collect();
     fields.extend(json!(restored).as_object().cloned().unwrap_or_default());
     let mut patch = json!({"restored": fields});
-    // The version of the Shoot is tested with it, so that nothing that was added meanwhile is left out.
+    // The write is conditional on the Shoot's resourceVersion, so a concurrent addition is not lost.
     let before = stands.map(|stands| stands.restored_before_epoch(restored.epoch));
     if let Some(before) = before.filter(|before| !before.is_empty()) {
         patch["restoredBefore"] = json!(before);
@@ -185,19 +185,19 @@ mod tests {
         assert_eq!(found.saved, Some(Time(at("2026-01-01T00:00:00Z"))));
         assert_eq!(found.fenced, Time(at("2026-01-01T00:01:30Z")));
         assert_eq!((found.unknown, found.lost_revisions), (None, None));
-        // An object that could not be read may hold lost changes.
+        // An unreadable object may hold lost changes.
         let strange = CopiedChain {
             left_aside: vec!["Incr-0-99-1.Z".to_owned()],
             ..copied(false, None)
         };
         let found = told(&taken, Some(&strange)).unwrap();
         assert_eq!(found.left_aside, strange.left_aside);
-        // All of it is there.
+        // All data are there.
         assert_eq!(told(&taken, Some(&copied(true, None))), None);
         assert_eq!(told(&opened(("a", 1), 2, Chain::Final), None), None);
     }
 
-    /// A person has accepted it, and the number is known at once.
+    /// A user has accepted the loss, so the number is known at once.
     #[test]
     fn an_accepted_loss_is_reported_as_a_number() {
         let mut short = copied(false, Some("2026-01-01T00:00:00Z"));
@@ -225,7 +225,7 @@ mod tests {
         assert!(timeless.unknown.unwrap().contains("does not say when"));
     }
 
-    /// Silence would say that nothing is lost.
+    /// A missing record would mean that there is no loss.
     #[test]
     fn a_loss_that_nobody_knows_says_why() {
         let taken = opened(("a", 1), 2, Chain::Last);

@@ -1,8 +1,9 @@
-//! What of a shoot is in one seed: its namespace, and all that can be done there without asking the garden.
+//! The residency of a shoot in a seed: the shoot's namespace, and all operations there that do not read the
+//! garden.
 //!
-//! A seed that the shoot has left cleans up by this alone, also when the Shoot is gone. Every use of the
-//! namespace begins with the question whose it is: it is bound to the uid of one Shoot when it is made, and
-//! nothing is done in one that belongs to another.
+//! A seed that the shoot has left cleans up with this data alone, also when the Shoot is gone. Every use of
+//! the namespace begins with a check of the owner. The namespace is bound to the uid of a Shoot at creation,
+//! and a namespace of a different Shoot is never touched.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use runtime::{Cluster, Result, Seed, error::Explain};
 
 use crate::{Settings, configuration_problem};
 
-/// Whose namespace it is. Names and the uid as the status of the Shoot records it.
+/// The Shoot that owns the namespace: names, and the uid from the status of the Shoot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tenant {
     /// `status.uid`.
@@ -29,27 +30,28 @@ pub struct Tenant {
 pub struct Stay {
     /// The seed of this gardenlet.
     pub seed: Seed,
-    /// What an operator set.
+    /// Settings of the operator.
     pub settings: Arc<Settings>,
     /// The shoot's namespace in the seed.
     pub namespace: String,
-    /// Whose it has to be.
+    /// The required owner of the namespace.
     pub tenant: Tenant,
 }
 
-/// How the namespace stands.
+/// State of the namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamespaceState {
-    /// There is none.
+    /// The namespace does not exist.
     Missing,
-    /// It can be used.
+    /// The namespace is usable.
     Active,
-    /// It is being deleted.
+    /// The namespace is being deleted.
     Terminating,
 }
 
 impl Stay {
-    /// The namespace, if it is there. One of another Shoot is an error: nothing of it may be touched.
+    /// The namespace, if the namespace exists. A namespace of a different Shoot is an error: no object in
+    /// that namespace may be touched.
     pub async fn read_namespace(&self) -> Result<Option<Namespace>> {
         let api: Api<Namespace> = self.seed.cluster_wide();
         let found = api
@@ -62,7 +64,7 @@ impl Stay {
         Ok(found)
     }
 
-    /// How the namespace stands. One of another Shoot is an error.
+    /// State of the namespace. A namespace of a different Shoot is an error.
     pub async fn namespace_state(&self) -> Result<NamespaceState> {
         Ok(match self.read_namespace().await? {
             None => NamespaceState::Missing,
@@ -72,7 +74,7 @@ impl Stay {
     }
 }
 
-/// The epoch in which the shoot has left the namespace, if it has.
+/// The epoch in which the shoot has left the namespace, if the shoot has left.
 #[must_use]
 pub fn left_in(namespace: &Namespace) -> Option<i64> {
     namespace
@@ -82,8 +84,8 @@ pub fn left_in(namespace: &Namespace) -> Option<i64> {
         .ok()
 }
 
-/// Refuses a namespace that belongs to another Shoot. One without a uid is adopted only where its labels name
-/// the Shoot.
+/// Refuses a namespace that belongs to a different Shoot. A namespace without a uid is adopted only where the
+/// labels name the Shoot.
 pub(crate) fn check(namespace: &Namespace, tenant: &Tenant) -> Result<()> {
     let name = namespace.name_any();
     let bound = namespace.annotations().get(constants::SHOOT_UID);
@@ -140,7 +142,7 @@ mod tests {
             stolen.contains("belongs to the shoot with the uid u2"),
             "{stolen}"
         );
-        // One that was made before namespaces were bound.
+        // A namespace that is older than the binding by uid.
         assert!(check(&namespace(None, "web"), &tenant).is_ok());
         assert!(check(&namespace(None, "other"), &tenant).is_err());
         assert!(check(&Namespace::default(), &tenant).is_err());

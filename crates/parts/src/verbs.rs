@@ -1,10 +1,10 @@
-//! What a flow may ask of a part of the control plane: to be there, to sleep, to be gone, to be let go of.
+//! Operations of a flow on a part of the control plane: deploy, sleep, destroy, migrate.
 //!
-//! Each verb is a pair: the work, and the wait until it has had its effect. A flow names the part and gets
-//! both tasks. What a verb takes says what it needs to know: all [`Facts`] of the shoot, or only the [`Stay`]
-//! in this seed, which is there also when the Shoot is not.
+//! Each verb is a pair: the work, and the wait for the effect. A flow names the part and gets both tasks. The
+//! parameter shows the inputs of a verb: all [`Facts`] of the shoot, or only the [`Stay`] in this seed, which
+//! also exists without the Shoot.
 //!
-//! Promises of every method: it may be run again at any time (I5), it ends within a bound, and it waits by
+//! Promises of every method: the method may run again at any time (I5), ends within a bound, and waits by
 //! watching.
 
 use std::future::Future;
@@ -13,45 +13,45 @@ use runtime::Result;
 
 use crate::{Facts, Stay};
 
-/// What operators see: the name of the task that does the work, and of the one that waits.
+/// Names that operators see: the task that does the work, and the task that waits.
 pub type Tasks = [&'static str; 2];
 
-/// A part that can be brought up.
+/// A part that can be deployed.
 pub trait Deploy: 'static {
     /// See [`Tasks`].
     const TASKS: Tasks;
-    /// Writes the part as it should be.
+    /// Writes the desired state of the part.
     fn deploy(f: &Facts) -> impl Future<Output = Result<()>> + Send;
-    /// Waits until it is as it should be.
+    /// Waits until the part has the desired state.
     fn ready(f: &Facts) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// A part that keeps all that it has while nothing of it runs (hibernation).
+/// A part that keeps all data while no process of the part runs (hibernation).
 pub trait Sleep: 'static {
     /// See [`Tasks`].
     const TASKS: Tasks;
-    /// Stops it. One that was never there is made without running.
+    /// Stops the part. A part that does not exist is created with zero replicas.
     fn sleep(f: &Facts) -> impl Future<Output = Result<()>> + Send;
-    /// Waits until nothing of it runs any more.
+    /// Waits until no process of the part runs any more.
     fn asleep(f: &Facts) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// A part that can be taken away.
+/// A part that can be removed.
 pub trait Destroy: 'static {
     /// See [`Tasks`].
     const TASKS: Tasks;
-    /// Asks for the part to go. That it is gone already is success.
+    /// Requests the removal of the part. A part that is already gone is a success.
     fn destroy(stay: &Stay) -> impl Future<Output = Result<()>> + Send;
-    /// Waits until nothing of it is left.
+    /// Waits until the part is gone.
     fn gone(stay: &Stay) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// A part that somebody else looks after, who can be told that another seed does from now on.
+/// A part that a provider manages. The provider can release the part, so that a different seed takes over.
 pub trait Migrate: 'static {
     /// See [`Tasks`].
     const TASKS: Tasks;
-    /// Tells the provider to let go without touching anything outside (I9).
+    /// Requests a release by the provider without any change outside the seed (I9).
     fn migrate(stay: &Stay) -> impl Future<Output = Result<()>> + Send;
-    /// Waits until it has let go.
+    /// Waits until the provider has released the part.
     fn migrated(stay: &Stay) -> impl Future<Output = Result<()>> + Send;
 }

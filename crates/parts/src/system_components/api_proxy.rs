@@ -1,9 +1,10 @@
-//! The way from pods to the shoot's own API at the address of the Service `kubernetes`, which is what a
-//! client in a pod finds in its environment.
+//! The path from pods to the shoot's API at the address of the Service `kubernetes`. Clients in pods find
+//! this address in their environment.
 //!
-//! kube-apiserver is not in the shoot, so it names no endpoint of that Service. Its endpoint is one address
-//! that every machine has for itself, and behind which a proxy of the machine listens
-//! (docs/understand/decisions/0021). So there is one endpoint that never changes, whatever becomes of nodes
+//! kube-apiserver runs outside the shoot, so kube-apiserver publishes no endpoint for that Service. The
+//! endpoint is a fixed address that every machine assigns to itself, and a proxy on the machine listens there
+//! (docs/understand/decisions/0021). So there is a single endpoint that never changes when nodes or seeds
+//! change.
 //! and seeds.
 
 use runtime::{
@@ -18,26 +19,26 @@ use crate::{
     verbs::{Deploy, Tasks},
 };
 
-/// Name of its objects.
+/// Name of the objects in the shoot.
 const NAME: &str = "api-proxy";
-/// Of its ManagedResource.
+/// Name of the ManagedResource.
 const MANAGED_RESOURCE: &str = "shoot-core-api-proxy";
-/// The Service that kube-apiserver makes, and of whose port it says this name.
+/// The Service that kube-apiserver creates, and the name of the Service's port.
 const SERVICE: &str = "kubernetes";
 const SERVICE_PORT: &str = "https";
-/// The address. Nobody is given it: it lies in what is reserved for later (240.0.0.0/4), and no network of a
-/// shoot may contain it (`spec.networking`). It is no setting, as two seeds that differ in it would make a
-/// move change objects in the shoot (I4).
+/// Address of the endpoint, from the reserved range 240.0.0.0/4. No network of a shoot may contain the
+/// address (`spec.networking`). The address is a constant, because a move between seeds with different
+/// settings would change objects in the shoot (I4).
 const ADDRESS: &str = "240.0.0.1";
-/// Where it listens there. Above 1024, which needs no privilege, and below what node ports and outgoing
-/// connections have.
+/// Port of the proxy on the address. Above 1024, so no privilege is needed, and below the ranges of node
+/// ports and outgoing connections.
 const PORT: u16 = 10292;
-/// Where it says how it is.
+/// Port of the health endpoint.
 const HEALTH: u16 = 10291;
-/// Port of fronts for proxies, the same of all seeds.
+/// Port of the SNI proxy for these proxies, the same in all seeds.
 const FRONT_PORT: u16 = 8443;
 
-/// The proxies.
+/// The proxies on the nodes.
 #[derive(Debug)]
 pub struct ApiProxy;
 
@@ -56,7 +57,7 @@ impl Deploy for ApiProxy {
     }
 }
 
-/// A Service of IPv6 has no endpoint of IPv4.
+/// An IPv6 Service cannot have an IPv4 endpoint.
 fn wanted(f: &Facts) -> Result<Option<Vec<Value>>> {
     if !f.has_workers() || f.names.first_service_ip.is_ipv6() {
         return Ok(None);
@@ -67,19 +68,19 @@ fn wanted(f: &Facts) -> Result<Option<Vec<Value>>> {
     Ok(Some(objects(&image, f.api_for_nodes()?)))
 }
 
-/// All objects. They hold nothing of the seed: a move changes none of them, and so no pod (I4).
+/// All objects. The objects hold no data of the seed: a move changes no object, and so restarts no pod (I4).
 pub(super) fn objects(image: &str, api: &str) -> Vec<Value> {
     vec![
         json!({
             "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME, "namespace": NAMESPACE},
             "automountServiceAccountToken": false,
         }),
-        // In the namespace of the Service, which is not the one of the pods: no selector could do it.
+        // In the namespace of the Service. The pods run in a different namespace, so a selector cannot work.
         json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
             "metadata": {"name": SERVICE, "namespace": "default", "labels": {
                 "kubernetes.io/service-name": SERVICE,
-                // None of Kubernetes' own controllers takes it for its own.
+                // Keeps the controllers of Kubernetes from managing this object.
                 "endpointslice.kubernetes.io/managed-by": NAME,
             }},
             "addressType": "IPv4",
@@ -91,7 +92,7 @@ pub(super) fn objects(image: &str, api: &str) -> Vec<Value> {
             "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": labels(NAME)},
             "spec": {
                 "selector": {"matchLabels": labels(NAME)},
-                // While one is made anew, pods of its machine do not reach the API.
+                // While a proxy pod is replaced, pods on that machine do not reach the API.
                 "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
                 "template": {"metadata": {"labels": labels(NAME)}, "spec": pod(image, api)},
             },
@@ -101,9 +102,9 @@ pub(super) fn objects(image: &str, api: &str) -> Vec<Value> {
 
 fn pod(image: &str, api: &str) -> Value {
     json!({
-        // The address is the machine's own.
+        // The address belongs to the machine's network namespace.
         "hostNetwork": true,
-        // The API is found by a name of the outside. CoreDNS may need what this is for.
+        // The API's name is resolved outside the shoot: CoreDNS may depend on this proxy.
         "dnsPolicy": "Default",
         "priorityClassName": "system-node-critical",
         "tolerations": [{"operator": "Exists"}],
@@ -116,7 +117,7 @@ fn pod(image: &str, api: &str) -> Value {
     })
 }
 
-/// What pods send goes through here: it may do nothing.
+/// The traffic of pods passes this container, so the container has no rights.
 fn proxy(image: &str, api: &str) -> Value {
     let look = |path: &str| json!({"host": "127.0.0.1", "path": path, "port": HEALTH});
     let args = [
@@ -135,10 +136,10 @@ fn proxy(image: &str, api: &str) -> Value {
     container
 }
 
-/// Gives the machine the address, and hears nothing but the kernel.
+/// Assigns the address to the machine. The container listens only to the kernel.
 fn address(image: &str) -> Value {
     let mut may = hardened();
-    // Addresses of the machine are root's; nothing else of what root may do.
+    // Only root may assign addresses; all further rights of root are dropped.
     may["runAsNonRoot"] = json!(false);
     may["runAsUser"] = json!(0);
     may["capabilities"]["add"] = json!(["NET_ADMIN"]);
@@ -192,13 +193,13 @@ mod tests {
             ),
             (&json!("default"), &json!("kubernetes"))
         );
-        // kube-proxy finds the endpoints of a port by its name.
+        // kube-proxy finds the endpoints of a port by the port's name.
         assert_eq!(slice["ports"][0]["name"], "https");
         let address = slice["endpoints"][0]["addresses"][0].as_str().unwrap();
         let [proxy, holder] = containers().try_into().unwrap();
         assert!(args(&proxy).contains(&format!("--address={address}:{}", slice["ports"][0]["port"])));
         assert!(args(&holder).contains(&format!("--address={address}")));
-        // The API server refuses endpoints that only one link or machine knows.
+        // The API server refuses endpoints with link-local or loopback addresses.
         let parsed: std::net::Ipv4Addr = address.parse().unwrap();
         assert!(!parsed.is_loopback() && !parsed.is_link_local() && !parsed.is_multicast());
     }
@@ -230,7 +231,7 @@ mod tests {
         assert_eq!(proxy["readinessProbe"]["httpGet"]["host"], "127.0.0.1");
     }
 
-    /// They stand in the chart of seeds, too.
+    /// The chart of seeds contains the same ports.
     #[test]
     fn the_fronts_of_seeds_have_the_port_that_proxies_know() {
         let chart = include_str!("../../../../charts/seed/templates/edge.yaml");
@@ -243,7 +244,7 @@ mod tests {
         assert!(args(&proxy).contains(&format!("--front-port={FRONT_PORT}")));
     }
 
-    /// Else pods or Services of the shoot could have it.
+    /// Otherwise pods or Services of the shoot could get the address.
     #[test]
     fn no_network_of_a_shoot_may_contain_the_address() {
         let networks = include_str!("../../../api/src/gardencore/shoot/networking.rs");

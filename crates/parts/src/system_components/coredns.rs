@@ -1,4 +1,4 @@
-//! CoreDNS: makes names lead to Services, for the pods of the shoot.
+//! CoreDNS: resolves names of Services for the pods of the shoot.
 
 use std::net::IpAddr;
 
@@ -16,17 +16,17 @@ use crate::{
     verbs::{Deploy, Tasks},
 };
 
-/// Name of its objects.
+/// Name of the objects in the shoot.
 const NAME: &str = "coredns";
-/// Of its Service, and what its pods are called by: what is known everywhere.
+/// Conventional name of the Service, and label value of the pods.
 const SERVICE: &str = "kube-dns";
-/// Of its ManagedResource.
+/// Name of the ManagedResource.
 const MANAGED_RESOURCE: &str = "shoot-core-coredns";
-/// Of its role and the binding.
+/// Name of the ClusterRole and the binding.
 const ROLE: &str = "system:coredns";
-/// What all names of the shoot end with, as kubelets tell pods.
+/// Cluster domain: the suffix of all names of the shoot, as configured in kubelets.
 const DOMAIN: &str = "cluster.local";
-/// Where it listens. A port below 1024 would need a privilege; the Service has the usual one.
+/// Port of the container. A port below 1024 would need a privilege; the Service uses the standard port.
 const PORT: u16 = 8053;
 
 /// The shoot's DNS.
@@ -57,7 +57,7 @@ fn wanted(f: &Facts) -> Result<Option<Vec<Value>>> {
     Ok(Some(objects(&image, f.api_for_nodes()?, cluster_dns(&f.names)?)))
 }
 
-/// All objects. `address`: of the Service.
+/// All objects. `address`: cluster IP of the Service.
 pub(super) fn objects(image: &str, api: &str, address: IpAddr) -> Vec<Value> {
     let corefile = corefile();
     let sum = checksum([("Corefile", &corefile)]);
@@ -98,7 +98,7 @@ pub(super) fn objects(image: &str, api: &str, address: IpAddr) -> Vec<Value> {
             "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta(NAME),
             "spec": {
                 "maxUnavailable": 1, "selector": {"matchLabels": {"k8s-app": SERVICE}},
-                // One that does not work must not hold up a drain.
+                // A broken pod must not block a drain.
                 "unhealthyPodEvictionPolicy": "AlwaysAllow",
             },
         }),
@@ -113,7 +113,7 @@ pub(super) fn objects(image: &str, api: &str, address: IpAddr) -> Vec<Value> {
                     "metadata": {"labels": labels(SERVICE), "annotations": {"checksum/corefile": sum}},
                     "spec": {
                         "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": spread}},
-                        // Else it would ask itself.
+                        // Otherwise CoreDNS would resolve through CoreDNS.
                         "dnsPolicy": "Default",
                         "priorityClassName": "system-cluster-critical",
                         "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
@@ -130,7 +130,7 @@ pub(super) fn objects(image: &str, api: &str, address: IpAddr) -> Vec<Value> {
     ]
 }
 
-/// What is not of the shoot is asked where its machines ask.
+/// Names outside the shoot are forwarded to the resolvers of the node.
 fn corefile() -> String {
     format!(
         ".:{PORT} {{
@@ -157,8 +157,8 @@ fn corefile() -> String {
 
 fn container(image: &str, api: &str) -> Value {
     let mut may = hardened();
-    // The makers of its image gave this to the program, which cannot be started without it. It does not use
-    // it.
+    // The image gives this file capability to the program, which cannot start without the capability. The
+    // program does not use the capability.
     may["capabilities"]["add"] = json!(["NET_BIND_SERVICE"]);
     let look = |path: &str, port: u16| json!({"httpGet": {"path": path, "port": port}});
     let mut live = look("/health", 8080);
@@ -173,8 +173,8 @@ fn container(image: &str, api: &str) -> Value {
         "imagePullPolicy": "IfNotPresent",
         "args": ["-conf", "/etc/coredns/Corefile"],
         "env": [
-            // The address of the Service `kubernetes` takes kube-proxy and api-proxy: one thing less that
-            // this waits for.
+            // Not the address of the Service `kubernetes`: that path needs kube-proxy and api-proxy. CoreDNS
+            // thus has fewer dependencies.
             {"name": "KUBERNETES_SERVICE_HOST", "value": api},
             {"name": "KUBERNETES_SERVICE_PORT", "value": "443"},
         ],

@@ -1,4 +1,4 @@
-//! kube-proxy: makes Services lead to pods, on each node.
+//! kube-proxy: routes Services to pods, on each node.
 
 use api::gardencore::shoot::{KubeProxyConfig, ProxyMode};
 use runtime::{Result, rollout::checksum};
@@ -11,13 +11,13 @@ use crate::{
     verbs::{Deploy, Tasks},
 };
 
-/// Name of its objects.
+/// Name of the objects in the shoot.
 const NAME: &str = "kube-proxy";
-/// Of its ManagedResource.
+/// Name of the ManagedResource.
 const MANAGED_RESOURCE: &str = "shoot-core-kube-proxy";
-/// Where its files are mounted.
+/// Mount path of the configuration files.
 const FILES: &str = "/var/lib/kube-proxy";
-/// Where its account is mounted.
+/// Mount path of the service account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// The proxy on nodes.
@@ -63,7 +63,7 @@ pub(super) fn objects(image: &str, api: &str, pods: &str, config: &KubeProxyConf
             .flatten()
             .map(|(key, text)| (key, text.to_string())),
     );
-    // Another content has another name, so that a pod has the files that it was made for.
+    // A changed content gets a new name, so a pod keeps the files of the pod's template.
     let config_map = format!("{NAME}-{}", &sum[..8]);
     vec![
         json!({
@@ -85,7 +85,7 @@ pub(super) fn objects(image: &str, api: &str, pods: &str, config: &KubeProxyConf
             "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": labels(NAME)},
             "spec": {
                 "selector": {"matchLabels": labels(NAME)},
-                // What it has told the kernel stays while it is away.
+                // The kernel keeps the rules while a pod of kube-proxy is replaced.
                 "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%"}},
                 "template": {"metadata": {"labels": labels(NAME)}, "spec": pod(image, &config_map, config)},
             },
@@ -110,15 +110,14 @@ fn configuration(pods: &str, config: &KubeProxyConfig) -> Value {
         "clientConnection": {"kubeconfig": format!("{FILES}/kubeconfig")},
         "clusterCIDR": pods,
         "detectLocalMode": "ClusterCIDR",
-        // Nobody but the machine itself reads them. The health endpoint (10256) is open: load balancers ask
-        // it.
+        // Only the machine itself reads the metrics. The health endpoint (10256) is open for load balancers.
         "metricsBindAddress": "127.0.0.1:10249",
-        // These would be written below /proc/sys, which a container without privileges cannot: the machine
-        // sets them.
+        // kube-proxy would write these below /proc/sys, where a container without privileges cannot write:
+        // the machine sets these values.
         "conntrack": {
             "maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s",
         },
-        // So would be what node ports on 127.0.0.1 need.
+        // Node ports on 127.0.0.1 would also need writes below /proc/sys.
         "iptables": {"localhostNodePorts": false},
     })
 }
@@ -138,9 +137,9 @@ fn kubeconfig(api: &str) -> Value {
 
 fn pod(image: &str, config_map: &str, config: &KubeProxyConfig) -> Value {
     json!({
-        // It tells the machine's own kernel.
+        // kube-proxy configures the machine's own kernel.
         "hostNetwork": true,
-        // The API is asked by a name of the outside; names of the shoot need this very proxy.
+        // The API's name is resolved outside the shoot; names in the shoot depend on kube-proxy.
         "dnsPolicy": "Default",
         "priorityClassName": "system-node-critical",
         "tolerations": [{"operator": "Exists"}],
@@ -159,15 +158,15 @@ fn pod(image: &str, config_map: &str, config: &KubeProxyConfig) -> Value {
 
 fn container(image: &str, config: &KubeProxyConfig) -> Value {
     let mut may = hardened();
-    // Rules of the machine's kernel are root's, and the lock beside them.
+    // Only root may write rules of the machine's kernel, and the lock file.
     may["runAsUser"] = json!(0);
     may["runAsNonRoot"] = json!(false);
     may["capabilities"]["add"] = json!(["NET_ADMIN", "NET_RAW"]);
-    // On its first call the image's iptables notes in a link of its own file system which kind the machine
-    // uses.
+    // On the first call, iptables in the image stores the variant that the machine uses in a link of the
+    // image's file system.
     may["readOnlyRootFilesystem"] = json!(false);
     if config.mode == Some(ProxyMode::IPVS) {
-        // The kernel's virtual server is set up below /proc/sys, which only a privileged container may write.
+        // IPVS is configured below /proc/sys, where only a privileged container may write.
         may["privileged"] = json!(true);
         may["allowPrivilegeEscalation"] = json!(true);
     }

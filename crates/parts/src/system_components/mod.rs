@@ -1,13 +1,13 @@
-//! What runs on the nodes of every shoot that has any: kube-proxy, so that Services lead to pods, CoreDNS, so
-//! that names lead to Services, and api-proxy, so that the Service `kubernetes` leads to the API. Each is a
-//! ManagedResource, which the resource-manager keeps in the shoot.
+//! Components on the nodes of every shoot with nodes. kube-proxy routes Services to pods, CoreDNS resolves
+//! names of Services, and api-proxy leads the Service `kubernetes` to the API. Each component is a
+//! ManagedResource, which the resource-manager applies in the shoot.
 //!
-//! They name the shoot's API by its own name, which is the same on every seed: a move changes none of these
-//! objects, and so no pod (I4). They are ready when they are applied, not when they run: there may be no node
-//! yet.
+//! The components use the name of the shoot's API, which is the same on every seed. So a move changes no
+//! object and restarts no pod (I4). A component is ready when the objects are applied, not when the pods run:
+//! the shoot may have no node yet.
 //!
-//! A part that is not wanted any more is taken away, with its objects. When the shoot goes or moves,
-//! [`crate::ManagedResources`] looks after them.
+//! A component that is no longer wanted is removed, with all objects. When the shoot is deleted or moves,
+//! [`crate::ManagedResources`] handles the ManagedResources.
 
 mod api_proxy;
 mod coredns;
@@ -26,10 +26,10 @@ pub use kube_proxy::KubeProxy;
 
 use crate::{FIELD_MANAGER, Facts, managed_resources::OWN_ORIGIN};
 
-/// Where they are in the shoot.
+/// Namespace of the components in the shoot.
 pub(crate) const NAMESPACE: &str = "kube-system";
 
-/// Writes the objects of a part; takes the part away where it is not wanted.
+/// Writes the objects of a component; `None` removes the component.
 pub(crate) async fn deploy(f: &Facts, name: &'static str, wanted: Option<&[Value]>) -> Result<()> {
     if let Some(objects) = wanted {
         let manifests = Manifests::new(name, objects).of_origin(OWN_ORIGIN);
@@ -51,7 +51,7 @@ pub(crate) fn labels(name: &str) -> Value {
     json!({"k8s-app": name, "gardener.cloud/role": "system-component"})
 }
 
-/// What no container of these may do, unless it says why.
+/// Security context of all containers here; a comment states each exception.
 pub(crate) fn hardened() -> Value {
     json!(container_security())
 }

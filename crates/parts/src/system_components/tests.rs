@@ -49,7 +49,7 @@ fn kube_proxy_is_told_by_a_file_what_the_shoot_wants() {
     }
 }
 
-/// Or pods would go on with what they have read at their start.
+/// Otherwise pods would continue with the configuration from their start.
 #[test]
 fn another_configuration_makes_pods_anew() {
     let [one, same, other] = [None, Some(ProxyMode::IPTables), Some(ProxyMode::NFTables)].map(|mode| {
@@ -65,7 +65,7 @@ fn another_configuration_makes_pods_anew() {
     assert_ne!(one, other);
 }
 
-/// What a container may do that others may not is listed here, and why is written where it is given.
+/// Lists the privileges of each container. The reason for a privilege is stated at the definition.
 #[test]
 fn no_container_has_a_privilege_that_it_does_not_need() {
     let may = |objects: &[Value], kind| pod(objects, kind)["containers"][0]["securityContext"].clone();
@@ -133,7 +133,7 @@ fn the_dns_is_where_kubelets_tell_pods_to_ask() {
     );
 }
 
-/// An object without these is refused by the resource-manager.
+/// The resource-manager refuses an object without these fields.
 #[test]
 fn every_object_says_what_it_is_and_where() {
     let api = api_proxy::objects("repot/tunnel:dev", API);
