@@ -3,8 +3,8 @@
 //! `GET /healthz`, `/snapshot/latest`, `/metrics`; `POST` or `GET` `/snapshot/full[?final=true]` and
 //! `/snapshot/delta`; `POST /snapshot/resume`; `GET /readyz` and, with the owner check, `GET /ownership` and
 //! `POST /ownership/sealing`. Errors are JSON: `{"code": "<class>", "error": "<sentence>"}`. `/healthz`,
-//! `/snapshot/latest` and `/metrics` answer from memory whatever is under way. `/healthz` tells about this
-//! process only: a bucket that refuses must not take etcd out of service.
+//! `/snapshot/latest` and `/metrics` answer from memory at any time. `/healthz` reports on this process only:
+//! a bucket that refuses requests must not take etcd out of service.
 
 use crate::error::{Class, Error, Result};
 use crate::owner::{Desk, Told};
@@ -45,22 +45,22 @@ struct Full {
     r#final: bool,
 }
 
-/// Whom the routes ask.
+/// The state behind the routes.
 #[derive(Clone)]
 pub struct Behind {
-    /// Who takes snapshots.
+    /// Handle of the running snapshotter.
     pub desk: Desk,
-    /// What is known of the ownership, where that is asked for.
+    /// The ownership state; `None` without the owner check.
     pub owner: Option<Arc<Told>>,
 }
 
 impl Behind {
-    /// Whoever takes snapshots now.
+    /// Handle of the running snapshotter.
     fn handle(&self) -> Handle {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// For what needs somebody who takes them. Without the right to it there is nobody.
+    /// The running snapshotter, or `NotPermitted` while this seed does not own the shoot.
     fn taker(&self) -> Result<Handle> {
         match &self.owner {
             Some(told) if told.state() != Ownership::Sealed => told.ready().map_err(|why| {
@@ -88,7 +88,7 @@ pub fn routes(behind: Behind) -> Router {
         .with_state(behind)
 }
 
-/// Whether clients may be sent to this etcd (R17-40): always, where nobody asks who owns the shoot.
+/// Whether clients may be sent to this etcd (R17-40): always, without the owner check.
 async fn readyz(State(behind): State<Behind>) -> Response {
     match behind.owner.as_ref().map_or(Ok(()), |told| told.ready()) {
         Ok(()) => Json(json!({ "ready": true })).into_response(),
@@ -99,7 +99,7 @@ async fn readyz(State(behind): State<Behind>) -> Response {
     }
 }
 
-/// For those whose second witness is this process.
+/// Serves processes that use this process as their second witness.
 async fn ownership(State(behind): State<Behind>) -> Response {
     match &behind.owner {
         Some(told) => Json(told.ownership()).into_response(),
@@ -113,8 +113,8 @@ struct Sealing {
     epoch: i64,
 }
 
-/// The gardenlet has recorded phase `Sealing`. A report of another epoch is a conflict with the epoch of this
-/// process.
+/// The gardenlet has recorded phase `Sealing`. A report of a different epoch is a conflict with the epoch of
+/// this process.
 async fn sealing(State(behind): State<Behind>, Json(sealing): Json<Sealing>) -> Response {
     let Some(told) = &behind.owner else {
         return StatusCode::NOT_FOUND.into_response();
@@ -155,7 +155,8 @@ async fn full(State(behind): State<Behind>, Query(full): Query<Full>) -> Result<
         && told.state() == Ownership::Serving
         && !told.is_sealing(handle.epoch)
     {
-        // Clients write on, and no change of theirs would be in the snapshot that is called the final one.
+        // Clients continue to write, and their changes would be missing in a snapshot that is marked as
+        // final.
         let what = "no final snapshot is taken while this etcd serves clients and phase Sealing is not recorded: move the \
              shoot, which takes the final snapshot, or ask for /snapshot/full without final=true";
         return Err(Error::new(Class::NotPermitted, what));
@@ -182,7 +183,7 @@ async fn resume(State(behind): State<Behind>) -> Result<Response> {
 
 async fn latest(State(behind): State<Behind>) -> Response {
     let handle = behind.handle();
-    // Who moves the shoot asks again and again until it is the final one (R17-52).
+    // The gardenlet that moves the shoot polls this route until the final snapshot exists (R17-52).
     if let Some(told) = behind.owner.as_ref().filter(|_| !handle.state.is_finished()) {
         told.is_awaited();
     }
@@ -199,7 +200,7 @@ async fn latest(State(behind): State<Behind>) -> Response {
     .into_response()
 }
 
-/// A full snapshot with what is known to prove it.
+/// A full snapshot with the fields of its proof.
 fn view(snapshot: &Snapshot, handle: &Handle, proof: Option<&Proof>) -> Value {
     let proof = proof.filter(|proof| proof.snapshot == snapshot.to_string());
     let mut view = json!(snapshot.view(&handle.prefix));

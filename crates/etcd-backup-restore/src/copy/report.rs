@@ -11,28 +11,28 @@ const MOST_NAMES: usize = 5;
 /// Characters of a name in a summary. A snapshot's own name is shorter.
 const LONGEST_NAME: usize = 128;
 
-/// What was done; printed as one line of JSON.
+/// The result of a copy; printed as a line of JSON.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// Whether the source's final snapshot was seen.
     pub final_snapshot: bool,
-    /// Whether the wait for it ended without it.
+    /// Whether the wait for the final snapshot timed out.
     pub wait_timed_out: bool,
     /// Objects copied by this run.
     pub copied: Vec<String>,
-    /// Objects that were there already, verified.
+    /// Objects that were already in the target, verified.
     pub skipped: Vec<String>,
     /// Bytes copied.
     pub bytes: u64,
     /// Revision that a restore of the copied chain reaches.
     pub last_revision: i64,
-    /// When the newest snapshot of that chain was taken; nothing if its name does not say it.
+    /// Time at which the newest snapshot of that chain was taken; absent if its name holds no valid time.
     pub saved: Option<Timestamp>,
     /// Whether every change up to the end of the source's epoch is in the copied chain, of which this run has
     /// read and hashed every object.
     pub complete: bool,
-    /// Revision at which the source's epoch was sealed, where that is known.
+    /// Revision at which the source's epoch was sealed, if known.
     pub sealed_revision: Option<i64>,
     /// Changes up to that revision that are in no snapshot, where their loss was accepted.
     pub lost_revisions: Option<i64>,
@@ -42,7 +42,7 @@ pub struct Report {
     pub left_aside: Vec<String>,
 }
 
-/// What of a [`Report`] others rely on.
+/// The fields of a [`Report`] on which other processes rely.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -50,12 +50,12 @@ pub struct Summary {
     pub final_snapshot: bool,
     /// Revision that a restore of the copied chain reaches.
     pub last_revision: i64,
-    /// When the newest snapshot of that chain was taken; nothing if its name does not say it.
+    /// Time at which the newest snapshot of that chain was taken; absent if its name holds no valid time.
     pub saved: Option<Timestamp>,
     /// Whether every change up to the end of the source's epoch is in the copied chain, of which this run has
     /// read and hashed every object.
     pub complete: bool,
-    /// Revision at which the source's epoch was sealed, where that is known.
+    /// Revision at which the source's epoch was sealed, if known.
     pub sealed_revision: Option<i64>,
     /// Changes up to that revision that are in no snapshot, where their loss was accepted.
     pub lost_revisions: Option<i64>,
@@ -65,7 +65,7 @@ pub struct Summary {
 }
 
 impl Report {
-    /// What of these is not known to be in the target.
+    /// The objects that this run has neither copied nor found in the target.
     pub(super) fn missing(&self, objects: impl IntoIterator<Item = Snapshot>) -> Vec<Snapshot> {
         let there: HashSet<_> = self.copied.iter().chain(&self.skipped).collect();
         let missing = objects
@@ -74,7 +74,7 @@ impl Report {
         missing.collect()
     }
 
-    /// Short enough for what a container may say when it ends.
+    /// The summary, short enough for the termination message of a container.
     #[must_use]
     pub fn summary(&self) -> Summary {
         Summary {

@@ -1,9 +1,8 @@
 //! Delta snapshots: the events of etcd between two revisions.
 //!
-//! Content: a JSON array of
-//! `{"etcdEvent": {"type", "kv": {"key", "create_revision", "mod_revision", "version", "value", "lease"}}, "time": ...}`,
-//! bytes in base64, followed by the 32 bytes of its sha256. That is the layout of Gardener's deltas, down to
-//! left-out zero values.
+//! Content: a JSON array of `{"etcdEvent": {"type", "kv"}, "time": ...}`, followed by the 32 bytes of the
+//! sha256 of the array. `kv` is `{"key", "create_revision", "mod_revision", "version", "value", "lease"}`,
+//! with bytes in base64. The layout equals the layout of Gardener's deltas, down to left-out zero values.
 
 mod reader;
 mod writer;
@@ -14,21 +13,22 @@ pub use writer::DeltaWriter;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// One change of one key.
+/// A single change of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The change.
     #[serde(rename = "etcdEvent", alias = "EtcdEvent")]
     pub event: Event,
-    /// When it was seen, RFC 3339. For people; nothing is decided by it.
+    /// Time at which the event was received, RFC 3339. For humans; no decision depends on it.
     #[serde(alias = "Time", default)]
     pub time: String,
-    /// Seconds that the lease of the key was granted for; our addition, which other readers skip.
+    /// TTL in seconds with which the lease of the key was granted; an addition of Repot that other readers
+    /// skip.
     #[serde(rename = "leaseTTL", default, skip_serializing_if = "is_zero")]
     pub lease_ttl: i64,
 }
 
-/// The change as etcd tells it.
+/// The change as etcd reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// 0 is a put, 1 a delete.
@@ -166,7 +166,8 @@ mod tests {
             for bit in 0..8 {
                 let mut changed = text.clone();
                 changed[at] ^= 1 << bit;
-                // Read or refused, but always answered: the hash is what finds a change that still is JSON.
+                // Accepted or refused, but the read must return: the hash detects a change that is still
+                // valid JSON.
                 let _ = read_entries(&changed[..], |_| Ok(()));
             }
         }

@@ -1,4 +1,4 @@
-//! Reads the events of a delta one by one; memory holds one event, however large the array is.
+//! Reads the events of a delta in sequence; memory holds a single event, however large the array is.
 
 use super::Entry;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};

@@ -1,4 +1,4 @@
-//! Collects events into the content of a delta snapshot, hashed and packed as they come.
+//! Collects events into the content of a delta snapshot; each event is hashed and packed when it arrives.
 
 use super::Entry;
 use crate::compression::{Compression, Packer};
@@ -6,7 +6,7 @@ use crate::error::{Class, Error, Result};
 use crate::snapshot_name::{Kind, Snapshot};
 use sha2::{Digest, Sha256};
 
-/// A delta snapshot in the making. It holds packed bytes only.
+/// An unfinished delta snapshot; memory holds only packed bytes.
 pub struct DeltaWriter {
     compression: Compression,
     packer: Packer,
@@ -17,7 +17,7 @@ pub struct DeltaWriter {
 }
 
 impl DeltaWriter {
-    /// A delta whose first revision is the one after the snapshot before it.
+    /// A delta that begins at `start_revision`, the revision after the previous snapshot.
     pub fn new(compression: Compression, start_revision: i64) -> Result<Self> {
         Ok(Self {
             compression,
@@ -35,7 +35,7 @@ impl DeltaWriter {
         self.packer.write(content)
     }
 
-    /// Adds an event; they come in the order of their revisions.
+    /// Adds an event; the events must come in the order of their revisions.
     pub fn push(&mut self, entry: &Entry) -> Result<()> {
         let json = serde_json::to_vec(entry).map_err(|e| {
             Error::new(
@@ -55,19 +55,19 @@ impl DeltaWriter {
         self.length
     }
 
-    /// Whether it holds no event.
+    /// Whether the delta holds no event.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.last_revision.is_none()
     }
 
-    /// Last revision inside, or the one before the first.
+    /// Last revision inside; for an empty delta the revision before the first.
     #[must_use]
     pub fn reached(&self) -> i64 {
         self.last_revision.unwrap_or(self.start_revision - 1)
     }
 
-    /// Seals the content. `None` where there was no event.
+    /// Seals the content. `None` without events.
     pub fn finish(mut self) -> Result<Option<(Snapshot, Vec<u8>)>> {
         let Some(last_revision) = self.last_revision else {
             return Ok(None);

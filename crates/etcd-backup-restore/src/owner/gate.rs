@@ -1,9 +1,8 @@
-//! The gate: etcd listens on loopback, and clients come here. What comes passes while the seed owns the
-//! shoot. Clients of the etcd with the Events pass a second gate under the same permit.
+//! The gate: etcd listens on loopback, and clients connect to the gate. The gate forwards connections while
+//! the seed owns the shoot. Clients of the etcd with the Events pass a second gate under the same permit.
 //!
-//! TLS goes through untouched. Each connection is guarded by the permit by itself, and each write looks at
-//! the clock; when the permit ends, the listener and all connections are gone, and a client is refused by the
-//! kernel.
+//! TLS passes untouched. Each connection has its own guard with the permit, and each write checks the clock.
+//! When the permit ends, the listener and all connections are closed, and the kernel refuses clients.
 
 use super::events::EventsTarget;
 use super::pipe::{Abrupt, join};
@@ -19,20 +18,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// etcd is on loopback: it answers at once or not at all.
+/// etcd is on loopback: etcd accepts the connection at once or not at all.
 const CONNECT: Duration = Duration::from_secs(2);
 
-/// Pause where the kernel gives no more connections (file descriptors): without it this would run in a
-/// circle.
+/// Pause after the kernel refused an accept (no file descriptors left): without the pause the accept loop
+/// would spin.
 const NO_MORE: Duration = Duration::from_millis(100);
 
-/// A client that went without a word holds its place this long: much longer than a network hiccup.
+/// Seconds until a silent client is probed: much longer than a network hiccup.
 const SILENT: u32 = 60;
 
-/// Seconds between questions to a client that is silent for that long.
+/// Seconds between two keep-alive probes of a silent client.
 const QUESTIONS: u32 = 10;
 
-/// Where a gate leads.
+/// The target of a gate.
 #[derive(Clone, Debug)]
 pub enum GateTarget {
     /// etcd in the same pod, on loopback.
@@ -53,12 +52,12 @@ impl GateTarget {
     }
 }
 
-/// Where clients come, and where they are led.
+/// Listen address and target of a gate.
 #[derive(Clone)]
 pub struct Gate {
-    /// Where clients connect to.
+    /// Address to which clients connect.
     pub listen: SocketAddr,
-    /// Where connections are forwarded to.
+    /// Target of the forwarded connections.
     pub target: GateTarget,
     /// Connections at a time; more are refused.
     pub most: usize,
@@ -67,7 +66,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Takes the address. Nothing passes yet.
+    /// Binds the listen address. No connection is forwarded yet.
     pub async fn bind(&self) -> Result<TcpListener> {
         TcpListener::bind(self.listen).await.map_err(|e| {
             let what = match &self.target {
@@ -119,7 +118,7 @@ impl Gate {
     }
 }
 
-/// One connection, counted while it is there.
+/// Forwards a connection, counted while open.
 async fn carry(mut client: Abrupt, target: GateTarget, permit: Permit, metrics: GateMetrics) {
     let open = Open::new(metrics.clone());
     let carrying = async {
@@ -141,7 +140,7 @@ async fn carry(mut client: Abrupt, target: GateTarget, permit: Permit, metrics: 
     });
 }
 
-/// No byte waits for others, and a peer that is gone is noticed.
+/// Disables Nagle's algorithm, and detects a vanished peer.
 fn prepare(peer: &TcpStream) -> io::Result<()> {
     peer.set_nodelay(true)?;
     setsockopt(peer, sockopt::KeepAlive, &true)?;
@@ -150,7 +149,7 @@ fn prepare(peer: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Counts a connection while it is there.
+/// Counts a connection while it is open.
 struct Open(GateMetrics);
 
 impl Open {

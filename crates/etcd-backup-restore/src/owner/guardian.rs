@@ -1,4 +1,4 @@
-//! Asks who owns the shoot, and does what follows.
+//! Checks the ownership of the shoot, and acts on the result.
 
 use super::flags::OwnerCheck;
 use super::gate::{Gate, GateTarget};
@@ -24,10 +24,10 @@ use tokio_util::sync::CancellationToken;
 /// How snapshots are taken under a permit.
 pub type SettingsUnder = Box<dyn Fn(&Permit) -> Result<Settings> + Send + Sync>;
 
-/// The way to whoever takes snapshots now: another one in each tenure.
+/// Handle of the running snapshotter; each permit brings a new snapshotter.
 pub type Desk = Arc<Mutex<Handle>>;
 
-/// What asks, and does what follows.
+/// Runs the owner check, and opens or shuts the gates accordingly.
 pub struct Guardian {
     pub(super) check: OwnerCheck,
     /// In front of etcd, and of the etcd with the Events. A single permit opens and shuts all gates.
@@ -37,11 +37,12 @@ pub struct Guardian {
     desk: Desk,
     pub(super) metrics: Arc<Metrics>,
     pub(super) told: Arc<Told>,
-    /// For what is right whoever owns the shoot: asking, sealing, and the final snapshot of what was sealed.
+    /// The permit for work that needs no ownership: the check, the seal, and the final snapshot after the
+    /// seal.
     pub(super) sole: Permit,
 }
 
-/// What is done under one permit.
+/// The forwarding and the snapshots under a single permit.
 struct Tenure {
     permit: Permit,
     forwarding: Fuse<BoxFuture<'static, ()>>,
@@ -49,7 +50,7 @@ struct Tenure {
 }
 
 impl Tenure {
-    /// Until something of it has ended.
+    /// Runs until a part of the tenure has ended.
     async fn go_on(tenure: &mut Option<Self>) {
         let Some(tenure) = tenure else {
             return pending().await;
@@ -79,8 +80,8 @@ fn gates(check: &OwnerCheck, metrics: &Metrics) -> Vec<Gate> {
 }
 
 impl Guardian {
-    /// Nothing is asked yet, and the gate is shut. `store` is the process's own, which needs no permit of
-    /// ownership.
+    /// Creates the guardian with a shut gate; no check has run yet. `store` is the process's own store, which
+    /// needs no permit of ownership.
     #[must_use]
     pub fn new(check: OwnerCheck, store: Store, sole: Permit, settings: SettingsUnder) -> Self {
         let metrics = Arc::<Metrics>::default();
@@ -114,7 +115,7 @@ impl Guardian {
         (self.desk.clone(), self.told.clone())
     }
 
-    /// Until told to stop. An error is one of the settings or of the machine; the gate is shut then.
+    /// Runs until stopped. An error concerns the settings or the machine; the gate is then shut.
     pub async fn run(self, stop: CancellationToken) -> Result<()> {
         let why = match self.sealed_before().await? {
             Some(why) => why,
@@ -127,8 +128,8 @@ impl Guardian {
         self.seal(&why, stop).await
     }
 
-    /// Whether the epoch was sealed before this process began: on the volume, or in the bucket, where that
-    /// answers (a volume may be a new one).
+    /// Whether the epoch was sealed before this process began: on the volume, or in the bucket if the bucket
+    /// answers (the volume may be new).
     async fn sealed_before(&self) -> Result<Option<String>> {
         if Mutation::SealNotRead.is_active() {
             return Ok(None);
@@ -144,7 +145,7 @@ impl Guardian {
             .map(|loss| loss.to_string()))
     }
 
-    /// Follows the watch until it is lost, or until told to stop.
+    /// Follows the watch until the ownership is lost, or until stopped.
     async fn watched(&self, stop: &CancellationToken) -> Result<Option<Loss>> {
         let witnesses = Witnesses {
             authorities: self.check.authorities.clone(),
@@ -176,7 +177,7 @@ impl Guardian {
             let heard = Heard::of(&report.standing, serves);
             let (to, duties) = hear(self.told.state(), heard);
             if to != State::Serving {
-                // Probes first: nobody is to be sent here any more.
+                // Readiness first: Services must not route new clients to this etcd.
                 self.told.becomes(to, None);
             }
             for duty in duties {
@@ -239,7 +240,8 @@ impl Guardian {
         })
     }
 
-    /// The process is to end: clients first, so that what is stored last is all that they were promised.
+    /// Shuts down: first cuts the clients, so that the last stored changes are all that clients were
+    /// acknowledged.
     async fn leave(&self, tenure: Option<Tenure>) {
         self.told.becomes(State::Waiting, None);
         if let Some(Tenure {

@@ -1,5 +1,5 @@
-//! The seal on the volume: beside the data directory, so that it goes where the data go, and stays when they
-//! are replaced.
+//! The seal on the volume. The file lies beside the data directory: it moves with the volume, and stays when
+//! the data are replaced.
 
 use crate::error::{Class, Error, Result};
 use serde::{Deserialize, Serialize};
@@ -17,33 +17,34 @@ pub struct Marker {
 struct Sealed {
     /// This epoch, and each one before it, never serves again.
     epoch: i64,
-    /// For a person.
+    /// The reason, for humans.
     why: String,
 }
 
 impl Marker {
-    /// The one of a data directory.
+    /// The seal of a data directory.
     #[must_use]
     pub fn beside(data_dir: &Path) -> Self {
-        // Without a slash at its end: it would lie inside, and go with the data.
+        // Without a trailing slash: the seal would otherwise lie inside, and vanish with the data.
         let mut path = data_dir.components().collect::<PathBuf>().into_os_string();
         path.push(".sealed");
         Self { path: path.into() }
     }
 
-    /// Where it is.
+    /// Path of the seal.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Why an epoch was sealed, if it was. What cannot be read is an error: it may be a seal.
+    /// Why an epoch was sealed; `None` without a seal. An unreadable file is an error: the file may be a
+    /// seal.
     pub fn seals(&self, epoch: i64) -> Result<Option<String>> {
         let found = self.read()?;
         Ok(found.filter(|found| found.epoch >= epoch).map(|found| found.why))
     }
 
-    /// Seals an epoch durably. A seal of a later one stays.
+    /// Seals an epoch durably. The seal of a later epoch stays.
     pub fn write(&self, epoch: i64, why: &str) -> Result<()> {
         if self.seals(epoch)?.is_some() {
             return Ok(());
@@ -56,7 +57,7 @@ impl Marker {
             serde_json::to_vec(&sealed).map_err(|e| Error::new(Class::DataDirectory, e.to_string()))?;
         let mut begun = self.path.as_os_str().to_owned();
         begun.push(".new");
-        // It appears as a whole or not at all, and is there when this returns.
+        // A rename makes the file appear as a whole, and the sync makes the file durable before this returns.
         let written = || {
             let mut file = fs::File::create(&begun)?;
             file.write_all(&content)?;
@@ -103,7 +104,7 @@ mod tests {
         assert_eq!(marker.seals(2).unwrap().as_deref(), Some("epoch 4 has begun"));
         assert_eq!(marker.seals(3).unwrap().as_deref(), Some("epoch 4 has begun"));
         assert_eq!(marker.seals(4).unwrap(), None, "the shoot came back");
-        // An earlier one, later.
+        // A late seal of an earlier epoch.
         marker.write(2, "late").unwrap();
         assert!(marker.seals(3).unwrap().is_some());
         marker.write(5, "again").unwrap();

@@ -1,5 +1,5 @@
-//! What follows a loss: the seal on the volume, the seal in the bucket, the final snapshot, SIGTERM to etcd.
-//! Each is tried until it is done.
+//! The steps after a loss of ownership: the seal on the volume, the seal in the bucket, the final snapshot,
+//! SIGTERM to etcd. Each step is retried until it succeeds.
 
 use super::guardian::Guardian;
 use crate::error::{Class, Result};
@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 /// Pause after a seal that could not be written: the first, doubled up to the last.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// How long etcd is left alone for its final snapshot when the bucket answers. A large one takes minutes, and
-/// SIGTERM would begin it anew.
+/// How long etcd may run for its final snapshot when the bucket answers. A large snapshot takes minutes, and
+/// SIGTERM would abort it.
 const FINAL_WITHIN: Duration = Duration::from_secs(600);
 
 /// Waits longer each time.
@@ -36,9 +36,9 @@ impl Patience {
 }
 
 impl Guardian {
-    /// The gate is shut. Nothing here is hurried, and nothing is left out: the final snapshot begins when the
-    /// seal is on the disk, since a restart in between could open the gate again if the record were still
-    /// read as before.
+    /// Seals the epoch behind the shut gate. Every step is completed in order: the final snapshot begins only
+    /// when the seal is on the disk. A restart in between could otherwise open the gate again if the record
+    /// were still read as before.
     pub(super) async fn seal(&self, why: &str, stop: CancellationToken) -> Result<()> {
         log::report_leaving();
         let settings = (self.settings)(&self.sole)?;
@@ -50,7 +50,7 @@ impl Guardian {
             let fence = self.check.terms.settings().fence;
             let in_time = timeout(fence, &mut sealed).await.is_ok();
             if !in_time {
-                // Nobody knows for how long: what did not come through the gate is cut now.
+                // The wait has no bound from here on: connections that bypassed the gate are cut now.
                 self.terminate_etcd();
                 sealed.await;
             }
@@ -91,7 +91,7 @@ impl Guardian {
         }
     }
 
-    /// Until it is on the disk. What stands in its way is told as what stands in the way of the final
+    /// Writes the seal until the seal is on the disk. An error is reported in the state of the final
     /// snapshot.
     async fn mark(&self, why: &str, progress: &State) {
         let mut patience = Patience::new();
@@ -117,8 +117,8 @@ impl Guardian {
         }
     }
 
-    /// Until the bucket has said what becomes of it. What can never be sealed does not hold up the final
-    /// snapshot.
+    /// Seals the bucket until the bucket has accepted or rejected the seal. A bucket that can never be sealed
+    /// does not delay the final snapshot.
     async fn seal_bucket(&self, progress: &State) {
         let (mut patience, mut told) = (Patience::new(), None);
         loop {

@@ -1,6 +1,6 @@
-//! An epoch that goes on where an earlier one of the same seed has ended: a move was called off after its
-//! source had sealed its epoch, or the shoot came back before another seed had opened its data. Nothing is
-//! copied, and nothing is lost.
+//! An epoch that continues an earlier epoch of the same seed. A move was cancelled after its source had
+//! sealed its epoch, or the shoot came back before another seed had opened its data. No data are copied, and
+//! no data are lost.
 
 use super::Initialize;
 use super::data_dir::{Condition, WorkDir, inspect};
@@ -35,7 +35,7 @@ impl Initialize {
         Ok((listing, hole))
     }
 
-    /// Refuses to restore a chain that ends before the revision at which `origin` was sealed in this place:
+    /// Refuses to restore a chain that ends before the revision at which `origin` was sealed in this store:
     /// the volume of that epoch has the rest.
     pub(super) async fn check_sealed(
         &self,
@@ -69,8 +69,8 @@ impl Initialize {
         ))
     }
 
-    /// Chooses the chain that the epoch begins with, once, from what lies in its own place. A place without
-    /// any snapshot has none.
+    /// Records once the chain with which the epoch begins, from the snapshots in its own store. A store
+    /// without snapshots has no chain.
     async fn record_what_it_goes_on_with(&self, origin: i64) -> Result<()> {
         let epoch = self.store.epoch();
         if self.store.recorded(epoch).await?.is_some() {

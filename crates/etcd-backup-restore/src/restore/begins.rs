@@ -1,14 +1,14 @@
-//! The revision with which an epoch begins. It was chosen once, from what the copy had read and hashed, and
-//! the garden reports by it whether anything was lost: an etcd that begins with less would lose it without a
-//! sign.
+//! The revision with which an epoch begins. The copy recorded this revision once, from the objects that the
+//! copy had read and hashed, and the garden reports losses by it. An etcd that begins with less would lose
+//! changes silently.
 
 use crate::chain::Chain;
 use crate::error::{Class, Error, Result};
 use crate::snapshot_name::Snapshot;
 use crate::store::Recorded;
 
-/// Refuses a chain that ends before the recorded one, by the names of its snapshots. `folder`: where the
-/// snapshots are.
+/// Refuses a chain that ends before the recorded chain, judged by the names of the snapshots. `folder`: the
+/// location of the snapshots.
 pub(super) fn check(recorded: &Recorded, newest: Option<&Chain>, folder: &str) -> Result<()> {
     let reached = newest.map_or(0, Chain::last_revision);
     if reached >= recorded.last_revision {
@@ -33,7 +33,7 @@ pub(super) fn check(recorded: &Recorded, newest: Option<&Chain>, folder: &str) -
     ))
 }
 
-/// The same by what is in the restored database.
+/// Like [`check`], judged by the content of the restored database.
 pub(super) fn check_restored(recorded: &Recorded, revision: i64) -> Result<()> {
     if revision >= recorded.last_revision {
         return Ok(());

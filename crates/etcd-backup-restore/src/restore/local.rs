@@ -1,4 +1,4 @@
-//! An etcd on the loopback interface that a restore runs, and that is gone with it.
+//! An etcd on the loopback interface that a restore runs, and that ends with the restore.
 
 use super::tools::{Fsync, Member, Tools};
 use crate::error::{Class, Error, Result};
@@ -10,27 +10,27 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::process::Child;
 
-/// Bound of the start of the local etcd, which reads the whole index into memory first.
+/// Timeout of the start of the local etcd, which reads the whole index into memory first.
 const START: Duration = Duration::from_secs(120);
-/// Bound of one call: longer than the largest database takes to be defragmented.
+/// Timeout of a call: longer than the defragmentation of the largest database takes.
 const CALL: Duration = Duration::from_secs(600);
-/// Bound of its end, in which it writes what it holds.
+/// Timeout of the shutdown, in which etcd writes its data to the disk.
 const STOP: Duration = Duration::from_secs(120);
 
-/// A running local etcd; it ends with this.
+/// A running local etcd; dropping this value ends the etcd.
 pub(super) struct Local {
     process: Child,
     pub(super) client: Etcd,
 }
 
 impl Local {
-    /// Starts it as a member, whatever address that has elsewhere.
+    /// Starts etcd as the member, regardless of the member's real address.
     pub(super) async fn start(tools: &Tools, data_dir: &Path, member: &Member, fsync: Fsync) -> Result<Self> {
         let ports = Ports::free()?;
         let mut process = tools.start(data_dir, member, (&ports.client, &ports.peer), fsync)?;
         let config = EtcdConfig::plain(ports.client.clone(), CALL, tools.permit.clone());
         let ready = async {
-            // Refused until it listens; the interval keeps the attempts apart.
+            // Connections are refused until etcd listens; the interval separates the attempts.
             let mut attempts = tokio::time::interval(Duration::from_millis(50));
             loop {
                 attempts.tick().await;
@@ -53,10 +53,10 @@ impl Local {
         Ok(Self { process, client })
     }
 
-    /// Ends it in order: what it holds is in its files then.
+    /// Shuts etcd down in order: its files then hold all its data.
     pub(super) async fn stop(self) -> Result<()> {
         let Self { mut process, client } = self;
-        // It waits for its clients otherwise.
+        // etcd otherwise waits for its clients to close.
         drop(client);
         let failed = |what: String| {
             Error::new(
@@ -77,7 +77,8 @@ impl Local {
     }
 }
 
-/// The revision of a data directory, its write-ahead log included. The directory is used up by this.
+/// The revision of a data directory, its write-ahead log included. The local etcd changes the directory, so
+/// the caller must not use the directory afterwards.
 pub(super) async fn revision_of(tools: &Tools, data_dir: &Path) -> Result<i64> {
     let local = Local::start(tools, data_dir, &Member::unknown(), Fsync::Off).await?;
     let revision = local.client.revision().await;

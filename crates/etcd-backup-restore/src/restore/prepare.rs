@@ -23,7 +23,8 @@ use serde::Serialize;
 use std::path::PathBuf;
 
 /// Revisions of an epoch. The ownership epoch increases with each move, also where the source is dead, and
-/// needs no clock: a later epoch begins above all revisions of an earlier one, as no etcd makes 2^45 changes.
+/// needs no clock. A later epoch begins above all revisions of an earlier epoch, as no etcd makes 2^45
+/// changes.
 const EPOCH: i64 = 1 << 46;
 /// Epochs that have revisions of their own. Half of the 64 bits stays free; in later epochs the time alone
 /// counts.
@@ -35,13 +36,13 @@ const SECOND: i64 = 1 << 13;
 /// Seconds that fit into an epoch, until the year 2242.
 const SECONDS: i64 = (1 << 33) - 1;
 
-/// An etcd without backups that is about to start.
+/// The parameters of `prepare`, for an etcd without backups that is about to start.
 pub struct Prepare {
-    /// etcd's data directory; it must lie below the mount point of the volume, not be it.
+    /// etcd's data directory; a folder below the mount point of the volume, not the mount point.
     pub data_dir: PathBuf,
     /// etcd's programs.
     pub tools: Tools,
-    /// The member that etcd will be.
+    /// The name and URLs of the etcd member.
     pub member: Member,
     /// The ownership epoch of the shoot.
     pub epoch: i64,

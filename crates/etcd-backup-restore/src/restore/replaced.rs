@@ -1,14 +1,15 @@
-//! The data directory that a restore has replaced: the last resort until etcd serves from what was restored.
+//! The data directory that a restore has replaced: the last resort until etcd serves from the restored data.
 
 use super::data_dir;
 use crate::etcd::EtcdConfig;
 use std::path::Path;
 use std::time::Duration;
 
-/// How often etcd is asked. It costs one read; what is waited for may take as long as etcd takes to start.
+/// How often etcd is polled. A poll costs a read; etcd's start may take long.
 const ASK: Duration = Duration::from_secs(2);
 
-/// Removes it once etcd answers a read, which it does after its quorum agreed on everything in its log.
+/// Removes the replaced directory once etcd answers a linearizable read, after its quorum agreed on its whole
+/// log.
 pub async fn remove_replaced(data_dir: &Path, etcd: &EtcdConfig) {
     let replaced = data_dir::replaced(data_dir);
     let mut asks = tokio::time::interval(ASK);

@@ -1,25 +1,25 @@
-//! Is there room on the volume for a restore? Asked before it begins and when the size of the database is
-//! known, since a full volume in the middle would cost the minutes until then.
+//! Checks the free space on the volume for a restore. The check runs before the restore begins, and when the
+//! size of the database is known. A volume that fills up in the middle would cost the minutes until then.
 
 use crate::chain::Chain;
 use crate::error::{Class, Error, Result};
 use nix::sys::statvfs::statvfs;
 use std::path::Path;
 
-/// Bytes that a restore needs at the same time: the database as it was fetched and the one that is made of
-/// it, and of each delta its file and what it adds to the database, twice where that is made smaller at the
+/// Bytes that a restore needs at the same time: the fetched database, and the database that is built from it.
+/// For each delta: its file, and the pages that it adds to the database, twice for a defragmentation at the
 /// end.
 pub(super) fn needed(full: u64, deltas: u64) -> u64 {
     full.saturating_mul(2).saturating_add(deltas.saturating_mul(3))
 }
 
-/// The least that a chain can need: nothing gets smaller by unpacking.
+/// The least space that a chain can need: unpacking makes no object smaller.
 pub(super) fn needed_at_least(chain: &Chain) -> u64 {
     let deltas = chain.deltas.iter().map(|delta| delta.size).sum();
     needed(chain.full.size, deltas)
 }
 
-/// Refuses a volume that has less room than that. Nothing was changed then.
+/// Fails if the volume has less free space than `needed`, before any change.
 pub(super) fn check(folder: &Path, needed: u64) -> Result<()> {
     let volume = statvfs(folder).map_err(|e| Error::file("look at the volume of", folder, &e.into()))?;
     #[allow(clippy::useless_conversion)] // the types differ from one system to another

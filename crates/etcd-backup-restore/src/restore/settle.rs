@@ -11,13 +11,14 @@ use crate::etcd::{Etcd, Space};
 use std::path::Path;
 use std::time::Duration;
 
-/// Part of the quota, in percent, from which on that is done. The rest is for what etcd writes next.
+/// Part of the quota, in percent, from which on a database is defragmented. The rest is for etcd's next
+/// writes.
 const FULL: u64 = 80;
-/// Leases are renewed this often. It must be shorter than half of etcd's shortest lease of 2 s: one that
-/// expired here would delete its keys and count a revision that never was.
+/// Interval at which leases are renewed. Must be shorter than half of etcd's shortest lease of 2 s. A lease
+/// that expired in the local etcd would delete its keys and add a revision that never existed.
 const RENEW: Duration = Duration::from_millis(500);
 
-/// Whether a database leaves too little room for what etcd writes next.
+/// Whether a database leaves too little space for etcd's next writes.
 fn is_full(size: u64, quota: u64) -> bool {
     size > quota / 100 * FULL
 }
@@ -27,21 +28,21 @@ fn is_full(size: u64, quota: u64) -> bool {
 pub(super) struct Unsettled {
     /// Whether the database leaves too little room for the writes that follow.
     pub(super) is_full: bool,
-    /// Whether alarm NOSPACE is raised in the database: the etcd that follows would refuse writes whatever
-    /// the size is.
+    /// Whether alarm NOSPACE is raised in the database: the etcd that follows would refuse writes at any
+    /// size.
     pub(super) alarm: bool,
 }
 
 impl Unsettled {
-    /// None where the database needs no local etcd.
+    /// `None` if the database needs no local etcd.
     pub(super) fn find(size: u64, alarm: bool, quota: u64) -> Option<Self> {
         let is_full = is_full(size, quota);
         (is_full || alarm).then_some(Self { is_full, alarm })
     }
 }
 
-/// Leaves a database behind with which etcd can be written to. The local etcd runs on the directory that is
-/// to be, as the member that is to be, so that nothing has to be copied afterwards; the revision stays.
+/// Makes sure that etcd can write to the database. The local etcd runs on the final directory, as the final
+/// member, so that no copy follows; the revision stays.
 pub(super) async fn settle(
     tools: &Tools,
     (data_dir, member, fsync): (&Path, &Member, Fsync),
@@ -55,7 +56,7 @@ pub(super) async fn settle(
             local.client.compact(revision).await?;
             local.client.defragment().await?;
         }
-        // The local etcd has a quota of its own.
+        // The local etcd has a different quota.
         let space = Space {
             quota,
             ..local.client.space().await?

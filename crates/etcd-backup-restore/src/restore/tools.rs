@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use tokio::process::{Child, Command};
 
-/// Where the programs are, and by what right they are used.
+/// Paths of the programs, and the permit for their use.
 #[derive(Clone, Debug)]
 pub struct Tools {
     /// `etcd`.
@@ -32,7 +32,8 @@ pub struct Member {
 }
 
 impl Member {
-    /// For a data directory of which only the revision is asked: it knows itself which member it is.
+    /// A member for a data directory whose revision alone is read: etcd takes the member from the data
+    /// directory.
     pub(super) fn unknown() -> Self {
         let peer_urls = "http://127.0.0.1:2380";
         Self {
@@ -49,7 +50,7 @@ impl Member {
 pub(super) enum Fsync {
     /// For the data directory in place, which may be the only copy of the data.
     On,
-    /// For a work directory, which is brought to the disk after the end of etcd, or removed.
+    /// For a work directory, which is synced to the disk after the end of etcd, or removed.
     Off,
 }
 
@@ -59,7 +60,7 @@ struct Status {
 }
 
 impl Tools {
-    /// Runs it on a file that it knows by the last argument.
+    /// Runs `etcdutl` on a file, the last argument.
     async fn etcdutl(&self, arguments: &[&str], file: &Path) -> Result<Output> {
         let mut command = Command::new(&self.etcdutl);
         command
@@ -72,7 +73,7 @@ impl Tools {
             .await
             .map_err(|e| cannot_run(&self.etcdutl, "etcdutl-path", &e))?;
         if output.status.code().is_none() {
-            // Killed, for want of memory say: that tells nothing about the file.
+            // Killed, for example for lack of memory: that is no verdict on the file.
             return Err(Error::new(
                 Class::Tool,
                 format!("{} was ended: {}", self.etcdutl.display(), output.status),
@@ -81,7 +82,8 @@ impl Tools {
         Ok(output)
     }
 
-    /// Newest change in a database file whose pages are consistent; `SnapshotCorrupt` where they are not.
+    /// Newest revision in a database file whose pages are consistent; `SnapshotCorrupt` for an inconsistent
+    /// file.
     pub(super) async fn revision(&self, database: &Path) -> Result<i64> {
         let output = self
             .etcdutl(&["snapshot", "status", "-w", "json"], database)
@@ -96,7 +98,7 @@ impl Tools {
             return Err(broken(last_line(&output)));
         }
         let status: Status = serde_json::from_slice(&output.stdout).map_err(|e| broken(e.to_string()))?;
-        // An etcd without a key is at revision 1; its file holds none.
+        // An etcd without a key is at revision 1; its file holds no revision.
         Ok(status.revision.max(1))
     }
 

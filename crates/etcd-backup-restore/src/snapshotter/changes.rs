@@ -1,4 +1,4 @@
-//! The changes of etcd since the last snapshot, as a watch tells them.
+//! The changes of etcd since the last snapshot, received from a watch.
 
 use crate::clock;
 use crate::compression::Compression;
@@ -9,7 +9,7 @@ use crate::snapshot_name::Snapshot;
 use std::collections::HashMap;
 use tonic::Streaming;
 
-/// Leases whose time is remembered; more are asked for again.
+/// Number of leases whose TTL is cached; the TTL of further leases is requested again.
 const LEASES: usize = 4096;
 
 /// The changes of etcd since the last snapshot.
@@ -18,10 +18,10 @@ pub(super) struct Changes {
     pub(super) watch: Streaming<messages::WatchResponse>,
     pub(super) delta: DeltaWriter,
     pub(super) leases: HashMap<i64, i64>,
-    /// Inside an answer, or one that came in fragments: a revision may be cut here.
+    /// Inside a watch response, or between the fragments of a response: a revision may be cut here.
     pub(super) inside: bool,
     pub(super) urgent: Option<i64>,
-    /// A delta that is sealed and not stored yet. Nothing that comes after it may be stored before it.
+    /// A delta that is sealed and not stored yet. No later change may be stored before this delta.
     pub(super) sealed: Option<(Snapshot, Vec<u8>)>,
 }
 
@@ -46,7 +46,7 @@ impl Changes {
         })
     }
 
-    /// Takes over one answer of the watch.
+    /// Adds the events of a watch response.
     pub(super) async fn add(&mut self, answer: Option<messages::WatchResponse>) -> Result<()> {
         let Some(answer) = answer else {
             return Err(Error::new(Class::Etcd, "etcd closed the watch"));
@@ -62,7 +62,8 @@ impl Changes {
             ));
         }
         let time = clock::now().to_string();
-        // Also where this fails or is dropped half way: what is collected then ends inside an answer.
+        // Set even if this call fails or is dropped half-way: the collected events then end inside a
+        // response.
         self.inside = true;
         for event in answer.events {
             let Some(kv) = event.kv else { continue };
@@ -89,7 +90,7 @@ impl Changes {
         Ok(())
     }
 
-    /// A lease is gone from etcd's mind once it expired, so its time is asked for while the change is fresh.
+    /// etcd forgets an expired lease, so its TTL is requested while the change is fresh.
     async fn lease_ttl(&mut self, lease: i64) -> Result<i64> {
         if lease == 0 {
             return Ok(0);
@@ -105,7 +106,7 @@ impl Changes {
         Ok(ttl)
     }
 
-    /// Whether it is time to store what was collected.
+    /// Whether the collected changes must be stored now.
     pub(super) fn is_due_at_once(&self, limit: usize) -> bool {
         let urgent = self
             .urgent
@@ -119,13 +120,13 @@ impl Changes {
         self.add(answer).await
     }
 
-    /// Whether there is nothing up to a revision to wait for, and no revision is cut in two.
+    /// Whether all changes up to a revision were received, and no revision is cut in two.
     pub(super) fn has(&self, revision: i64) -> bool {
         !self.inside && self.delta.reached() >= revision
     }
 
-    /// Seals what was collected and begins the next delta, unless one waits to be stored, or a revision would
-    /// be cut.
+    /// Seals the collected changes and begins the next delta, unless a sealed delta waits to be stored, or a
+    /// revision would be cut.
     pub(super) fn seal(&mut self, compression: Compression) -> Result<()> {
         if self.sealed.is_some() || self.inside || self.delta.is_empty() {
             return Ok(());

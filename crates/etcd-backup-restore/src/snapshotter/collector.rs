@@ -1,5 +1,5 @@
-//! Garbage collection, on a period of its own: neither a schedule that fires often nor one that never does,
-//! nor a failing etcd, keeps it from its turn.
+//! Garbage collection, with its own period: neither an extreme schedule of full snapshots nor a failing etcd
+//! delays a collection.
 
 use super::state::State;
 use super::worker::Settings;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// The first one comes this early, so that a process which is restarted more often than the period collects
-/// too.
+/// Delay of the first collection: short, so that a process that is restarted more often than the period
+/// collects too.
 const FIRST: Duration = Duration::from_secs(10 * 60);
 
 pub(super) struct Collector {
@@ -44,11 +44,11 @@ impl Collector {
         }
     }
 
-    /// Collects whenever it is due. May be dropped at any time: what is due stays due.
+    /// Collects at each due time. May be dropped at any time: a due collection stays due.
     pub(super) async fn run(&mut self) {
         loop {
             sleep_until(self.due).await;
-            // After the final snapshot the store stays as it is.
+            // After the final snapshot the store must not change.
             if !self.state.is_finished()
                 && let Err(e) = self.collect().await
             {
@@ -80,8 +80,8 @@ impl Collector {
         Ok(())
     }
 
-    /// Reports refused deletions once: a retention refuses the same deletions in every collection until it
-    /// ends.
+    /// Reports refused deletions once: a retention policy refuses the same deletions in every collection
+    /// until the retention ends.
     fn report_refused(&mut self, refused: BTreeMap<String, String>) {
         let mut new = refused
             .iter()
@@ -98,7 +98,8 @@ impl Collector {
         self.refused = refused;
     }
 
-    /// Of earlier epochs. Where none was chosen to begin with, nobody knows what of them is needed.
+    /// The superseded snapshots of earlier epochs. Without a recorded chain the needed snapshots are unknown,
+    /// so no snapshot is superseded.
     async fn superseded(&self, listing: &[Snapshot], now: i64) -> Result<Vec<Snapshot>> {
         let Some(recorded) = self.store.recorded(self.store.epoch()).await? else {
             return Ok(Vec::new());

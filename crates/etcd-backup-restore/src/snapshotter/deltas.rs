@@ -1,4 +1,4 @@
-//! Storing what was collected: in turn, on request, and before the process ends.
+//! Stores the collected changes: in turn, on request, and before the process ends.
 
 use super::changes::Changes;
 use super::worker::Worker;
@@ -8,15 +8,16 @@ use crate::snapshot_name::{Kind, Snapshot};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// Bound of catching up with etcd for a requested delta. It must be shorter than a caller's own timeout of a
+/// Timeout of catching up with etcd for a requested delta. Must be shorter than a caller's own timeout of a
 /// minute.
 pub(super) const CATCH_UP: Duration = Duration::from_secs(45);
-/// The same for the last delta, when the process was told to stop: etcd is told at the same time and may be
+/// Timeout of catching up for the last delta after SIGTERM: etcd gets SIGTERM at the same time and may be
 /// gone.
 const LAST_CATCH_UP: Duration = Duration::from_secs(5);
 
 impl Worker {
-    /// Stores what was collected before the process ends, and what etcd still tells in a moment.
+    /// Stores the collected changes before the process ends, and the changes that etcd still delivers within
+    /// the timeout.
     pub(super) async fn last_delta(&self, etcd: &Etcd, changes: Option<&mut Changes>) {
         let Some(changes) = changes else { return };
         let caught_up = timeout(LAST_CATCH_UP, async {
@@ -29,7 +30,7 @@ impl Worker {
         self.keep(changes).await;
     }
 
-    /// Stores what was collected, if it can be.
+    /// Tries to store the collected changes.
     pub(super) async fn keep(&self, changes: &mut Changes) {
         if let Err(e) = self.flush(changes).await {
             tracing::warn!(class = e.class.word(), error = %e, "what was collected could not be stored");
@@ -60,8 +61,8 @@ impl Worker {
         }
     }
 
-    /// Stores everything up to a revision, as more than one delta where it is more than memory is to hold;
-    /// gives the last.
+    /// Stores all changes up to a revision, as several deltas if the changes exceed the memory limit; returns
+    /// the last delta.
     pub(super) async fn store_up_to(&self, changes: &mut Changes, revision: i64) -> Result<Option<Snapshot>> {
         let mut stored = None;
         while !changes.has(revision) {
@@ -73,8 +74,8 @@ impl Worker {
         Ok(self.flush(changes).await?.or(stored))
     }
 
-    /// Stores what was collected; gives the last delta. May be dropped or fail: the delta is stored by the
-    /// next try.
+    /// Stores the collected changes; returns the last delta. May be dropped or fail: the next try stores the
+    /// delta.
     pub(super) async fn flush(&self, changes: &mut Changes) -> Result<Option<Snapshot>> {
         let mut last = None;
         loop {

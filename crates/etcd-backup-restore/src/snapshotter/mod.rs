@@ -1,12 +1,12 @@
-//! Takes the snapshots, one at a time.
+//! Takes the snapshots, never two at a time.
 //!
-//! One task owns everything, so that a scheduled, a requested and the final snapshot can never overlap.
-//! Requests come through two channels: those of one wait for their turn, those of the other (final snapshot,
-//! resume) go before everything else, which is dropped for them and begins anew. That is safe because what
-//! the store holds is read from the store at each (re)start of a session, never remembered; an object appears
-//! as a whole or not at all. An error ends the session too, the next one begins after a pause. After a final
-//! snapshot nothing is written any more until somebody resumes. After a seal there is the final snapshot
-//! alone (`sealed`).
+//! A single task owns all state, so that a scheduled, a requested and the final snapshot can never overlap.
+//! Requests come through two channels. The requests of the first channel wait for their turn. The urgent
+//! requests (final snapshot, resume) precede everything: the running session is dropped and restarted. That
+//! is safe because each session reads the content of the store at its start, and an object appears as a whole
+//! or not at all. An error ends the session too, and the next session begins after a pause. After a final
+//! snapshot the task writes no more snapshots until a resume request. After a seal the task takes only the
+//! final snapshot (`sealed`).
 
 mod changes;
 mod collector;
@@ -45,7 +45,7 @@ use tokio_util::sync::CancellationToken;
 use worker::Worker;
 
 /// Pause after a failed session: the first, doubled up to the last. The last must be shorter than the time a
-/// caller of the final snapshot waits, so that a repaired bucket is noticed while it still asks.
+/// caller of the final snapshot waits, so that a repaired bucket is noticed while the caller still waits.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
 
 /// The task.
@@ -57,13 +57,13 @@ pub struct Snapshotter {
 }
 
 impl Snapshotter {
-    /// The task, not yet running, and the way to it.
+    /// The task, not yet running, and its handle.
     #[must_use]
     pub fn new(settings: Settings) -> (Self, Handle) {
         Self::measured(settings, Arc::default())
     }
 
-    /// The same, measured with others in the process.
+    /// Like [`Self::new`], with metrics that are shared in the process.
     #[must_use]
     pub fn measured(settings: Settings, metrics: Arc<Metrics>) -> (Self, Handle) {
         let (handle, inbox) = Handle::new(&settings.store.prefix(), settings.store.epoch(), metrics);
@@ -89,7 +89,7 @@ impl Snapshotter {
         (snapshotter, handle)
     }
 
-    /// Runs until told to stop, or until every handle is gone. What was collected is stored before it ends.
+    /// Runs until stopped, or until every handle is dropped. The collected changes are stored before the end.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
             let urgent = tokio::select! {
@@ -133,7 +133,7 @@ impl Worker {
         }
     }
 
-    /// Serves what can be served without a session; tells whether another session follows.
+    /// Serves requests that need no session; returns whether another session follows.
     async fn rest(&mut self, until: Instant, stop: &CancellationToken) -> bool {
         loop {
             tokio::select! {

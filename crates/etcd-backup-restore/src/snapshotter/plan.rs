@@ -1,4 +1,4 @@
-//! What a session begins with: pure, from the listing of the store and the revision of etcd.
+//! Decides with which step a session begins: a pure function of the store's listing and etcd's revision.
 
 use crate::chain;
 use crate::error::{Class, Error, Result};
@@ -21,14 +21,15 @@ pub enum Plan {
 
 /// Decides how to begin.
 ///
-/// Directly after a final snapshot the first change is stored at once: until then the store looks as if the
-/// shoot had left this seed, and a copy from it would trust that.
+/// Directly after a final snapshot the first change is stored at once. Until then the store looks as if the
+/// shoot had left this seed, and a copy from the store would trust that.
 ///
-/// A chain that breaks off before `epoch`, this one, is not gone on with: the restore has left revisions out,
-/// which no delta fills.
+/// A chain that breaks off before `epoch` (the current epoch) is not continued: the restore has skipped
+/// revisions, and no delta fills that hole.
 ///
-/// `rested`: time since this process itself ended a full snapshot. One that takes longer than the window is
-/// old when it ends, and must not be followed by the next one at once: nothing else would ever be done.
+/// `rested`: time since this process itself ended a full snapshot. A full snapshot that takes longer than the
+/// window is old when it ends. The next full snapshot must not follow at once, or the task would do no other
+/// work.
 pub fn plan(
     listing: &[Snapshot],
     (revision, epoch, origin): (i64, i64, Option<i64>),
@@ -51,7 +52,7 @@ pub fn plan(
     }
     let reached = newest.last_revision();
     let window = i64::try_from(full_window.as_secs()).unwrap_or(i64::MAX);
-    // One from the future says nothing of its age.
+    // A timestamp in the future says nothing about the age.
     let is_old = now.saturating_sub(newest.full.created).saturating_abs() > window;
     if is_old && rested.is_none_or(|rested| rested > full_window) {
         return Ok(Plan::Full(format!("{} is older than {window} s", newest.full)));
@@ -61,8 +62,8 @@ pub fn plan(
     Ok(Plan::Continue { reached, urgent })
 }
 
-/// Refuses where the store holds more than etcd: what would be written now would never be restored, the older
-/// snapshots with the higher revisions would.
+/// Fails if the store holds more than etcd. New snapshots would never be restored, because the older
+/// snapshots have higher revisions.
 pub fn not_behind(listing: &[Snapshot], revision: i64) -> Result<()> {
     let Some(newest) = listing
         .iter()
@@ -108,7 +109,7 @@ mod tests {
             plan(&[full(5, 10)], (9, 0, None), 20, DAY, None).unwrap(),
             go_on(5, Some(9))
         );
-        // The end of an earlier stay, or a copy of it.
+        // The end of an earlier residency, or a copy of that end.
         assert_eq!(
             plan(&[last(5, 10)], (5, 0, None), 20, DAY, None).unwrap(),
             go_on(5, Some(6))
@@ -145,7 +146,7 @@ mod tests {
         assert!(matches!(begin(Some(2 * DAY)), Plan::Full(_)));
     }
 
-    /// A delta that begins where the former owner was saved last would not continue what was restored.
+    /// A delta that begins at the former owner's last snapshot would not continue the restored data.
     #[test]
     fn what_breaks_off_is_not_gone_on_with() {
         let of = |epoch, snapshot: Snapshot| Snapshot { epoch, ..snapshot };
@@ -153,7 +154,7 @@ mod tests {
         assert!(matches!(begin(&[of(1, full(5, 10))]), Plan::Full(_)));
         let deltas = [of(1, last(4, 9)), of(1, delta(5, 5, 10))];
         assert!(matches!(begin(&deltas), Plan::Full(_)));
-        // The end of an epoch before the one whose end this begins with.
+        // The end of an epoch before the epoch with whose end this epoch begins.
         let skipped = plan(&[of(1, last(5, 10))], (2_000_000_005, 3, Some(2)), 20, DAY, None);
         assert!(matches!(skipped.unwrap(), Plan::Full(_)));
         let end = plan(&[of(2, last(5, 10))], (5, 3, Some(2)), 20, DAY, None);

@@ -1,8 +1,8 @@
-//! What proves a final snapshot, and the record of it in the store.
+//! The proof of a final snapshot, and its record in the store.
 //!
-//! `<prefix>/finished.json`, beside the folder of the snapshots, says that this store's etcd is at its end.
-//! Unlike the `.final` in a name it is never copied, so a process that starts on a copy does not take itself
-//! for finished; and it counts for its epoch only.
+//! `<prefix>/finished.json`, beside the folder of the snapshots, states that this store's etcd is at its end.
+//! Unlike the `.final` in a name this file is never copied, so a process that starts on a copy does not begin
+//! in the finished state. The file counts only for its epoch.
 
 use crate::chain;
 use crate::error::{Class, Error, Result};
@@ -19,18 +19,18 @@ pub(super) const RECORD: &str = "finished.json";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Proof {
-    /// Its name.
+    /// Name of the final snapshot.
     pub snapshot: String,
-    /// Epoch of the ownership that it ends.
+    /// Epoch of the ownership that the snapshot ends.
     pub epoch: i64,
     /// Last revision inside.
     pub last_revision: i64,
-    /// Revision of etcd after it was read back: the same.
+    /// Revision of etcd after the snapshot was read back: the same as `last_revision`.
     pub etcd_revision: i64,
     /// Hash of the object as it is stored, in hex.
     pub sha256: String,
-    /// It was taken after the epoch was sealed: nobody could write to etcd any more, and there is no other
-    /// one.
+    /// The snapshot was taken after the epoch was sealed: clients could not write to etcd any more, and there
+    /// is no further final snapshot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sealed: bool,
 }
@@ -59,7 +59,7 @@ impl Proof {
         })
     }
 
-    /// Records it.
+    /// Writes the record to the store.
     pub(super) async fn record(&self, store: &Store) -> Result<()> {
         let content = serde_json::to_vec(self)
             .map_err(|e| Error::new(Class::Configuration, format!("cannot write {RECORD}: {e}")))?;
@@ -72,7 +72,7 @@ impl Proof {
     }
 }
 
-/// Reads an object back and gives the hash of what the store holds.
+/// Reads an object back and returns the hash of the stored bytes.
 pub(crate) async fn fingerprint(store: &Store, snapshot: &Snapshot) -> Result<String> {
     let mut object = store.open(snapshot).await?;
     let (mut hash, mut buffer) = (Fingerprint::default(), vec![0; 64 * 1024]);

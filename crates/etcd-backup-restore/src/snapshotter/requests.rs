@@ -1,4 +1,4 @@
-//! What the HTTP interface asks of the task, and the way there.
+//! The requests of the HTTP interface to the task, and their channels.
 
 use super::proof::Proof;
 use super::relief::Relief;
@@ -9,43 +9,43 @@ use crate::snapshot_name::Snapshot;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-/// Requests that wait for their turn; more wait at the sender.
+/// Requests that wait for their turn; further senders wait.
 const WAITING: usize = 16;
 
-/// Where an answer goes.
+/// Channel for the answer to a request.
 pub(super) type Answer<T> = oneshot::Sender<Result<T>>;
 
-/// Served in turn with what comes due.
+/// Requests that wait for their turn between scheduled snapshots.
 pub(super) enum Request {
     /// A full snapshot.
     Full(Answer<Snapshot>),
-    /// A delta up to now; `None` where nothing changed.
+    /// A delta up to now; `None` without changes.
     Delta(Answer<Option<Snapshot>>),
-    /// Room below etcd's quota, of the process itself. In turn with snapshots, since a defragmentation blocks
-    /// etcd.
+    /// Room below etcd's quota, requested by the process itself. In turn with snapshots, because a
+    /// defragmentation blocks etcd.
     MakeRoom(Answer<Relief>),
 }
 
-/// Served before anything else; what is under way is given up for it.
+/// Requests that precede everything; running work is dropped for such a request.
 pub(super) enum Urgent {
     /// The final snapshot.
     Final(Answer<Proof>),
-    /// Leave the finished state; tells whether there was one.
+    /// Leave the finished state; the answer tells whether the task was finished.
     Resume(Answer<bool>),
 }
 
-/// The other end.
+/// The receiving ends of the channels.
 pub(super) struct Inbox {
     pub(super) requests: mpsc::Receiver<Request>,
     pub(super) urgent: mpsc::Receiver<Urgent>,
 }
 
-/// The way to the task for everybody else.
+/// The sending ends of the channels, with the shared state.
 #[derive(Clone)]
 pub struct Handle {
     requests: mpsc::Sender<Request>,
     urgent: mpsc::Sender<Urgent>,
-    /// What is known now.
+    /// Current state of the task.
     pub state: Arc<State>,
     /// Measurements.
     pub metrics: Arc<Metrics>,
@@ -74,12 +74,12 @@ impl Handle {
         (handle, inbox)
     }
 
-    /// For a part of the task itself, which must not keep the task from ending with the last handle.
+    /// For a part of the task itself: a strong sender would keep the task running after the last handle.
     pub(super) fn weak_requests(&self) -> mpsc::WeakSender<Request> {
         self.requests.downgrade()
     }
 
-    /// One behind which nobody takes snapshots yet.
+    /// A handle without a running snapshotter.
     #[must_use]
     pub fn idle(prefix: &str, epoch: i64, metrics: Arc<Metrics>) -> Self {
         Self::new(prefix, epoch, metrics).0
@@ -90,17 +90,17 @@ impl Handle {
         ask(&self.requests, Request::Full).await
     }
 
-    /// Stores what changed since the last snapshot.
+    /// Stores the changes since the last snapshot.
     pub async fn delta(&self) -> Result<Option<Snapshot>> {
         ask(&self.requests, Request::Delta).await
     }
 
-    /// Takes the final snapshot and proves it.
+    /// Takes the final snapshot and verifies the stored object.
     pub async fn finish(&self) -> Result<Proof> {
         ask(&self.urgent, Urgent::Final).await
     }
 
-    /// Leaves the finished state; tells whether there was one.
+    /// Leaves the finished state; returns whether the task was finished.
     pub async fn resume(&self) -> Result<bool> {
         ask(&self.urgent, Urgent::Resume).await
     }

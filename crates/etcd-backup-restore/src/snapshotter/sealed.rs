@@ -1,10 +1,10 @@
-//! After the seal: what no snapshot has yet is stored, whenever bucket and etcd can be reached again
-//! (R17-46), and nothing else.
+//! Work after the seal: stores the changes that no snapshot has yet, whenever bucket and etcd can be reached
+//! again (R17-46).
 //!
 //! First the note with etcd's revision, then the pending changes as a delta, then the final snapshot. A delta
-//! takes well under a second where a full snapshot of a large etcd takes minutes, and a destination that
-//! reads note and delta has everything. The note comes before the delta, since a destination that knows the
-//! revision waits for the delta, and knows how much is missing where the delta never comes.
+//! takes well under a second where a full snapshot of a large etcd takes minutes. A destination that reads
+//! note and delta has all changes. The note precedes the delta: a destination that knows the revision waits
+//! for the delta, and knows how much is missing if the delta never comes.
 
 use super::changes::Changes;
 use super::deltas::CATCH_UP;
@@ -27,8 +27,8 @@ use tokio_util::sync::CancellationToken;
 pub const BEAT: Duration = Duration::from_secs(5);
 
 impl Snapshotter {
-    /// Tries until the final snapshot is proven, then answers; ends when told to stop, but not in the middle
-    /// of a try.
+    /// Tries until the final snapshot is verified, then answers requests; ends when stopped, but not in the
+    /// middle of a try.
     pub async fn run_sealed(mut self, stop: CancellationToken) {
         let (mut due, mut pause, mut told) = (Instant::now(), PAUSES.0, None);
         loop {
@@ -42,7 +42,7 @@ impl Snapshotter {
                         let _ = answer.send(Err(sealed()));
                         continue;
                     }
-                    // Whoever has given up waiting needs no try of his own.
+                    // A caller that stopped waiting needs no try.
                     Some(Urgent::Final(answer)) if answer.is_closed() => continue,
                     Some(Urgent::Final(answer)) => Some(answer),
                 },
@@ -56,7 +56,7 @@ impl Snapshotter {
             match &taken {
                 Ok(_) => {}
                 Err(e) => {
-                    // Once for each kind: it may stay so for days.
+                    // Logged once for each class: the error may persist for days.
                     if told.replace(e.class) == Some(e.class) {
                         tracing::debug!(class = e.class.word(), error = %e, "still no final snapshot");
                     } else {
@@ -88,15 +88,15 @@ fn sealed() -> Error {
 }
 
 impl Worker {
-    /// Gives the one that was taken since the seal, also by an earlier process and whatever etcd did since
-    /// (its leases run out); takes it where there is none.
+    /// Returns the final snapshot that was taken since the seal, also by an earlier process. etcd may have
+    /// changed since then, because its leases run out. Takes the final snapshot if there is none.
     async fn finish_sealed(&mut self) -> Result<Proof> {
         if let Some(proof) = self.state.proof() {
             return Ok(proof);
         }
         let store = &self.settings.store;
         let recorded = match Proof::recorded(store).await {
-            // It is written anew.
+            // An unreadable record is overwritten.
             Err(e) if e.class == Class::SnapshotUnparsable => None,
             recorded => recorded?,
         };
@@ -137,8 +137,8 @@ impl Worker {
         }
     }
 
-    /// Notes the revision at which the epoch was sealed. A note of an earlier process stays: etcd goes on by
-    /// itself since then (its leases run out), and no client was told of that.
+    /// Notes the revision at which the epoch was sealed. A note of an earlier process stays: later revisions
+    /// come from expired leases, and no client has read such a revision.
     async fn note_seal(&self) -> Result<SealNote> {
         let store = &self.settings.store;
         let found = SealNote::read(store).await?;
@@ -160,7 +160,7 @@ impl Worker {
         Ok(note)
     }
 
-    /// Stores what etcd has and no snapshot, where that continues the newest chain.
+    /// Stores the changes that etcd has and no snapshot holds, if the changes continue the newest chain.
     async fn store_pending(&self) -> Result<()> {
         let store = &self.settings.store;
         let etcd = self.settings.etcd.connect().await?;
@@ -204,7 +204,7 @@ impl Worker {
 async fn beat(store: &Store, mut note: SealNote) -> Infallible {
     loop {
         sleep(BEAT).await;
-        // Another owner of the place may have noted the end of a later epoch.
+        // A later owner of the store may have noted the end of a later epoch.
         if note.epoch == store.epoch() {
             note.beat += 1;
             if let Err(error) = note.write(store).await {

@@ -1,4 +1,4 @@
-//! What the task is doing and what the store holds, for the HTTP interface.
+//! The phase of the task and the content of the store, for the HTTP interface.
 
 use super::proof::Proof;
 use super::relief::Relief;
@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::Notify;
 
-/// What the task is doing.
+/// Phase of the snapshotter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Phase {
     /// Waiting for etcd or the store for the first time.
@@ -29,7 +29,7 @@ pub enum Phase {
 pub struct Latest {
     /// Newest full snapshot.
     pub full: Option<Snapshot>,
-    /// Deltas after it.
+    /// Deltas after the full snapshot.
     pub deltas: Vec<Snapshot>,
 }
 
@@ -49,7 +49,7 @@ struct Inner {
     error: Option<String>,
     /// Of the final snapshot, while the phase is `Finished`.
     proof: Option<Proof>,
-    /// Revision of etcd at which the epoch was sealed, once that is noted in the bucket.
+    /// Revision of etcd at which the epoch was sealed, once the bucket holds the note.
     sealed_revision: Option<i64>,
     /// Room of etcd at the last check.
     space: Option<Space>,
@@ -70,7 +70,7 @@ impl State {
         look(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Phase and the last error, if it is not over.
+    /// Phase and the last error, if the error persists.
     #[must_use]
     pub fn health(&self) -> (Phase, Option<String>) {
         self.with(|inner| (inner.phase, inner.error.clone()))
@@ -92,7 +92,7 @@ impl State {
     pub async fn until_finished(&self) {
         loop {
             let mut told = pin!(self.finished.notified());
-            // From here on nothing is missed.
+            // From here on the notification cannot be missed.
             told.as_mut().enable();
             if self.is_finished() {
                 return;
@@ -101,13 +101,13 @@ impl State {
         }
     }
 
-    /// What proves the final snapshot, while the process is finished.
+    /// The proof of the final snapshot, while the process is finished.
     #[must_use]
     pub fn proof(&self) -> Option<Proof> {
         self.with(|inner| inner.proof.clone())
     }
 
-    /// Revision of etcd at which the epoch was sealed. No client was told of a later one.
+    /// Revision of etcd at which the epoch was sealed. No client has read a later revision.
     #[must_use]
     pub fn sealed_revision(&self) -> Option<i64> {
         self.with(|inner| inner.sealed_revision)
@@ -146,7 +146,7 @@ impl State {
         });
     }
 
-    /// Something stands in the way of what is to be done.
+    /// Records an error that blocks the current work.
     pub(crate) fn failed(&self, error: &Error) {
         self.with(|inner| {
             inner.error = Some(error.to_string());

@@ -1,4 +1,4 @@
-//! What the parts of the task share.
+//! Settings and state that the parts of the task share.
 
 use super::requests::Request;
 use super::state::State;
@@ -17,19 +17,19 @@ use tokio::time::Instant;
 pub struct Settings {
     /// etcd.
     pub etcd: EtcdConfig,
-    /// Where they go, seen in the ownership epoch of this process.
+    /// The store for the snapshots, opened for the ownership epoch of this process.
     pub store: Arc<Store>,
-    /// Packing of new objects.
+    /// Compression of new objects.
     pub compression: Compression,
-    /// When full ones are due.
+    /// Schedule of full snapshots.
     pub schedule: Schedule,
-    /// A full one is taken at start where the newest is older than this.
+    /// At start a full snapshot is taken if the newest is older than this time.
     pub full_window: Duration,
     /// Time between deltas; zero for none.
     pub delta_period: Duration,
     /// Bytes of events that are collected at most before a delta is stored.
     pub delta_limit: usize,
-    /// What garbage collection keeps.
+    /// Retention policy of the garbage collection.
     pub policy: Policy,
     /// Chains kept by `LimitBased`.
     pub max_backups: usize,
@@ -37,13 +37,13 @@ pub struct Settings {
     pub gc_period: Duration,
 }
 
-/// The part of the task that is dropped in the middle of its work for what is urgent.
+/// The part of the task whose work an urgent request drops.
 pub(super) struct Worker {
     pub(super) settings: Settings,
     pub(super) requests: mpsc::Receiver<Request>,
     pub(super) state: Arc<State>,
     pub(super) metrics: Arc<Metrics>,
-    /// Why the next session begins with a full snapshot, whatever the store holds.
+    /// Why the next session begins with a full snapshot, regardless of the store's content.
     pub(super) begin_with: Option<String>,
     /// End of the last full snapshot of this process, and how long it took.
     pub(super) last_full: Option<(Instant, Duration)>,

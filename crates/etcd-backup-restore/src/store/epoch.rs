@@ -1,36 +1,37 @@
-//! To which history of a shoot an object belongs.
+//! Assigns objects to the histories of a shoot.
 //!
-//! Each hand-over of a shoot begins a history of its own, numbered by the ownership epoch; etcd's revisions
-//! go on, so names alone cannot tell two histories apart. Beside the folder of the snapshots lie:
+//! Each hand-over of a shoot begins a new history, numbered by the ownership epoch. etcd's revisions
+//! continue, so names alone cannot distinguish two histories. Beside the folder of the snapshots lie:
 //!
 //! - `epochs/<epoch>/<name of a snapshot>`: the snapshot was taken in this epoch. Written before the snapshot
-//!   can be seen. A snapshot without one belongs to the first epoch, so that a shoot that never moved has
-//!   none.
-//! - `chains/<epoch>.json`: the chain that this epoch begins with, chosen once ([`Recorded`]). Its snapshots
+//!   becomes visible. A snapshot without such a file belongs to the first epoch, so the store of a shoot that
+//!   never moved has no such files.
+//! - `chains/<epoch>.json`: the chain with which this epoch begins, chosen once ([`Recorded`]). Its snapshots
 //!   keep the epoch in which they were taken.
-//! - `ownership.json`: whose the store is, written by the BackupEntry's actuator, never made here.
+//! - `ownership.json`: the owner of the store. The BackupEntry's actuator writes the file; this process never
+//!   creates the file.
 
 use crate::chain::Chain;
 use crate::snapshot_name::Snapshot;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The epoch of everything that names none.
+/// The epoch of every object without an epoch mark.
 pub const FIRST: i64 = 1;
 
-/// The chain that an epoch begins with.
+/// The chain with which an epoch begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recorded {
     /// The epoch that begins.
     pub epoch: i64,
-    /// The epoch whose end this is.
+    /// The epoch with whose end this chain ends.
     pub origin: i64,
-    /// Names of the snapshots, the full one first.
+    /// Names of the snapshots, the full snapshot first.
     pub snapshots: Vec<String>,
     /// Revision that a restore reaches.
     pub last_revision: i64,
-    /// The chain holds every change that `origin` has acknowledged: nobody remembers a higher revision.
+    /// The chain holds every change that `origin` has acknowledged: no client remembers a higher revision.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub complete: bool,
 }
@@ -48,7 +49,7 @@ impl Recorded {
         }
     }
 
-    /// Whether a chain is this one, and holds everything.
+    /// Whether `chain` is the recorded chain, and holds every acknowledged change.
     #[must_use]
     pub fn is_complete(&self, chain: &Chain) -> bool {
         self.complete
@@ -59,7 +60,7 @@ impl Recorded {
     }
 }
 
-/// The part of a listing that is one history.
+/// The snapshots of a listing that belong to a single history.
 pub(super) fn history(listing: Vec<Snapshot>, epoch: i64, recorded: Option<&Recorded>) -> Vec<Snapshot> {
     let begun_with: BTreeSet<&String> = recorded.iter().flat_map(|chain| &chain.snapshots).collect();
     listing
@@ -68,7 +69,7 @@ pub(super) fn history(listing: Vec<Snapshot>, epoch: i64, recorded: Option<&Reco
         .collect()
 }
 
-/// The newest epoch of a listing that is before another.
+/// The newest epoch of a listing below `epoch`.
 pub(super) fn newest_below(listing: &[Snapshot], epoch: i64) -> i64 {
     let epochs = listing.iter().map(|snapshot| snapshot.epoch);
     epochs.filter(|found| *found < epoch).max().unwrap_or(FIRST)
@@ -86,8 +87,8 @@ mod tests {
         }
     }
 
-    /// A to B to A with A cut off: its bucket holds what it wrote in epoch 1, also after B took over, and
-    /// what was copied.
+    /// The shoot moved from A to B to A, with A cut off. A's bucket holds A's snapshots of epoch 1, including
+    /// those written after B took over, and the copied snapshots.
     #[test]
     fn leftovers_of_another_history_are_not_seen() {
         let listing = vec![

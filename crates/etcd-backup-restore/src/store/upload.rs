@@ -1,4 +1,5 @@
-//! Writing one object: small ones in one request, larger ones in parts, visible only once complete.
+//! Writes an object: a small object in a single request, a larger object in parts, visible only once
+//! complete.
 
 use crate::error::{Error, Result};
 use bytes::{Bytes, BytesMut};
@@ -6,19 +7,20 @@ use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload, pat
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-/// Size of a part: the smallest that S3 allows, since memory is this times the parts on their way.
+/// Size of a part: the smallest that S3 allows. Memory holds this size times the number of parts in transfer.
 const PART: usize = 5 * 1024 * 1024;
-/// A part is collected in pieces of this size, which divides it: one large buffer would be copied, and be
-/// twice as large, while it grows.
+/// A part is collected in pieces of this size, a divisor of the part size. A single large buffer would be
+/// copied and doubled while it grows.
 const PIECE: usize = 256 * 1024;
-/// Parts on their way while the next one is filled.
+/// Parts in transfer while the next part is filled.
 const PARALLEL: usize = 2;
 
-/// An object on its way into the store. Dropped or aborted, it never appears; its parts are given back.
+/// An object during its upload. After a drop or abort the object never appears, and the store releases its
+/// parts.
 pub struct Upload {
     client: Arc<dyn ObjectStore>,
     path: Path,
-    /// Object that has to be there before this one can be seen.
+    /// Object that must exist before this object becomes visible.
     mark: Option<Path>,
     pieces: Vec<Bytes>,
     piece: BytesMut,
@@ -47,7 +49,7 @@ impl Upload {
         Error::store(&format!("writing {}", self.path), error)
     }
 
-    /// Adds bytes; waits while enough parts are on their way.
+    /// Adds bytes; waits while `PARALLEL` parts are in transfer.
     pub async fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
         self.length += bytes.len() as u64;
         while !bytes.is_empty() {
@@ -67,7 +69,7 @@ impl Upload {
         Ok(())
     }
 
-    /// What was collected, as the body of a request.
+    /// The collected bytes, as the body of a request.
     fn take_part(&mut self) -> PutPayload {
         self.filled = 0;
         self.pieces.push(std::mem::take(&mut self.piece).freeze());
@@ -100,7 +102,7 @@ impl Upload {
         }
     }
 
-    /// Makes the object visible; gives its size.
+    /// Makes the object visible; returns its size.
     pub async fn complete(mut self) -> Result<u64> {
         match self.finish().await {
             Ok(()) => Ok(self.length),
@@ -113,7 +115,8 @@ impl Upload {
 
     async fn finish(&mut self) -> Result<()> {
         if let Some(mark) = &self.mark {
-            // A mark without an object does no harm; an object without its mark would be another history's.
+            // A mark without an object does no harm; an object without its mark would belong to a different
+            // history.
             let content = PutPayload::from(mark.to_string());
             self.client
                 .put(mark, content)
@@ -154,7 +157,7 @@ impl Upload {
 }
 
 impl Drop for Upload {
-    /// What was under way may be given up at any moment, for a final snapshot.
+    /// A final snapshot may drop a running upload at any moment.
     #[allow(clippy::disallowed_methods)] // what goes on is only the removal of what this upload has left
     fn drop(&mut self) {
         self.on_their_way.abort_all();

@@ -103,7 +103,7 @@ async fn a_broken_source_object_never_appears_in_the_target() {
     assert_equal(&lab);
 }
 
-/// R17-28: where it is, nothing else is copied.
+/// R17-28: if the final snapshot exists, no other object is copied.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_final_snapshot_is_waited_for_and_is_enough() {
     let lab = Lab::new();
@@ -113,7 +113,7 @@ async fn the_final_snapshot_is_waited_for_and_is_enough() {
         "--wait-for-final-snapshot-timeout=60s",
     ];
     let (ran, name) = tokio::join!(lab.copy("from", "to", &flags), async {
-        // After the first look and before the second one.
+        // After the first listing and before the second listing.
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         server.snapshot("/snapshot/full?final=true").await
     });
@@ -126,11 +126,11 @@ async fn the_final_snapshot_is_waited_for_and_is_enough() {
     let copied = ran.json["copied"].as_array().unwrap();
     assert_eq!(copied.last().and_then(|last| last.as_str()), Some(name.as_str()));
     assert!(lab.objects("to").contains(&name));
-    // It keeps its name, so a second copy knows it, and needs nothing else.
+    // The object keeps its name, so a second copy finds it and copies no other object.
     let again = lab.copy("from", "to", &flags).await;
     assert_eq!(again.json["skipped"], serde_json::json!([name]), "{}", again.json);
     assert_eq!(again.json["copied"], serde_json::json!([]), "{}", again.json);
-    // Where it is there from the start, nothing else is copied at all.
+    // If the final snapshot exists from the start, the copy transfers only the final snapshot.
     let enough = lab.copy("from", "alone", &flags).await;
     assert_eq!(
         enough.json["copied"],
@@ -165,7 +165,8 @@ async fn a_final_snapshot_that_never_comes_is_not_waited_for_longer_than_told() 
     assert_eq!(lab.objects("to"), lab.objects("from"));
 }
 
-/// R17-26, R17-27: who waits has copied what is there by then, and what comes late is not missed.
+/// R17-26, R17-27: a waiting copy has transferred the objects that exist by then, and does not miss late
+/// objects.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_there_is_copied_while_the_final_snapshot_is_waited_for() {
     let lab = Lab::new();
@@ -248,7 +249,7 @@ async fn copied_ahead(lab: &Lab, early: &[String]) {
         .unwrap();
 }
 
-/// R17-27: once the final snapshot is there nobody needs what was copied while it was waited for.
+/// R17-27: once the final snapshot exists, the objects that were copied ahead are unneeded.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_copied_ahead_of_the_final_snapshot_is_collected() {
     let lab = Lab::new();
@@ -321,8 +322,7 @@ async fn garbage_collection_keeps_the_newest_chains() {
         etcd.put("/a", n.to_string()).await;
         last = server.snapshot("/snapshot/full").await;
     }
-    // A delta may lie between them: what was written before the server has begun a new chain is stored at
-    // once.
+    // A delta may lie between them: changes from before the server began a new chain are stored at once.
     eventually("collection", async || {
         let objects = lab.objects("from");
         (objects.iter().filter(|o| o.starts_with("Full")).count() == 2).then_some(())

@@ -1,14 +1,13 @@
-//! Deltas come out as the very history that was, on which etcd goes on, and leave room in the database.
+//! Restored deltas reproduce the original history, etcd continues on it, and the database has free space.
 //!
-//! `CHANGES=60000 cargo test -p etcd-backup-restore --test real deltas -- --nocapture` restores more of them
-//! and prints how long it took. That is not judged: it depends on what else the machine does.
+//! `CHANGES=60000 cargo test -p etcd-backup-restore --test real deltas -- --nocapture` restores more changes
+//! and prints the duration. The duration is not asserted: it depends on the load of the machine.
 
 use crate::lab::{EtcdServer, Lab, Server, after_loss, delete, put};
 use futures::StreamExt;
 use std::time::Instant;
 
-/// Single changes, overwriting and deleting each other, several keys in one revision here and there, and
-/// large values.
+/// Single changes that overwrite and delete each other, some revisions with several keys, and large values.
 async fn write_changes(etcd: &EtcdServer, numbers: std::ops::Range<usize>) {
     let changes = futures::stream::iter(numbers).map(async |n| {
         let key = format!("/registry/leases/{}", n % 50);
@@ -32,7 +31,7 @@ async fn a_restore_with_deltas_comes_to_the_very_history_that_was_and_etcd_goes_
     let count = std::env::var("CHANGES").map_or(6_000, |count| count.parse().unwrap());
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    // What deltas are added to: nothing but etcd's own in one case, and a tree of some levels in the other.
+    // The database to which deltas are added: etcd's initial database, or a tree of several levels.
     for (prefix, before) in [("empty", 0), ("grown", count)] {
         write_changes(&etcd, 0..before).await;
         let server = Server::start(&lab, prefix, &etcd.endpoint, &[]).await;
@@ -42,7 +41,7 @@ async fn a_restore_with_deltas_comes_to_the_very_history_that_was_and_etcd_goes_
         }
         let (wanted, hash) = (etcd.dump().await, etcd.history());
         drop(server);
-        // A planned move: every change is in the chain, so that nothing is left out.
+        // A planned move: every change is in the chain, so no revisions are skipped.
         let moved = format!("moved-{prefix}");
         let end = format!("--required-revision={}", wanted.1);
         let copied = lab.copy(prefix, &moved, &["--ownership-epoch=2", &end]).await;
@@ -64,7 +63,7 @@ async fn a_restore_with_deltas_comes_to_the_very_history_that_was_and_etcd_goes_
         let restored = EtcdServer::start(&volume).await;
         assert!(restored.dump().await == wanted, "{prefix}");
         assert_eq!(restored.history(), hash, "{prefix}");
-        // etcd reads what was written, and writes on: its own tool finds the result sound.
+        // etcd reads the restored data and continues to write: its own tool finds the result sound.
         write_changes(&restored, 0..1_000).await;
         restored.compact(wanted.1 + 500);
         restored.client.defragment().await.unwrap();
@@ -89,7 +88,7 @@ async fn overwritten_values_do_not_fill_the_quota_of_the_etcd_that_follows() {
     for n in 0..100_u8 {
         etcd.put("/registry/large", vec![n; 1 << 20]).await;
     }
-    // The newest change is a deletion, of which nothing is left when history is dropped.
+    // The newest change is a deletion: compaction removes every trace of it.
     etcd.put("/registry/short", "lived").await;
     etcd.delete("/registry/short").await;
     server.snapshot("/snapshot/delta").await;

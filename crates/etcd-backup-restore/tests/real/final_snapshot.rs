@@ -1,4 +1,4 @@
-//! The final snapshot is taken once, is the last one, and ends the source's stay.
+//! The final snapshot is taken once, is the last snapshot, and ends the source's residency.
 
 use crate::lab::{EtcdServer, Gate, Lab, PATIENCE, Server, eventually, noise};
 use std::time::Instant;
@@ -23,7 +23,7 @@ async fn asking_again_takes_no_other_and_nothing_follows() {
         assert_eq!((status, &json["code"]), (409, &"finished".into()), "{json}");
     }
     assert_eq!(server.get("/healthz").await.1["snapshotter"], "Finished");
-    // Another process, asked again: it is still the same one.
+    // A second process returns the same final snapshot.
     drop(server);
     let objects = lab.objects("p");
     let server = Server::spawn(&lab, "p", &etcd.endpoint, &[]).await;
@@ -73,7 +73,7 @@ async fn it_is_final_only_when_it_was_read_back_and_holds_etcds_last_revision() 
     is_proven(&latest["fullSnapshot"]);
     assert_eq!((&latest["finished"], &latest["epoch"]), (&true.into(), &4.into()));
     assert_eq!(server.get("/healthz").await.1["finished"], true);
-    // Written to after the end: another one is due.
+    // A write after the end: a new final snapshot is due.
     let revision = etcd.put("/a", "3").await;
     let (status, another) = server.post("/snapshot/full?final=true").await;
     assert_eq!(
@@ -84,7 +84,7 @@ async fn it_is_final_only_when_it_was_read_back_and_holds_etcds_last_revision() 
     assert_ne!(another["snapName"], proven["snapName"]);
 }
 
-/// A lab whose server reaches the store through a gate, with a database that is large enough to be told from
+/// A lab whose server reaches the store through a gate, with a database large enough to be distinguished from
 /// a listing.
 async fn gated(flags: &[&str]) -> (Lab, EtcdServer, Gate, Server) {
     let lab = Lab::new();
@@ -138,7 +138,7 @@ async fn a_write_while_it_is_taken_is_found_out() {
         answer.1
     );
     is_not_finished(&lab, &server).await;
-    // Nobody asked again: it is backed up like any other.
+    // Without a further request etcd is backed up normally.
     eventually("the late write is stored", async || {
         let (_, latest) = server.get("/snapshot/latest").await;
         let deltas = latest["deltaSnapshots"].as_array()?.len();
@@ -150,7 +150,7 @@ async fn a_write_while_it_is_taken_is_found_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn it_does_not_wait_for_other_work() {
     for (request, flags) in [
-        // A full snapshot, and a delta snapshot on their way.
+        // A full snapshot and a delta snapshot in transfer.
         ("PUT ", &["--delta-snapshot-period=24h"][..]),
         ("PUT ", &["--delta-snapshot-period=1s"]),
         // A collection of garbage.
@@ -162,7 +162,7 @@ async fn it_does_not_wait_for_other_work() {
         let other = server.get("/snapshot/full");
         let urgent = async {
             gate.something_is_held().await;
-            // What is held stays so: in line behind it, nothing would ever be answered.
+            // The held request stays held: requests queued behind it would never be answered.
             gate.let_others_pass();
             let begun = Instant::now();
             for path in ["/healthz", "/snapshot/latest"] {

@@ -1,5 +1,5 @@
-//! A source that is cut off from everything but its clients: for how long it serves on after the record's
-//! change, with the settings that a Seed has where it says nothing of them.
+//! A source that can reach only its clients: measures how long the source continues to serve after the
+//! record's change, with the default settings of a Seed.
 
 use crate::lab::{EPOCH, Road, Stay, Writer, Zone, now};
 use futures::{StreamExt, stream};
@@ -12,12 +12,12 @@ const VALIDITY: Duration = Duration::from_secs(12);
 const REQUESTS: Duration = Duration::from_secs(5);
 /// I of docs/understand/ownership.md: the changes are spread over the time between two checks.
 const INTERVAL: Duration = Duration::from_secs(4);
-/// Sources that are cut off at a time. Each mostly waits.
+/// Sources that are cut off at a time. Each source mostly waits.
 const AT_A_TIME: usize = 8;
 
-/// R17-47, R17-49: it does not hear that it has lost the shoot, and stops all the same; when it hears it, it
-/// stays so. `REPOT_CUTS` says how often that is measured: docs/understand/etcd-backup-restore.md has the
-/// figure.
+/// R17-47, R17-49: the source does not learn that it has lost the shoot, and stops all the same; after the
+/// source learns of the loss, the gate stays shut. `REPOT_CUTS` sets the number of measurements:
+/// docs/understand/etcd-backup-restore.md has the figure.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_that_is_cut_off_acknowledges_nothing_soon_after_the_records_change() {
     let cuts = u32::try_from(testkit::size("REPOT_CUTS", 2).unwrap()).unwrap();
@@ -35,7 +35,7 @@ async fn a_source_that_is_cut_off_acknowledges_nothing_soon_after_the_records_ch
     assert!(rank(100) <= VALIDITY + REQUESTS, "{measured:?}");
 }
 
-/// For how long one served on that was cut off so long after it had begun, in the moment in which the record
+/// How long a source continued to serve that was cut off `after` its start, at the moment in which the record
 /// was changed.
 async fn served_on(after: Duration) -> Duration {
     let zone = Zone::start().await;
@@ -43,7 +43,7 @@ async fn served_on(after: Duration) -> Duration {
     let stay = Stay::asking(zone, &road.address, &[]).await;
     let writer = Writer::start(stay.gate.clone());
     writer.goes_on().await;
-    // Nothing is awaited: it is any moment between two checks.
+    // A fixed delay instead of a condition: the cut must fall on any moment between two checks.
     tokio::time::sleep(after).await;
     road.cut();
     stay.lab.s3.hang();

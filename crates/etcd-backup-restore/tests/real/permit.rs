@@ -1,5 +1,4 @@
-//! Without the right to act nothing leaves the process, and what it has begun goes no further than the
-//! request under way.
+//! Without the permit no request leaves the process, and running work stops after the request in progress.
 
 use crate::lab::{BUCKET, EtcdServer, Gate, Lab, eventually, noise, set_tls_provider};
 use etcd_backup_restore::compression::Compression;
@@ -45,7 +44,7 @@ async fn an_upload_that_loses_its_right_sends_no_other_part_and_never_appears() 
     let store = Arc::new(store(&lab, &gate, issuer.permit()));
     let snapshot = Snapshot::new(Kind::Full, (0, 9), Compression::None, false);
     let mut upload = store.upload(&snapshot).unwrap();
-    // It begins, and its first part is stored.
+    // The upload begins, and its first part is stored.
     upload.write(&noise(1, 18 << 20)).await.unwrap();
     eventually("parts are sent", async || (gate.requests() > 1).then_some(())).await;
     gate.hold("PUT ");
@@ -55,13 +54,13 @@ async fn an_upload_that_loses_its_right_sends_no_other_part_and_never_appears() 
         upload.abort().await;
         written
     });
-    // As many as are sent side by side: nothing else is on its way.
+    // As many requests as are sent in parallel: no further request is in transfer.
     gate.are_held(2).await;
     let seen = gate.requests();
     issuer.end("another holds it");
     let written = writing.join_next().await.unwrap().unwrap();
     assert_eq!(written.unwrap_err().class, Class::NotPermitted);
-    // Neither what was left of the upload, nor its removal, nor anything new.
+    // Neither the rest of the upload, nor its removal, nor a new request.
     gate.release();
     let refused = [
         store.list().await.map(drop).unwrap_err(),
@@ -74,7 +73,7 @@ async fn an_upload_that_loses_its_right_sends_no_other_part_and_never_appears() 
     }
     assert_eq!(gate.requests(), seen);
     assert!(lab.objects("p").is_empty());
-    // The way is open to whoever has the right.
+    // A process with the permit can use the store.
     let other = self::store(&lab, &gate, right().permit());
     let regained = other.list().await;
     assert_eq!(
@@ -109,7 +108,7 @@ async fn a_backup_process_that_loses_its_right_asks_neither_store_nor_etcd_again
     };
     let (snapshotter, handle) = Snapshotter::new(settings);
     let mut running = JoinSet::new();
-    // Not under a guard: it goes on trying, as something would that forgot one.
+    // Not under a guard: the task keeps trying, like code that forgot its guard.
     running.spawn(snapshotter.run(CancellationToken::new()));
     eventually("snapshots are taken", async || {
         (handle.state.health().0 == Phase::Active).then_some(())

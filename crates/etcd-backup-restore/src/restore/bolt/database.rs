@@ -1,4 +1,4 @@
-//! A database that is read, and whose pages are written.
+//! A database file that a restore reads, and to which a restore adds pages.
 
 use super::head::Meta;
 use super::node::{Node, Place};
@@ -8,14 +8,15 @@ use std::io::Result;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Levels of a tree. No file is large enough for more; a page that refers to one above it would never end.
+/// Largest depth of a tree. No file is large enough for more levels; a page that refers to an ancestor would
+/// cause an endless walk.
 pub(super) const DEEPEST: usize = 32;
-/// Bytes of a bucket's value: its first page, and a sequence that is of no use here.
+/// Bytes of a bucket's value: its first page, and a sequence that a restore does not need.
 const BUCKET_VALUE: u32 = 16;
-/// The only version that there has been for etcd.
+/// The only file version that etcd has ever used.
 const VERSION: u32 = 2;
 
-/// An open file. What was added counts once it is sealed.
+/// An open database file. Added pages become valid when [`Database::seal`] writes the meta pages.
 pub(in crate::restore) struct Database {
     file: File,
     meta: Meta,
@@ -23,18 +24,18 @@ pub(in crate::restore) struct Database {
     pages: u64,
 }
 
-/// Where it is written which page a bucket begins with.
+/// The location of a bucket's entry, which names the root page of the bucket.
 pub(super) struct Bucket {
-    /// Zero: the bucket is small and its only page is kept in the value.
+    /// Root page. Zero: the bucket is small, and the value holds the only page of the bucket.
     pub(super) root: u64,
-    /// Place in the file of the value, and of the field with its length.
+    /// Offsets in the file of the value and of the field with its length.
     value_at: u64,
     length_at: u64,
     pub(super) kept_within: Option<Page>,
 }
 
 impl Database {
-    /// Opens one that nothing else uses.
+    /// Opens a database file; no other process may use the file.
     pub(in crate::restore) fn open(path: &Path) -> Result<Self> {
         let mut file = File::options().read(true).write(true).open(path)?;
         let meta = Meta::read(&mut file)?.ok_or_else(|| broken("neither of its meta pages is valid"))?;
@@ -61,7 +62,7 @@ impl Database {
         page.saturating_mul(self.meta.page_size as u64)
     }
 
-    /// Reads a page with those that it flows over into.
+    /// Reads a page with its overflow pages.
     pub(super) fn page(&self, id: u64) -> Result<(Page, Place)> {
         let outside = || broken(format!("page {id} is not in the file"));
         if id < 2 || id >= self.pages {
@@ -130,7 +131,7 @@ impl Database {
         if let Some(page) = &bucket.kept_within {
             return each_of(page, &mut each);
         }
-        // What is left to read, the next one last.
+        // Pages that are still to be read, the next page last.
         let (mut left, mut read) = (vec![bucket.root], 0);
         while let Some(id) = left.pop() {
             let (page, _) = self.page(id)?;
@@ -147,7 +148,7 @@ impl Database {
         Ok(())
     }
 
-    /// Writes a node; gives its first page.
+    /// Writes a node; returns its first page.
     pub(super) fn write(&mut self, node: &Node) -> Result<u64> {
         let needed = node.pages(self.meta.page_size);
         let place = match node.place {
@@ -175,7 +176,7 @@ impl Database {
             .write_all_at(&BUCKET_VALUE.to_le_bytes(), bucket.length_at)
     }
 
-    /// Makes everything count that was added; gives the bytes in use.
+    /// Makes all added pages valid; returns the bytes in use.
     pub(in crate::restore) fn seal(self) -> Result<u64> {
         let end = self.at(self.pages);
         if self.file.metadata()?.len() < end {

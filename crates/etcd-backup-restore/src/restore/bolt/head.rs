@@ -1,7 +1,7 @@
 //! The two meta pages at the head of the file.
 //!
-//! Of the valid ones that with the higher transaction counts. It says how many pages there must be; a file
-//! that was cut is found by that although the pages that are left may be consistent.
+//! Of the valid meta pages the page with the higher transaction counts. The meta page states the number of
+//! pages of the file. So a truncated file is detected even if the remaining pages are consistent.
 
 use super::page::HEADER;
 use std::fs::File;
@@ -12,16 +12,16 @@ use std::path::Path;
 const MAGIC: u32 = 0xED0C_DAED;
 /// Bytes of the meta data, with the checksum at their end.
 const LENGTH: usize = 64;
-/// Place of the checksum: everything before it is covered.
+/// Offset of the checksum, which covers everything before it.
 const CHECKSUM: usize = 56;
-/// The free pages are not written down but are those that nothing refers to, as in every database that etcd
-/// has opened.
+/// The file stores no list of free pages: a page that no tree refers to is free, as in every database that
+/// etcd has opened.
 const NO_FREE_LIST: u64 = u64::MAX;
 const FREE_LIST: usize = 32;
 const PAGES: usize = 40;
 const TRANSACTION: usize = 48;
 
-/// The meta data that count.
+/// The valid meta data.
 #[derive(Clone)]
 pub(super) struct Meta {
     bytes: [u8; LENGTH],
@@ -36,7 +36,7 @@ pub(super) struct Meta {
 impl Meta {
     /// Reads those that count; `None` where neither page is valid.
     pub(super) fn read(file: &mut File) -> Result<Option<Self>> {
-        // Two pages, of whatever size the machine had that made it.
+        // Two pages; the page size depends on the machine that created the file.
         let mut head = Vec::new();
         file.by_ref().take(2 * 64 * 1024).read_to_end(&mut head)?;
         let sizes = [4096, 8192, 16_384, 65_536];
@@ -87,8 +87,8 @@ impl Meta {
         self.bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
     }
 
-    /// Writes both pages for a file that has become longer. The older one says the same, as in a snapshot:
-    /// what it said before is not there any more.
+    /// Writes both meta pages for a file that has grown. Both pages state the same content, as in a snapshot,
+    /// because the former state of the file is gone.
     pub(super) fn write(mut self, file: &File, pages: u64) -> Result<()> {
         self.set(FREE_LIST, NO_FREE_LIST);
         self.set(PAGES, pages);
@@ -103,7 +103,8 @@ impl Meta {
     }
 }
 
-/// What is wrong with the file, if anything is: a look before a tool maps it into memory.
+/// Describes the fault of a database file, if there is a fault; checked before a tool maps the file into
+/// memory.
 pub(in crate::restore) fn fault(database: &Path) -> Result<Option<String>> {
     let mut file = File::open(database)?;
     let length = file.metadata()?.len();
@@ -147,7 +148,7 @@ mod tests {
     fn cut_and_foreign_files_are_found() {
         let mut file = [page(3, 7), page(9, 6), vec![0; 4096]].concat();
         assert_eq!(fault_of(&file), None);
-        // The newer one is torn: the older one counts, and wants more pages than there are.
+        // The newer meta page is torn: the older counts, and states more pages than the file has.
         file[17] ^= 1;
         assert!(fault_of(&file).unwrap().contains("bytes"));
         assert!(fault_of(b"").unwrap().contains("meta pages"));

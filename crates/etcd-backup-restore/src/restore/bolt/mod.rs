@@ -1,9 +1,8 @@
-//! The file format of etcd's database (bbolt), as far as a restore needs it.
+//! The parts of the file format of etcd's database (bbolt) that a restore needs.
 //!
-//! A file of pages. The first two hold the meta data, the others the nodes of B+ trees: one tree for each
-//! bucket, and one of all buckets. A page that no tree refers to is free. Nothing here is shared with a
-//! running etcd: a file is either its or ours, and what was written is judged by etcd's own tools before an
-//! etcd gets it.
+//! The file consists of pages. The first two pages hold the meta data, all later pages the nodes of B+ trees:
+//! a tree for each bucket, and a tree of all buckets. A page that no tree refers to is free. No running etcd
+//! ever shares a file with this code, and etcd's own tools check the written file before an etcd opens it.
 
 mod database;
 mod head;

@@ -6,10 +6,10 @@ use std::io::Result;
 /// A node of a tree, with its elements in the order of their keys.
 pub(super) struct Node {
     kind: u16,
-    /// Where it is in the file already.
+    /// The pages of the node in the file; `None` for a new node.
     pub(super) place: Option<Place>,
     pub(super) elements: Vec<Element>,
-    /// Bytes of it.
+    /// Bytes of the node.
     pub(super) size: usize,
 }
 
@@ -38,7 +38,7 @@ impl Element {
         }
     }
 
-    /// Bytes that it needs in its page.
+    /// Bytes that the element needs in its page.
     pub(super) fn size(&self) -> usize {
         ELEMENT + self.key.len() + self.value().len()
     }
@@ -77,12 +77,12 @@ impl Node {
         Some(element)
     }
 
-    /// Pages that it needs.
+    /// Number of pages that the node needs.
     pub(super) fn pages(&self, page_size: usize) -> u64 {
         self.size.div_ceil(page_size) as u64
     }
 
-    /// The content of its pages.
+    /// The content of the node's pages.
     pub(super) fn content(&self, at: Place, page_size: usize) -> Result<Vec<u8>> {
         let too_large = |_| broken("a node is too large");
         let count = u16::try_from(self.elements.len()).map_err(too_large)?;

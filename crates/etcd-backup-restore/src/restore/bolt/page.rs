@@ -1,4 +1,4 @@
-//! Reading pages. Nothing in them is trusted: each place is looked up within what was read.
+//! Reads pages. A page is untrusted: each offset is checked against the bytes that were read.
 
 use std::io::{Error, ErrorKind, Result};
 
@@ -13,12 +13,12 @@ pub(super) const LEAF: u16 = 2;
 /// The value is a bucket.
 pub(super) const BUCKET: u32 = 1;
 
-/// The file is not what it has to be.
+/// An error for a malformed file.
 pub(super) fn broken(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidData, what.into())
 }
 
-/// A page with those that it flows over into, or one that is kept within the value of its bucket.
+/// A page with its overflow pages, or a page that is kept within the value of its bucket.
 pub(super) struct Page {
     bytes: Vec<u8>,
 }
@@ -47,12 +47,12 @@ impl Page {
         }
     }
 
-    /// Pages behind the first one.
+    /// Number of overflow pages behind the first page.
     pub(super) fn overflow(first: &[u8]) -> Result<u32> {
         number(first, 12).map(u32::from_le_bytes)
     }
 
-    /// The number that the page gives itself.
+    /// The page number that the page states.
     pub(super) fn id(&self) -> Result<u64> {
         number(&self.bytes, 0).map(u64::from_le_bytes)
     }
@@ -97,7 +97,7 @@ impl Page {
         (0..self.count()?).map(read).collect()
     }
 
-    /// The key of an element, and the place behind it.
+    /// The key of an element, and the offset behind the key.
     fn piece(&self, element: usize, place_at: usize, length_at: usize) -> Result<(&[u8], usize)> {
         let at = element.saturating_add(half(&self.bytes, place_at)?);
         let length = half(&self.bytes, length_at)?;

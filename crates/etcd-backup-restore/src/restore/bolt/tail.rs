@@ -5,8 +5,8 @@ use super::node::{Element, Node, Place, What};
 use super::page::{Page, broken};
 use std::io::Result;
 
-/// The end of a bucket, where entries are added: its last leaf, and above it a branch each up to its root.
-/// Memory holds these nodes alone; a full one is written and followed by the next.
+/// The end of a bucket, where entries are added: the last leaf, and the branches above it up to the root.
+/// Memory holds only these nodes; a full node is written and a new node follows.
 pub(in crate::restore) struct Tail {
     bucket: String,
     /// From the leaf to the root.
@@ -14,7 +14,7 @@ pub(in crate::restore) struct Tail {
 }
 
 impl Tail {
-    /// Begins to add to a bucket, behind what it holds.
+    /// Begins to append to a bucket, behind its last entry.
     pub(in crate::restore) fn of(database: &Database, name: &str) -> Result<Self> {
         let bucket = database.bucket(name)?;
         let mut levels = Vec::new();
@@ -46,7 +46,7 @@ impl Tail {
         })
     }
 
-    /// Puts other entries, in the order of their keys, in the place of all that a bucket holds.
+    /// Replaces all entries of a bucket with `entries`, which must be in the order of their keys.
     pub(in crate::restore) fn refill(
         database: &mut Database,
         bucket: &str,
@@ -68,7 +68,7 @@ impl Tail {
         leaf.elements.last().map(|element| element.key.as_slice())
     }
 
-    /// Adds an entry, whose key has to be higher than the last.
+    /// Adds an entry, with a key higher than the last key.
     pub(in crate::restore) fn push(&mut self, to: &mut Database, key: Vec<u8>, value: Vec<u8>) -> Result<()> {
         if self.last_key().is_some_and(|last| last >= key.as_slice()) {
             return Err(broken("an entry does not come behind the last one"));
@@ -89,7 +89,7 @@ impl Tail {
             node.push(element);
             return Ok(());
         }
-        // A branch with a single child is none: the next one begins with the last of this one.
+        // A branch needs two children: the next branch begins with the last child of this branch.
         let taken_along = if node.is_leaf() || node.elements.len() < 3 {
             None
         } else {
@@ -103,7 +103,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Writes a full node and begins the next one of its level.
+    /// Writes a full node and begins the next node of its level.
     fn close(&mut self, to: &mut Database, level: usize) -> Result<()> {
         let next = if self.levels[level].is_leaf() {
             Node::leaf()
@@ -116,7 +116,7 @@ impl Tail {
             self.levels.push(Node::branch());
         }
         let id = to.write(&full)?;
-        // One that was there is known to the branch above it.
+        // The branch above already refers to a node that was in the file before.
         if full.place.is_none() || is_root {
             self.link(to, level + 1, full, id)?;
         }
@@ -138,7 +138,7 @@ impl Tail {
         )
     }
 
-    /// Writes what is left, and where the bucket begins now.
+    /// Writes the remaining nodes, and the new root of the bucket.
     pub(in crate::restore) fn finish(mut self, to: &mut Database) -> Result<()> {
         let mut level = 0;
         loop {
@@ -194,7 +194,7 @@ mod tests {
 
     const PAGE: usize = 4096;
 
-    /// A file with one empty bucket, as small as it can be: kept within the bucket of all buckets.
+    /// A minimal file with a single empty bucket, kept within the bucket of all buckets.
     fn file(folder: &Path) -> PathBuf {
         let mut bucket = vec![0; 16];
         bucket.extend(0_u64.to_le_bytes());
@@ -217,7 +217,7 @@ mod tests {
     }
 
     fn entries(numbers: std::ops::Range<u32>) -> Vec<(Vec<u8>, Vec<u8>)> {
-        // Long keys, so that few of them make a tree of many levels; some values flow over into further
+        // Long keys, so that a small number of keys makes a tree of many levels; some values need overflow
         // pages.
         let value = |n: u32| vec![u8::try_from(n % 251).unwrap(); if n % 97 == 5 { 3 * PAGE } else { 10 }];
         numbers
@@ -245,7 +245,8 @@ mod tests {
         found
     }
 
-    /// The levels of a tree whose branches have two children at least and begin with what is below them.
+    /// The levels of a tree; checks that branches have at least two children and begin with the first key
+    /// below.
     fn levels(database: &Database, id: u64, first: Option<&[u8]>) -> usize {
         let (page, _) = database.page(id).unwrap();
         let node = node(&page, None).unwrap();
@@ -325,7 +326,7 @@ mod tests {
                     database.each("key", |_, _| Ok(()))?;
                     Tail::of(&database, "key").map(drop)
                 });
-                // The answer is of no interest, only that there is one.
+                // The result does not matter: the read must only return.
                 let _ = read;
             }
         }

@@ -1,4 +1,4 @@
-//! A place for one test: a folder, an S3 server with buckets, and the binary with the flags that fit.
+//! The environment of a test: a folder, an S3 server with buckets, and the binary with matching flags.
 
 mod etcd_server;
 mod gate;
@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Bound of anything that is waited for; must be longer than a busy machine takes to start etcd.
+/// Timeout of any condition; must be longer than a busy machine takes to start etcd.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 pub const BUCKET: &str = "bucket";
 
@@ -48,7 +48,7 @@ pub fn program(name: &str) -> PathBuf {
     path
 }
 
-/// A port on loopback that nobody uses, each time another one.
+/// An unused port on loopback, a different port at each call.
 pub fn free_port() -> u16 {
     testkit::free_port().unwrap()
 }
@@ -67,13 +67,13 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>)
     }
 }
 
-/// What a run of the binary said.
+/// The output of a run of the binary.
 #[derive(Debug)]
 pub struct Ran {
     pub success: bool,
     pub json: serde_json::Value,
     pub errors: String,
-    /// Peak of its resident memory in KiB.
+    /// Peak of the process's resident memory in KiB.
     pub peak: u64,
 }
 
@@ -99,7 +99,7 @@ impl Lab {
         self.path("credentials")
     }
 
-    /// Flags of the store; `source-` makes them those of the source.
+    /// Flags of the store; with `source-` the flags of the source.
     pub fn store_flags(&self, side: &str, prefix: &str) -> Vec<String> {
         vec![
             format!("--{side}storage-provider=S3"),
@@ -127,7 +127,7 @@ impl Lab {
     }
 
     /// Breaks the content of an object and keeps its size. The checksum lies in the last eight bytes, packed
-    /// or not; a bit in the midst of packed zeros may unpack to the same content.
+    /// or not; a changed bit in the midst of packed zeros may unpack to the same content.
     pub fn garble(&self, prefix: &str, name: &str) {
         let path = self.object(prefix, name);
         let mut content = std::fs::read(&path).unwrap();
@@ -150,7 +150,7 @@ impl Lab {
         Store::new(config).unwrap()
     }
 
-    /// Makes a place say this of who holds it, as the BackupEntry's actuator does.
+    /// Writes the `ownership.json` of a store, as the BackupEntry's actuator does.
     pub fn hold(&self, prefix: &str, mut holding: serde_json::Value) {
         holding["uid"] = "u".into();
         holding["written"] = "now".into();
@@ -244,7 +244,7 @@ pub fn peak_memory(pid: u32) -> u64 {
         .map_or(0, |kib| kib.parse().unwrap())
 }
 
-/// Bytes that do not compress. (In what does, a flipped bit may say the same in another way.)
+/// Bytes that do not compress. (In compressible data a changed bit may decode to the same content.)
 pub fn noise(mut seed: u64, length: usize) -> Vec<u8> {
     let words = std::iter::repeat_with(|| {
         seed ^= seed << 13;

@@ -29,10 +29,10 @@ const QUICK: [&str; 7] = [
     "--owner-check-fence=16s",
 ];
 
-/// An etcd on loopback that a kubelet starts again whenever it ends.
+/// An etcd on loopback that a simulated kubelet restarts whenever etcd ends.
 struct KeptEtcd {
     starts: Arc<AtomicUsize>,
-    /// How often the kubelet may start it.
+    /// How often the kubelet may start etcd.
     limit: Arc<AtomicUsize>,
     task: JoinSet<()>,
 }
@@ -106,7 +106,7 @@ impl Stay {
         (Self::with(&settings).await, format!("http://{address}"))
     }
 
-    /// The same of one that reaches the server of this zone at this address.
+    /// Like `begin`, for a source that reaches the zone's server at `authority`.
     pub async fn asking(zone: Zone, authority: &str, settings: &[&str]) -> Self {
         let lab = Lab::new();
         let volume = lab.path("volume/new.etcd");
@@ -149,7 +149,7 @@ impl Stay {
         stay
     }
 
-    /// Starts the process, or another one in its place.
+    /// Starts the process, or restarts it.
     pub async fn start(&mut self) {
         self.server = None;
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
@@ -164,8 +164,7 @@ impl Stay {
         self.server = Some(server);
     }
 
-    /// The seed is given the shoot anew, in the next epoch: etcd and the process beside it are started in
-    /// that one.
+    /// The seed gets the shoot again, in the next epoch: etcd and the process beside it start in that epoch.
     pub async fn comes_back(&mut self) {
         let next = EPOCH + 1;
         self.server = None;
@@ -198,7 +197,7 @@ impl Stay {
         eventually("clients are served", async || self.is_ready().await.then_some(())).await;
     }
 
-    /// The gardenlet has recorded phase `Sealing`, and reports it.
+    /// The gardenlet has recorded phase `Sealing`, and reports the phase.
     pub async fn passes_sealing(&self) {
         let report = json!({ "epoch": EPOCH });
         let (status, answer) = self.server().post_json("/ownership/sealing", &report).await;
@@ -241,12 +240,12 @@ impl Stay {
         eventually(what, async || (self.starts() > before).then_some(())).await;
     }
 
-    /// Whoever ends is not started again.
+    /// A process that ends is not restarted.
     pub fn kubelet_stands_still(&self) {
         self.kept.limit.store(self.starts(), Ordering::SeqCst);
     }
 
-    /// Waits for its end, where the kubelet stands still.
+    /// Waits for the end of etcd, after `kubelet_stands_still`.
     pub async fn etcd_has_ended(&mut self) {
         let ended = tokio::time::timeout(super::PATIENCE, self.kept.task.join_next()).await;
         ended.expect("etcd was told to end").unwrap().unwrap();
@@ -284,8 +283,8 @@ impl Stay {
         names
     }
 
-    /// Waits for the one final snapshot; a seed that takes the shoot over finds in it all that was
-    /// acknowledged.
+    /// Waits for the single final snapshot; a seed that takes over the shoot finds all acknowledged changes
+    /// in that snapshot.
     pub async fn hands_over(&self, acknowledged: &[Acknowledged]) {
         eventually("the final snapshot is proven", async || {
             let (_, latest) = self.server().get("/snapshot/latest").await;
