@@ -1,4 +1,4 @@
-//! The rights that a chart gives, without installing it.
+//! The rights from a chart, without an installation of the chart.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::{Api, Client, api::PostParams};
 use serde_json::json;
 
-/// Gives the user what the ClusterRole of a chart allows, and nothing else. Only for charts whose role is
-/// templated in its labels: lines with braces are left out.
+/// Gives the user exactly the rights of the ClusterRole of a chart. Only for charts whose role is templated
+/// only in the labels: lines with braces are skipped.
 ///
 /// # Errors
-/// There is no such chart, its role is none, or it was given already.
+/// The chart does not exist, the file is not a ClusterRole, or the role was granted already.
 pub async fn grant(admin: &Client, chart: &str, user: &str) -> Result<()> {
     let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts");
     let path = charts.join(chart).join("templates/clusterrole.yaml");

@@ -19,24 +19,25 @@ use crate::process::Server;
 use crate::wait::eventually;
 
 /// Far longer than a start takes: about five seconds on an idle machine with two cores, and tests start up to
-/// eight at once. A process that ends is noticed at once, so that this bounds only one that hangs.
+/// eight control planes at once. The end of a process is noticed immediately, so the timeout only bounds a
+/// process that hangs.
 const READY_WITHIN: Duration = Duration::from_secs(240);
 
-/// An API server of a test lives for a minute or two and is rid of its garbage then. Collecting it later is a
-/// sixth less work for the processor, and the limit bounds what that costs in memory.
+/// A test's API server lives for a minute or two, and the garbage is gone afterwards. Later collection saves
+/// a sixth of the CPU time, and the limit bounds the memory.
 const FEWER_COLLECTIONS: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "700MiB")];
 
-/// The group whose members may do everything.
+/// The group with all rights.
 const ADMINISTRATORS: &str = "system:masters";
 
-/// A cluster without nodes: its API and its controllers (namespaces, garbage collection, workloads, tokens,
+/// A cluster without nodes: the API and the controllers (namespaces, garbage collection, workloads, tokens,
 /// signing).
 pub struct ControlPlane {
     name: String,
     url: String,
     authority: Authority,
     admin: Client,
-    // Dropped in this order: no client is left to log errors about a server that is gone.
+    // Dropped in this order: no client is left that would log errors about an ended server.
     controllers: Option<Server>,
     api_server: Option<Server>,
     etcd: Option<Server>,
@@ -46,12 +47,12 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts a control plane and waits until it is ready for use. The name is for logs.
+    /// Starts a control plane and waits until the control plane is ready. The name is for logs.
     pub async fn start(name: &str) -> Result<Self> {
         Self::start_with(name, Vec::new()).await
     }
 
-    /// The same with further flags of the API server; paths in them are absolute.
+    /// As [`Self::start`], with further flags of the API server; paths in the flags are absolute.
     pub async fn start_with(name: &str, flags: Vec<String>) -> Result<Self> {
         Self::begin(name, flags)
             .await
@@ -66,7 +67,7 @@ impl ControlPlane {
     }
 
     async fn begin(name: &str, flags: Vec<String>) -> Result<Self> {
-        // Several parts of one test binary may bring a TLS provider; the first one that is set counts.
+        // Several modules of a test binary may set a TLS provider; the first provider counts.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::Builder::new()
             .prefix(&format!("repot-{name}-"))
@@ -96,7 +97,7 @@ impl ControlPlane {
         Ok(plane)
     }
 
-    /// The name given at its start.
+    /// The name from the start.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -108,19 +109,19 @@ impl ControlPlane {
         &self.url
     }
 
-    /// Address of the etcd below it, without TLS.
+    /// Address of the etcd behind the API server, without TLS.
     #[must_use]
     pub fn etcd_url(&self) -> &str {
         &self.etcd_url
     }
 
-    /// The certificate authority of the API server and of its users.
+    /// The certificate authority of the API server and of the API server's users.
     #[must_use]
     pub fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    /// A client that may do everything.
+    /// A client with all rights.
     #[must_use]
     pub fn admin(&self) -> Client {
         self.admin.clone()
@@ -136,29 +137,29 @@ impl ControlPlane {
         kubeconfig(&self.authority, &self.url, user, groups)
     }
 
-    /// A kubeconfig file that may do everything, e.g. for kubectl.
+    /// A kubeconfig file with all rights, e.g. for kubectl.
     #[must_use]
     pub fn admin_kubeconfig_file(&self) -> std::path::PathBuf {
         self.folder.path().join("admin.kubeconfig")
     }
 
-    /// Stops the controllers, once they have made what is needed of them: nobody calls a Node ill whose
-    /// kubelet is played.
+    /// Stops the controllers after the setup: no controller then reports a Node with a fake kubelet as
+    /// unhealthy.
     pub fn stop_controllers(&mut self) {
         self.controllers = None;
     }
 
-    /// Stops the API server: every request to it fails from now on, the data stays.
+    /// Stops the API server: every request fails from now on, the data stays.
     pub fn stop_api(&mut self) {
         self.api_server = None;
     }
 
-    /// Stops etcd for good: the API server goes on without it.
+    /// Stops etcd for good: the API server continues without etcd.
     pub fn stop_etcd(&mut self) {
         self.etcd = None;
     }
 
-    /// Starts the API server again, on the same address, and waits until it is ready.
+    /// Starts the API server again, on the same address, and waits until the API server is ready.
     pub async fn start_api(&mut self) -> Result<()> {
         let port = self.url.rsplit(':').next().unwrap_or_default().parse()?;
         self.api_server = Some(start_api_server(
@@ -175,7 +176,7 @@ impl ControlPlane {
         let admin = self.admin.clone();
         let (etcd, api_server) = (&mut self.etcd, &mut self.api_server);
         let ready = eventually("the API server is ready", READY_WITHIN, || {
-            // A process that ended will never be ready: report its log instead of waiting.
+            // An ended process never becomes ready: report the log instead of waiting.
             let processes = etcd.iter_mut().chain(api_server.iter_mut());
             let ended = processes.map(Server::check_alive).find_map(Result::err);
             let admin = admin.clone();
@@ -198,7 +199,7 @@ impl ControlPlane {
     async fn wait_until_controllers_work(&mut self) -> Result<()> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.admin.clone(), "default");
         let controllers = &mut self.controllers;
-        // Not by a watch: one would not notice that the process has ended.
+        // Not a watch, because a watch would not notice the end of the process.
         let work = eventually("kube-controller-manager makes accounts", READY_WITHIN, || {
             let ended = controllers
                 .as_mut()
@@ -215,7 +216,7 @@ impl ControlPlane {
     }
 }
 
-/// Writes what the processes read.
+/// Writes the input files of the processes.
 fn prepare(folder: &Path, authority: &Authority, url: &str) -> Result<()> {
     authority.write(folder, "ca")?;
     let names = [
@@ -223,7 +224,7 @@ fn prepare(folder: &Path, authority: &Authority, url: &str) -> Result<()> {
         "localhost",
         "kubernetes.default.svc",
         "10.0.0.1",
-        // By this one a gardenlet knows the API of a shoot.
+        // A gardenlet uses this name for the API of a shoot.
         "kube-apiserver",
     ];
     authority.server(&names)?.write(folder, "server")?;
@@ -308,11 +309,10 @@ fn start_controllers(name: &str, folder: &Path) -> Result<Server> {
         // Tests create and delete many objects at once; the defaults would make them wait for the limit.
         "--kube-api-qps=300",
         "--kube-api-burst=600",
-        // Kubelets are played, and do not say again and again that they are well.
+        // Kubelets are fakes, and do not renew their status.
         "--node-monitor-grace-period=1h",
         "--node-startup-grace-period=1h",
-        // Pods are played and have addresses that no Endpoints may have: these controllers would try again
-        // and again.
+        // Pods are fakes with addresses that Endpoints refuse: these controllers would retry for ever.
         "--controllers=*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller",
     ];
     Server::start(

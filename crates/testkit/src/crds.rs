@@ -13,7 +13,7 @@ use kube::{Api, Client, ResourceExt};
 /// Longer than a busy API server takes for some 30 definitions at once.
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Applies definitions and waits until the API server serves them.
+/// Applies CRDs and waits until the API server serves the resources.
 pub async fn apply_crds(client: &Client, crds: &[CustomResourceDefinition]) -> Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     try_join_all(crds.iter().map(|crd| apply(&api, crd))).await?;

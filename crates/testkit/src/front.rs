@@ -1,5 +1,5 @@
-//! One API server that stands for many: what is measured with hundreds of clusters needs hundreds of API
-//! servers, and no machine has room for these.
+//! A single API server in place of many: a measurement with hundreds of clusters needs hundreds of API
+//! servers, and no machine has enough memory for that.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,18 +25,18 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::control_plane::ControlPlane;
 use crate::pki::Identity;
 
-/// Where the clusters are below the front's address.
+/// Path prefix of the clusters at the address of the front.
 const CLUSTERS: &str = "/clusters/";
-/// What a kube-apiserver lets be under way on one connection, and of one request's body.
+/// A kube-apiserver's limits of a connection: concurrent requests, and bytes of a request body under way.
 const STREAMS: u32 = 100;
 const WINDOW: u32 = 256 << 10;
 
-/// Stands before an API server and makes each of its namespaces a cluster of its own: what is listed or
-/// watched in all namespaces of such a cluster is what this one namespace has. Everything else is passed on
-/// as it is, so that objects must be written into that namespace.
+/// A proxy that makes each namespace of an API server a separate cluster: a list or watch of all namespaces
+/// in such a cluster returns the objects of this single namespace. Further requests are passed on unchanged,
+/// so objects must be written into that namespace.
 ///
-/// It speaks TLS and HTTP/2 as a kube-apiserver does, asks for a client's certificate, and opens a connection
-/// of its own to the API server for each that it takes. Answers are streamed.
+/// The proxy uses TLS and HTTP/2 like a kube-apiserver, requires a client certificate, and opens a connection
+/// to the API server per accepted connection. Answers are streamed.
 pub struct Front {
     address: SocketAddr,
     authority: String,
@@ -44,7 +44,7 @@ pub struct Front {
     _server: JoinSet<()>,
 }
 
-/// What each connection needs.
+/// The settings shared by all connections.
 struct Shared {
     accept: TlsAcceptor,
     connect: TlsConnector,
@@ -53,12 +53,11 @@ struct Shared {
 }
 
 impl Front {
-    /// Starts one before this control plane. Whoever comes with a kubeconfig of this front is `user` in these
-    /// groups there. `kinds`: the plural names of the kinds whose objects are in namespaces, as they are in
-    /// paths.
+    /// Starts a proxy for this control plane. A client with a kubeconfig of this proxy is `user` in these
+    /// groups at the API server. `kinds`: the plural names of the namespaced kinds, as in paths.
     ///
     /// # Errors
-    /// It cannot listen.
+    /// The proxy cannot listen.
     pub async fn start(
         plane: &ControlPlane,
         user: &str,
@@ -98,10 +97,10 @@ impl Front {
         })
     }
 
-    /// A kubeconfig that leads into the cluster that this namespace is.
+    /// A kubeconfig for the cluster that this namespace represents.
     ///
     /// # Errors
-    /// None: what is written here is a kubeconfig.
+    /// None: the built object is a valid kubeconfig.
     pub fn kubeconfig(&self, namespace: &str) -> Result<Kubeconfig> {
         let config = serde_json::json!({
             "apiVersion": "v1",
@@ -138,7 +137,7 @@ async fn listen(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// Carries what comes over one connection to the API server, over one of its own.
+/// Passes the requests of a connection to the API server, over a separate connection.
 async fn carry(taken: TcpStream, shared: Arc<Shared>) -> Result<()> {
     let taken = shared.accept.accept(taken).await?;
     let onward = TcpStream::connect(shared.place.as_str()).await?;
@@ -174,14 +173,14 @@ async fn pass_on(
     Ok(onward.send_request(Request::from_parts(parts, body)).await?)
 }
 
-/// What is asked of the API server where this is asked of one of the clusters.
+/// The path at the API server for a path in a cluster.
 fn within(method: &Method, asked: &str, kinds: &[&str]) -> Option<String> {
     let (namespace, path) = asked.strip_prefix(CLUSTERS)?.split_once('/')?;
     let (path, query) = path
         .split_once('?')
         .map_or((path, None), |(path, query)| (path, Some(query)));
     let (version, kind) = path.rsplit_once('/').unwrap_or((path, ""));
-    // `api/v1` or `apis/GROUP/VERSION`: the kind right behind it means all namespaces.
+    // `api/v1` or `apis/GROUP/VERSION`: a kind directly behind the version means all namespaces.
     let everywhere = match version.split('/').collect::<Vec<_>>()[..] {
         ["api", _] | ["apis", _, _] => kinds.contains(&kind),
         _ => false,

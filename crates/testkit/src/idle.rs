@@ -1,4 +1,5 @@
-//! What a process needs that has nothing to do: the same figures for all, as `make bench` reads them.
+//! The resource usage of an idle process: the same figures for all processes, in the format that `make bench`
+//! reads.
 
 use std::time::{Duration, Instant};
 
@@ -6,13 +7,13 @@ use anyhow::{Context, Result};
 
 use crate::process::Server;
 
-/// Seconds over which it is seen how busy an idle process is, where the environment says so.
+/// Seconds of the measurement of an idle process's CPU time, if the environment sets the variable.
 const IDLE_FOR: &str = "REPOT_IDLE_SECONDS";
 
-/// A number that the environment may give, e.g. of shoots.
+/// A number from the environment, e.g. of shoots; `usual` is the default.
 ///
 /// # Errors
-/// It is no number.
+/// The value is not a number.
 pub fn size(variable: &str, usual: usize) -> Result<usize> {
     let Ok(text) = std::env::var(variable) else {
         return Ok(usual);
@@ -21,26 +22,26 @@ pub fn size(variable: &str, usual: usize) -> Result<usize> {
         .with_context(|| format!("{variable} is {text:?}: say a number"))
 }
 
-/// What a process needs that has nothing to do.
+/// The resource usage of an idle process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// Memory that it has for itself, in KiB.
+    /// Anonymous memory of the process, in KiB.
     pub own: u64,
-    /// The same with what it has of its program's file, in KiB.
+    /// Resident memory including pages of the program file, in KiB.
     pub all: u64,
     /// Open files and connections.
     pub files: usize,
-    /// Time on processors.
+    /// CPU time during the measurement.
     pub cpu: Duration,
-    /// In which time.
+    /// Duration of the measurement.
     pub over: Duration,
 }
 
 impl Idle {
-    /// Looks at a process that is idle by now; for as long as the environment says, or not at all.
+    /// Measures a process that is idle by now, for the duration from the environment; the default is zero.
     ///
     /// # Errors
-    /// It has ended.
+    /// The process has ended.
     pub async fn of(server: &Server) -> Result<Self> {
         let [own, all] = server.memory()?;
         let (files, before, begun) = (server.open_files()?, server.cpu()?, Instant::now());
@@ -54,7 +55,7 @@ impl Idle {
         })
     }
 
-    /// Tells it in one line, which begins with `bench:`. `of`: what it looks after.
+    /// Prints the figures in a single line that begins with `bench:`. `of`: the load of the process.
     pub fn tell(&self, process: &str, of: &str) {
         let mib = |kib: u64| format!("{}.{} MiB", kib / 1024, kib % 1024 * 10 / 1024);
         println!(
@@ -68,17 +69,17 @@ impl Idle {
     }
 }
 
-/// The most memory that this process needs from here on, besides what it has already.
+/// The peak memory of this process from here on, in addition to the present memory.
 #[derive(Debug)]
 pub struct Peak {
     before: u64,
 }
 
 impl Peak {
-    /// Forgets the peaks before.
+    /// Resets the peak.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel refuses the reset.
     pub fn begin() -> Result<Self> {
         std::fs::write("/proc/self/clear_refs", "5").context("the peak of memory cannot be forgotten")?;
         Ok(Self {
@@ -86,10 +87,10 @@ impl Peak {
         })
     }
 
-    /// In words.
+    /// The peak as text.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel does not report the peak.
     pub fn mib(&self) -> Result<String> {
         let more = of_this("VmHWM:")?.saturating_sub(self.before);
         Ok(format!("{} MiB", more / 1024))

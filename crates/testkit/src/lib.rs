@@ -1,16 +1,16 @@
-//! Development only: real processes on loopback for tests. Nothing here imitates a server that exists.
+//! Development only: real processes on loopback for tests. This crate imitates no server that exists.
 //!
-//! | what | how |
-//! |---|---|
-//! | [`ControlPlane`] | etcd, kube-apiserver and kube-controller-manager; no kubelet, no scheduler |
-//! | [`ObjectStore`] | an S3 server (`s3s-fs`) on a folder |
-//! | [`Moto`] | EC2, played by a program that many use for that |
-//! | [`NameServer`] | an authoritative DNS server (knot) that takes dynamic updates signed by TSIG |
-//! | [`OwnerRecord`] | on such a server, who has a shoot |
-//! | [`Front`] | stands before an API server: each of its namespaces is a cluster of its own |
-//! | [`Relay`] | stands before an API server: what a process asked of it, and answers that are held back |
-//! | [`Namespace`] | a network namespace: a host with a kernel's network of its own; needs root |
-//! | [`PlayedKubelet`] | plays only the kubelet's part of a pod's status, so that Deployments, StatefulSets and Jobs get ready |
+//! - [`ControlPlane`]: etcd, kube-apiserver and kube-controller-manager; no kubelet, no scheduler.
+//! - [`ObjectStore`]: an S3 server (`s3s-fs`) on a folder.
+//! - [`Moto`]: EC2, simulated by the common program moto.
+//! - [`NameServer`]: an authoritative DNS server (knot) that accepts dynamic updates signed by TSIG.
+//! - [`OwnerRecord`]: the owner record of a shoot, on such a server.
+//! - [`Front`]: a proxy before an API server that makes each namespace a separate cluster.
+//! - [`Relay`]: a proxy before an API server that records the requests of a process and can hold answers
+//!   back.
+//! - [`Namespace`]: a network namespace as a host with a separate network; needs root.
+//! - [`PlayedKubelet`]: simulates only the kubelet's part of a pod's status, so that Deployments,
+//!   StatefulSets and Jobs become ready.
 //!
 //! ```no_run
 //! # async fn example() -> anyhow::Result<()> {
@@ -25,13 +25,13 @@
 //! # }
 //! ```
 //!
-//! What this crate promises
-//! - A process ends when its value is dropped, and also when the test process dies in any way.
-//! - Nothing listens on anything but loopback; ports are chosen free; data lives in a temporary folder. Set
+//! Promises
+//! - A process ends when the value is dropped, and also when the test process dies for any reason.
+//! - All servers listen only on loopback. Free ports are chosen, and data is in a temporary folder. Set
 //!   `REPOT_TEST_LOGS` to a folder to keep the logs of all processes.
-//! - A part that is missing is an error that says how to get it; no test is skipped.
-//! - Clients belong to the async runtime of the test that made them. Do not share a [`ControlPlane`]'s
-//!   clients between tests; make new ones with [`ControlPlane::client`].
+//! - A missing program is an error with instructions for the installation; no test is skipped.
+//! - Clients belong to the async runtime of the test that created the clients. Do not share a
+//!   [`ControlPlane`]'s clients between tests; create new clients with [`ControlPlane::client`].
 
 mod chart;
 mod control_plane;

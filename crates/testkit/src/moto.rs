@@ -13,21 +13,21 @@ use crate::ports;
 use crate::process::Server;
 use crate::wait::eventually;
 
-/// Longer than Python needs to load it on a busy machine.
+/// Longer than Python needs to load moto on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// A running server.
 pub struct Moto {
     /// Address for requests of all regions.
     pub endpoint: String,
-    /// Where it listens, on loopback.
+    /// Port of the server, on loopback.
     pub port: u16,
     _server: Server,
     _folder: TempDir,
 }
 
 impl Moto {
-    /// Starts a server that has nothing but what every account has.
+    /// Starts a server with the default resources of an account only.
     pub async fn start() -> Result<Self> {
         let port = ports::free()?;
         let folder = tempfile::Builder::new().prefix("repot-moto-").tempdir()?;
@@ -66,7 +66,7 @@ impl Moto {
         Ok(())
     }
 
-    /// Makes a bucket with versions, whose objects may be locked.
+    /// Creates a bucket with versions and object locks.
     ///
     /// # Errors
     /// Fails if the request does not succeed.

@@ -1,4 +1,4 @@
-//! An authoritative DNS server that takes updates signed by TSIG (RFC 2136).
+//! An authoritative DNS server that accepts updates signed by TSIG (RFC 2136).
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -16,15 +16,15 @@ use crate::ports;
 use crate::process::Server;
 use crate::wait::eventually;
 
-/// Longer than the server needs to load its zones on a busy machine, and than some questions may wait for an
-/// answer.
+/// Longer than the server needs to load the zones on a busy machine, and longer than some queries may wait
+/// for an answer.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// Longer than an answer over loopback takes, also where server and test get no turn for some seconds. A
-/// server that is stopped refuses at once.
+/// Longer than an answer over loopback takes, even if server and test are not scheduled for some seconds. A
+/// stopped server refuses immediately.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
-/// How often the same is asked meanwhile: a datagram may be lost.
+/// Interval of repeated queries meanwhile: a datagram may be lost.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 
 /// A running knot.
@@ -37,7 +37,7 @@ pub struct NameServer {
     pub reading_key_name: &'static str,
     /// The key, in base64.
     pub tsig_secret: String,
-    /// Its algorithm.
+    /// The algorithm of the key.
     pub tsig_algorithm: &'static str,
     server: Option<Server>,
     zones: Vec<String>,
@@ -45,7 +45,7 @@ pub struct NameServer {
 }
 
 impl NameServer {
-    /// Starts a server of these zones (without a dot at the end), which are empty but for SOA and NS.
+    /// Starts a server for these zones (without a trailing dot); the zones contain only SOA and NS.
     pub async fn start(zones: &[&str]) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("repot-dns-").tempdir()?;
         let mut server = Self {
@@ -94,12 +94,12 @@ impl NameServer {
         Ok(text)
     }
 
-    /// Kills the server. Its records stay in the journal of its zones, also those that an update has written.
+    /// Kills the server. The records stay in the journals of the zones, including records from updates.
     pub fn stop(&mut self) {
         self.server = None;
     }
 
-    /// Starts the server again on the same address, and waits until it answers for all its zones.
+    /// Starts the server again on the same address, and waits until the server answers for all zones.
     pub async fn resume(&mut self) -> Result<()> {
         let args = ["-c", "knot.conf"];
         self.server = Some(Server::start("knotd", "knotd", self.folder.path(), args, &[])?);
@@ -120,8 +120,8 @@ impl NameServer {
         Ok(())
     }
 
-    /// Asks the server. Returns the records' data as text, sorted; none if the name does not exist. TXT data
-    /// of several strings is joined.
+    /// Queries the server. Returns the records' data as text, sorted; empty if the name does not exist. TXT
+    /// data of several strings is joined.
     pub async fn records(&self, name: &str, kind: RecordType) -> Result<Vec<String>> {
         ask(&self.address, name, kind).await
     }
@@ -131,8 +131,8 @@ impl NameServer {
         self.records(name, RecordType::A).await
     }
 
-    /// Makes each of these names have exactly these texts, all of them in one update. A long text is one
-    /// record of several strings.
+    /// Sets exactly these texts of each name, in a single update. A long text is a single record with several
+    /// strings.
     pub async fn write_texts(&self, zone: &str, names: &[(&str, &[&str])]) -> Result<()> {
         let mut update = Message::query();
         update.metadata.op_code = OpCode::Update;

@@ -1,4 +1,4 @@
-//! Network namespaces: each one a host with a kernel's network of its own. They need root.
+//! Network namespaces: each namespace simulates a host with a separate network. Root is required.
 
 use std::{
     fs::File,
@@ -13,17 +13,17 @@ use tokio::runtime::Handle;
 
 use crate::find_program;
 
-/// Tells namespaces of one process apart.
+/// Makes the names of this process's namespaces unique.
 static NUMBER: AtomicU16 = AtomicU16::new(0);
 
-/// A network namespace that forwards packets. It goes with its value.
+/// A network namespace that forwards packets. Dropping the value deletes the namespace.
 pub struct Namespace(String);
 
 impl Namespace {
-    /// One without links.
+    /// A namespace without links.
     ///
     /// # Errors
-    /// The process is not root's, or `ip` refuses.
+    /// The process does not run as root, or `ip` refuses.
     pub fn new(name: &str) -> Result<Self> {
         ensure!(
             nix::unistd::geteuid().is_root(),
@@ -38,25 +38,25 @@ impl Namespace {
         Ok(made)
     }
 
-    /// What a program enters it by.
+    /// The path by which a program enters the namespace.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         Path::new("/run/netns").join(&self.0)
     }
 
-    /// Runs `ip` in it, and gives what it says.
+    /// Runs `ip` in the namespace, and returns the output.
     ///
     /// # Errors
-    /// What it says.
+    /// The error output of `ip`.
     pub fn ip(&self, arguments: &str) -> Result<String> {
         let own = ["-n", &self.0];
         ip(&own.into_iter().chain(arguments.split(' ')).collect::<Vec<_>>())
     }
 
-    /// Does something on a thread that is in it.
+    /// Runs `work` on a thread in the namespace.
     ///
     /// # Errors
-    /// It cannot be entered.
+    /// The namespace cannot be entered.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         let file = File::open(self.path())?;
         let runtime = Handle::try_current();
@@ -70,7 +70,7 @@ impl Namespace {
         })
     }
 
-    /// A link with an address here, to another namespace with an address there.
+    /// Adds a link with an address here to a second namespace with an address there.
     ///
     /// # Errors
     /// `ip` refuses.

@@ -1,4 +1,4 @@
-//! Objects of any kind, as tests write them.
+//! Objects of any kind from JSON.
 
 use anyhow::{Context, Result};
 use kube::{
@@ -8,10 +8,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// Applies an object that says what it is and where, and gives it as it is then.
+/// Applies an object with type, name and namespace, and returns the written object.
 ///
 /// # Errors
-/// It does not say so, or the server refuses it.
+/// Type or name is missing, or the server refuses the object.
 pub async fn apply(client: &Client, object: Value) -> Result<DynamicObject> {
     let object: DynamicObject = serde_json::from_value(object)?;
     let types = object.types.clone().context("a type")?;
@@ -26,11 +26,10 @@ pub async fn apply(client: &Client, object: Value) -> Result<DynamicObject> {
         .await?)
 }
 
-/// A lock that nobody has. A candidate that finds none at all waits for as long as somebody might still hold
-/// it.
+/// A Lease without a holder. Without a Lease, a candidate would wait for as long as a holder might exist.
 ///
 /// # Errors
-/// The server refuses it.
+/// The server refuses the object.
 pub async fn free_lock(client: &Client, namespace: &str, name: &str) -> Result<()> {
     let meta = json!({"name": name, "namespace": namespace});
     let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta});

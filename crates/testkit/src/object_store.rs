@@ -10,18 +10,19 @@ use crate::ports;
 use crate::process::Server;
 use crate::wait::eventually;
 
-/// Longer than the server needs to bind its port on a busy machine.
+/// Longer than the server needs to bind the port on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(90);
 
-/// A running S3 server. A bucket is a folder in [`ObjectStore::folder`], an object a file in it.
+/// A running S3 server. A bucket is a folder in [`ObjectStore::folder`], an object is a file in the bucket's
+/// folder.
 pub struct ObjectStore {
     /// Address for path-style requests.
     pub endpoint: String,
-    /// Region of its buckets.
+    /// Region of the buckets.
     pub region: &'static str,
-    /// The one access key id.
+    /// The only access key id.
     pub access_key_id: &'static str,
-    /// The key that belongs to it.
+    /// The secret key of the access key id.
     pub secret_access_key: &'static str,
     server: Option<Server>,
     port: u16,
@@ -46,7 +47,7 @@ impl ObjectStore {
         Ok(store)
     }
 
-    /// Stops the server; what it holds stays.
+    /// Stops the server; the objects stay.
     pub fn stop(&mut self) {
         self.server = None;
     }
@@ -84,7 +85,7 @@ impl ObjectStore {
         std::fs::create_dir_all(self.folder().join(name)).with_context(|| format!("bucket {name}"))
     }
 
-    /// The folder of its buckets, to look at and to damage objects.
+    /// The folder of the buckets, to read and to damage objects.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         self.folder.path().join("buckets")

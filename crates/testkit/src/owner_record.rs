@@ -1,4 +1,5 @@
-//! The owner record of a shoot on a real name server, and what is told to those who ask for it.
+//! The owner record of a shoot on a real name server, with the matching inputs of processes that check
+//! owners.
 
 use std::time::Duration;
 
@@ -12,42 +13,41 @@ const API: &str = "api.web.dev.internal.example.test";
 const OWNER: &str = "owner.web.dev.internal.example.test";
 const EPOCH: &str = "epoch.owner.web.dev.internal.example.test";
 
-/// The record. Nothing is written there at first.
+/// The record. Not written at first.
 pub struct OwnerRecord {
     dns: NameServer,
 }
 
 impl OwnerRecord {
-    /// Longer than a process may act on an answer by its default settings: what it does after that it does
-    /// without a right.
+    /// Longer than a process may act on an answer with the default settings: a later action has no permit.
     pub const OUTLASTS_AN_ANSWER: Duration = Duration::from_secs(14);
 
-    /// Starts its server.
+    /// Starts the name server.
     pub async fn start() -> Result<Self> {
         Ok(Self {
             dns: NameServer::start(&[ZONE]).await?,
         })
     }
 
-    /// Makes it say that this seed has the shoot, in this epoch.
+    /// Writes this seed as the owner of the shoot, in this epoch.
     pub async fn says(&self, identity: &str, epoch: i64) -> Result<()> {
         let epoch = epoch.to_string();
         let names: [(&str, &[&str]); 2] = [(OWNER, &[identity]), (EPOCH, &[&epoch])];
         self.dns.write_texts(ZONE, &names).await
     }
 
-    /// Nobody answers any more.
+    /// Stops the name server.
     pub fn falls_silent(&mut self) {
         self.dns.stop();
     }
 
-    /// The server is there again, with this.
+    /// Starts the name server again, with this record.
     pub async fn says_again(&mut self, identity: &str, epoch: i64) -> Result<()> {
         self.dns.resume().await?;
         self.says(identity, epoch).await
     }
 
-    /// What a gardenlet tells of such a shoot, in an epoch of this seed.
+    /// The Cluster that a gardenlet writes for such a shoot, in an epoch of this seed.
     #[must_use]
     pub fn cluster(&self, namespace: &str, identity: &str, epoch: i64) -> Value {
         json!({
@@ -70,7 +70,7 @@ impl OwnerRecord {
         })
     }
 
-    /// Flags by which a process of this seed asks, whose second witness is silent.
+    /// Flags for the owner checks of a process of this seed; the second witness is silent.
     #[must_use]
     pub fn flags(&self, identity: &str, epoch: i64) -> Vec<String> {
         vec![
@@ -79,7 +79,7 @@ impl OwnerRecord {
             format!("--owner-zone={ZONE}"),
             format!("--owner-authorities={}", self.dns.address),
             format!("--ownership-epoch={epoch}"),
-            // Nobody answers there.
+            // No process listens at this address.
             "--owner-witness=http://127.0.0.1:1".to_owned(),
         ]
     }

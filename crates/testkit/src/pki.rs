@@ -1,4 +1,4 @@
-//! Certificates for the servers of a test and for their users.
+//! Certificates for the servers of a test and for the servers' users.
 
 use std::{path::Path, sync::Arc};
 
@@ -13,13 +13,13 @@ use rustls::{
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// A certificate authority of one test.
+/// The certificate authority of a test.
 #[derive(Debug)]
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
-/// A certificate and its private key, both as PEM.
+/// A certificate with the private key, both as PEM.
 #[derive(Clone)]
 pub struct Identity {
     /// The certificate.
@@ -92,7 +92,7 @@ impl Authority {
         })
     }
 
-    /// Writes `<name>.crt` and `<name>.key` of the authority itself.
+    /// Writes `<name>.crt` and `<name>.key` of the authority.
     pub(crate) fn write(&self, folder: &Path, name: &str) -> Result<()> {
         let identity = Identity {
             certificate: self.certificate(),
@@ -126,8 +126,8 @@ impl Identity {
     }
 }
 
-/// The API server reads groups from O. One attribute type appears once in a name as rcgen builds it, but the
-/// same type spelt as an object identifier is one more.
+/// The API server reads groups from O. rcgen allows each attribute type once per name, but accepts the same
+/// type a second time as an object identifier.
 fn subject(user: &str, groups: &[&str]) -> Result<DistinguishedName> {
     let kinds = [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])];
     if groups.len() > kinds.len() {

@@ -1,11 +1,11 @@
-//! Plays the kubelet's part of a pod's status in a cluster without nodes.
+//! Simulates the kubelet's part of a pod's status in a cluster without nodes.
 //!
-//! The controllers of Deployments, StatefulSets and Jobs are the real ones and make real Pod objects; only
-//! what a kubelet would report of these pods is written here, without running them. So a Deployment gets
-//! ready through its own controller. Pods stay unassigned, hence the API server deletes them at once when
-//! asked to.
+//! The controllers of Deployments, StatefulSets and Jobs are real and create real Pod objects. This module
+//! only writes the status that a kubelet would report, without running the pods. So a Deployment becomes
+//! ready through the real controller. Pods stay unassigned, hence the API server removes pods immediately on
+//! deletion.
 //!
-//! What runs in pods is not shown by such a test; that is for the clusters of `make e2e`.
+//! Such a test does not cover the processes in pods; the clusters of `make e2e` do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,29 +18,29 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-/// How often a status is written at most: an API server that is busy or stopped does not take it.
+/// Maximum attempts to write a status: a busy or stopped API server refuses the write.
 const WRITES: usize = 60;
 /// The pause in between.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 
-/// What becomes of a pod.
+/// The simulated course of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// All its containers run and are ready.
+    /// All containers run and are ready.
     Runs,
-    /// All its containers run and are not ready.
+    /// All containers run and are not ready.
     RunsUnready,
-    /// All its containers end with exit code 0.
+    /// All containers end with exit code 0.
     Succeeds,
-    /// The same, and the first container leaves this message.
+    /// As `Succeeds`, and the first container leaves this message.
     Reports(String),
-    /// Its first container ends with exit code 1 and this message.
+    /// The first container ends with exit code 1 and this message.
     Fails(String),
-    /// Nobody cares for it.
+    /// No status is written.
     StaysPending,
 }
 
-/// Reports on the pods of a cluster until it is dropped.
+/// Reports on the pods of a cluster until dropped.
 pub struct PlayedKubelet {
     _tasks: JoinSet<()>,
 }
@@ -48,13 +48,13 @@ pub struct PlayedKubelet {
 type Decide = Arc<dyn Fn(&Pod) -> Fate + Send + Sync>;
 
 impl PlayedKubelet {
-    /// Pods of Jobs succeed, all others run.
+    /// Pods of Jobs succeed, all further pods run.
     #[must_use]
     pub fn start(client: &Client) -> Self {
         Self::with(client, usual_fate)
     }
 
-    /// Decides for each pod, each time the pod changes. For pods that it does not mean, `decide` should call
+    /// Decides for each pod, each time the pod changes. For irrelevant pods, `decide` should call
     /// [`PlayedKubelet::usual`].
     #[must_use]
     pub fn with(client: &Client, decide: impl Fn(&Pod) -> Fate + Send + Sync + 'static) -> Self {
@@ -63,7 +63,7 @@ impl PlayedKubelet {
         Self { _tasks: tasks }
     }
 
-    /// What [`PlayedKubelet::start`] decides for a pod.
+    /// The decision of [`PlayedKubelet::start`] for a pod.
     #[must_use]
     pub fn usual(pod: &Pod) -> Fate {
         usual_fate(pod)
@@ -84,8 +84,7 @@ async fn report(client: Client, decide: Decide) {
         async move {
             match pod {
                 Ok(pod) => write(client, &pod, &decide(&pod)).await,
-                // An API server that is stopped or busy ends the watch. It begins anew by itself, with all
-                // pods.
+                // A stopped or busy API server ends the watch. The watcher starts again, with all pods.
                 Err(error) => tracing::debug!(%error, "the watch of pods was interrupted"),
             }
         }
@@ -105,7 +104,7 @@ async fn write(client: Client, pod: &Pod, fate: &Fate) {
                 return;
             };
             tracing::debug!(%error, pod = name, "pod status was not written");
-            // It is gone, another one has its name, or it can never be so.
+            // The pod is gone, was replaced by a pod of the same name, or can never get this status.
             if matches!(&error, kube::Error::Api(status) if matches!(status.code, 404 | 409 | 422)) {
                 return;
             }
@@ -114,7 +113,7 @@ async fn write(client: Client, pod: &Pod, fate: &Fate) {
     }
 }
 
-/// The status that a kubelet would report; none when the pod has it already.
+/// The status that a kubelet would report; `None` if the pod already has the status.
 fn status(pod: &Pod, fate: &Fate) -> Option<Value> {
     let (phase, ready) = match fate {
         Fate::StaysPending => return None,
@@ -180,7 +179,7 @@ fn state(fate: &Fate, first: bool) -> Value {
     }
 }
 
-/// An address that is stable for a pod, as Services list it. Nothing answers there.
+/// A stable address of a pod, as Services list the address. No process listens at the address.
 fn address(uid: &str) -> String {
     let sum = uid.bytes().fold(0_u32, |sum, byte| {
         sum.wrapping_mul(31).wrapping_add(u32::from(byte))

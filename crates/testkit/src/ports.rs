@@ -1,4 +1,4 @@
-//! Ports on loopback that nobody uses, or is about to.
+//! Free ports on loopback, reserved across test processes.
 
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
@@ -7,25 +7,26 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
 
-/// Below the range from which outgoing connections take their ports, so that none takes a port between the
-/// look and the server's own bind.
+/// Below the range of outgoing connections, so that no outgoing connection takes a port between the check and
+/// the server's bind.
 const FIRST: u16 = 15_000;
-/// Ports that a test process takes for itself at a time. Between the look and the bind, and while a server is
-/// down, nothing but this keeps another process from a port.
+/// Ports that a test process reserves at a time. Between the check and the bind, and while a server is down,
+/// only this reservation keeps a different process from the port.
 const BLOCK: u16 = 500;
 const BLOCKS: u16 = 30;
 
-/// The blocks of this process; the last one is in use.
+/// The blocks of this process; the last block is in use.
 static BLOCKS_OF_THIS: Mutex<Vec<Block>> = Mutex::new(Vec::new());
 
 struct Block {
-    /// A name of the machine that one process has at a time. It goes with the process, however that ends.
+    /// An abstract socket name that only one process can hold. The kernel releases the name at any end of the
+    /// process.
     _claim: UnixListener,
     ports: std::ops::Range<u16>,
 }
 
 impl Block {
-    /// One that no process has.
+    /// A block that no process holds.
     fn claim() -> Result<Self> {
         let start = u16::try_from(std::process::id() % u32::from(BLOCKS))?;
         for number in (0..BLOCKS).map(|more| (start + more) % BLOCKS) {
@@ -42,10 +43,11 @@ impl Block {
     }
 }
 
-/// A port that is free for TCP and UDP. Each call returns another one, and no two processes get the same.
+/// A port that is free for TCP and UDP. Each call returns a different port, and no two processes get the same
+/// port.
 ///
 /// # Errors
-/// None is free.
+/// No port is free.
 pub fn free() -> Result<u16> {
     let mut blocks = BLOCKS_OF_THIS.lock().unwrap_or_else(PoisonError::into_inner);
     loop {

@@ -1,8 +1,8 @@
-//! A server process that cannot outlive its test.
+//! A server process that cannot outlive the test.
 //!
-//! It is killed when its value is dropped. For a test process that is killed itself, the kernel does it:
-//! `setpriv --pdeathsig` asks for that. The kernel means the parent *thread*, and test threads are
-//! short-lived; hence all processes are started by one thread that lives as long as the test process.
+//! Dropping the value kills the process. If the test process is killed, the kernel kills the server:
+//! `setpriv --pdeathsig` requests that. The kernel watches the parent *thread*, and test threads are
+//! short-lived. Hence a single thread starts all processes, and lives as long as the test process.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::programs;
 
-/// Where this is set no server is started: it says why.
+/// If this variable is set, no server is started; the value is the reason.
 const NO_SERVERS: &str = "REPOT_NO_SERVERS";
 
 type Request = (Command, Sender<io::Result<Child>>);
@@ -50,7 +50,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `program` (see [`crate::find_program`]) with its output in `<folder>/<name>.log`, or in a file
+    /// Starts `program` (see [`crate::find_program`]) with the output in `<folder>/<name>.log`, or in a file
     /// of that name in `$REPOT_TEST_LOGS`.
     pub fn start<A: AsRef<OsStr>>(
         name: &str,
@@ -93,7 +93,7 @@ impl Server {
         })
     }
 
-    /// Fails with the end of its log when the process has ended.
+    /// Fails with the end of the log if the process has ended.
     pub fn check_alive(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),
@@ -105,7 +105,7 @@ impl Server {
         }
     }
 
-    /// The last lines of its log.
+    /// The last lines of the log.
     #[must_use]
     pub fn log_tail(&self) -> String {
         let text = fs::read(&self.log)
@@ -115,22 +115,22 @@ impl Server {
         lines[lines.len().saturating_sub(20)..].join("\n")
     }
 
-    /// Where its output goes.
+    /// The path of the log.
     #[must_use]
     pub fn log(&self) -> &Path {
         &self.log
     }
 
-    /// The process id, e.g. to send it SIGSTOP.
+    /// The process id, e.g. to send SIGSTOP.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Anonymous and all resident memory of the process, in KiB.
+    /// Anonymous and total resident memory of the process, in KiB.
     ///
     /// # Errors
-    /// It has ended.
+    /// The process has ended.
     pub fn memory(&self) -> Result<[u64; 2]> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()))?;
         let field = |name: &str| -> Result<u64> {
@@ -143,23 +143,23 @@ impl Server {
         Ok([field("RssAnon:")?, field("VmRSS:")?])
     }
 
-    /// How long the process was on processors until now.
+    /// The CPU time of the process until now.
     ///
     /// # Errors
-    /// It has ended.
+    /// The process has ended.
     pub fn cpu(&self) -> Result<std::time::Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id()))?;
         let (_, fields) = stat.rsplit_once(')').context("no name in stat")?;
         let fields: Vec<&str> = fields.split_whitespace().collect();
         let ticks = |at: usize| -> Result<u64> { Ok(fields.get(at).context("no time in stat")?.parse()?) };
-        // In hundredths of a second, on every Linux that there is.
+        // In hundredths of a second, on every Linux.
         Ok(std::time::Duration::from_millis(10 * (ticks(11)? + ticks(12)?)))
     }
 
-    /// How many files and connections it has open.
+    /// The number of open files and connections.
     ///
     /// # Errors
-    /// It has ended.
+    /// The process has ended.
     pub fn open_files(&self) -> Result<usize> {
         Ok(std::fs::read_dir(format!("/proc/{}/fd", self.id()))?.count())
     }

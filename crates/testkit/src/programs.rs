@@ -1,4 +1,4 @@
-//! Where the programs are that tests start.
+//! Finds the programs that tests start.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 
 /// Finds a program: in `$KUBEBUILDER_ASSETS`, in `$REPOT_BIN`, in the cache folder that `hack/env.sh` names,
-/// in `PATH` and in the folders of system daemons. A missing one is an error that says how to get it.
+/// in `PATH` and in the folders of system daemons. A missing program is an error with instructions for the
+/// installation.
 pub fn find(name: &str) -> Result<PathBuf> {
     let cache = env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)

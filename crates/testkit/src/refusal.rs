@@ -1,15 +1,15 @@
-//! How a manager ends that must not start.
+//! The end of a manager that must not start.
 
 use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-/// Starts a manager with these flags and a file of leader migration that is not there. It must end at once
-/// with exit code 1, and tell why in one sentence on stderr, for a person; what is on stdout must be records
-/// of the log and nothing else.
+/// Starts a manager with these flags and a missing file of leader migration. The manager must end immediately
+/// with exit code 1, and report the reason in a single sentence on stderr, for a person. stdout may contain
+/// only log records.
 ///
 /// # Errors
-/// It ends otherwise.
+/// The manager ends differently.
 pub fn refuses_missing_migration_file(program: &str, flags: &[&str]) -> Result<()> {
     let output = Command::new(program)
         .args(flags)

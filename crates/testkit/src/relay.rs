@@ -1,4 +1,4 @@
-//! What a process under test says to an API server, request by request, and answers that are kept from it.
+//! Records the requests of a process under test to an API server, and can hold answers back.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,24 +24,24 @@ const LARGEST: usize = 4 << 20;
 /// No answer is held.
 const NONE: usize = usize::MAX;
 
-/// One request, as it came in.
+/// A request as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// What is to be done.
+    /// The HTTP method.
     pub method: Method,
-    /// With what: path and query.
+    /// Path and query.
     pub path: String,
 }
 
 impl Asked {
-    /// Whether it may change something.
+    /// Whether the request may change an object.
     #[must_use]
     pub fn is_write(&self) -> bool {
         !self.method.is_safe()
     }
 
-    /// Whether it is of the kinds that an election uses, which no permit covers: Leases, and Events that tell
-    /// of them.
+    /// Whether the request belongs to an election, and is thus not covered by a permit: Leases, and Events
+    /// about Leases.
     #[must_use]
     pub fn is_of_election(&self) -> bool {
         self.path.starts_with("/apis/coordination.k8s.io/") || self.path.starts_with("/apis/events.k8s.io/")
@@ -52,9 +52,9 @@ impl Asked {
     }
 }
 
-/// Stands before an API server, in plain HTTP: passes requests on in the name of one client, and answers
-/// back. A request is written down before it is passed on, so that what a process has sent is known whatever
-/// becomes of it.
+/// A proxy before an API server, in plain HTTP: passes requests on with the rights of a single client, and
+/// returns the answers. A request is recorded before the request is passed on, so that every sent request is
+/// known.
 pub struct Relay {
     url: String,
     shared: Arc<Shared>,
@@ -64,13 +64,13 @@ pub struct Relay {
 struct Shared {
     api: Client,
     asked: Mutex<Vec<Asked>>,
-    /// Answers of requests from this one on are held.
+    /// Answers to requests from this number on are held.
     holding: watch::Sender<usize>,
     held: watch::Sender<usize>,
 }
 
 impl Relay {
-    /// Starts one for what this client may do.
+    /// Starts a proxy with the rights of this client.
     pub async fn start(api: Client) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -92,7 +92,7 @@ impl Relay {
         })
     }
 
-    /// A kubeconfig that leads here. It holds no credentials.
+    /// A kubeconfig for this proxy, without credentials.
     pub fn kubeconfig(&self) -> Result<Kubeconfig> {
         let config = serde_json::json!({
             "apiVersion": "v1",
@@ -105,7 +105,7 @@ impl Relay {
         Ok(serde_json::from_value(config)?)
     }
 
-    /// Everything that came in so far, in its order.
+    /// All requests so far, in order.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
         self.shared.asked().clone()
@@ -124,8 +124,8 @@ impl Relay {
         .await
     }
 
-    /// The next `answered` requests are answered still. Later ones are carried out and not answered, but for
-    /// those of elections and for watches.
+    /// The next `answered` requests are answered. Later requests are executed and not answered, except for
+    /// requests of elections and watches.
     pub fn hold_after(&self, answered: usize) {
         let asked = self.shared.asked().len();
         self.shared.holding.send_replace(asked + answered);
@@ -141,7 +141,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Sends what was held, and holds nothing any more.
+    /// Sends the held answers, and holds no further answers.
     pub fn release(&self) {
         self.shared.holding.send_replace(NONE);
     }
@@ -152,7 +152,7 @@ impl Shared {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the answer of this request, which is there, as long as it is to be held.
+    /// Holds the answer to this request until the release.
     async fn keep(&self, number: usize) {
         let mut holding = self.holding.subscribe();
         if number < *holding.borrow_and_update() {
@@ -163,7 +163,7 @@ impl Shared {
     }
 }
 
-/// Counts one answer while it is held, also where nobody waits for it any more.
+/// Counts an answer while held, even if the client is gone.
 struct Counted<'a>(&'a watch::Sender<usize>);
 
 impl<'a> Counted<'a> {
@@ -194,7 +194,7 @@ async fn pass_on(State(shared): State<Arc<Shared>>, request: Request) -> Respons
     let Ok(body) = to_bytes(body, LARGEST).await else {
         return StatusCode::BAD_REQUEST.into_response();
     };
-    // Of this connection, not of the next one.
+    // These headers belong to this connection, not to the next connection.
     parts.headers.remove(header::HOST);
     parts.headers.remove(header::CONTENT_LENGTH);
     let request = Request::from_parts(parts, Body::from(body.to_vec()));

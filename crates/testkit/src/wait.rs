@@ -1,4 +1,4 @@
-//! Bounded waiting for things that cannot be watched.
+//! Bounded waits for conditions that cannot be watched.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-/// Pause between two looks. Shorter than what a person notices in a test, longer than a request takes.
+/// Pause between two checks. Shorter than a person notices in a test, longer than a request takes.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Looks until `look` succeeds, and fails with its last error after `limit`. Where an object can be watched,
-/// await its condition instead.
+/// Calls `look` until success, and fails with the last error after `limit`. If an object can be watched,
+/// await the condition of the object instead.
 pub async fn eventually<T, E, F, Fut>(what: &str, limit: Duration, mut look: F) -> Result<T>
 where
     E: Display,
@@ -23,7 +23,7 @@ where
         match tokio::time::timeout_at(deadline, look()).await {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(why)) => error = why.to_string(),
-            // The look before this one says more than that time was over in the middle of it.
+            // The error of the earlier check says more than a timeout in the middle of this check.
             Err(_) => {}
         }
         if tokio::time::Instant::now() + LOOK_EVERY >= deadline {

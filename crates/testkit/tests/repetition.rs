@@ -3,7 +3,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
-/// A package with one of these dependencies may decide who owns a shoot, or act by the right of an owner.
+/// A package with one of these dependencies may decide on the owner of a shoot, or act with the permit of an
+/// owner.
 const GUARDS: [&str; 4] = ["lease", "owner-checks", "ownership", "permit"];
 
 #[test]
