@@ -1,10 +1,11 @@
-//! No client of an API server, an object store, an etcd or a name server is made without a permit, and every
-//! permit that stands for itself is in a list.
+//! Every client of an API server, an object store, an etcd or a name server needs a permit, and every
+//! independent permit is in a list.
 //!
-//! `clippy.toml` refuses some constructors of API clients by their names; the others, `TryFrom` among them,
-//! are looked for here. Tests make what clients they like.
+//! `clippy.toml` refuses some constructors of API clients by name; this check covers the rest, such as
+//! `TryFrom`. Tests may create any client.
 
-/// Ways to make a client of something outside the process, where that is done, and what everybody else takes.
+/// Constructors of clients for outside systems, the files that may call the constructors, and the replacement
+/// for all further files.
 struct Way {
     code: &'static [&'static str],
     files: &'static [&'static str],
@@ -39,20 +40,20 @@ const WAYS: &[Way] = &[
         code: &["TcpStream::connect(", "UdpSocket::bind("],
         files: &[
             "crates/cloud-local/src/dns/server.rs",
-            // The owner check: it only reads, and permits come from it.
+            // The owner check: only reads, and is the source of permits.
             "crates/ownership/src/wire.rs",
-            // The gate before etcd: it looks at the permit before each write, and answers nothing without it.
+            // The gate before etcd: checks the permit before each write, and answers nothing without a
+            // permit.
             "crates/etcd-backup-restore/src/owner/gate.rs",
             // The gate behind Kubernetes' cloud-controller-manager, with the same check before each write.
             "crates/cloud-controller-manager-aws/src/gate.rs",
-            // The tunnel's agent: it is in the shoot, and what it connects to is what the API server asks
-            // for.
+            // The tunnel's agent: runs in the shoot, and connects only to targets that the API server
+            // requests.
             "crates/tunnel/src/agent/reach.rs",
             "crates/tunnel/src/agent/way.rs",
-            // What pods of a shoot have in place of a road to its API: it passes their connections on and
-            // says nothing of its own.
+            // The connection of a shoot's pods to the API: passes connections on and sends no request.
             "crates/tunnel/src/api_proxy/front.rs",
-            // Asks its own kernel whether an address is this machine's; nothing is sent.
+            // Asks the kernel whether an address belongs to this machine; sends no packet.
             "crates/tunnel/src/api_proxy/address.rs",
         ],
         instead: "take cloud_local::dns, whose every question asks a permit",
@@ -64,7 +65,7 @@ const WAYS: &[Way] = &[
     },
 ];
 
-/// Where `Permit::sole` is used outside of tests, and for what: nothing else acts without a lock.
+/// The uses of `Permit::sole` outside of tests, with the purpose: every further action needs a lock.
 const SOLE: &[(&str, &str)] = &[
     ("crates/leader-migration/src/manager.rs", "the election itself"),
     (
@@ -100,7 +101,7 @@ const SOLE: &[(&str, &str)] = &[
 /// Crates that only tests and people use.
 const DEVELOPMENT: &[&str] = &["crates/testkit/", "crates/xtask/"];
 
-/// Breaches in one file. `path` is relative to the repository.
+/// Breaches in a file. `path` is relative to the repository.
 pub fn in_file(path: &str, text: &str) -> Vec<String> {
     if !is_shipped(path) {
         return Vec::new();
@@ -124,7 +125,7 @@ pub fn in_file(path: &str, text: &str) -> Vec<String> {
     breaches
 }
 
-/// The list says nothing that is not so.
+/// Entries of the list that do not match the code.
 pub fn in_list(read: impl Fn(&str) -> Option<String>) -> Vec<String> {
     SOLE.iter()
         .filter(|(file, _)| read(file).is_none_or(|text| !text.contains("Permit::sole(")))

@@ -1,5 +1,5 @@
-//! No two files of a crate import each other, also not by way of others: whoever reads or changes one of them
-//! would have to know the other.
+//! No two files of a crate import each other, directly or through further files: a reader of one file would
+//! have to know the second file.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use crate::imports::{self, Imports};
 
-/// One line for each group of files of a crate below `root` that import each other.
+/// A line for each group of files of a crate below `root` that import each other.
 pub fn breaches(root: &Path) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
     let crates = root.join("crates");
@@ -32,7 +32,7 @@ pub fn breaches(root: &Path) -> Result<Vec<String>> {
     Ok(breaches)
 }
 
-/// Files of which each reaches each by imports, and the imports between them.
+/// Files that reach each other by imports, and the imports between these files.
 #[derive(Debug, PartialEq, Eq)]
 struct Cycle {
     files: BTreeSet<String>,

@@ -1,7 +1,7 @@
-//! Draws the shoot flows as the code has them, for `docs/understand/flows.md`.
+//! Draws the shoot flows from the code, for `docs/understand/flows.md`.
 //!
-//! A flow is built for a shoot that is never talked to: a graph only borrows its facts. The conditions are
-//! those under which the most tasks run; tasks that are left out even then have a dashed frame.
+//! A flow is built for a shoot without any connection: a graph only borrows the shoot's facts. The conditions
+//! enable as many tasks as possible; tasks that are still disabled have a dashed frame.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -35,12 +35,12 @@ two is the write of `status.seedName`; until then only the source acts, from the
 cleans up what is its own.
 ";
 
-/// A zone is closed. What comes from another seed is opened by a reconciliation after that.
+/// A zone is closed. After a restore, the next reconciliation opens zones.
 const RESTORED: Zones = Zones {
     closes: true,
     opens: false,
 };
-/// The same, and another one is opened before.
+/// A zone is closed, and a second zone is opened before.
 const RECONCILED: Zones = Zones {
     closes: true,
     opens: true,
@@ -129,7 +129,7 @@ pub fn page() -> Result<String> {
     Ok(page)
 }
 
-/// Of a shoot that is taken over without the help of its source.
+/// The restoration of a shoot that is taken over without the help of the source.
 fn restoration() -> reconcile_flow::Given {
     reconcile_flow::Given {
         restoring: true,
@@ -142,11 +142,11 @@ fn restoration() -> reconcile_flow::Given {
     }
 }
 
-/// A shoot with nodes, and with an extension of each time, whose clusters do not exist. Making a client opens
-/// no connection.
+/// A shoot with nodes, and with an extension for each lifecycle time; the clusters do not exist. Creating a
+/// client opens no connection.
 fn facts() -> Result<Facts> {
-    // Which provider a client takes by itself depends on what else is compiled into this program. It may be
-    // chosen already.
+    // The default provider of a client depends on the features of this binary. A provider may be installed
+    // already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let nowhere = Connection::new(Config::new("http://localhost:1".parse()?))?;
     let permit = Permit::sole("it draws and sends nothing");

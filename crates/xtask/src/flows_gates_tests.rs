@@ -1,4 +1,4 @@
-//! What waits for the gates of docs/understand/ownership.md, and in which moves.
+//! The tasks that wait for the gates of docs/understand/ownership.md, by kind of move.
 
 use anyhow::{Context, Result, ensure};
 use gardenlet::shoot::{Zones, reconcile_flow};
@@ -12,7 +12,8 @@ mod zones;
 const WRITTEN: &str = "Waiting until owner domain DNS record is ready";
 const HELD: &str = "Recording that the seed holds the shoot";
 
-/// R17-31, I3, gate C: while the source may still act, nothing is touched that it might touch, too.
+/// R17-31, I3, gate C: while the source may still act, the flow touches no resource that the source might
+/// touch.
 #[test]
 fn nothing_outside_is_touched_before_the_shoot_is_held() -> Result<()> {
     let page = page()?;
@@ -42,14 +43,14 @@ fn nothing_outside_is_touched_before_the_shoot_is_held() -> Result<()> {
     Ok(())
 }
 
-/// R17-21: where a zone refuses the owner record, its task fails, and what waits for it is not begun. All
-/// that does not wait is in this seed, and nobody else is held up by it.
+/// R17-21: if a zone refuses the owner record, the task fails, and the tasks that wait for the record do not
+/// begin. All further tasks act in this seed, and hold up no further shoot.
 #[test]
 fn only_what_is_in_the_seed_itself_is_begun_without_the_owner_record() -> Result<()> {
     let page = page()?;
     let in_the_seed = [
         "Deploying Shoot namespace in Seed",
-        // The owner record of this epoch is there: it was not given away.
+        // The owner record of this epoch exists: the shoot was not handed over.
         "Recording that the seed keeps the shoot",
         "Deploying owner domain DNS record",
         WRITTEN,
@@ -74,8 +75,8 @@ fn only_what_is_in_the_seed_itself_is_begun_without_the_owner_record() -> Result
     Ok(())
 }
 
-/// The owner of a reserved name creates its Secret first, and no extension restores without the Secrets that
-/// it carried.
+/// The owner of a reserved name creates the Secret first, and no extension restores without the Secrets that
+/// the extension carried.
 #[test]
 fn secrets_of_extensions_come_between_reserved_secrets_and_extensions() -> Result<()> {
     let page = page()?;
@@ -110,8 +111,8 @@ fn kube_apiserver_is_written_after_etcd_is_ready() -> Result<()> {
     Ok(())
 }
 
-/// R17-51: the source hands the shoot over when its flow has ended, whose last task waits for the final
-/// snapshot; what takes the namespace away begins after that.
+/// R17-51: the source hands the shoot over at the end of the flow, after the task that waits for the final
+/// snapshot. The removal of the namespace begins afterwards.
 #[test]
 fn the_namespace_of_the_source_goes_after_its_final_snapshot() -> Result<()> {
     let source = Drawn::read(&page()?, SOURCE)?;
@@ -124,8 +125,8 @@ fn the_namespace_of_the_source_goes_after_its_final_snapshot() -> Result<()> {
     Ok(())
 }
 
-/// A move whose source has handed the shoot over by itself waits for no fence, and one whose phases nobody
-/// records does as before.
+/// A move whose source has handed the shoot over waits for no fence, and a move without recorded phases
+/// behaves as before.
 #[test]
 fn only_a_shoot_that_is_taken_is_fenced() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -170,7 +171,7 @@ fn only_a_shoot_that_is_taken_is_fenced() -> Result<()> {
     Ok(())
 }
 
-/// Whoever calls a move off finds out from what is recorded whether etcd may serve again in its epoch.
+/// A cancelled move finds out from the record whether etcd may serve again in the epoch of that etcd.
 #[test]
 fn what_ends_an_epoch_is_recorded_before_it_happens() -> Result<()> {
     let page = page()?;

@@ -1,4 +1,4 @@
-//! When flows touch the owner record, by the settings of the Seed.
+//! The tasks of flows for the owner record, by the settings of the Seed.
 
 use anyhow::{Result, ensure};
 use gardenlet::shoot::{Zones, delete_flow, migrate_flow, reconcile_flow, sleep_flow};
@@ -6,7 +6,7 @@ use parts::{ClaimPlan, OwnerRecordPlan};
 
 use super::{ASLEEP, DESTINATION, Drawn, facts};
 
-/// A seed that does not say whose its shoots are does as it did before there was such a setting.
+/// A seed without owner checks behaves as before the setting existed.
 #[test]
 fn without_owner_checks_no_owner_record_is_touched() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -58,8 +58,8 @@ fn without_owner_checks_no_owner_record_is_touched() -> Result<()> {
     Ok(())
 }
 
-/// An etcd that asks while both names go may hear of its epoch without an owner: lost for ever, by a setting
-/// (R17-50).
+/// An etcd that checks while both names are removed may read the epoch without an owner. The result would be
+/// a final loss, caused by a mere setting (R17-50).
 #[test]
 fn an_owner_record_that_nobody_wants_goes_after_the_check_of_etcd() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;

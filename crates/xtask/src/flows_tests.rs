@@ -1,4 +1,4 @@
-//! What must come before what, whatever else changes in a flow.
+//! The required order of tasks, regardless of further changes of a flow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,7 +68,7 @@ const FORCED: &str = "Forced deletion";
 const ASLEEP: &str = "Asleep: kept, or restored by a move";
 
 const ORDERS: &[(&str, [&str; 2])] = &[
-    // gardener#11813: its Secret had no namespace to be in.
+    // gardener#11813: without this order, the Secret had no namespace.
     (
         DESTINATION,
         [
@@ -83,8 +83,8 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Copying etcd backups to new seed's backup bucket",
         ],
     ),
-    // R17-29, R17-31, I3: the cloud is touched when the backups are here and what copied them is gone, and
-    // machines when the API is.
+    // R17-29, R17-31, I3: the cloud is touched after the backups are here and the copy Job is gone, and
+    // machines are touched after the API is ready.
     (
         DESTINATION,
         [
@@ -99,7 +99,7 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Configuring shoot worker pools",
         ],
     ),
-    // gardener#4584: what needs the API has let go of it before it stops.
+    // gardener#4584: the users of the API have released the API before the API stops.
     (
         SOURCE,
         [
@@ -107,7 +107,7 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Deleting kube-apiserver deployment",
         ],
     ),
-    // I2: nothing is written after the final snapshot.
+    // I2: no write follows the final snapshot.
     (
         SOURCE,
         [
@@ -115,8 +115,7 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Creating ETCD Snapshot",
         ],
     ),
-    // R17-21: everybody is told who has the shoot before anything is touched that a former owner might touch,
-    // too.
+    // R17-21: the new owner is announced before the flow touches a resource that a former owner might touch.
     (
         DESTINATION,
         [
@@ -145,7 +144,7 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Deploying Shoot infrastructure",
         ],
     ),
-    // R17-50: who has had the shoot knows that it has it no more when the final snapshot is taken.
+    // R17-50: the former owner has learned of the loss when the final snapshot is taken.
     (
         SOURCE,
         [
@@ -153,7 +152,7 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Creating ETCD Snapshot",
         ],
     ),
-    // It is owned for as long as anything of it can act.
+    // The shoot is owned as long as any component of the shoot can act.
     (
         DELETION,
         [
@@ -175,8 +174,8 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Destroying owner domain DNS record",
         ],
     ),
-    // The machine manager gets its time before the provider stops the machine manager, and the machines go
-    // before their network.
+    // The machine manager gets time before the provider stops the machine manager, and the machines are
+    // removed before their network.
     (
         FORCED,
         [
@@ -215,7 +214,8 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Scaling main and events etcd down",
         ],
     ),
-    // gardener#8943: a provider goes by kube-apiserver, and has it there, asleep, when it is asked.
+    // gardener#8943: a provider reads the kube-apiserver Deployment, and finds the Deployment scaled down at
+    // the time of the request.
     (
         ASLEEP,
         [
@@ -223,7 +223,7 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Scaling shoot control plane components down",
         ],
     ),
-    // The backups of the source go only when its data have been opened here.
+    // The backups of the source are removed only after the data have been opened here.
     (
         ASLEEP,
         [
@@ -231,7 +231,8 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Destroying source backup entry",
         ],
     ),
-    // gardener#9651: a provider of extensions may have a say in what becomes of the others, so they go last.
+    // gardener#9651: a provider of extensions may influence further extension objects, so the extensions are
+    // removed last.
     (
         DELETION,
         [
@@ -246,7 +247,7 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Deleting extensions",
         ],
     ),
-    // Each extension has its time, by api.md 4.3.
+    // Each extension has a lifecycle time, by api.md 4.3.
     (
         DESTINATION,
         [
@@ -310,7 +311,7 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Deleting extensions after kube-apiserver",
         ],
     ),
-    // RX-11: what each wrote when it let go is carried.
+    // RX-11: the state that each extension wrote in migrate is carried.
     (
         SOURCE,
         [
@@ -325,8 +326,8 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Persisting late state in ShootState",
         ],
     ),
-    // R17-20, R17-21: the fence begins when both witnesses show the new owner, and the copy looks for the
-    // last time when it is behind.
+    // R17-20, R17-21: the fence begins when both witnesses show the new owner, and the copy reads for the
+    // last time after the fence.
     (
         DESTINATION,
         [
@@ -355,7 +356,7 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Recording with which backups the shoot begins",
         ],
     ),
-    // I2, gate E: what the shoot begins with is recorded before etcd is opened with it.
+    // I2, gate E: the origin of the data is recorded before etcd is opened with the data.
     (
         DESTINATION,
         [
@@ -394,7 +395,7 @@ const ORDERS: &[(&str, [&str; 2])] = &[
     ),
 ];
 
-/// R17-54: of a shoot that sleeps etcd alone is woken.
+/// R17-54: during hibernation, only etcd is woken up.
 #[test]
 fn nothing_that_writes_is_woken_in_a_sleep() -> Result<()> {
     let page = page()?;

@@ -1,4 +1,4 @@
-//! When zones are opened and closed (GEP-21).
+//! The order of opening and closing zones (GEP-21).
 
 use anyhow::{Result, ensure};
 use gardenlet::shoot::{Zones, delete_flow, reconcile_flow, sleep_flow};
@@ -8,8 +8,8 @@ use super::super::{ASLEEP, DELETION, DESTINATION, Drawn, facts, page};
 
 const RECONCILIATION: &str = "Creation and reconciliation";
 
-/// RZ-11, RZ-12, RZ-14, RZ-35: a zone is closed when its machines are gone, and opened before anything is
-/// made in it.
+/// RZ-11, RZ-12, RZ-14, RZ-35: a zone is closed after the machines are gone, and opened before a resource is
+/// created in the zone.
 #[test]
 fn a_zone_is_closed_after_its_machines_and_opened_before_them() -> Result<()> {
     let page = page()?;
@@ -29,7 +29,7 @@ fn a_zone_is_closed_after_its_machines_and_opened_before_them() -> Result<()> {
     deletion.in_order([gone, "Destroying shoot infrastructure"])
 }
 
-/// A shoot that nobody has cut a zone off from is reconciled, put to sleep and deleted as without GEP-21.
+/// A shoot without an isolated zone is reconciled, hibernated and deleted as without GEP-21.
 #[test]
 fn without_a_zone_that_is_cut_off_nothing_of_it_runs() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;

@@ -1,8 +1,8 @@
-//! Which file of a crate imports which: read from the sources, as far as names tell it.
+//! The imports between the files of a crate, read from the sources by name.
 //!
-//! A path counts for the file that defines what it names, however many `pub use` lie between. What does not
-//! count: `mod`, a `pub use` by which a file passes on what its children define, a module that is imported as
-//! a name only, and what is compiled for tests alone. Paths in macros count as elsewhere.
+//! A path counts for the file that defines the named item, across any number of `pub use`. Not counted are
+//! `mod`, a `pub use` that re-exports definitions of child modules, a module that is only imported as a name,
+//! and code for tests. Paths in macros count as elsewhere.
 
 mod tree;
 
@@ -16,13 +16,13 @@ use proc_macro2::{TokenStream, TokenTree};
 
 use tree::{Import, Tree};
 
-/// For each file of a crate, by its path below `src`, the files that it imports.
+/// The imported files for each file of a crate, by the path below `src`.
 pub type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// Chains of `pub use` are not longer than this; one that goes round in circles is.
+/// Maximum length of a chain of `pub use`; a longer chain is a cycle.
 const LONGEST_CHAIN: usize = 16;
 
-/// Imports between the files of the library or program whose first file this is.
+/// Imports between the files of the library or program with this first file.
 pub fn of(first_file: &Path) -> Result<Imports> {
     Ok(of_tree(&Tree::read(first_file)?))
 }
@@ -57,7 +57,7 @@ fn file_of(tree: &Tree, at: usize, import: &Import) -> Option<String> {
     tree.defined_in(at, &import.path, LONGEST_CHAIN)
 }
 
-/// All paths in some code: words with `::` between them. A word after a dot is a field or a method.
+/// All paths in a piece of code: words with `::` in between. A word after a dot is a field or a method.
 fn paths_in(code: TokenStream, paths: &mut Vec<Vec<String>>) {
     let (mut path, mut colons, mut after_dot) = (Vec::new(), 0, false);
     for token in code {

@@ -20,8 +20,8 @@ use anyhow::{Context, Result, bail};
 use self::record::{RECORD, Record};
 use crate::sources;
 
-/// Counts the breaches of this checkout and compares them with the record. `lower` writes the record where
-/// numbers fell.
+/// Counts the breaches of this checkout and compares the numbers with the record. `lower` writes the record
+/// where numbers fell.
 pub fn run(lower: bool) -> Result<()> {
     let root = Path::new(".");
     let counted = count(root)?;
@@ -92,7 +92,7 @@ fn package_of(path: &Path) -> String {
     }
 }
 
-/// Paths relative to `root` and texts of all files below `folder` with this extension, in the order of their
+/// Paths relative to `root` and texts of all files below `folder` with this extension, in the order of the
 /// paths.
 fn texts_below(root: &Path, folder: &str, extension: &str) -> Result<Vec<(String, String)>> {
     let files = sources::files_below(vec![root.join(folder)], extension)?;

@@ -1,7 +1,7 @@
 //! `xtask layering`: the arrows between crates and the habits that a compiler does not check.
 //!
-//! The table in `allowed` is the whole truth about which crate may use which. A new arrow is a decision: it
-//! is added there and in `docs/understand/architecture.md` in one change.
+//! The table in `allowed` is the only definition of the allowed dependencies. A new arrow is a decision: the
+//! arrow is added to the table and to `docs/understand/architecture.md` in the same change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use self::allowed::ALLOWED;
 use crate::{cycles, mutations, sources};
 
-/// Crates of ours that only tests use.
+/// Crates of the workspace that only tests use.
 const DEVELOPMENT: &[&str] = &[
     "testkit",
     "xtask",
@@ -22,13 +22,14 @@ const DEVELOPMENT: &[&str] = &[
     "repot-operations",
 ];
 
-/// These work when every API server is gone: nothing of Kubernetes anywhere below them (invariant 1).
+/// These crates work when every API server is gone: no dependency on Kubernetes, not even indirectly
+/// (invariant 1).
 const WITHOUT_KUBE: &[&str] = &["flow", "ownership", "permit"];
 
-/// What `api`, which is types only, must not use itself (invariant 2).
+/// Crates that `api`, a crate of types only, must not use directly (invariant 2).
 const NOT_IN_API: &[&str] = &["tokio", "futures", "hyper", "reqwest", "tower"];
 
-/// Reads `cargo metadata` and the sources, and fails with one line for each breach.
+/// Reads `cargo metadata` and the sources, and fails with a line for each breach.
 pub fn run() -> Result<()> {
     let output = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["metadata", "--format-version=1", "--locked"])
@@ -60,13 +61,14 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// The crates of this workspace and what they use.
+/// The crates of this workspace and their dependencies.
 struct Workspace {
-    /// Direct uses of every crate of ours, by name.
+    /// Direct dependencies of every crate of the workspace, by name.
     uses: BTreeMap<String, Uses>,
-    /// Everything below a crate, by name, itself left out. Only for crates of ours.
+    /// All direct and indirect dependencies of a crate, by name, without the crate. Only for crates of the
+    /// workspace.
     below: BTreeMap<String, BTreeSet<String>>,
-    /// Crates that are run as a process, those for development left out.
+    /// Crates that run as a process, without development crates.
     processes: BTreeSet<String>,
 }
 
@@ -232,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    /// Breaches of a workspace of `crates`: name, normal dependencies, test dependencies. Other crates are
+    /// Breaches of a workspace of `crates`: name, normal dependencies, test dependencies. Further crates are
     /// `foreign`.
     fn breaches(crates: &[(&str, &[&str], &[&str])], foreign: &[(&str, &[&str])]) -> Vec<String> {
         let package = |name: &str, normal: &[&str], tests: &[&str]| {

@@ -13,7 +13,7 @@ const CRATE: &str = "mutation";
 const FEATURE: &str = "switches";
 const VARIABLE: &str = "REPOT_MUTATION";
 
-/// One line for each breach in the workspace of this `cargo metadata`, and below `root`.
+/// A line for each breach in the workspace of this `cargo metadata`, and below `root`.
 pub fn breaches(metadata: &Value, root: &Path) -> Result<Vec<String>> {
     let mut breaches = in_dependencies(metadata);
     for folder in ["charts", "hack", "crates"] {

@@ -1,5 +1,5 @@
-//! Habits that a look at the sources shows: length of files, names of modules, no detached tasks, no client
-//! in `api`.
+//! Habits that are visible in the sources: length of files, names of modules, no detached tasks, no client in
+//! `api`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ const LONGEST: usize = 500;
 /// Half of the files are at most this long.
 const MEDIAN: usize = 130;
 
-/// Names that say nothing about what a module is for.
+/// Names that do not state the purpose of a module.
 const VAGUE: &[&str] = &["utils", "util", "common", "helpers", "helper", "misc"];
 
-/// Only tests compile it: what has left goes its way there, whatever becomes of its sender.
+/// Compiled only for tests: a sent message must arrive there independently of the sender.
 const SIMULATED_NETWORK: &str = "crates/lease/src/simulation/network.rs";
 
-/// A task that nobody holds outlives the guard under which it was started (invariant 4). Programs of tests
-/// run under no guard; there the lint asks for a reason.
+/// A task without an owner outlives the guard of the task's creator (invariant 4). Test programs run without
+/// a guard; there, the lint requires a reason.
 const DETACHED: &[&str] = &[
     "tokio::spawn(",
     "tokio::task::spawn(",
@@ -29,7 +29,7 @@ const DETACHED: &[&str] = &[
     "Handle::current().spawn(",
 ];
 
-/// Words of a client, which `api` does not have (invariant 2).
+/// Words of a client; `api` must not contain any (invariant 2).
 const CLIENT: &[&str] = &[
     "kube::Client",
     "kube::Api",
@@ -39,7 +39,7 @@ const CLIENT: &[&str] = &[
     ".await",
 ];
 
-/// One line for each breach below `root`.
+/// A line for each breach below `root`.
 pub fn breaches(root: &Path) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
     let mut lengths = Vec::new();
@@ -61,7 +61,7 @@ pub fn breaches(root: &Path) -> Result<Vec<String>> {
     Ok(breaches)
 }
 
-/// Breaches in one file. `path` is relative to the repository.
+/// Breaches in a file. `path` is relative to the repository.
 fn in_file(path: &str, text: &str) -> Vec<String> {
     let mut breaches = Vec::new();
     let lines = text.lines().count();
@@ -105,7 +105,7 @@ pub(crate) fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
     files_below(vec![root.join("crates"), root.join("tests")], "rs")
 }
 
-/// All files below these folders with the extension, in the order of their paths.
+/// All files below these folders with the extension, in the order of the paths.
 pub(crate) fn files_below(mut folders: Vec<PathBuf>, extension: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {

@@ -1,4 +1,4 @@
-//! The modules of a crate: where each is written, what it defines, what it imports, and the rest of its code.
+//! The modules of a crate: the file of each module, the definitions, the imports, and the rest of the code.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -7,33 +7,33 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{Attribute, Item, ItemMod, UseTree, Visibility};
 
-/// All modules of a crate; the first is its root.
+/// All modules of a crate; the first module is the root.
 #[derive(Default)]
 pub struct Tree {
-    /// In the order in which they were found.
+    /// In the order of discovery.
     pub modules: Vec<Module>,
 }
 
-/// One module.
+/// A module.
 pub struct Module {
-    /// Where it is written, below `src`.
+    /// The file of the module, below `src`.
     pub file: String,
-    /// What it imports, one name each.
+    /// The imports, a name each.
     pub imports: Vec<Import>,
-    /// What it defines, but for modules and imports.
+    /// The definitions, without modules and imports.
     pub code: Vec<TokenStream>,
     defines: BTreeSet<String>,
     parent: Option<usize>,
     children: Vec<(String, usize)>,
 }
 
-/// One name that a `use` brings.
+/// A name from a `use`.
 pub struct Import {
     /// The name here; `*` for all names of a module.
     pub name: String,
-    /// Where it comes from.
+    /// The source of the name.
     pub path: Vec<String>,
-    /// Whether others may take it from here.
+    /// Whether further modules may import the name from here.
     pub public: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Import {
 type Reader<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Tree {
-    /// Reads the crate whose first file this is.
+    /// Reads the crate with this first file.
     pub fn read(first_file: &Path) -> Result<Self> {
         let folder = first_file.parent().context("a first file lies in a folder")?;
         let name = first_file
@@ -52,15 +52,15 @@ impl Tree {
             .with_context(|| first_file.display().to_string())
     }
 
-    /// The same with files from elsewhere.
+    /// As [`Self::read`], with a different source of files.
     pub fn of(first_file: &str, read: Reader) -> Result<Self> {
         let mut tree = Self::default();
         tree.add_file(None, first_file, "", read)?;
         Ok(tree)
     }
 
-    /// Adds the module that fills a file. Files of its children lie in `folder`, which ends with a slash or
-    /// is empty.
+    /// Adds the module of a file. Files of child modules are in `folder`; `folder` ends with a slash or is
+    /// empty.
     fn add_file(&mut self, parent: Option<usize>, file: &str, folder: &str, read: Reader) -> Result<usize> {
         let text = read(file).ok_or_else(|| anyhow!("{file} cannot be read"))?;
         let parsed = syn::parse_file(&text).with_context(|| file.to_owned())?;
@@ -128,8 +128,8 @@ impl Tree {
         self.add_file(Some(at), &file, &below, read)
     }
 
-    /// The file that defines what this path names in module `at`. `None`: it is of another crate, a local
-    /// name, or a module.
+    /// The file that defines the item of this path in module `at`. `None`: the item belongs to a foreign
+    /// crate, or is a local name or a module.
     pub fn defined_in(&self, at: usize, path: &[String], chain: usize) -> Option<String> {
         let (mut at, mut rest) = match self.begin(at, path)? {
             Begin::Module(module, rest) => (module, rest),
@@ -165,7 +165,7 @@ impl Tree {
         Some(module)
     }
 
-    /// Whether a path in module `at` leads into its own children.
+    /// Whether a path in module `at` leads into the module's own children.
     pub fn is_below(&self, at: usize, path: &[String]) -> bool {
         let path = match path.split_first() {
             Some((word, rest)) if word == "self" => rest,
@@ -198,7 +198,7 @@ impl Tree {
 
     fn follow(&self, at: usize, import: &Import, rest: &[String], chain: usize) -> Option<String> {
         let path: Vec<String> = import.path.iter().chain(rest).cloned().collect();
-        // `use kube::kube` and the like: the name is that of another crate, not the import itself.
+        // `use kube::kube` and similar imports: the name belongs to a foreign crate, not to this import.
         let same = path.first() == Some(&import.name);
         (chain > 0 && !same)
             .then(|| self.defined_in(at, &path, chain - 1))

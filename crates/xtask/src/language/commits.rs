@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 /// Characters that a subject may have.
 const LONGEST: usize = 72;
 
-/// The version of `file` before the last commit that changed it. `None` where the history of this checkout
-/// has none.
+/// The version of `file` before the last commit that changed the file. `None` if the history of this checkout
+/// has no earlier version.
 pub fn former_version(file: &str) -> Result<Option<String>> {
     let Some(commit) = git(&["log", "-1", "--format=%H", "--", file])?.filter(|commit| !commit.is_empty())
     else {
@@ -17,7 +17,7 @@ pub fn former_version(file: &str) -> Result<Option<String>> {
     git(&["show", &format!("{commit}^:{file}")])
 }
 
-/// Commits since the one that added `file`, the record of the gate, with a subject that breaks the rules.
+/// Commits since the commit that added `file`, the record of the gate, with a subject that breaks the rules.
 pub fn breaches(file: &str) -> Result<Vec<String>> {
     let first = git(&["log", "--format=%H", "--diff-filter=A", "--", file])?.unwrap_or_default();
     let Some(first) = first.lines().last() else {
@@ -28,7 +28,7 @@ pub fn breaches(file: &str) -> Result<Vec<String>> {
     Ok(subjects.lines().filter_map(fault_of_subject).collect())
 }
 
-/// What is wrong with a subject.
+/// The fault of a subject, if any.
 fn fault_of_subject(subject: &str) -> Option<String> {
     let count = subject.chars().count();
     if count > LONGEST {

@@ -1,9 +1,9 @@
-//! Descriptions of CRD fields that do not tell a user what a field does.
+//! Descriptions of CRD fields that do not explain the effect of the field.
 
 use anyhow::Result;
 use serde_json::Value;
 
-/// Characters that a description has at least.
+/// Minimum characters of a description.
 const SHORTEST: usize = 20;
 
 /// How many fields of a CRD have no description, a description without a whole sentence, or a default that

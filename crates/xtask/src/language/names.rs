@@ -1,4 +1,4 @@
-//! Names of public types and of functions that say nothing about their purpose.
+//! Names of public types and functions without a purpose in the name.
 
 /// Types that describe a state of knowledge instead of an object of the domain.
 const TYPES: &[&str] = &[

@@ -33,7 +33,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Reads a record as [`Record::render`] writes it.
+    /// Parses a record in the format of [`Record::render`].
     pub fn parse(yaml: &str) -> Result<Self> {
         let value: Value =
             serde_yaml_ng::from_str(yaml).context("the record of the language is not valid YAML")?;

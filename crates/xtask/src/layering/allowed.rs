@@ -1,6 +1,7 @@
-//! Which crate may use which.
+//! The allowed dependencies between crates.
 
-/// Who may use whom, outside of tests. A name that ends with `*` stands for all crates that begin so.
+/// The allowed dependencies of each crate, outside of tests. A name that ends with `*` stands for all crates
+/// with that prefix.
 pub(super) const ALLOWED: &[(&str, &[&str])] = &[
     ("api", &[]),
     ("flow", &[]),
@@ -9,11 +10,11 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
     ("ownership", &["permit"]),
     ("permit", &[]),
     ("lease", &["permit"]),
-    // Its one `main` for managers starts a process of `runtime`.
+    // The common `main` of managers starts a process of `runtime`.
     ("leader-migration", &["runtime", "lease", "permit"]),
     ("runtime", &["permit", "api"]),
     ("placement", &["ownership", "api"]),
-    // For whoever acts for a shoot.
+    // For processes that act for a shoot.
     (
         "owner-checks",
         &["runtime", "permit", "ownership", "placement", "api"],
@@ -43,7 +44,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("backup-controllers", &["runtime", "permit", "placement", "api"]),
-    // It can run the gardenlet's controllers of backups as guests.
+    // Can run the gardenlet's backup controllers as guests.
     (
         "provider-local",
         &[
@@ -124,7 +125,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
             "api",
         ],
     ),
-    // The controllers of machines and the process around them, for the manager of each cloud.
+    // The controllers of machines and the surrounding process, for the manager of each cloud.
     ("machine-controllers", &["runtime", "permit", "ownership", "api"]),
     (
         "machine-controller-manager",
@@ -159,9 +160,9 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
             "api",
         ],
     ),
-    // The calls of EC2, for those who make things there.
+    // The calls of EC2, for crates that create resources in EC2.
     ("cloud-aws", &["runtime", "permit", "api"]),
-    // The local cloud, for those who make things in it and for those who look at it.
+    // The local cloud, for crates that write and for crates that only read.
     ("cloud-local", &["mutation", "runtime", "permit", "api"]),
     (
         "cloud-controller-manager-local",
@@ -174,20 +175,20 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
             "api",
         ],
     ),
-    // Starts a program that is not of the suite: it has no controllers of its own.
+    // Starts a foreign program, and has no controllers.
     (
         "cloud-controller-manager-aws",
         &["owner-checks", "runtime", "leader-migration", "permit"],
     ),
-    // On each host of the local cloud: it says only what its own kernel does, so it needs no lock.
+    // On each host of the local cloud: reports only the state of the host's kernel, so no lock is needed.
     ("cloud-local-agent", &["cloud-local", "runtime", "permit"]),
-    // On a machine of a shoot: it only reads Nodes, so it needs no lock.
+    // On a machine of a shoot: only reads Nodes, so no lock is needed.
     ("network-local", &["runtime", "permit"]),
-    // One side is in the seed, the other in the shoot; neither asks an API.
+    // The server is in the seed, the agent in the shoot; neither uses an API server.
     ("tunnel", &["runtime"]),
     ("etcd-backup-restore", &["mutation", "ownership", "permit"]),
     ("kubectl-repot", &["runtime", "permit", "api"]),
-    // Development only: nobody uses these outside of tests.
+    // Development only: used only by tests.
     ("testkit", &[]),
     (
         "xtask",
