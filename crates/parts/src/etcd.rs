@@ -1,5 +1,5 @@
-//! etcd-main, which holds the shoot's objects and is backed up, and etcd-events, which holds its Events and
-//! is not.
+//! etcd-main, which holds the shoot's objects and is backed up, and etcd-events, which holds the shoot's
+//! Events and is not backed up.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(crate) const MAIN: &str = "etcd-main";
 /// The etcd with the shoot's Events.
 pub(crate) const EVENTS: &str = "etcd-events";
 
-/// How much may be lost if the seed dies.
+/// Upper bound of the data loss if the seed dies.
 const DELTA_SNAPSHOT_PERIOD: &str = "5m";
 /// Longer than the delta period, as the schema asks.
 const GARBAGE_COLLECTION_PERIOD: &str = "12h";
@@ -48,13 +48,13 @@ impl Deploy for Etcds {
         "Waiting until main and event etcd report readiness",
     ];
 
-    /// On a seed that takes the shoot over, etcd-main starts empty and its sidecar restores it from the
+    /// On a destination seed, etcd-main starts empty, and etcd-backup-restore restores the data from the
     /// bucket before etcd runs.
     async fn deploy(f: &Facts) -> Result<()> {
         Box::pin(write(f, 1)).await
     }
 
-    /// What druid says went wrong is the step's error.
+    /// The error that etcd-druid reports is the error of the step.
     async fn ready(f: &Facts) -> Result<()> {
         let limits = f.settings.timeouts.etcd;
         let moves = f.operation == Operation::Migrate;
@@ -76,8 +76,8 @@ impl Deploy for Etcds {
     }
 }
 
-/// Whether an earlier run of the move has taken the owner record away, so that etcd-main is kept from
-/// clients, or will be (R17-53). What it says of its final snapshot is awaited later, and of itself.
+/// Whether an earlier run of the move has deleted the owner record, so that etcd-main refuses clients now or
+/// soon (R17-53). A later step awaits the report of the final snapshot.
 async fn is_shut_by_design(f: &Facts) -> Result<bool> {
     if !f.seed_object.spec.checks_owners() || owner_record::exists(f).await? {
         return Ok(false);
@@ -87,7 +87,7 @@ async fn is_shut_by_design(f: &Facts) -> Result<bool> {
     Ok(found.is_some_and(|found| found.spec.backup.owner_check.is_some()))
 }
 
-/// Their volumes stay.
+/// The volumes stay.
 impl Sleep for Etcds {
     const TASKS: Tasks = [
         "Scaling main and events etcd down",
@@ -158,7 +158,7 @@ impl Destroy for Etcds {
 }
 
 impl Etcds {
-    /// "Deploying events etcd while backups are copied": the one that needs nothing from the former seed.
+    /// "Deploying events etcd while backups are copied": etcd-events needs no data from the former seed.
     pub async fn deploy_events(f: &Facts) -> Result<()> {
         FIELD_MANAGER
             .apply(&f.etcds(), &f.etcd(EVENTS, None))
@@ -166,7 +166,7 @@ impl Etcds {
             .map(|_| ())
     }
 
-    /// Whether etcd-main is to run.
+    /// Whether etcd-main has replicas, and is not a copy of backups.
     pub async fn are_awake(stay: &Stay) -> Result<bool> {
         let found = stay.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
@@ -174,7 +174,7 @@ impl Etcds {
     }
 
     /// "Destroying etcd and keeping its data": the volume of etcd-main stays until the destination has
-    /// recorded a restore. No etcd starts on it.
+    /// recorded a restore. No etcd starts on the volume.
     pub async fn destroy_but_keep_volume(stay: &Stay) -> Result<()> {
         stay.mark_etcd(DRUID_KEEP_VOLUME, Some("true")).await?;
         Self::destroy(stay).await
@@ -187,7 +187,7 @@ impl Facts {
         self.shoot.status.as_ref().map_or(1, ShootStatus::epoch)
     }
 
-    /// A place in a bucket, by the Secret that a BackupEntry put into the shoot's namespace.
+    /// A store in a bucket, from the Secret that a BackupEntry put into the shoot's namespace.
     pub(crate) async fn store(&self, secret_name: &str) -> Result<StoreSpec> {
         let api: Api<Secret> = self.seed.namespaced(&self.namespace);
         let secret = api
@@ -277,7 +277,7 @@ impl Facts {
 }
 
 impl Stay {
-    /// Sets an annotation of etcd-main, where there is one.
+    /// Sets an annotation of etcd-main, if etcd-main exists.
     pub(crate) async fn mark_etcd(&self, key: &str, value: Option<&str>) -> Result<()> {
         let api = self.etcds();
         let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
@@ -311,14 +311,14 @@ impl Stay {
     }
 }
 
-/// What is of the first epoch does not say so: it may be older than epochs.
+/// Epoch 1 has no annotation: the object may be older than epochs.
 pub(crate) fn epoch_annotation(epoch: i64) -> Option<BTreeMap<String, String>> {
     (epoch > 1).then(|| [(OWNERSHIP_EPOCH.to_owned(), epoch.to_string())].into())
 }
 
-/// Whether etcd had data before, so that starting empty would lose them: the shoot is taken over, or its Etcd
-/// was lost. For an Etcd that is there it stays as it was decided once, since etcd restarts where it changes.
-/// A shoot that is moved away or deleted may never have been complete, and must not be held up.
+/// Whether etcd had data before, so that an empty start would lose the data: the shoot is taken over, or the
+/// Etcd was lost. An existing Etcd keeps the first decision, because a change restarts etcd. A shoot in a
+/// migration or deletion may never have been complete, and must not be blocked.
 fn has_past(operation: Operation, shoot: &Shoot, found: Option<&Etcd>) -> bool {
     let last = shoot
         .status
@@ -336,7 +336,8 @@ fn has_past(operation: Operation, shoot: &Shoot, found: Option<&Etcd>) -> bool {
     }
 }
 
-/// Daily, at a minute that follows from the name: not all etcds of a seed at once.
+/// Daily, at a minute derived from the namespace, so that the etcds of a seed do not all run at the same
+/// time.
 fn full_snapshot_schedule(namespace: &str) -> String {
     let number = namespace
         .bytes()
@@ -377,17 +378,17 @@ mod tests {
             .annotations_mut()
             .insert(DRUID_REQUIRE_SNAPSHOT.into(), "true".into());
         for (operation, last, found, expected) in [
-            // A new shoot starts empty, however often its creation is tried.
+            // A new shoot starts empty, for any number of attempts of the creation.
             (Operation::Reconcile, None, None, false),
             (Operation::Reconcile, Some("Create"), None, false),
             (Operation::Reconcile, Some("Create"), Some(&plain), false),
-            // It is not restarted for having grown old.
+            // A running etcd is not restarted for this annotation alone.
             (Operation::Reconcile, Some("Reconcile"), Some(&plain), false),
             (Operation::Restore, Some("Restore"), None, true),
             (Operation::Restore, Some("Restore"), Some(&marked), true),
             (Operation::Reconcile, Some("Reconcile"), Some(&marked), true),
             (Operation::Migrate, Some("Migrate"), Some(&marked), true),
-            // Somebody deleted the Etcd of a shoot that lives.
+            // A user deleted the Etcd of a shoot in use.
             (Operation::Reconcile, Some("Reconcile"), None, true),
             // The creation may never have been complete.
             (Operation::Migrate, Some("Migrate"), None, false),

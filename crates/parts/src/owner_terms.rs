@@ -1,5 +1,4 @@
-//! By which intervals and bounds it is asked whose a shoot is, and how long a destination waits for those who
-//! had it before.
+//! Intervals and bounds of owner checks, and the fence: the time that a destination waits for former owners.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -11,9 +10,9 @@ use runtime::{Cluster, Garden, Result, error::Explain};
 
 use crate::configuration_problem;
 
-/// The terms of this seed. While it claims the shoot, the fence covers the settings of all former owners
-/// joined with its own settings, and is no shorter than any fence that was recorded. A Seed says more before
-/// its processes do: they follow with the next reconciliation of each shoot.
+/// The terms of this seed. While the seed claims the shoot, the fence covers the settings of all former
+/// owners joined with the seed's own settings, and is no shorter than any recorded fence. A changed Seed
+/// takes effect before the processes follow: the processes follow with the next reconciliation of each shoot.
 pub(crate) async fn of(garden: &Garden, usual: Terms, own: &SeedObject, shoot: &Shoot) -> Result<Terms> {
     let mut formers = Vec::new();
     for name in others(shoot, &own.name_any()) {
@@ -40,7 +39,8 @@ fn joined(
         .waiting_for(fences.chain(recorded)))
 }
 
-/// Never shorter than what is usual: what an etcd was told before a Seed gave less, nobody knows.
+/// Never shorter than the default: an etcd may still run with settings from before the Seed set smaller
+/// values.
 fn own_terms(usual: Terms, own: &SeedObject) -> Result<Terms> {
     let checks = own.spec.owner_checks().filter(|checks| checks.enabled);
     let terms = checks.map_or(Ok(usual), |checks| owner_checks::terms(checks, usual));
@@ -50,22 +50,22 @@ fn own_terms(usual: Terms, own: &SeedObject) -> Result<Terms> {
         .waiting_for(least.into_iter().flatten()))
 }
 
-/// The longest that its gardenlet has said the Seed gives while it had shoots. What was written into the Seed
-/// of a seed that is dead since, none of its processes has heard.
+/// The longest fence that the Seed's gardenlet has reported while the seed had shoots. Processes of a dead
+/// seed have not received later edits of the Seed.
 fn told(seed: &SeedObject) -> Option<Duration> {
     let seconds = seed.status.as_ref()?.owner_check_fence_seconds?;
     u64::try_from(seconds).ok().map(Duration::from_secs)
 }
 
-/// The fence that the gardenlet of a seed has recorded in the Shoot. It counts also when the Seed was
-/// deleted.
+/// The fence that the gardenlet of a seed has recorded in the Shoot. Also valid after the deletion of the
+/// Seed.
 fn recorded_fence(shoot: &Shoot, seed: &str) -> Option<Duration> {
     let seconds = shoot.status.as_ref()?.owner_check_in(seed)?.fence_seconds?;
     u64::try_from(seconds).ok().map(Duration::from_secs)
 }
 
-/// The settings by which processes of this Seed act. They count also where the Seed does not check owners any
-/// more: a process may not have heard of that.
+/// The settings of the processes of this Seed. Also valid after the Seed switches owner checks off, because a
+/// process may not have received the change.
 fn settings_of(usual: Terms, seed: &SeedObject) -> Result<Settings> {
     let Some(checks) = seed.spec.owner_checks() else {
         return Ok(*usual.settings());
@@ -78,7 +78,7 @@ fn settings_of(usual: Terms, seed: &SeedObject) -> Result<Settings> {
     })
 }
 
-/// The seeds of which something may be left, while this one claims the shoot.
+/// The seeds with possible leftover processes, while this seed claims the shoot.
 pub(crate) fn others(shoot: &Shoot, own: &str) -> BTreeSet<String> {
     let claims = record::ownership(shoot)
         .ok()

@@ -16,7 +16,7 @@ fn seed(name: &str, checks: &Value) -> SeedObject {
     .unwrap()
 }
 
-/// What [`of`] makes of the Seeds that it has read.
+/// The fence that [`of`] derives from these Seeds.
 fn fence(own: &Value, others: &[Value]) -> Result<Duration> {
     let others = others.iter().map(|checks| seed("a", checks)).collect();
     fence_of(&seed("b", own), others)
@@ -48,14 +48,14 @@ fn the_fence_of_a_pair_covers_the_settings_of_both() {
     // 1.1 * (2 + 60 / 0.9 + 5 + 4) = 85.433...
     assert_eq!(fence(&own, &[former]), Ok(Duration::from_millis(85_434)));
     assert_eq!(fence(&own, &[]), Ok(s(27)));
-    // A fence that was recorded is not shortened.
+    // A recorded fence is not shortened.
     let recorded = shoot(&json!([{"seedName": "a", "epoch": 3, "fenceSeconds": 90}]));
     let formers = [("a".to_owned(), None)];
     let terms = joined(Terms::default(), &seed("b", &own), &recorded, &formers).unwrap();
     assert_eq!(terms.settings().fence, s(90));
 }
 
-/// The destination must outlast all that the source's processes may still believe.
+/// The destination must outlast all permits that the source's processes may still hold.
 #[test]
 fn the_longest_fence_of_all_is_waited_for() {
     let usual = || json!({"enabled": true});
@@ -72,13 +72,13 @@ fn the_longest_fence_of_all_is_waited_for() {
             vec![longer.clone(), usual()],
             s(60),
         ),
-        // It may not have heard yet that nobody is to ask any more.
+        // The former owner may not have received yet that owner checks are off.
         (usual(), vec![json!({"enabled": false, "fence": "45s"})], s(45)),
-        // What is not known counts as usual.
+        // Missing settings count as the default.
         (usual(), vec![Value::Null], s(24)),
         (longer, vec![Value::Null], s(45)),
         (usual(), vec![misfit], Duration::from_millis(51_092)),
-        // Less than usual is not believed: an etcd may not have heard of it.
+        // A fence below the default has no effect: an etcd may not have received the value.
         (
             json!({"enabled": true, "interval": "3s", "validity": "9s", "fence": "21s"}),
             vec![],
@@ -99,7 +99,7 @@ fn the_longest_fence_of_all_is_waited_for() {
     );
 }
 
-/// What is written into the Seed of a dead seed reaches nothing of it.
+/// Processes of a dead seed do not receive edits of the Seed.
 #[test]
 fn a_fence_that_was_lowered_behind_a_dead_seed_is_waited_for_as_it_was() {
     let usual = Terms::default();
@@ -120,7 +120,7 @@ fn a_fence_that_was_lowered_behind_a_dead_seed_is_waited_for_as_it_was() {
             Ok(expected),
             "{checks}"
         );
-        // Its own processes of an earlier epoch are no others.
+        // The seed's own processes of an earlier epoch count as own, not as former.
         let own = own_terms(usual, &of(checks.clone(), 45)).unwrap();
         assert_eq!(own.settings().fence, expected, "{checks}");
     }
@@ -130,7 +130,7 @@ fn a_fence_that_was_lowered_behind_a_dead_seed_is_waited_for_as_it_was() {
     );
 }
 
-/// A seed writes its own status: what it tells holds a takeover up for an hour at most
+/// A seed writes the seed's own status: a reported fence delays a takeover by an hour at most
 /// (`ownership::settings::LONGEST`).
 #[test]
 fn a_seed_that_tells_an_endless_fence_does_not_keep_its_shoots() {
@@ -148,7 +148,7 @@ fn settings_of_checks_that_are_off_hold_up_nothing() {
     assert_eq!(fence(&off, &[]), Ok(s(24)));
 }
 
-/// Each of them may have processes that were told in an earlier epoch that they may act.
+/// Each of these seeds may have processes with a permit of an earlier epoch.
 #[test]
 fn all_are_waited_for_of_whom_something_may_be_left() {
     let shoot = |ownership: Value| -> Shoot {
@@ -172,13 +172,13 @@ fn all_are_waited_for_of_whom_something_may_be_left() {
         assert_eq!(others(&shoot, "d"), expected, "{phase}");
     }
     assert!(others(&shoot(Value::Null), "d").is_empty());
-    // It takes back what another one did not open: its own processes go by its own settings.
+    // The seed takes back data that the destination did not open: the seed's own processes use the seed's own
+    // settings.
     let back = json!({"epoch": 5, "phase": "Claiming", "source": {"name": "d", "epoch": 1}});
     assert_eq!(others(&shoot(back), "d"), ["b".to_owned()].into());
 }
 
-/// Nobody can read the settings of a Seed that was deleted; its gardenlet has recorded its fence in the
-/// Shoot.
+/// The settings of a deleted Seed are not readable; the gardenlet has recorded the fence in the Shoot.
 #[test]
 fn the_fence_of_a_deleted_seed_is_recorded_in_the_shoot() {
     let shoot = shoot(&json!([{"seedName": "a", "epoch": 3, "fenceSeconds": 45},

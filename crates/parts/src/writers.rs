@@ -1,5 +1,6 @@
-//! The processes that write to a shoot: kube-apiserver, the scheduler, and every controller manager. While
-//! one of them is left, what is in etcd is not final (R7-50), and none may come back by itself (R7-54).
+//! The processes that write to a shoot: kube-apiserver, kube-scheduler, and every controller manager. While
+//! such a process is left, the data of etcd are not final (R7-50). No such process may restart without a
+//! request (R7-54).
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -16,12 +17,12 @@ use crate::{
     verbs::{Destroy, Tasks},
 };
 
-/// Those that the gardenlet deploys itself, in the order in which they stop.
+/// Writers that the gardenlet deploys, in the order of the stop.
 const OWN: [&str; 3] = [KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER, KUBE_APISERVER];
-/// Pods of a control plane carry it, whoever deploys them.
+/// Label of all pods of a control plane, independent of the creator.
 const CONTROL_PLANE: &str = "gardener.cloud/role=controlplane";
 
-/// All of them, and what could bring their pods back.
+/// All writers, and the autoscalers that could start the pods again.
 #[derive(Debug)]
 pub struct Writers;
 
@@ -53,8 +54,9 @@ impl Destroy for Writers {
 }
 
 impl Writers {
-    /// "Making sure that nothing writes to the shoot any more": what a hand-over may go by. Looks at what is
-    /// there, not at what was asked for: somebody may have brought a process back meanwhile.
+    /// "Making sure that nothing writes to the shoot any more": the condition for a hand-over. Checks the
+    /// present objects, not the earlier requests, because a user or controller may have started a process
+    /// again.
     pub async fn check_gone(stay: &Stay) -> Result<()> {
         let pods: Api<Pod> = stay.seed.namespaced(&stay.namespace);
         let list = pods.list(&ListParams::default().labels(CONTROL_PLANE)).await;
@@ -81,12 +83,12 @@ impl Stay {
         Rollout::new(&self.seed, &self.namespace, name, selected(name))
     }
 
-    /// Waits until exactly the wanted pods run and are ready.
+    /// Waits until exactly the desired pods run and are ready.
     pub(crate) async fn component_ready(&self, name: &str, timeout: Duration) -> Result<()> {
         self.rollout(name).wait_until_done(None, timeout).await
     }
 
-    /// Waits until no pod of it runs any more, also none that was told to stop.
+    /// Waits until no pod of the component runs any more, including terminating pods.
     pub(crate) async fn component_stopped(&self, name: &str, timeout: Duration) -> Result<()> {
         self.rollout(name).wait_until_stopped(timeout).await
     }
@@ -158,7 +160,7 @@ fn is_pod_of_writer(pod: &Pod) -> bool {
     WRITERS.iter().any(is_of)
 }
 
-/// What is left that may write: pods that have not ended, Deployments that want pods, autoscalers.
+/// The leftovers that may write: pods that have not ended, Deployments with replicas, and autoscalers.
 fn left(pods: &[Pod], deployments: &[Deployment], scalers: &[String]) -> Vec<String> {
     let ended = |pod: &Pod| {
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -231,12 +233,12 @@ mod tests {
             )
             .is_empty()
         );
-        // Being deleted is not gone.
+        // A pod in deletion is not gone.
         assert_eq!(
             left(&[pod("cloud-controller-manager-5", "Running")], &[], &[]),
             ["pod cloud-controller-manager-5"]
         );
-        // As the ReplicaSet of a Deployment names its pods.
+        // A pod name in the pattern of a Deployment's ReplicaSet.
         let running = pod("machine-controller-manager-6d4b75cb6d-x2x9k", "Running");
         assert_eq!(left(&[running], &[], &[]).len(), 1);
         assert_eq!(

@@ -1,11 +1,12 @@
-//! One extension object of a shoot: deployed, restored, migrated, deleted, and awaited, whatever its kind
+//! An extension object of a shoot, of any kind: deploys, restores, migrates, deletes and awaits the object
 //! (RX-10..13).
 //!
-//! The provider is told what to do by the annotation `gardener.cloud/operation` and when by
-//! `gardener.cloud/timestamp`; it answers in the status. On a seed that takes a shoot over, the object first
-//! appears with `wait-for-state`, which every provider leaves alone; then its state is put in; then it is
-//! restored. So a provider never acts without the state. The object says in which ownership epoch it was
-//! written: what is left of an earlier one is not acted on.
+//! The annotation `gardener.cloud/operation` requests an operation from the provider, and
+//! `gardener.cloud/timestamp` states the time of the request; the provider answers in the status. On a
+//! destination seed, the object first appears with `wait-for-state`, which every provider ignores. Then the
+//! gardenlet writes the state into the status, and requests the restore. So a provider never acts without the
+//! state. The object states the ownership epoch of the write: providers do not act on leftovers of an earlier
+//! epoch.
 
 mod kind;
 mod state;
@@ -22,7 +23,7 @@ pub use self::kind::ShootExtension;
 pub(crate) use self::status::{Awaited, Seen, look_deleting, look_migrated, of_any, operation_of};
 use crate::{FIELD_MANAGER, Facts, Operation, Stay, Wait};
 
-/// One extension object of a shoot.
+/// An extension object of a shoot.
 pub struct ExtensionResource<'a, K> {
     stay: &'a Stay,
     name: String,
@@ -41,7 +42,7 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
         }
     }
 
-    /// Those of this kind in the shoot's namespace that are meant, whoever made them.
+    /// The selected objects of this kind in the shoot's namespace, independent of the creator.
     pub(crate) async fn meant(
         stay: &'a Stay,
         wait: Wait,
@@ -56,7 +57,7 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
             .collect())
     }
 
-    /// Deletes all of these.
+    /// Deletes all these objects.
     pub(crate) async fn delete_all(all: &[Self]) -> Result<()> {
         for object in all {
             object.delete().await?;
@@ -64,20 +65,20 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
         Ok(())
     }
 
-    /// Waits until all of these are gone.
+    /// Waits until all these objects are gone.
     pub(crate) async fn all_deleted(all: &[Self]) -> Result<()> {
         try_join_all(all.iter().map(Self::wait_until_deleted))
             .await
             .map(drop)
     }
 
-    /// Its name.
+    /// Name of the object.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The object as it is, if it is.
+    /// Reads the object, if the object exists.
     pub async fn get(&self) -> Result<Option<K>> {
         self.api().get_opt(&self.name).await.context(format_args!(
             "could not read {} {}",
@@ -86,8 +87,7 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
         ))
     }
 
-    /// Writes the object and tells the provider to reconcile it, or to restore it where the shoot is taken
-    /// over.
+    /// Writes the object and requests a reconciliation from the provider, or a restore on a destination seed.
     pub(crate) async fn deploy(&self, f: &Facts, object: K) -> Result<()> {
         if f.operation != Operation::Restore {
             return self.write(f, object, operation::RECONCILE).await.map(|_| ());
@@ -97,8 +97,7 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
         self.write(f, object, operation::RESTORE).await.map(|_| ())
     }
 
-    /// Writes an annotation on the object that is there, or removes the annotation; asks the provider for
-    /// nothing.
+    /// Writes or removes an annotation on an existing object, without a request to the provider.
     pub(crate) async fn annotate(&self, key: &str, value: Option<&str>) -> Result<()> {
         match self.get().await? {
             Some(object) if object.annotations().get(key).map(String::as_str) != value => FIELD_MANAGER
@@ -109,7 +108,7 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
         }
     }
 
-    /// Changes the specification of the object that is there, and tells the provider to reconcile the object.
+    /// Changes the spec of an existing object, and requests a reconciliation from the provider.
     pub(crate) async fn change(&self, f: &Facts, spec: &serde_json::Value) -> Result<()> {
         let mut annotations = annotations(operation::RECONCILE);
         annotations.insert(constants::WRITTEN_IN_EPOCH.to_owned(), f.epoch().to_string());
@@ -123,15 +122,15 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
             .map(|_| ())
     }
 
-    /// Waits until the provider has done what it was told last.
+    /// Waits until the provider has completed the last requested operation.
     pub async fn wait_until_ready(&self) -> Result<()> {
         self.wait(|seen: Option<&K>| seen.map_or(Seen::Missing, status::ready))
             .await
             .map(|_| ())
     }
 
-    /// Tells the provider to let go of the object without touching anything external. Nothing to do where it
-    /// is not.
+    /// Requests that the provider releases the object without any external change. No effect for a missing
+    /// object.
     pub async fn migrate(&self) -> Result<()> {
         let Some(object) = self.get().await? else {
             return Ok(());
@@ -146,14 +145,15 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
             .map(|_| ())
     }
 
-    /// Waits until the provider has let go of the object.
+    /// Waits until the provider has released the object.
     pub async fn wait_until_migrated(&self) -> Result<()> {
         self.wait(|seen: Option<&K>| seen.map_or(Seen::Done, status::migrated))
             .await
             .map(|_| ())
     }
 
-    /// Deletes the object. What is external goes with it, unless it was migrated before.
+    /// Deletes the object. The provider then deletes the external resources, unless the object was migrated
+    /// before.
     pub async fn delete(&self) -> Result<()> {
         let Some(object) = self.get().await? else {
             return Ok(());
@@ -192,8 +192,8 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
         FIELD_MANAGER.apply(&self.api(), &object).await
     }
 
-    /// Waits by watch. An error that the provider reports ends the wait at once where a user has to act, else
-    /// after the time that the provider has for its own retries.
+    /// Waits by watching. An error of the provider ends the wait at once if a user has to act. Otherwise an
+    /// error ends the wait after the provider's time for retries.
     async fn wait(&self, look: impl Fn(Option<&K>) -> Seen + Send + Sync) -> Result<Option<K>> {
         let mut awaited = Awaited::new(format!("{} {}", kind::<K>(), self.name));
         let first = wait::until(&self.api(), &self.name, self.wait.severe, |object| {
@@ -220,7 +220,7 @@ impl<K: ShootExtension> Debug for ExtensionResource<'_, K> {
     }
 }
 
-/// The annotations that tell a provider what to do, and since when.
+/// The annotations that request an operation from a provider, and the time of the request.
 pub(crate) fn annotations(operation: &str) -> BTreeMap<String, String> {
     [
         (constants::OPERATION, operation.to_owned()),

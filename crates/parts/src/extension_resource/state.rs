@@ -1,4 +1,5 @@
-//! Puts the state of an extension object from the ShootState into its status (R7-12, RX-12, RX-31, RX-33).
+//! Writes the state of an extension object from the ShootState into the object's status (R7-12, RX-12, RX-31,
+//! RX-33).
 
 use api::{
     extensions::DefaultStatus,
@@ -16,22 +17,23 @@ use crate::{
     shoot_state::{Opened, Referenced, is_created_by_seed, referenced},
 };
 
-/// The kind whose state is that of the shoot's machines.
+/// The kind whose state holds the shoot's machines.
 const WORKER: &str = "Worker";
 
-/// What an object is given.
+/// State and references for an object.
 #[derive(Debug, Default, PartialEq)]
 struct Carried {
     state: Option<RawExtension>,
     resources: Vec<NamedResourceReference>,
 }
 
-/// Puts the state in, unless the object has one: that came from an earlier run, or is newer.
+/// Writes the state, unless the object has a state from an earlier run, or a newer state.
 pub(super) async fn put_in<K: ShootExtension>(f: &Facts, api: &Api<K>, object: &K) -> Result<()> {
     let kind = K::kind(&());
     let status = object.default_status();
     let has_one = status.is_some_and(|status| status.state.is_some() || !status.resources.is_empty());
-    // The machines' state is put in by nobody else: another one that is there is a contradiction, and told.
+    // No other writer sets the machine state: a different state in the status is a contradiction and an
+    // error.
     if has_one && kind != WORKER {
         return Ok(());
     }
@@ -64,12 +66,12 @@ pub(super) async fn put_in<K: ShootExtension>(f: &Facts, api: &Api<K>, object: &
         .merge_status(api, &object.name_any(), &patch)
         .await
         .map(drop)
-        // Whoever reads that the server refuses it wants to know how much it was (R7-28).
+        // The server may refuse the size, so the error states the size (R7-28).
         .map_err(|error| error.context(format_args!("a state of {bytes} bytes")))
 }
 
-/// What the ShootState has for the object: a Worker's own state or that of the machines, which one name only
-/// may have.
+/// The data of the ShootState for the object. For a Worker: the Worker's own state or the state of the
+/// machines. Only a single Worker may have the name.
 async fn carried<K: ShootExtension>(state: &Opened, kind: &str, object: &K) -> Result<Carried> {
     let name = object.name_any();
     let entry = state.extension(kind, &name, object.purpose()).await?;
@@ -82,7 +84,7 @@ async fn carried<K: ShootExtension>(state: &Opened, kind: &str, object: &K) -> R
     match_states(&name, own, machines).map(|state| Carried { state, resources })
 }
 
-/// The one state that there is.
+/// The single existing state. Two different states are an error.
 fn match_states(
     name: &str,
     own: Option<RawExtension>,
@@ -97,8 +99,8 @@ fn match_states(
     }
 }
 
-/// A state that is there must not be another than the one that is carried, or machines would be lost or made
-/// twice. After the provider has restored it, it may be newer: then the carried one was there before.
+/// An existing state must equal the carried state, otherwise machines would be lost or created twice. After
+/// the restore by the provider, the existing state may be newer: then the carried state was there before.
 fn check_machines(name: &str, carried: &Carried, status: Option<&DefaultStatus>) -> Result<()> {
     let was_restored = status.is_some_and(|status| status.last_operation.is_some());
     let there = status.and_then(|status| status.state.as_ref());
@@ -113,9 +115,9 @@ fn check_machines(name: &str, carried: &Carried, status: Option<&DefaultStatus>)
     }
 }
 
-/// A Worker that begins here without a word of machines would make new ones, and the old ones would run on
-/// beside them or be collected as orphans. One that has been worked with here has its machines here, as when
-/// a move is called off.
+/// A Worker without any machine state would create new machines. The old machines would keep running, or the
+/// provider would collect the old machines as orphans. A Worker with an earlier operation here has the
+/// machines here, for example after a cancelled move.
 fn may_be_empty<K: ShootExtension>(object: &K) -> Result<()> {
     let was_here = object
         .default_status()
@@ -135,7 +137,7 @@ fn may_be_empty<K: ShootExtension>(object: &K) -> Result<()> {
     )))
 }
 
-/// Creates the object again in the shoot's namespace. One that is there is left alone.
+/// Creates the object again in the shoot's namespace. An existing object stays unchanged.
 async fn deploy_resource(stay: &Stay, resource: &ResourceData) -> Result<()> {
     match referenced(resource).map_err(configuration_problem)? {
         Referenced::Secret(secret) => make(stay, *secret).await,

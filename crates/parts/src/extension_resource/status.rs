@@ -1,4 +1,4 @@
-//! What the status of an extension object says. Pure.
+//! Evaluates the status of an extension object. Pure.
 
 use api::{
     constants,
@@ -9,20 +9,20 @@ use jiff::Timestamp;
 use kube::{ResourceExt, api::ObjectMeta};
 use runtime::{Error, Result, wait::Look};
 
-/// What was seen of an awaited extension object.
+/// State of an awaited extension object.
 #[derive(Debug)]
 pub(crate) enum Seen {
-    /// It is as wanted.
+    /// The object has the desired state.
     Done,
-    /// It does not exist.
+    /// The object does not exist.
     Missing,
-    /// It is not as wanted yet, and why.
+    /// The object does not have the desired state yet, with the reason.
     Pending(String),
-    /// The provider reports an error about what it was told last.
+    /// The provider reports an error of the last requested operation.
     Failing(LastError),
 }
 
-/// The last operation was done since the object was last touched (flows.md 3.2).
+/// Done when the last operation was completed after the last write to the object (flows.md 3.2).
 pub(super) fn ready<K: ExtensionObject>(object: &K) -> Seen {
     look_ready(object.meta(), object.default_status())
 }
@@ -35,13 +35,13 @@ pub(crate) fn look_ready(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> S
     let Some(last) = &status.last_operation else {
         return Seen::Pending("its provider has not started yet".into());
     };
-    // What was reported before the object was touched is about an earlier order.
+    // A report from before the last write is about an earlier request.
     if !is_since_timestamp(meta, last.last_update_time.0) {
         return Seen::Pending("its provider has not taken up the last change yet".into());
     }
     let asked = annotation(meta, constants::OPERATION);
-    // It is taken away when a reconciliation begins, and when anything else has succeeded: an error is not
-    // about this one yet.
+    // The provider removes the annotation when a reconciliation begins, and when a different operation has
+    // succeeded. So an error is not about this request yet.
     if asked == Some(constants::operation::RECONCILE) {
         return Seen::Pending("its provider has not begun to reconcile it yet".into());
     }
@@ -60,8 +60,8 @@ pub(crate) fn look_ready(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> S
     Seen::Done
 }
 
-/// The error that the provider shows. While it is at work the error is that of an earlier attempt, or of an
-/// earlier order.
+/// The error that the provider reports. While the provider works, the error belongs to an earlier attempt or
+/// an earlier request.
 fn failing(status: &DefaultStatus, last: &LastOperation) -> Seen {
     let earlier = status.last_error.as_ref();
     match earlier {
@@ -74,7 +74,7 @@ fn failing(status: &DefaultStatus, last: &LastOperation) -> Seen {
     }
 }
 
-/// The provider let go of it.
+/// Done when the provider has released the object.
 pub(super) fn migrated<K: ExtensionObject>(object: &K) -> Seen {
     look_migrated(object.default_status())
 }
@@ -98,7 +98,7 @@ pub(crate) fn look_migrated(status: Option<&DefaultStatus>) -> Seen {
     }
 }
 
-/// It is still there, although it is to go.
+/// The object still exists during the deletion.
 pub(super) fn deleting<K: ExtensionObject>(object: &K) -> Seen {
     look_deleting(object.meta(), object.default_status())
 }
@@ -110,7 +110,8 @@ pub(crate) fn look_deleting(meta: &ObjectMeta, status: Option<&DefaultStatus>) -
         last.type_ == LastOperationType::Delete && last.state != LastOperationState::Processing
     });
     if deletes && let Some(error) = status.and_then(|status| status.last_error.clone()) {
-        // What it met before it was told to let go says nothing about now; a user has answered it already.
+        // An error from before the forced deletion no longer counts: the user has already reacted to this
+        // error.
         return if annotation(meta, constants::CONFIRMATION_FORCE_DELETION) == Some("true") {
             Seen::Pending(format!(
                 "its provider does not let go of it: {}",
@@ -128,7 +129,7 @@ pub(crate) fn look_deleting(meta: &ObjectMeta, status: Option<&DefaultStatus>) -
     })
 }
 
-/// Both sides may have cut their times to whole seconds.
+/// Compares whole seconds, because both sides may have truncated the times.
 fn is_since_timestamp(meta: &ObjectMeta, updated: Timestamp) -> bool {
     let touched = annotation(meta, constants::TIMESTAMP).and_then(|text| text.parse::<Timestamp>().ok());
     touched.is_none_or(|touched| updated.as_second() >= touched.as_second())
@@ -138,7 +139,7 @@ fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     meta.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// Follows an awaited object and remembers the error it showed last.
+/// Follows an awaited object and stores the last reported error.
 pub(crate) struct Awaited {
     what: String,
     last: Option<LastError>,
@@ -146,7 +147,7 @@ pub(crate) struct Awaited {
 }
 
 impl Awaited {
-    /// Nothing was seen yet. `what` names the object in errors.
+    /// A wait without a report so far. `what` names the object in errors.
     pub(crate) fn new(what: String) -> Self {
         Self {
             what,
@@ -155,19 +156,19 @@ impl Awaited {
         }
     }
 
-    /// From now on any error ends the wait.
+    /// From now on every error ends the wait.
     pub(crate) fn be_severe(&mut self) {
         self.severe = true;
     }
 
-    /// An error was seen that ends the wait.
+    /// Whether an error was reported that ends the wait.
     pub(crate) fn failed(&self) -> bool {
         self.last
             .as_ref()
             .is_some_and(|error| self.severe || needs_a_user(error))
     }
 
-    /// Turns what was seen into what the wait does.
+    /// Converts the state of the object into the action of the wait.
     pub(crate) fn look(&mut self, seen: Seen) -> Look {
         self.last = None;
         match seen {
@@ -185,7 +186,7 @@ impl Awaited {
         }
     }
 
-    /// The result of the wait: the object's own error says more than that time ran out.
+    /// The result of the wait: the object's own error is more precise than a timeout.
     pub(crate) fn outcome<T>(&self, result: Result<T>) -> Result<T> {
         match (&self.last, result) {
             (Some(error), Err(_)) => Err(self.error(error)),
@@ -206,17 +207,17 @@ impl Awaited {
     }
 }
 
-/// The provider itself will not get any further.
+/// The provider cannot continue without a user.
 fn needs_a_user(error: &LastError) -> bool {
     error.codes.iter().any(|code| code.is_non_retryable())
 }
 
-/// The shared part of a status that was read without knowing the kind.
+/// The shared part of a status of an unknown kind.
 pub(crate) fn of_any(object: &kube::core::DynamicObject) -> Option<DefaultStatus> {
     serde_json::from_value(object.data.get("status")?.clone()).ok()
 }
 
-/// Operation that an object of any kind was told last.
+/// The last requested operation on an object of any kind.
 pub(crate) fn operation_of(object: &kube::core::DynamicObject) -> Option<&str> {
     object.annotations().get(constants::OPERATION).map(String::as_str)
 }
@@ -257,7 +258,7 @@ mod tests {
         assert!(!awaited.failed());
     }
 
-    /// Or a user who has mended what was wrong would be told the old error, and the flow would end.
+    /// Otherwise a user who has fixed the cause would get the old error, and the flow would end.
     #[test]
     fn an_error_of_before_ends_no_wait() {
         let look = |operation: &str, generation: i64, type_: &str, state: &str| {
