@@ -1,5 +1,5 @@
-//! The shoot's names in DNS. They lead to the front of the seed that hosts the shoot, so that a move changes
-//! their value and nothing else; the records themselves are never deleted by a move (I9).
+//! The shoot's names in DNS. The records point to the SNI proxy of the seed that hosts the shoot, so a move
+//! changes only the values. A move never deletes the records (I9).
 
 use std::net::IpAddr;
 
@@ -21,7 +21,7 @@ use crate::{
     verbs::Tasks,
 };
 
-/// Where a name is kept.
+/// The DNS provider and zone of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Provider {
     type_: String,
@@ -30,12 +30,12 @@ pub(crate) struct Provider {
     secret_name: String,
 }
 
-/// Which of the shoot's names.
+/// Selects a name of the shoot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Which {
-    /// By which gardenlets and nodes reach the API.
+    /// The name for gardenlets and nodes.
     Internal,
-    /// By which users reach it.
+    /// The name for users.
     External,
 }
 
@@ -84,7 +84,7 @@ impl DnsRecords {
         Ok(())
     }
 
-    /// "Waiting until DNS records are ready": until the shoot's names lead to this seed.
+    /// "Waiting until DNS records are ready": until the shoot's names point to this seed.
     pub async fn ready(f: &Facts) -> Result<()> {
         let records = [Which::Internal, Which::External]
             .into_iter()
@@ -98,7 +98,7 @@ impl DnsRecords {
 impl OfKinds for DnsRecords {
     const KINDS: Kinds = Kinds::Only(&["DNSRecord"]);
 
-    /// All but the owner record, which has a time of its own.
+    /// All DNSRecords except the owner record, which a flow handles at a different time.
     fn is_meant(object: &DynamicObject) -> bool {
         !is_owner_record(object)
     }
@@ -113,7 +113,7 @@ impl OfKinds for DnsRecords {
     ];
 }
 
-/// Whether the shoot has the name, and this landscape is to keep it.
+/// Whether the shoot has the name, and Repot manages the name.
 fn is_kept(f: &Facts, which: Which) -> bool {
     let unmanaged = || primary(f).is_some_and(|provider| provider.type_.as_deref() == Some("unmanaged"));
     match which {
@@ -151,7 +151,7 @@ async fn deploy(f: &Facts, which: Which) -> Result<()> {
         .await
 }
 
-/// Only of a record that is there.
+/// Only for an existing record.
 async fn refresh_copy(f: &Facts, record: &str, provider: &Provider) -> Result<()> {
     let object = ExtensionResource::<DNSRecord>::new(f, record, f.settings.timeouts.dns_record);
     if object.get().await?.is_none() {
@@ -160,13 +160,13 @@ async fn refresh_copy(f: &Facts, record: &str, provider: &Provider) -> Result<()
     copy_credentials(f, provider, &format!("dnsrecord-{record}")).await
 }
 
-/// Puts the credentials for a name beside the objects of the shoot.
+/// Copies the credentials for a name into the shoot's namespace.
 pub(crate) async fn copy_credentials(f: &Facts, provider: &Provider, to: &str) -> Result<()> {
     f.copy_garden_secret(&provider.secret_namespace, &provider.secret_name, to)
         .await
 }
 
-/// A record of one value, under a name that is given later.
+/// A record with a single value; the caller sets the object name later.
 pub(crate) fn record(
     f: &Facts,
     domain: &str,
@@ -192,7 +192,7 @@ pub(crate) fn record(
     )
 }
 
-/// What kind of record an address of a load balancer needs.
+/// The record type for an address of a load balancer.
 fn record_type(address: &str) -> RecordType {
     match address.parse() {
         Ok(IpAddr::V4(_)) => RecordType::A,
@@ -240,7 +240,7 @@ fn external(f: &Facts) -> Result<(String, Provider)> {
     })
 }
 
-/// As a Seed says it.
+/// The DNS provider from the Seed.
 pub(crate) fn of_seed(dns: &api::gardencore::seed::SeedDNSProviderConfig) -> Provider {
     Provider {
         type_: dns.type_.clone(),
@@ -268,7 +268,7 @@ fn credentials(provider: &DNSProvider) -> Result<Option<&str>> {
     }
 }
 
-/// The DNS provider of the Shoot itself: the primary one, or the only one.
+/// The DNS provider of the Shoot: the primary provider, or the only provider.
 fn primary(f: &Facts) -> Option<&DNSProvider> {
     let providers = &f.shoot.spec.dns.as_ref()?.providers;
     let primary = providers.iter().find(|provider| provider.primary == Some(true));

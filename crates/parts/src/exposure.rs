@@ -1,8 +1,8 @@
-//! How a shoot's API is reached: through the seed's front, which passes TLS on to the shoot that the client
-//! names.
+//! Exposure of a shoot's API: the seed's SNI proxy passes TLS connections to the shoot that the client names.
 //!
-//! The front has a fixed configuration. It finds a shoot by a Service in its own namespace whose name is made
-//! from a hash of the name that the client asked for, so that nobody has to tell it about shoots.
+//! The configuration of the SNI proxy is fixed. The proxy finds a shoot by a Service in the proxy's
+//! namespace. The name of the Service contains a hash of the host name in the client's request. So the proxy
+//! needs no update for a shoot.
 
 use std::collections::BTreeSet;
 
@@ -20,21 +20,21 @@ use crate::{
     },
 };
 
-/// Label: whose Service it is.
+/// Label: the shoot's technical id.
 const TECHNICAL_ID: &str = "gardener.cloud/technical-id";
 
-/// What the front calls those who want the API.
+/// Prefix of Services for clients of the API.
 const API: &str = "sni";
-/// What it calls agents of the tunnel to nodes, which come under the same name.
+/// Prefix of Services for tunnel agents, which use the same host name.
 const TUNNEL: &str = "tunnel";
 
-/// The shoot's entries at the front.
+/// The shoot's Services at the SNI proxy.
 #[derive(Debug)]
 pub struct Exposure;
 
 impl Exposure {
-    /// "Exposing Kubernetes API server by its names": lets the front find the shoot by its names, and by no
-    /// name that it does not have any more.
+    /// "Exposing Kubernetes API server by its names": the SNI proxy finds the shoot by all present names, and
+    /// by no former name.
     pub async fn deploy(f: &Facts) -> Result<()> {
         let api: Api<Service> = f.seed.namespaced(&f.settings.exposure_namespace);
         let wanted = services(f)?;
@@ -45,7 +45,7 @@ impl Exposure {
         delete_except(f, &names).await
     }
 
-    /// "Removing exposure of the Kubernetes API server": makes the front forget the shoot.
+    /// "Removing exposure of the Kubernetes API server": deletes all Services of the shoot at the SNI proxy.
     pub async fn destroy(stay: &Stay) -> Result<()> {
         delete_except(stay, &BTreeSet::new()).await
     }
@@ -68,7 +68,7 @@ async fn delete_except(stay: &Stay, kept: &BTreeSet<String>) -> Result<()> {
     Ok(())
 }
 
-/// Waits until it is known where the seed's front is, and so where the shoot's names have to lead.
+/// Waits until the address of the seed's SNI proxy is known: the target of the shoot's DNS records.
 pub(crate) async fn wait_for_front(stay: &Stay) -> Result<()> {
     let api: Api<Service> = stay.seed.namespaced(&stay.settings.exposure_namespace);
     let timeout = stay.settings.timeouts.kube_apiserver_service;
@@ -82,7 +82,7 @@ pub(crate) async fn wait_for_front(stay: &Stay) -> Result<()> {
         .map(|_| ())
 }
 
-/// Address or name of the seed's front.
+/// Address or name of the seed's SNI proxy.
 pub(crate) async fn front_address(stay: &Stay) -> Result<String> {
     let (namespace, name) = (&stay.settings.exposure_namespace, &stay.settings.ingress_service);
     let api: Api<Service> = stay.seed.namespaced(namespace);
@@ -131,7 +131,7 @@ fn service(
     }))
 }
 
-/// Name of the Service for a host name. The front works it out in the same way from what a client asks for.
+/// Name of the Service for a host name. The SNI proxy derives the same name from the client's request.
 fn service_name(what: &str, host: &str) -> String {
     format!(
         "{what}-{}",
@@ -170,7 +170,7 @@ mod tests {
         );
     }
 
-    /// The front has the same words in its configuration.
+    /// The configuration of the SNI proxy contains the same prefixes.
     #[test]
     fn the_front_knows_what_the_names_begin_with() {
         let front = include_str!("../../../charts/seed/files/haproxy.cfg");

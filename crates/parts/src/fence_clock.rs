@@ -1,4 +1,4 @@
-//! From when a fence counts.
+//! The start of a fence, on the local monotonic clock.
 
 use std::{
     collections::HashMap,
@@ -13,11 +13,10 @@ use runtime::{Error, Result};
 
 use crate::configuration_problem;
 
-/// A timer may ring a little early by the clock that counts.
+/// A timer may fire slightly early relative to the clock of the fence.
 const A_LITTLE: Duration = Duration::from_millis(5);
 
-/// When the fence of one epoch began. A process that is started anew has not seen any witness, and counts
-/// from zero.
+/// Start of the fence of a single epoch. A restarted process has not seen any witness, and counts from zero.
 #[derive(Clone, Debug, Default)]
 pub struct FenceClock {
     clock: Clock,
@@ -25,20 +24,20 @@ pub struct FenceClock {
 }
 
 impl FenceClock {
-    /// Every witness shows the destination at this moment. The first time counts: what they show once they
-    /// show for good.
+    /// Records that every witness shows the destination at this moment. Only the first call counts: a witness
+    /// that shows the destination keeps showing the destination.
     pub fn begin(&self) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         shown.get_or_insert_with(|| self.clock.now());
     }
 
-    /// Whether it is behind.
+    /// Whether the fence has passed.
     #[must_use]
     pub fn has_passed(&self, terms: &Terms) -> bool {
         terms.fence_has_passed(self.shown(), self.clock.now()) || Mutation::FencePassesAtOnce.is_active()
     }
 
-    /// How long it takes yet. Fails as [`Self::pass`] does.
+    /// Remaining time of the fence. Fails under the conditions of [`Self::pass`].
     pub(crate) fn left(&self, terms: &Terms) -> Result<Duration> {
         let Some(fence) = terms.fence() else {
             return Err(configuration_problem(
@@ -51,14 +50,15 @@ impl FenceClock {
         Ok(fence.saturating_sub(self.clock.now().since(shown)))
     }
 
-    /// For how long it has been behind; nothing if it is not.
+    /// Time since the end of the fence; `None` before the end.
     pub(crate) fn behind(&self, terms: &Terms) -> Option<Duration> {
         let (fence, shown) = (terms.fence()?, self.shown()?);
         let passed = self.clock.now().since(shown);
         passed.checked_sub(fence)
     }
 
-    /// Waits until it is behind. Fails where it has not begun, and where no time makes one.
+    /// Waits until the fence has passed. Fails when the fence has not begun, and when the terms allow no
+    /// fence by time.
     pub(crate) async fn pass(&self, terms: &Terms) -> Result<()> {
         loop {
             let left = self.left(terms)?;
@@ -74,12 +74,13 @@ impl FenceClock {
     }
 }
 
-/// The fences of one process. A flow that is tried again goes on with the one that it has begun.
+/// The fences of a process. A repeated flow continues with the fence that the flow has begun.
 #[derive(Clone, Debug, Default)]
 pub struct Fences(Arc<Mutex<HashMap<String, (i64, FenceClock)>>>);
 
 impl Fences {
-    /// That of a shoot in this epoch. What was shown in another one says nothing of it.
+    /// The fence of a shoot in this epoch. The start of a fence in a different epoch proves nothing for this
+    /// epoch.
     #[must_use]
     pub fn of(&self, uid: &str, epoch: i64) -> FenceClock {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +91,7 @@ impl Fences {
         known.1.clone()
     }
 
-    /// The shoot is held, or gone.
+    /// Drops the fence, once the shoot is held or gone.
     pub fn forget(&self, uid: &str) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.remove(uid);
@@ -101,7 +102,7 @@ impl Fences {
 mod tests {
     use super::*;
 
-    /// Each try would wait for the whole fence otherwise, which is twenty seconds without an API.
+    /// Otherwise each attempt would wait for the whole fence, twenty seconds without an API.
     #[test]
     fn a_fence_is_of_one_shoot_in_one_epoch_until_it_is_forgotten() {
         let fences = Fences::default();

@@ -17,8 +17,8 @@ use crate::{
     verbs::{Deploy, Sleep, Tasks},
 };
 
-/// Kubernetes' own controllers. The API must answer before they are deployed: the process ends where it does
-/// not.
+/// The controllers of Kubernetes. The API must answer before this deployment, because the process exits
+/// without the API.
 #[derive(Debug)]
 pub struct KubeControllerManager;
 
@@ -53,7 +53,7 @@ impl Sleep for KubeControllerManager {
 }
 
 impl KubeControllerManager {
-    /// Deploys it with what it is told of node IPAM in this stage.
+    /// Deploys the process with the node IPAM flags of this stage.
     pub(crate) async fn deploy_at(f: &Facts, stage: Stage) -> Result<()> {
         if stage.home() == Home::Shares {
             deploy_migration_config(f).await?;
@@ -88,7 +88,8 @@ fn workload(f: &Facts, home: Home) -> Workload {
     component
 }
 
-/// Who gives Nodes their ranges: this process, it or another one, or another one.
+/// Flags of node IPAM: node IPAM runs here, is shared under the migration lock, or runs in the
+/// cloud-controller-manager.
 fn node_ipam_flags(names: &Names, home: Home) -> Vec<String> {
     let without = match home {
         Home::Keeps | Home::Shares => String::new(),
@@ -106,8 +107,8 @@ fn node_ipam_flags(names: &Names, home: Home) -> Vec<String> {
     flags
 }
 
-/// Certificates of kubelets and users are signed by the authorities that kube-apiserver trusts for clients,
-/// those that kubelets serve with by the kubelets' own.
+/// The CAs that kube-apiserver trusts for clients sign certificates of kubelets and users. The kubelets' own
+/// CA signs serving certificates of kubelets.
 fn flags(names: &Names) -> Vec<String> {
     let mut flags = vec![
         "--use-service-account-credentials=true".into(),
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
     use crate::from_json;
 
-    /// Where on its way a shoot is shows in these flags and nowhere else.
+    /// These flags are the only record of the migration stage in the kube-controller-manager.
     #[test]
     fn what_it_is_told_of_node_ipam_is_read_back_as_the_same() {
         for home in [Home::Keeps, Home::Shares, Home::Leaves] {
@@ -159,7 +160,7 @@ mod tests {
         }
     }
 
-    /// RK-26: nobody has asked for anything, and nothing is different.
+    /// RK-26: without a requested migration, the flags do not change.
     #[test]
     fn flags_of_leader_migration_are_there_only_on_the_way() {
         let of = |home| node_ipam_flags(&crate::names_in_tests("100.96.0.0/11"), home).join(" ");

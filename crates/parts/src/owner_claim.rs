@@ -1,5 +1,5 @@
-//! What the owner records of a seed's shoots say, and where: what the Seed has to have before a flow begins
-//! that writes one.
+//! Name, identity and servers of the owner records of a seed's shoots: fields that the Seed needs before a
+//! flow begins to write a record.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -10,11 +10,12 @@ use runtime::{Error, Result};
 
 use crate::configuration_problem;
 
-/// A gardenlet records its seed's identity when it starts: a few looks at an API server later it is there.
+/// Requeue interval for a missing identity. A gardenlet records the seed's identity at startup, within a few
+/// requests to an API server.
 const WAIT_FOR_IDENTITY: Duration = Duration::from_secs(5);
 
-/// Says before anything is changed what the record would lack (I8). A flow cannot wait for it: it works with
-/// the Seed as it was when it began. The next one reads it anew.
+/// Reports, before any change, a field that the record would lack (I8). A running flow cannot wait for the
+/// field, because the flow uses the Seed from the start. The next flow reads the Seed again.
 pub(crate) fn check(seed: &SeedObject, names: &Names) -> Result<()> {
     if !seed.spec.checks_owners() {
         return Ok(());
@@ -24,7 +25,7 @@ pub(crate) fn check(seed: &SeedObject, names: &Names) -> Result<()> {
     identity(seed).map(|_| ())
 }
 
-/// The record's name, and where it is kept.
+/// Name of the record, and the DNS provider of the record.
 pub(crate) fn name<'a>(seed: &'a SeedObject, names: &Names) -> Result<(String, &'a SeedDNSProviderConfig)> {
     let (Some(name), Some(dns)) = (names.owner(), &seed.spec.dns.internal) else {
         return Err(configuration_problem(format!(
@@ -35,7 +36,7 @@ pub(crate) fn name<'a>(seed: &'a SeedObject, names: &Names) -> Result<(String, &
     Ok((name, dns))
 }
 
-/// The servers of the zone, where the Seed names them.
+/// The servers of the zone, if the Seed names servers.
 pub(crate) fn authorities(seed: &SeedObject) -> Result<Vec<SocketAddr>> {
     seed.spec.owner_authorities().map_err(configuration_problem)
 }

@@ -1,17 +1,16 @@
-//! What an operator sets once for a gardenlet: images, where the seed is entered, and how long is waited for
-//! what.
+//! Settings that an operator sets once for a gardenlet: images, the SNI proxy of the seed, and timeouts.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use ownership::Terms;
 
-/// Of CoreDNS: what kubeadm 1.34 installs.
+/// Tag of CoreDNS: the version that kubeadm 1.34 installs.
 pub const COREDNS_TAG: &str = "v1.12.1";
 
-/// How the steps of a flow are done on this seed.
+/// Settings of the flow steps on this seed.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// In front of every image name, with a slash in between; empty: images are named without a registry.
+    /// Prefix of every image name, followed by a slash; empty: image names without a registry.
     pub image_registry: String,
     /// Image of kube-apiserver without tag; the tag is `v` and the Shoot's version.
     pub kube_apiserver_image: String,
@@ -23,35 +22,34 @@ pub struct Settings {
     pub kube_proxy_image: String,
     /// Image of CoreDNS without tag.
     pub coredns_image: String,
-    /// Its tag.
+    /// Tag of the image of CoreDNS.
     pub coredns_tag: String,
-    /// Whether API servers reach nodes through a tunnel. Not where the seed has roads to all of them.
+    /// Whether API servers reach nodes through a tunnel. Not needed where the seed has routes to all nodes.
     pub tunnel: bool,
     /// Image of the tunnel's server and agents without tag.
     pub tunnel_image: String,
-    /// Its tag.
+    /// Tag of the image of the tunnel.
     pub tunnel_tag: String,
-    /// Namespace of the seed's front: its Service and the names of the SNI scheme.
+    /// Namespace of the seed's SNI proxy, for the proxy's Service and the Services that route host names.
     pub exposure_namespace: String,
-    /// The front's Service, whose load balancer is the seed's address for all shoots.
+    /// Service of the SNI proxy, whose load balancer is the seed's address for all shoots.
     pub ingress_service: String,
     /// Identity of the garden: last part of a shoot's cluster identity.
     pub garden_identity: String,
-    /// For how many seconds resolvers may keep a record of a shoot. Longer than what a DNS server bears per
-    /// shoot, shorter than the time for which a moved shoot may look dead to clients that resolved it just
-    /// before.
+    /// TTL in seconds of a shoot's DNS records. Bounded below by the load that a DNS server can bear per
+    /// shoot. Bounded above by the acceptable outage of a moved shoot for clients with a cached record.
     pub dns_ttl: i64,
     /// Storage of each etcd.
     pub etcd_storage: String,
-    /// Where a shoot's API answers inside the seed, by namespace.
+    /// URL of a shoot's API inside the seed, by namespace.
     pub shoot_api_url: UrlOf,
-    /// Where etcd-backup-restore of etcd-main answers inside the seed, by namespace. By default at the
-    /// Service that leads to a pod that is not ready, too: it is not once its final snapshot was taken.
+    /// URL of etcd-backup-restore of etcd-main inside the seed, by namespace. The default is the Service that
+    /// also leads to unready pods: the pod is unready after the final snapshot.
     pub etcd_backup_url: UrlOf,
-    /// Intervals and bounds of owner checks, where the Seed gives none. No destination waits for less than
+    /// Intervals and bounds of owner checks, unless the Seed sets values. No destination waits for less than
     /// this fence.
     pub owner_check: Terms,
-    /// How long is waited for what.
+    /// Timeouts of the steps.
     pub timeouts: Timeouts,
 }
 
@@ -101,14 +99,14 @@ impl Settings {
 pub struct UrlOf(Arc<dyn Fn(&str) -> String + Send + Sync>);
 
 impl UrlOf {
-    /// Puts the namespace where the template says `{namespace}`.
+    /// Builds the URL from a template with the placeholder `{namespace}`.
     #[must_use]
     pub fn template(template: impl Into<String>) -> Self {
         let template = template.into();
         Self::new(move |namespace| template.replace("{namespace}", namespace))
     }
 
-    /// Asks a function: for tests, where each shoot listens on a port of its own.
+    /// Builds the URL with a function: for tests, where each shoot listens on a separate port.
     pub fn new(url: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         Self(Arc::new(url))
     }
@@ -126,13 +124,13 @@ impl fmt::Debug for UrlOf {
     }
 }
 
-/// How long one object is awaited.
+/// Timeouts of a wait for an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
-    /// An error that the object shows for this long is the step's error. Longer than a provider's own
+    /// An error that the object reports for this long is the step's error. Longer than a provider's own
     /// retries.
     pub severe: Duration,
-    /// The step ends. Longer than `severe`, shorter than the flow's patience.
+    /// The step ends. Longer than `severe`, shorter than the timeout of the flow.
     pub timeout: Duration,
 }
 
@@ -145,20 +143,20 @@ impl Wait {
     }
 }
 
-/// How long is waited for what. Each is longer than the awaited part's own slowest healthy start.
+/// Timeouts of the steps. Each timeout is longer than the slowest healthy start of the awaited part.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// Infrastructure, and its deletion.
+    /// Infrastructure, and deletion of the Infrastructure.
     pub infrastructure: Wait,
     /// Worker.
     pub worker: Wait,
     /// Machines of a shoot with a forced deletion: the time that the machine manager gets to delete the
     /// instances. Machines that are left after this time are named, and no longer awaited.
     pub forced_machines: Duration,
-    /// SubnetIsolation. Longer than its provider waits for the machines of a zone to go, so that the zone is
-    /// closed in one try.
+    /// SubnetIsolation. Longer than the provider's wait for the machines of a zone, so that a single attempt
+    /// closes the zone.
     pub subnet_isolation: Wait,
-    /// ControlPlane and any other extension kind.
+    /// ControlPlane and all further extension kinds.
     pub extension: Wait,
     /// DNSRecord.
     pub dns_record: Wait,
@@ -167,23 +165,23 @@ pub struct Timeouts {
     /// Etcd: start with restoration from a backup, and deletion.
     pub etcd: Wait,
     /// Copy of backups between buckets. Longer than the copy Job's own wait for a final snapshot, so that the
-    /// Job is never given up when it would just start to copy.
+    /// step never ends just when the Job would start to copy.
     pub etcd_copy: Wait,
-    /// One full snapshot on request. Longer than the upload of the largest database.
+    /// A full snapshot on request. Longer than the upload of the largest database.
     pub snapshot: Duration,
-    /// kube-apiserver, and its deletion.
+    /// kube-apiserver, and deletion of kube-apiserver.
     pub kube_apiserver: Duration,
     /// kube-controller-manager and kube-scheduler.
     pub controllers: Duration,
-    /// The address of the seed's front.
+    /// The address of the seed's SNI proxy.
     pub kube_apiserver_service: Duration,
     /// The first answer of the shoot's API.
     pub shoot_client: Duration,
-    /// ManagedResources and their deletion.
+    /// ManagedResources, and deletion of the ManagedResources.
     pub managed_resources: Duration,
-    /// Objects in the shoot, when it is deleted.
+    /// Clean-up of objects in a shoot that is being deleted.
     pub cleanup: Duration,
-    /// The shoot's namespace. Longer than the namespace controller's pause between two tries.
+    /// The shoot's namespace. Longer than the interval between two attempts of the namespace controller.
     pub namespace: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! The agents: two pods on different nodes with the network of any pod, which dial the seed's front and make
-//! connections for the API server.
+//! The tunnel agents: two pods on different nodes in the pod network. The agents dial the seed's SNI proxy
+//! and open connections for the API server.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use runtime::{
@@ -13,22 +13,22 @@ use crate::{
     system_components::{NAMESPACE, hardened, labels},
 };
 
-/// Name of its objects.
+/// Name of the objects in the shoot.
 const NAME: &str = "tunnel-agent";
-/// Where its keys are mounted.
+/// Mount path of the keys.
 const KEYS: &str = "/etc/tunnel";
-/// Where it says how it is.
+/// Port of the health endpoint.
 const HEALTH: u16 = 8134;
 
-/// What an agent goes by.
+/// Host names for an agent.
 pub(super) struct Names<'a> {
-    /// The API's name, which leads to the front of whichever seed has the shoot.
+    /// The API's name, which resolves to the SNI proxy of the seed that has the shoot.
     pub front: &'a str,
-    /// What the server's certificate says.
+    /// The name in the server's certificate.
     pub server: &'a str,
 }
 
-/// All objects. They hold nothing of the seed: a move changes none of them, and so no pod (I4).
+/// All objects. The objects hold no data of the seed: a move changes no object, and so restarts no pod (I4).
 pub(super) fn objects(image: &str, names: &Names<'_>, keys: &Data) -> Vec<Value> {
     let files = ["ca.crt", "tls.crt", "tls.key"];
     let files: serde_json::Map<String, Value> = files
@@ -48,18 +48,18 @@ pub(super) fn objects(image: &str, names: &Names<'_>, keys: &Data) -> Vec<Value>
             "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta(),
             "spec": {
                 "maxUnavailable": 1, "selector": selector,
-                // One that does not work must not hold up a drain.
+                // A broken pod must not block a drain.
                 "unhealthyPodEvictionPolicy": "AlwaysAllow",
             },
         }),
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta(),
             "spec": {
-                // A node that goes takes one of them with it.
+                // Two, because a lost node takes an agent away.
                 "replicas": 2,
                 "revisionHistoryLimit": 1,
                 "selector": selector,
-                // The former ones go when new ones are connected.
+                // Old pods stop only after new pods are connected.
                 "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
                 "template": {
                     "metadata": {"labels": labels(NAME), "annotations": {"checksum/keys": sum}},
@@ -76,10 +76,10 @@ fn pod(image: &str, names: &Names<'_>) -> Value {
     }}]);
     json!({
         "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": spread}},
-        // It is needed to repair CoreDNS, so it does without.
+        // The agent is needed to repair CoreDNS, so the agent does not use CoreDNS.
         "dnsPolicy": "Default",
         "priorityClassName": "system-cluster-critical",
-        // It has to run where anything runs, also on nodes that are not well.
+        // The agent has to run on every kind of node, also on unhealthy nodes.
         "tolerations": [{"operator": "Exists"}],
         "serviceAccountName": NAME,
         "automountServiceAccountToken": false,
@@ -113,7 +113,7 @@ fn container(image: &str, names: &Names<'_>) -> Value {
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": hardened(),
         "livenessProbe": {"httpGet": look("/healthz"), "initialDelaySeconds": 30, "failureThreshold": 6},
-        // Ready is connected: what can be seen through the API while logs cannot.
+        // Ready means connected. Readiness is visible through the API while logs are not.
         "readinessProbe": {"httpGet": look("/readyz"), "periodSeconds": 2},
         "volumeMounts": [{"name": "keys", "mountPath": KEYS, "readOnly": true}],
     })

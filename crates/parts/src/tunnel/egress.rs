@@ -1,4 +1,4 @@
-//! What kube-apiserver is told: where CONNECT is taken, and by which certificates.
+//! EgressSelector configuration of kube-apiserver: the address for HTTP CONNECT and the certificates.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use runtime::{
@@ -13,11 +13,11 @@ use crate::{
     secrets::config::{CA_VPN, TUNNEL_CLIENT},
 };
 
-/// Of the ConfigMap.
+/// Name of the ConfigMap.
 pub(crate) const NAME: &str = "kube-apiserver-egress";
-/// Its file.
+/// Key of the file in the ConfigMap.
 const FILE: &str = "egress-selector-configuration.yaml";
-/// What kube-apiserver mounts for it.
+/// Files that kube-apiserver mounts for the configuration.
 pub(crate) const FILES: [Files; 3] = [
     Files::Secret(TUNNEL_CLIENT),
     Files::Authority(CA_VPN),
@@ -29,8 +29,8 @@ pub(crate) fn flag() -> String {
     format!("--egress-selector-config-file={}", mounted(NAME, FILE))
 }
 
-/// Only what is in the shoot is reached through the tunnel; etcd and what users name by a URL is reached as
-/// it was.
+/// Only targets in the shoot use the tunnel. kube-apiserver reaches etcd, and URLs that users configure,
+/// directly.
 pub(super) fn config_map(namespace: &str) -> Result<ConfigMap> {
     let tls = json!({
         "caBundle": mounted(CA_VPN, "ca.crt"),

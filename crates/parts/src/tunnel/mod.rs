@@ -1,11 +1,11 @@
-//! The tunnel: by which kube-apiserver reaches nodes, pods and Services of a shoot where the seed has no road
-//! to them.
+//! The tunnel: the path from kube-apiserver to nodes, pods and Services of a shoot where the seed has no
+//! route to them.
 //!
-//! kube-apiserver asks the server ([`server`]) by HTTP CONNECT, as its EgressSelector is told ([`egress`]);
-//! agents on the nodes ([`agent`]) have dialled the server through the seed's front. Another tunnel that
-//! takes CONNECT can stand in the same place: kube-apiserver knows nothing of this one but an address.
+//! kube-apiserver connects to the server ([`server`]) by HTTP CONNECT, as configured in the EgressSelector
+//! ([`egress`]). Agents on the nodes ([`agent`]) have dialled the server through the seed's SNI proxy. A
+//! different tunnel with HTTP CONNECT can replace this tunnel: kube-apiserver knows only an address.
 //!
-//! Keys are the shoot's own and go with it, so that agents find the new seed with what they have
+//! The keys belong to the shoot and move with the shoot, so the agents reach the new seed with the same keys
 //! (gardener#15442).
 
 mod agent;
@@ -30,10 +30,10 @@ use crate::{
 pub(crate) use egress::{FILES, flag};
 use server::NAME as SERVER;
 
-/// Of the agents' ManagedResource.
+/// Name of the agents' ManagedResource.
 const MANAGED_RESOURCE: &str = "shoot-core-tunnel-agent";
 
-/// The server, in the seed.
+/// The tunnel server, in the seed.
 #[derive(Debug)]
 pub struct TunnelServer;
 
@@ -55,7 +55,7 @@ impl Deploy for TunnelServer {
         FIELD_MANAGER
             .apply(&services, &server::service(&f.namespace)?)
             .await?;
-        // Read by kube-apiserver, which follows.
+        // Read by kube-apiserver, which a later task deploys.
         FIELD_MANAGER
             .apply(&files, &egress::config_map(&f.namespace)?)
             .await?;
@@ -91,7 +91,7 @@ impl Sleep for TunnelServer {
     }
 }
 
-/// The agents, in the shoot.
+/// The tunnel agents, in the shoot.
 #[derive(Debug)]
 pub struct TunnelAgents;
 
@@ -113,7 +113,7 @@ impl Deploy for TunnelAgents {
 }
 
 impl Facts {
-    /// Whether the API server goes to nodes through a tunnel. One without nodes goes nowhere.
+    /// Whether the API server reaches nodes through a tunnel. A shoot without nodes needs no tunnel.
     pub(crate) fn wants_tunnel(&self) -> bool {
         self.settings.tunnel && self.has_workers()
     }

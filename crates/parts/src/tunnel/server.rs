@@ -1,5 +1,5 @@
-//! The server: one for each shoot, in its namespace, so that a tenant's agents have nothing to do with
-//! another tenant's.
+//! The tunnel server: a separate server for each shoot, in the shoot's namespace, so that agents of different
+//! tenants never meet.
 
 use k8s_openapi::api::core::v1::Service;
 use runtime::{
@@ -13,21 +13,21 @@ use crate::{
     secrets::config::{CA_VPN, TUNNEL_AGENT_NAME, TUNNEL_CLIENT_NAME, TUNNEL_SERVER, TUNNEL_SERVICE},
 };
 
-/// Of the Deployment and its pods.
+/// Name of the Deployment, and label value of the pods.
 pub(super) const NAME: &str = "tunnel-server";
-/// Where kube-apiserver asks.
+/// Port for kube-apiserver.
 pub(super) const CLIENTS: u16 = 8132;
-/// Where agents come: the seed's front has it in its configuration.
+/// Port for agents; the configuration of the seed's SNI proxy contains this port.
 const AGENTS: u16 = 8133;
-/// Where it says how it is.
+/// Port of the health endpoint.
 const HEALTH: u16 = 8134;
 
-/// What its certificate is verified by, from both sides.
+/// The name that both sides verify in the server's certificate.
 pub(super) fn name(namespace: &str) -> String {
     format!("{TUNNEL_SERVICE}.{namespace}.svc")
 }
 
-/// Of both sides.
+/// Image of the server and the agents.
 pub(super) fn image(f: &Facts) -> String {
     f.settings
         .image_of(&f.settings.tunnel_image, &f.settings.tunnel_tag)
@@ -71,7 +71,7 @@ pub(super) fn workload(f: &Facts) -> Workload {
         files: vec![Files::Secret(TUNNEL_SERVER), Files::Authority(CA_VPN)],
         scratch: false,
         grace_seconds: 5,
-        // Agents are connected to one of them: a second one beside it would answer without any.
+        // Agents are connected to a single server: a second server beside it would answer without agents.
         overlaps: false,
         requests: ["16Mi", "5m"],
     }

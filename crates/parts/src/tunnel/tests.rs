@@ -1,4 +1,4 @@
-//! What the objects of the tunnel promise.
+//! Tests of the objects of the tunnel.
 
 #![allow(clippy::unwrap_used)]
 
@@ -44,7 +44,7 @@ fn agents_need_nothing_that_they_carry() {
     assert_eq!(may["readOnlyRootFilesystem"], true);
     assert_eq!(may["capabilities"]["drop"][0], "ALL");
     assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
-    // One of two is there while the other is made anew.
+    // An agent keeps running while the second agent is replaced.
     assert_eq!(agents["spec"]["replicas"], 2);
     assert_eq!(agents["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"], 0);
 }
@@ -74,7 +74,7 @@ fn the_api_server_is_told_where_it_asks() {
     assert_eq!(selection["name"], "cluster");
     let tcp = &selection["connection"]["transport"]["tcp"];
     assert_eq!(tcp["url"], "https://tunnel.shoot--dev--web.svc:8132");
-    // Each file that is named is mounted.
+    // Each named file is mounted.
     let mounts: Vec<_> = FILES.iter().map(|files| files.name()).collect();
     for path in tcp["tlsConfig"].as_object().unwrap().values() {
         let object = path.as_str().unwrap().split('/').rev().nth(1).unwrap();
@@ -84,7 +84,7 @@ fn the_api_server_is_told_where_it_asks() {
     assert!(!mounts.contains(&TUNNEL_AGENT));
 }
 
-/// The seed's front leads agents to this port.
+/// The seed's SNI proxy routes agents to this port.
 #[test]
 fn the_service_has_the_port_that_the_front_knows() {
     let front = include_str!("../../../../charts/seed/files/haproxy.cfg");
