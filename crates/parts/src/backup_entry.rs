@@ -1,5 +1,5 @@
-//! The shoot's BackupEntry in the garden, which moves with the shoot, and the source BackupEntry, which holds
-//! on to the former bucket until its backups are copied (R17-22, R17-23, R17-30).
+//! The shoot's BackupEntry in the garden, which moves with the shoot, and the source BackupEntry. The source
+//! BackupEntry keeps the former bucket until the backups are copied (R17-22, R17-23, R17-30).
 
 use api::{
     constants::{self, operation},
@@ -31,7 +31,7 @@ impl Deploy for BackupEntry {
         "Waiting until the backup entry has been reconciled",
     ];
 
-    /// Points it at this seed and its bucket, and creates it where it is missing.
+    /// Sets this seed and the seed's bucket, and creates a missing BackupEntry.
     async fn deploy(f: &Facts) -> Result<()> {
         if !f.has_backup() {
             return Err(configuration_problem(format!(
@@ -48,7 +48,7 @@ impl Deploy for BackupEntry {
     }
 }
 
-/// The one that holds on to the bucket of the former seed while a shoot is restored.
+/// The BackupEntry that keeps the bucket of the former seed while a shoot is restored.
 #[derive(Debug)]
 pub struct SourceBackupEntry;
 
@@ -58,7 +58,7 @@ impl Deploy for SourceBackupEntry {
         "Waiting until the source backup entry has been reconciled",
     ];
 
-    /// It must be there before [`BackupEntry`] forgets that bucket.
+    /// The source BackupEntry must exist before [`BackupEntry`] drops the former bucket.
     async fn deploy(f: &Facts) -> Result<()> {
         let name = f.source_name();
         f.wait_until_given_to_this_seed().await?;
@@ -68,16 +68,16 @@ impl Deploy for SourceBackupEntry {
         f.write_entry(&name, bucket).await
     }
 
-    /// The former bucket's credentials are in the shoot's namespace then.
+    /// After this wait, the former bucket's credentials are in the shoot's namespace.
     async fn ready(f: &Facts) -> Result<()> {
         f.wait_for_entry(&f.source_name()).await
     }
 }
 
 impl SourceBackupEntry {
-    /// "Destroying source backup entry": at once, and with it the backups in the former bucket. Comes after
-    /// etcd has started from their copy; an entry that anybody else deletes leaves the backups where they
-    /// are.
+    /// "Destroying source backup entry": deletes the entry without delay, together with the backups in the
+    /// former bucket. Must come after etcd has started from the copy. A deletion by a different client keeps
+    /// the backups.
     pub async fn destroy(f: &Facts) -> Result<()> {
         EtcdCopy::forget_accepted_loss(f).await?;
         let name = f.source_name();
@@ -139,7 +139,7 @@ impl SourceBackupEntry {
     }
 }
 
-/// Why the object store keeps backups of an entry that is being deleted.
+/// The reason why the object store keeps backups of an entry that is being deleted.
 fn removal_refusal(entry: &gardencore::BackupEntry) -> Option<&str> {
     entry.metadata.deletion_timestamp.as_ref()?;
     let error = entry.status.as_ref()?.last_error.as_ref()?;
@@ -192,13 +192,13 @@ fn look_writable(name: &str, own_seed: &str, entry: Option<&gardencore::BackupEn
 }
 
 impl Facts {
-    /// Name of the shoot's BackupEntry; also of its place in the bucket.
+    /// Name of the shoot's BackupEntry, and of the folder in the bucket.
     #[must_use]
     pub fn backup_entry_name(&self) -> String {
         names::backup_entry(&self.namespace, &names::uid(&self.shoot))
     }
 
-    /// Whether this epoch of the shoot began without the final snapshot of the one before (R17-45).
+    /// Whether this epoch of the shoot began without the final snapshot of the previous epoch (R17-45).
     async fn has_lost_changes(&self) -> Result<bool> {
         let newest = self.newest_shoot().await?;
         let ownership = newest
@@ -217,7 +217,7 @@ impl Facts {
         self.seed_object.spec.backup.is_some()
     }
 
-    /// The shoot's BackupEntry, if there is one.
+    /// The shoot's BackupEntry, if the BackupEntry exists.
     pub async fn core_backup_entry(&self) -> Result<Option<gardencore::BackupEntry>> {
         self.read_entry(&self.backup_entry_name()).await
     }
@@ -225,7 +225,7 @@ impl Facts {
     /// Whether the backups are still in the former seed's bucket and must be copied before etcd starts
     /// (flows.md 3.2).
     pub async fn is_copy_of_backups_required(&self) -> Result<bool> {
-        // What came back lies in the seed's own bucket.
+        // The backups of a returned shoot are in the seed's own bucket.
         if self.operation != Operation::Restore || !self.has_backup() || ClaimPlan::of(&self.shoot).returns()
         {
             return Ok(false);
@@ -235,7 +235,7 @@ impl Facts {
             .get_opt("etcd-main")
             .await
             .context("could not read Etcd etcd-main")?;
-        // The Etcd that copies has the same name.
+        // The copying Etcd has the same name.
         if etcd.is_some_and(|etcd| etcd.spec.backup.source_store.is_none()) {
             return Ok(false);
         }
@@ -259,8 +259,8 @@ impl Facts {
             .ok_or_else(|| Error::bug("a Seed that was read has no uid"))
     }
 
-    /// After a hand-over garden-controller-manager gives the entry to the seed that has the shoot; no seed
-    /// takes it.
+    /// After a hand-over garden-controller-manager assigns the entry to the seed that has the shoot; seeds do
+    /// not assign the entry.
     async fn wait_until_given_to_this_seed(&self) -> Result<()> {
         let own = self.seed_object.name_any();
         let look = |entry: Option<&gardencore::BackupEntry>| {
@@ -288,7 +288,7 @@ impl Facts {
         .map(|_| ())
     }
 
-    /// The epoch in which the shoot's data were opened last, where that is recorded.
+    /// The epoch in which the shoot's data were opened last, if recorded.
     fn opened_in(&self) -> Option<i64> {
         let recorded = placement::record::ownership(&self.shoot).ok()?;
         recorded.source.map(|source| source.epoch)
@@ -318,8 +318,8 @@ impl Facts {
         FIELD_MANAGER.apply(&self.entries(), &entry).await.map(|_| ())
     }
 
-    /// Makes the garden collect an object once the Shoot is gone. The Shoot waits for none: backups are kept
-    /// for a while after it.
+    /// An owner reference, so that the garden collects the object after the deletion of the Shoot. The Shoot
+    /// does not wait for the object: backups are kept for a while longer.
     pub(crate) fn owner_reference(
         &self,
     ) -> Result<k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference> {
@@ -444,7 +444,7 @@ mod tests {
         assert_eq!(removal_refusal(&kept), None);
     }
 
-    /// The provider would remove the backups that are not copied yet.
+    /// Otherwise the provider would delete backups that are not copied yet.
     #[test]
     fn a_source_entry_that_is_being_deleted_gets_no_other_bucket() {
         let refused =

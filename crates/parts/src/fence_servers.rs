@@ -1,5 +1,5 @@
-//! Which DNS servers have to show a destination before its fence begins: every server that a process of any
-//! seed may ask that had the shoot. A single server left out could extend the permit of a former owner
+//! The DNS servers that have to show a destination before the fence begins: every server that a process of a
+//! former owner may ask. A single server left out could extend the permit of a former owner
 //! (docs/understand/ownership.md, "Which servers").
 
 use std::{
@@ -15,15 +15,15 @@ use runtime::{Cluster, Error, Result, error::Explain};
 
 use crate::{Facts, configuration_problem, owner_claim, owner_terms};
 
-/// For a lookup of all NS records with their addresses.
+/// Timeout of a lookup of all NS records with their addresses.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The servers, each with the seeds whose processes may ask it.
+/// The servers, each with the seeds whose processes may ask the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FenceServers(BTreeMap<SocketAddr, BTreeSet<String>>);
 
 impl FenceServers {
-    /// Reads the Seeds of all former owners anew, so that a correction of a Seed counts with the next try.
+    /// Reads the Seeds of all former owners in each attempt, so that a correction of a Seed takes effect.
     pub(crate) async fn read(f: &Facts) -> Result<Self> {
         let own = f.seed_object.name_any();
         let named = owner_claim::authorities(&f.seed_object)?;
@@ -41,7 +41,7 @@ impl FenceServers {
         Ok(Self(fence_servers(seeds, &found)))
     }
 
-    /// All of them, as one list of authorities.
+    /// All servers, as a single list of authorities.
     pub(crate) fn authorities(&self, zone: &str) -> Result<Authorities> {
         Authorities::named(zone, self.0.keys().copied())
             .map_err(|error| configuration_problem(error.to_string()))
@@ -64,8 +64,8 @@ impl FenceServers {
     }
 }
 
-/// The former owners whose processes may still ask. A person may have stated of some of them that no process
-/// runs any more.
+/// The former owners whose processes may still ask. Without the seeds of which a user has stated that no
+/// process runs any more.
 fn former_owners(shoot: &Shoot, own: &str) -> BTreeSet<String> {
     let mut seeds = owner_terms::others(shoot, own);
     let status = shoot.status.as_ref();
@@ -97,18 +97,18 @@ async fn former_servers(f: &Facts, own: &str) -> Result<Vec<(String, AskedServer
         let known = servers_of(&name, found.as_ref(), reported(&name))?;
         all.push((name, known));
     }
-    // Processes that an earlier residency has left in this seed go by what they were started with.
+    // Processes from an earlier residency in this seed use their settings from the start of the process.
     if let Some(earlier) = reported(own).filter(|entry| entry.epoch < f.epoch()) {
         has_same_record(own)?;
-        // This Seed is there: a process that has reported no servers yet goes by its settings.
+        // This Seed exists: a process that has not reported servers yet uses the settings of the Seed.
         let settings = Some(&f.seed_object);
         all.push((own.to_owned(), servers_of(own, settings, Some(earlier))?));
     }
     Ok(all)
 }
 
-/// The record that processes of a former owner ask for, where it differs from the record of this seed. An
-/// entry without name and zone is older than these fields.
+/// The record that processes of a former owner ask for, where the record differs from the record of this
+/// seed. An entry without name and zone is older than these fields.
 fn other_record(entry: &SeedOwnerCheck, name: &str, zone: &str) -> Option<String> {
     let differs = |reported: &Option<String>, own: &str| {
         let reported = reported.as_ref()?.trim_end_matches('.');
@@ -124,8 +124,8 @@ fn other_record(entry: &SeedOwnerCheck, name: &str, zone: &str) -> Option<String
     })
 }
 
-/// Both the settings and the report count: processes may not have heard of the settings, or may follow them
-/// since the report.
+/// Both the settings and the report count: processes may not have received the settings, or may use the
+/// settings since the report.
 fn servers_of(
     name: &str,
     seed: Option<&SeedObject>,

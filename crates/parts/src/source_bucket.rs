@@ -1,4 +1,4 @@
-//! Where the backups of a shoot are that comes from another seed.
+//! The bucket with the backups of a shoot that comes from a different seed.
 
 use api::{constants::OWNERSHIP_EPOCH, gardencore::BackupEntry};
 use kube::ResourceExt;
@@ -6,13 +6,13 @@ use runtime::Result;
 
 use crate::configuration_problem;
 
-/// In front of the name of a source BackupEntry.
+/// Name prefix of a source BackupEntry.
 pub(crate) const SOURCE: &str = "source-";
 
-/// The bucket to copy from. Fails where nothing names one any more: without the backups the shoot would start
-/// empty. `opened`: the epoch in which the data were opened last. Whoever was given the shoot since then has
-/// opened nothing, and if it made a source entry, that is where the data are: the shoot's own entry may name
-/// its bucket already.
+/// The bucket to copy from. Fails when no entry names the bucket: without the backups the shoot would start
+/// empty. `opened`: the epoch in which the data were opened last. A seed that received the shoot since then
+/// has opened no data. If that seed created a source entry, the source entry names the bucket with the data.
+/// The shoot's own entry may already name that seed's bucket.
 pub(crate) fn source_bucket(
     original: Option<&BackupEntry>,
     source: Option<&BackupEntry>,
@@ -20,8 +20,8 @@ pub(crate) fn source_bucket(
     opened: Option<i64>,
 ) -> Result<String> {
     let known = |entry: &BackupEntry| Some(entry.spec.bucket_name.clone()).filter(|bucket| bucket != own);
-    // A source entry may be left from an earlier move: what the shoot's own entry names is newer, until it is
-    // switched.
+    // A source entry may be left from an earlier move: the bucket in the shoot's own entry is newer, until
+    // that entry is switched.
     let is_of_a_claimant = |entry: &&BackupEntry| {
         let said = entry.annotations().get(OWNERSHIP_EPOCH);
         let epoch = said.and_then(|text| text.parse::<i64>().ok()).unwrap_or(1);
@@ -92,7 +92,8 @@ mod tests {
         );
     }
 
-    /// A destination that has opened nothing is no source, whatever it had switched already when it died.
+    /// A destination that has opened no data is not a source, even when the entry was already switched before
+    /// the seed died.
     #[test]
     fn a_third_seed_copies_from_where_the_data_were_opened_last() {
         let at = |bucket, epoch: &str| {
@@ -108,7 +109,7 @@ mod tests {
         };
         assert_eq!(of(&at("former", "3"), Some(2)), "former");
         assert_eq!(of(&at("former", "4"), Some(2)), "former");
-        // It was opened there: the source entry is of before.
+        // The data were opened there: the source entry is from an earlier move.
         assert_eq!(of(&at("former", "3"), Some(3)), "of-the-claimant");
         assert_eq!(of(&entry("source-a", "former"), Some(2)), "of-the-claimant");
         assert_eq!(of(&at("former", "3"), None), "of-the-claimant");

@@ -1,11 +1,11 @@
-//! What is left of pools that a Shoot does not have any more.
+//! Leftovers of pools that the Shoot no longer has.
 //!
-//! Of one pool it is what its machines ran at first: it goes when the Worker is done, since until then
-//! machines of the pool may still be made from it. Of all pools it should not come to that, as admission
-//! refuses to take the last one away; but objects may be left by hand or by another version, and machines
-//! that nobody sees cost money. So a shoot without pools takes away whatever there is: its machines first,
-//! while the network and all else that they need is still there. They go without a drain: no machine stays to
-//! which their pods could go.
+//! For a removed pool: the OperatingSystemConfig goes after the Worker is reconciled, because until then the
+//! provider may still create machines of the pool. A removal of all pools should not occur, since admission
+//! refuses to remove the last pool. But objects may be left by a user or a different version, and forgotten
+//! machines cost money. So a shoot without pools deletes all such objects, machines first, while the network
+//! and all needed objects still exist. The machines are deleted without a drain: no machine remains for the
+//! pods.
 
 use api::extensions::OperatingSystemConfig;
 use kube::ResourceExt;
@@ -18,7 +18,7 @@ use crate::{
     verbs::{Destroy, Tasks},
 };
 
-/// What providers keep for nodes beside the machines.
+/// Extension objects of nodes besides the machines.
 #[derive(Debug)]
 pub struct NodeExtensions;
 
@@ -50,8 +50,8 @@ impl Destroy for Workers {
 }
 
 impl OperatingSystemConfigs {
-    /// "Deleting stale operating system configurations": of pools that are not there any more. Their
-    /// providers take the Secrets with user data away, which also hold what a machine joins with.
+    /// "Deleting stale operating system configurations": objects of removed pools. The providers delete the
+    /// Secrets with user data, which also hold the join credentials of a machine.
     pub async fn delete_stale(f: &Facts) -> Result<()> {
         ExtensionResource::delete_all(&stale(f).await?).await
     }
