@@ -1,5 +1,5 @@
-//! Takes away everything that was made for an Etcd, data included unless they are to be kept, and says what
-//! is still there.
+//! Deletes every object of an Etcd, data included unless the volume is to be kept, and reports the remaining
+//! objects.
 
 use k8s_openapi::api::core::v1::{Service, ServiceAccount};
 use kube::{Api, ResourceExt};
@@ -13,7 +13,7 @@ use crate::{
     observed::{Observed, is_kept},
 };
 
-/// Deletes what is there. The caller repeats this until nothing remains.
+/// Deletes the existing objects. The caller repeats this until no object remains.
 pub async fn cleanup(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()> {
     let (name, namespace) = (etcd.name_any(), etcd.namespace().unwrap_or_default());
     if wants_kept(etcd) {
@@ -39,8 +39,8 @@ pub async fn cleanup(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()
     let accounts: Api<ServiceAccount> = seed.namespaced(&namespace);
     delete(&accounts, &name).await?;
     if observed.stateful_set.is_none() && observed.members.is_empty() {
-        // The StatefulSet's retention policy covers claims of pods that it has seen; a claim that slipped
-        // through would hand old data to the next Etcd of this name (I6).
+        // The StatefulSet's retention policy covers claims of pods that its controller has seen. A missed
+        // claim would give old data to the next Etcd of this name (I6).
         for claim in observed
             .claims
             .iter()

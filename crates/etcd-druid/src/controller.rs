@@ -1,4 +1,4 @@
-//! The Etcd controller: read → decide → write, and the status that tells how far it is.
+//! The Etcd controller: reads, decides and writes, and reports its progress in the status.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,13 +27,14 @@ use crate::{
 };
 
 const MANAGER: FieldManager = FieldManager(DRUID);
-/// When an Etcd that is not ready, or not yet gone, is looked at again. Only a net below the watches, which
-/// tell at once; longer than a look takes, shorter than anyone waits for an etcd.
+/// Requeue interval of an Etcd that is not ready, or not yet deleted. The interval is only a safety net,
+/// because the watches report at once. It is longer than a reconciliation, and shorter than users wait for an
+/// etcd.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// How often the sidecar of a healthy Etcd is asked whether backups are taken. Shorter than the time between
-/// two delta snapshots (5 minutes), so that a refusing object store is told before data for which there is no
-/// backup piles up.
+/// two delta snapshots (5 minutes), so that a refusing object store is reported before much data lacks a
+/// backup.
 const ASK_SIDECAR: Duration = Duration::from_secs(30);
 
 /// How often a healthy Etcd without backups is asked whether etcd refuses writes. The period is long, because
@@ -67,7 +68,7 @@ impl EtcdController {
         self.seed.namespaced(&etcd.namespace().unwrap_or_default())
     }
 
-    /// An operation that was asked for has begun when this returns, so it is not asked for any more.
+    /// Removes the operation annotation: the operation has begun when this call returns.
     async fn take_operation(&self, etcd: &Etcd) -> Result<()> {
         let asked: Map<String, Value> = OPERATION_ANNOTATIONS
             .iter()
@@ -91,7 +92,7 @@ impl EtcdController {
             .map(|_| ())
     }
 
-    /// Says once for each generation which of its fields are accepted and do nothing.
+    /// Warns once for each generation about fields that are accepted and have no effect.
     async fn warn(&self, etcd: &Etcd) {
         let fields = without_effect(etcd);
         let seen =
@@ -102,7 +103,7 @@ impl EtcdController {
         }
     }
 
-    /// Reports what has changed since the last status.
+    /// Emits Events for the changes since the last status.
     async fn report(&self, etcd: &Etcd, status: &EtcdStatus) {
         for news in news::between(etcd.status.as_ref(), status) {
             if news.is_warning {
@@ -121,7 +122,7 @@ impl EtcdController {
         ensure(&self.seed, &wanted, observed).await
     }
 
-    /// Writes a status that differs from the one that is there.
+    /// Writes the status if the status has changed.
     async fn write_status(&self, etcd: &Etcd, status: &EtcdStatus) -> Result<()> {
         if etcd.status.as_ref() == Some(status) {
             return Ok(());
@@ -150,14 +151,15 @@ impl Reconciler<Etcd> for EtcdController {
             return Ok(Next::Change);
         };
         if etcd.metadata.deletion_timestamp.is_some() {
-            // The cache will tell; what is being taken away is not to be made again.
+            // The cache will report the deletion; the controller must not recreate objects that are being
+            // deleted.
             return Ok(Next::Change);
         }
         self.take_operation(&etcd).await?;
         self.warn(&etcd).await;
         let observed = Observed::read(&self.seed, &etcd).await?;
         let outcome = self.bring_about(&etcd, &observed).await;
-        // What was applied just now is part of the picture: a new generation of the StatefulSet is not rolled
+        // The applied changes are part of the observation: a new generation of the StatefulSet is not rolled
         // out yet.
         let mut observed = Observed::read(&self.seed, &etcd).await?;
         ((observed.sidecar, observed.ownership), observed.no_space) = tokio::join!(
@@ -195,7 +197,7 @@ impl Reconciler<Etcd> for EtcdController {
     }
 }
 
-/// When to look again. What the sidecar says is the one thing that no watch tells.
+/// The next requeue. Only the state of the sidecar is not reported by a watch.
 fn next(etcd: &Etcd, status: &EtcdStatus) -> Next {
     if etcd.spec.backup.source_store.is_some() && status.ready != Some(true) {
         Next::After(ASK_PROGRESS)

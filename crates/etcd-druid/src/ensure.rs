@@ -1,4 +1,4 @@
-//! Brings the objects of an Etcd to what its specification says.
+//! Applies the objects of an Etcd as specified.
 
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
@@ -25,12 +25,12 @@ use crate::{
 };
 
 const MANAGER: FieldManager = FieldManager(DRUID);
-/// When a deleted Job is looked for again at the latest; its watch tells sooner. Shorter than anyone waits
-/// for a copy.
+/// Requeue interval for a Job that is being deleted; its watch usually reports sooner. Shorter than users
+/// wait for a copy.
 const JOB_GONE_AFTER: Duration = Duration::from_secs(2);
 
-/// Applies every object. Repeating it changes nothing, and takes back what others changed in fields that are
-/// ours.
+/// Applies every object. A repeated call changes nothing, and reverts changes of other managers in fields of
+/// this controller.
 pub async fn ensure(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Result<()> {
     let accounts: Api<ServiceAccount> = seed.namespaced(&wanted.namespace);
     MANAGER.apply(&accounts, &service_account(wanted)).await?;
@@ -61,8 +61,9 @@ async fn ensure_member(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Res
     MANAGER.apply(&services, &peer_service(wanted)).await?;
     let stateful_sets: Api<StatefulSet> = seed.namespaced(&wanted.namespace);
     if observed.stateful_set.as_ref().is_some_and(rolls_by_itself) {
-        // Of one that an earlier release made. The parameters of the old strategy were filled in by the API
-        // server and would stay beside the new one, which is refused.
+        // The StatefulSet comes from an earlier release. The API server had defaulted the parameters of the
+        // old strategy. These parameters would stay beside the new strategy, and the API server would refuse
+        // both together.
         let strategy = json!({"spec": {"updateStrategy": {"type": ON_DELETE, "rollingUpdate": null}}});
         MANAGER.merge(&stateful_sets, &wanted.name, &strategy).await?;
     }
@@ -104,7 +105,7 @@ async fn ensure_copy(seed: &Seed, wanted: &Wanted, backup: &Backup, observed: &O
         MANAGER.apply(&jobs, &copy_job(wanted, backup)).await,
         &observed.job,
     ) {
-        // The template of a Job cannot be changed. A copy that is begun again goes on where it stopped.
+        // The template of a Job is immutable. A restarted copy continues where the former copy stopped.
         (Err(Error::Config { .. }), Some(old)) => {
             delete_exactly(&jobs, old).await?;
             Err(Error::not_ready(

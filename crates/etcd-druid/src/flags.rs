@@ -9,11 +9,11 @@ use runtime::Variable;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "etcd-druid", version)]
 pub struct Flags {
-    /// What an Etcd that does not say otherwise gets.
+    /// Defaults for unset fields of an Etcd.
     #[command(flatten)]
     pub defaults: Defaults,
 
-    /// Etcds that are worked on at the same time.
+    /// Number of Etcds that are reconciled in parallel.
     #[arg(long, default_value_t = 10)]
     pub concurrent_syncs: u16,
 
@@ -21,12 +21,12 @@ pub struct Flags {
     #[arg(long, default_value = "0.0.0.0:8080")]
     pub health_address: SocketAddr,
 
-    /// Under which lock the controller runs.
+    /// The lock under which the controller runs.
     #[command(flatten)]
     pub lease: leader_migration::Flags,
 }
 
-/// What an Etcd that does not say otherwise gets.
+/// Defaults for unset fields of an Etcd.
 #[derive(Clone, Debug, Args)]
 pub struct Defaults {
     /// Image with etcd at /usr/local/bin/etcd.
@@ -42,10 +42,10 @@ pub struct Defaults {
     #[arg(long = "etcd-backup-restore-env", value_name = "NAME=VALUE")]
     pub etcd_backup_restore_env: Vec<Variable>,
 
-    /// How long a copy of backups waits for the source's final snapshot before it copies what there is
-    /// (R17-26), where spec.backup.etcdSnapshotTimeout is not given. Must be longer than a full snapshot of
-    /// the largest database takes, and shorter than a flow waits for the copy, or the copy never gets to
-    /// copying.
+    /// How long a copy of backups waits for the source's final snapshot before it copies the existing
+    /// snapshots (R17-26). Applies if spec.backup.etcdSnapshotTimeout is unset. Must be longer than a full
+    /// snapshot of the largest database takes. Must be shorter than a flow waits for the copy, or the flow
+    /// fails before the copy begins.
     #[arg(long, default_value = "3m")]
     pub final_snapshot_wait: String,
 }

@@ -1,4 +1,4 @@
-//! What etcd itself reports at the port of its probes: whether alarm NOSPACE is raised.
+//! The health that etcd itself reports at its probe port: whether alarm NOSPACE is raised.
 //!
 //! The probes do not show the alarm: an etcd that refuses writes answers reads, and stays ready. The process
 //! beside etcd reports the alarm too, but an etcd without backups has no such process.

@@ -1,13 +1,14 @@
-//! Volumes that outlive their Etcd (`druid.gardener.cloud/keep-volume`), and what a later Etcd may do with
-//! one.
+//! Volumes that outlive their Etcd (`druid.gardener.cloud/keep-volume`), and their use by a later Etcd.
 //!
-//! A shoot that has left this seed takes its data along; its volume stays as a last resort until the
-//! destination has restored. The claim is then nobody's: it carries the epoch of its data as a label and has
-//! no owner. A later Etcd of the same name would be given it by the StatefulSet, since the names of claims
-//! are fixed, hence:
+//! The data of a shoot that left this seed move with the shoot. Its volume stays as a last resort until the
+//! destination has restored the data. The claim then has no owner, and carries the epoch of its data as a
+//! label. The names of claims are fixed, so the StatefulSet would give the claim to a later Etcd of the same
+//! name. Hence:
 //!
-//! - Of the same epoch it is the Etcd's own history: it is adopted, and goes with that Etcd.
-//! - Of another epoch nothing starts on it. The Etcd says so until whoever kept the claim has removed it.
+//! - A claim of the same epoch holds the Etcd's own history: the Etcd adopts the claim, and the claim is
+//!   deleted with that Etcd.
+//! - On a claim of a different epoch no etcd starts. The Etcd reports the claim until the process or person
+//!   that kept the claim has removed it.
 
 use api::druid::Etcd;
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::PersistentVolumeClaim};
@@ -23,8 +24,7 @@ use crate::{
 };
 
 const MANAGER: FieldManager = FieldManager(DRUID);
-/// When the StatefulSet, or a claim on its way out, is looked at again at the latest; their watches tell
-/// sooner.
+/// Requeue interval for the StatefulSet, or for a claim that is being deleted; watches usually report sooner.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// Whether the volume of this Etcd outlives it.
@@ -33,9 +33,9 @@ pub fn wants_kept(etcd: &Etcd) -> bool {
     kept.is_some_and(|value| value == "true")
 }
 
-/// Makes the claims of an Etcd that is being deleted outlive its StatefulSet. It returns without an error
-/// only when nothing removes them any more: the StatefulSet's controller knows that it keeps them, and they
-/// have no owner.
+/// Makes the claims of an Etcd that is being deleted outlive its StatefulSet. Returns without an error only
+/// when no controller can remove the claims any more: the StatefulSet's controller has observed the
+/// retention, and the claims have no owner.
 pub async fn keep(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()> {
     let namespace = etcd.namespace().unwrap_or_default();
     if let Some(set) = observed
@@ -48,7 +48,8 @@ pub async fn keep(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()> {
         let set = MANAGER.merge(&sets, &set.name_any(), &retain).await?;
         let acted_on = set.status.as_ref().and_then(|status| status.observed_generation);
         if acted_on < set.metadata.generation {
-            // Until it has seen that, its controller would make itself the owner of the claims again.
+            // Until the StatefulSet's controller has observed the change, the controller would add itself as
+            // owner of the claims again.
             return Err(Error::not_ready(
                 LOOK_AGAIN,
                 "the volume is being detached from its StatefulSet",
@@ -62,7 +63,7 @@ pub async fn keep(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()> {
         .iter()
         .filter(|claim| !is_kept(claim) && claim.metadata.deletion_timestamp.is_none())
     {
-        // Only as it was read: an owner that was added in between would be lost.
+        // Conditional on the resourceVersion: an owner that was added in between would be lost.
         let body = json!({"metadata": {
             "resourceVersion": claim.resource_version(),
             "labels": {OWNERSHIP_EPOCH: epoch.to_string()},
@@ -74,7 +75,7 @@ pub async fn keep(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()> {
     Ok(())
 }
 
-/// Takes a kept claim over that the StatefulSet is about to use, or refuses to start on it.
+/// Adopts a kept claim that the StatefulSet is about to use, or refuses to start etcd on the claim.
 pub async fn adopt(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Result<()> {
     let name = wanted.claim_name();
     let Some((claim, of)) = observed

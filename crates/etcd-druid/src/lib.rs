@@ -1,8 +1,8 @@
 //! etcd-druid: the controller of `Etcd` objects in a seed.
 //!
-//! An Etcd becomes a StatefulSet with etcd and etcd-backup-restore, and Services to reach them; an Etcd with
-//! `spec.backup.sourceStore` becomes a Job that copies backups (R17-24 to R17-29). Everything that is made
-//! goes with the Etcd, data included; what stands in the way is in its `status.lastErrors` with a code and a
+//! An Etcd becomes a StatefulSet with etcd and etcd-backup-restore, and Services for both; an Etcd with
+//! `spec.backup.sourceStore` becomes a Job that copies backups (R17-24 to R17-29). All these objects are
+//! deleted with the Etcd, data included. Obstacles are reported in `status.lastErrors`, with a code and a
 //! sentence.
 
 mod bytes;
@@ -45,8 +45,8 @@ use self::{
     names::{DRUID, MANAGED_BY_LABEL, PART_OF_LABEL},
 };
 
-/// Runs the controller until shutdown, by the right with which the seed is talked to. Dropping the future
-/// stops it.
+/// Runs the controller until shutdown, under the permit of the seed client. Dropping the future stops the
+/// controller.
 pub async fn run(seed: Seed, flags: Flags, metrics: Metrics, shutdown: CancellationToken) {
     let events = Events::new(seed.client().clone(), DRUID);
     let settings = runner::Settings {
@@ -68,7 +68,7 @@ pub async fn run(seed: Seed, flags: Flags, metrics: Metrics, shutdown: Cancellat
     runner::run_namespaced(controller, &seed, reconciler, settings).await;
 }
 
-/// Everything of an Etcd but its status, which is ours.
+/// A fingerprint of the Etcd without its status, which only this controller writes.
 fn fingerprint(etcd: &Etcd) -> Option<u64> {
     let meta = etcd.meta();
     let deleted = meta.deletion_timestamp.is_some();
@@ -81,7 +81,7 @@ fn fingerprint(etcd: &Etcd) -> Option<u64> {
     ))
 }
 
-/// The Etcd that an object without an owner reference to it belongs to.
+/// Maps an object without an owner reference to its Etcd, by label.
 #[allow(clippy::needless_pass_by_value)] // a mapper of kube is called so
 fn etcd_of<K: Resource>(object: K) -> Option<ObjectRef<Etcd>> {
     let name = object.labels().get(PART_OF_LABEL)?;

@@ -9,14 +9,15 @@ pub use api::constants::{
 
 /// Name of the process, its field manager and its event source.
 pub const DRUID: &str = "etcd-druid";
-/// Ask for a reconciliation; removed when that has begun. Both spellings are in use.
+/// Annotations that request a reconciliation; removed when the reconciliation has begun. Both spellings are
+/// in use.
 pub const OPERATION_ANNOTATIONS: [&str; 2] = [DRUID_OPERATION, OPERATION];
 
-/// Label: who made the object. Also what the controller's watch on pods is restricted to.
+/// Label: the process that made the object. The controller's watch on pods is restricted to this label.
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 /// Label: the Etcd that the object belongs to.
 pub const PART_OF_LABEL: &str = "app.kubernetes.io/part-of";
-/// Label: which part of it the object is.
+/// Label: the component of the Etcd that the object belongs to.
 pub const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
 /// Component of the pods that run etcd.
 pub const MEMBER_COMPONENT: &str = "etcd-statefulset";
@@ -27,9 +28,9 @@ pub const COPY_COMPONENT: &str = "etcd-copy-backups";
 pub const COPY_JOB: &str = "etcd-copy";
 /// Container that runs etcd.
 pub const ETCD_CONTAINER: &str = "etcd";
-/// Container beside it that takes the snapshots; also the only container of the copy Job (R17-25).
+/// Container beside etcd that takes the snapshots; also the only container of the copy Job (R17-25).
 pub const BACKUP_CONTAINER: &str = "backup-restore";
-/// Container before it that checks the data, or restores it.
+/// Init container that checks the data, or restores the data.
 pub const INITIALIZE_CONTAINER: &str = "initialize";
 
 /// Port of etcd's clients (TLS).
@@ -39,14 +40,15 @@ pub const PEER_PORT: i32 = 2380;
 /// Port of etcd's probes and metrics: plain HTTP with numbers and no secrets, as a probe has no client
 /// certificate.
 pub const PROBE_PORT: i32 = 2381;
-/// Port on loopback on which etcd listens behind the gate; the next free one where it is taken.
+/// Port on loopback on which etcd listens behind the gate; if the port is taken, the next free port is used.
 pub const LOOPBACK_PORT: i32 = 2382;
 /// Port of backup-restore (TLS).
 pub const BACKUP_PORT: i32 = 8080;
 
 /// Where the volume with the data is mounted.
 pub const DATA_MOUNT: &str = "/var/etcd/data";
-/// etcd's data directory. One below the mount, so that a restored directory can be renamed into its place.
+/// etcd's data directory. A folder below the mount, so that a rename can replace the data directory with a
+/// restored directory.
 pub const DATA_DIR: &str = "/var/etcd/data/new.etcd";
 /// The certificate authority of etcd's clients and servers.
 pub const CA_MOUNT: &str = "/var/etcd/ssl/ca";
@@ -73,7 +75,7 @@ pub fn peer_service(etcd: &str) -> String {
     format!("{etcd}-peer")
 }
 
-/// The host name by which a pod reaches its own etcd. A certificate of etcd has to name it.
+/// The host name by which a pod reaches its own etcd. etcd's certificate must contain this name.
 #[must_use]
 pub fn local_host(etcd: &str) -> String {
     format!("{etcd}-local")

@@ -1,4 +1,4 @@
-//! Events of an Etcd that follow from two statuses, one after the other.
+//! The Events of an Etcd, derived from two successive statuses.
 
 use api::{
     constants::condition::{DATA_COMPLETE, NO_SPACE},
@@ -12,13 +12,13 @@ use crate::status::condition::READY;
 pub struct News {
     /// Whether people should act.
     pub is_warning: bool,
-    /// One word.
+    /// Reason of the Event.
     pub reason: &'static str,
-    /// A sentence.
+    /// Message of the Event.
     pub note: String,
 }
 
-/// The Events of the change from one status to the next.
+/// The Events of the change between two statuses.
 #[must_use]
 pub fn between(before: Option<&EtcdStatus>, after: &EtcdStatus) -> Vec<News> {
     let old = |type_: &str| before.and_then(|status| find(status, type_));

@@ -1,4 +1,4 @@
-//! What is there of an Etcd's objects.
+//! Reads the existing objects of an Etcd.
 
 use api::druid::{CopyProgress, Etcd};
 use k8s_openapi::api::{
@@ -18,7 +18,7 @@ use crate::{
     sidecar::{Ownership, Said},
 };
 
-/// What is there.
+/// The existing objects of an Etcd, with the answers of its processes.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     /// The StatefulSet.
@@ -33,9 +33,9 @@ pub struct Observed {
     pub claims: Vec<PersistentVolumeClaim>,
     /// Pods of an older template that have to be replaced; `None` before that is known.
     pub outdated: Option<Vec<String>>,
-    /// What the member's etcd-backup-restore said when it was asked.
+    /// The last answer of the member's etcd-backup-restore.
     pub sidecar: Option<Said>,
-    /// What it said of who owns the shoot, where it checks that.
+    /// The ownership that the process reports, if the process has an owner check.
     pub ownership: Option<Ownership>,
     /// Whether etcd refuses writes, because alarm NOSPACE is raised.
     pub no_space: bool,
@@ -44,7 +44,7 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// Reads all of it.
+    /// Reads all objects.
     pub async fn read(seed: &Seed, etcd: &Etcd) -> Result<Self> {
         let (name, namespace) = (etcd.name_any(), etcd.namespace().unwrap_or_default());
         let stateful_sets: Api<StatefulSet> = seed.namespaced(&namespace);
@@ -86,7 +86,7 @@ impl Observed {
         })
     }
 
-    /// What is left of an Etcd that is being deleted, in words; `None` when nothing is.
+    /// Describes the remaining objects of an Etcd that is being deleted; `None` when no object remains.
     #[must_use]
     pub fn remains(&self) -> Option<String> {
         let mut left = Vec::new();
@@ -112,13 +112,13 @@ impl Observed {
     }
 }
 
-/// Whether the object was made for this Etcd, not for an earlier one of the same name.
+/// Whether the object was made for this Etcd, not for an earlier Etcd of the same name.
 pub fn belongs<K: Object>(object: &K, etcd: &Etcd) -> bool {
     let uid = etcd.uid().unwrap_or_default();
     object.owner_references().iter().any(|owner| owner.uid == uid)
 }
 
-/// Whether a claim was kept when its Etcd was deleted: it belongs to no Etcd then.
+/// Whether a claim was kept when its Etcd was deleted: such a claim belongs to no Etcd.
 #[must_use]
 pub fn is_kept(claim: &PersistentVolumeClaim) -> bool {
     claim.labels().contains_key(OWNERSHIP_EPOCH)

@@ -1,12 +1,12 @@
-//! Starts afresh what failed several times, so that a move goes on soon after the cause is gone.
+//! Replaces pods and Jobs that failed several times, so that a move continues soon after the cause is fixed.
 //!
-//! The kubelet waits up to five minutes between two starts of a failing container, and knows nothing of a
-//! credential that was mended meanwhile. A pod that is made anew starts at once. What the failed ones said
-//! stays in `status.lastErrors`.
+//! The kubelet waits up to five minutes between two starts of a failing container, and does not know that a
+//! credential was fixed meanwhile. A new pod starts at once. The errors of the failed pods stay in
+//! `status.lastErrors`.
 //!
-//! Nor does it know that an etcd was told to end because nobody confirmed its seed (R17-41). One to which
-//! that happened several times is as welcome as any other when its seed is confirmed (R17-48), and its final
-//! snapshot needs it.
+//! The kubelet also does not know that etcd was terminated because no witness confirmed its seed (R17-41).
+//! After several such terminations etcd must start at once when its seed is confirmed (R17-48), and the final
+//! snapshot needs etcd.
 
 use api::druid::Etcd;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
@@ -20,13 +20,14 @@ use crate::{
     status::fence::was_told_to_end,
 };
 
-/// Starts of one container that may fail before its pod is replaced: after the third the kubelet has waited
-/// 10 s and 20 s and would wait 40 s, 80 s, … next. Fewer would replace pods for a short hiccup of the object
-/// store.
+/// Failed starts of a container before its pod is replaced. After the third start the kubelet has waited 10 s
+/// and 20 s and would wait 40 s, 80 s, … next. A smaller number would replace pods for a short failure of the
+/// object store.
 const STARTS: i32 = 3;
 
-/// Replaces pods whose initialization, or whose etcd that was only told to end, and Jobs whose copy, is held
-/// back by the kubelet. Says whether it did.
+/// Replaces pods with a held-back initialization, pods with a held-back etcd that was only terminated, and
+/// Jobs with a held-back copy. "Held back" means that the kubelet delays the next start. Returns whether an
+/// object was replaced.
 pub async fn start_afresh(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<bool> {
     let namespace = etcd.namespace().unwrap_or_default();
     let mut replaced = false;
@@ -55,8 +56,8 @@ pub async fn start_afresh(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Resu
     Ok(replaced)
 }
 
-/// The same of an etcd that ended last because it was told to: one that fails by itself is left to the
-/// kubelet.
+/// Whether an etcd is held back whose last exit was a requested termination. An etcd that fails by itself is
+/// left to the kubelet.
 fn is_told_etcd_held_back(pod: &Pod) -> bool {
     let told = |status: &ContainerStatus| status.name == ETCD_CONTAINER && was_told_to_end(status);
     is_held_back(pod, ETCD_CONTAINER) && statuses(pod).any(told)
@@ -88,7 +89,7 @@ mod tests {
         .unwrap()
     }
 
-    /// R17-48: the kubelet makes an etcd wait for up to five minutes that did nothing but what it was told.
+    /// R17-48: the kubelet delays for up to five minutes an etcd that only followed its SIGTERM.
     #[test]
     fn an_etcd_that_was_told_to_end_several_times_is_started_at_once() {
         for (container, restarts, waits_for, exit_code, expected) in [
@@ -96,7 +97,7 @@ mod tests {
             ("etcd", 7, "CrashLoopBackOff", 143, true),
             ("etcd", 2, "CrashLoopBackOff", 143, false),
             ("etcd", 3, "ContainerCreating", 143, false),
-            // It failed by itself: a new pod would not help.
+            // etcd failed by itself: a new pod would not help.
             ("etcd", 3, "CrashLoopBackOff", 1, false),
             ("initialize", 3, "CrashLoopBackOff", 143, false),
         ] {

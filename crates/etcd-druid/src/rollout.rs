@@ -1,10 +1,11 @@
-//! Restarts pods whose template changed, unless the change only counts when they start the next time.
+//! Restarts pods whose template changed, unless the change only takes effect at their next start.
 //!
-//! An etcd that has served must not start empty, should its volume and its backups be gone one day; that is a
-//! flag of the init container, so the template changes when etcd has become ready for the first time, or when
-//! this process learns a new flag of that kind. Restarting etcd for it would take the shoot's API away for
-//! nothing. Kubernetes keeps the template of each running pod as a ControllerRevision, named in a label of
-//! the pod; two of them are compared without what does not count.
+//! An etcd that has served must not start empty if its volume and its backups are ever gone. That is a flag
+//! of the init container. So the template changes when etcd becomes ready for the first time, or when this
+//! process learns a new flag of that kind. A restart for such a change would interrupt the shoot's API for no
+//! benefit. Kubernetes keeps the template of each running pod as a ControllerRevision, named in a label of
+//! the pod. The controller compares two of these templates without the parts that only take effect at the
+//! next start.
 
 use k8s_openapi::api::{
     apps::v1::{ControllerRevision, StatefulSet},
@@ -25,8 +26,8 @@ use crate::{
 /// Label of a pod: the ControllerRevision that it was made from.
 const REVISION_LABEL: &str = "controller-revision-hash";
 
-/// Names of the pods that were made from a template that differs in more than what counts at the next start.
-/// `None` where the StatefulSet's controller has not seen the newest template yet.
+/// Names of the pods whose template differs in parts that take effect now. `None` if the StatefulSet's
+/// controller has not observed the newest template yet.
 pub async fn outdated(seed: &Seed, set: &StatefulSet, pods: &[Pod]) -> Result<Option<Vec<String>>> {
     let status = set.status.clone().unwrap_or_default();
     if status.observed_generation < set.metadata.generation {
@@ -47,7 +48,7 @@ pub async fn outdated(seed: &Seed, set: &StatefulSet, pods: &[Pod]) -> Result<Op
             None => None,
         };
         let new = template(&revisions, &newest).await?;
-        // One that is not known any more is as good as different.
+        // A template that does not exist any more counts as different.
         if old.is_none_or(|old| new.is_none_or(|new| differ(&old, new))) {
             outdated.push(pod.name_any());
         }
@@ -98,7 +99,7 @@ fn is_preparation(container: &Value) -> bool {
     container["args"][0] == PREPARE
 }
 
-/// Of the preparation nothing but the epoch counts before the next start.
+/// Of the preparation only the epoch takes effect before the next start.
 fn strip_preparation(container: &mut Value) {
     let args = container["args"].as_array().into_iter().flatten();
     let epoch = args.filter(|arg| arg.as_str().is_some_and(|arg| arg.starts_with(EPOCH)));
@@ -106,7 +107,7 @@ fn strip_preparation(container: &mut Value) {
     *container = json!({"name": INITIALIZE_CONTAINER, "args": args});
 }
 
-/// A template without what only counts when a pod starts.
+/// A template without the parts that only take effect when a pod starts.
 fn essence(mut data: Value) -> Value {
     for (name, default) in [
         (ETCD_CONTAINER, etcd::default_resources()),
@@ -172,8 +173,8 @@ mod tests {
         essence(json!({"spec": {"template": set.spec.unwrap().template}}))
     }
 
-    /// Decision 8, R17-13: the flags count now, and in both directions; what counts at the next start still
-    /// does not.
+    /// Decision 8, R17-13: these flags take effect now, in both directions. Flags for the next start still do
+    /// not restart the pod.
     #[test]
     fn an_etcd_that_gets_or_loses_its_owner_check_is_restarted_once() {
         assert_ne!(revision(&checked()), revision(&etcd(MAIN)));
@@ -192,7 +193,7 @@ mod tests {
         assert_ne!(revision(&epoch), revision(&checked()));
     }
 
-    /// The epoch alone restarts an etcd without backups: its revisions must be above those of the former
+    /// Only the epoch restarts an etcd without backups: its revisions must be above those of the former
     /// residency.
     #[test]
     fn an_etcd_without_backups_is_restarted_for_a_new_epoch_and_not_for_an_upgrade_of_the_suite() {

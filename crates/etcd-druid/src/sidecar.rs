@@ -1,8 +1,8 @@
-//! What etcd-backup-restore says of itself: whether backups are being taken, or why not.
+//! Reads the state of etcd-backup-restore: whether backups are taken, or the reason why not.
 //!
-//! Asked through the API server's proxy, which needs neither a route into the seed's pod network nor the
-//! Secret with the certificate authority. No answer is no obstacle: backups are then unknown, and etcd is not
-//! touched for it.
+//! etcd-druid sends the requests through the API server's proxy. That needs neither a route into the seed's
+//! pod network nor the Secret with the certificate authority. Without an answer the state of the backups is
+//! unknown, and etcd-druid does not change etcd for this reason.
 
 use std::time::Duration;
 
@@ -18,19 +18,19 @@ use crate::{
     names::{BACKUP_CONTAINER, BACKUP_PORT, ETCD_CONTAINER},
 };
 
-/// Longer than an answer from memory takes through a busy API server, shorter than the status of an Etcd may
-/// wait for it.
+/// Timeout of a request. Longer than an answer from memory takes through a busy API server, shorter than the
+/// status of an Etcd may be delayed.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// What it says.
+/// The response of `/healthz`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Said {
     /// `Starting`, `Active`, `Interrupted`, or `Finished` after a final snapshot.
     #[serde(rename = "snapshotter")]
     pub phase: String,
-    /// What went wrong last, if it is not over: `<Class>: <sentence>`.
+    /// The last error, if the error persists: `<Class>: <sentence>`.
     pub error: Option<String>,
-    /// Whether a final snapshot was taken, after which no other is.
+    /// Whether a final snapshot was taken; no snapshot follows a final snapshot.
     #[serde(default)]
     pub finished: bool,
     /// The room of etcd; an older process does not report the attempts to make room.
@@ -61,25 +61,26 @@ impl Said {
         (relief.result == "NoRoom").then_some(relief.message.as_str())
     }
 
-    /// Whether it takes no snapshots any more.
+    /// Whether the process takes no snapshots any more.
     #[must_use]
     pub fn has_finished(&self) -> bool {
         self.finished || self.phase == "Finished"
     }
 }
 
-/// What it says of who owns the shoot, where it checks that.
+/// The response of `/ownership`, of a process with an owner check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ownership {
     /// `Waiting`, `Serving`, `Suspended` or `Sealed`.
     pub state: String,
-    /// A sentence on what was heard last.
+    /// A sentence about the last answer.
     #[serde(default)]
     pub why: String,
-    /// What silence of both witnesses does to it; an older one does not say.
+    /// The effect of silence of both witnesses on the process; an older process does not report this.
     pub silence: Option<String>,
-    /// How long a destination has to wait for it at least; an older one does not say.
+    /// The shortest time that a destination must wait for this process; an older process does not report
+    /// this.
     pub least_fence_milliseconds: Option<u64>,
     /// The DNS servers that the process asks; an older process does not report them.
     #[serde(default)]
@@ -117,25 +118,26 @@ impl Ownership {
         })
     }
 
-    /// By which settings the process that runs goes: whether silence ends its right, and how long a
-    /// destination has to wait for it at least; `None` where it does not say.
+    /// The settings of the running process: whether silence ends its right, and the shortest time that a
+    /// destination must wait. `None` if the process does not report these settings.
     #[must_use]
     pub fn goes_by(&self) -> Option<(bool, Duration)> {
-        // A word that is not known may mean anything.
+        // An unknown value may have any meaning.
         let ends = self.silence.as_deref()? == Silence::Deactivate.word();
         Some((ends, Duration::from_millis(self.least_fence_milliseconds?)))
     }
 }
 
-/// What the sidecar of the member that runs says, of those that there are: of itself, and of who owns the
-/// shoot. `None` where none can be expected to answer, or none did.
+/// Asks the sidecar of the running member for its state and for the ownership of the shoot. `None` if no
+/// sidecar can be expected to answer, or no sidecar answered.
 pub async fn ask(seed: &Seed, etcd: &Etcd, members: &[Pod]) -> (Option<Said>, Option<Ownership>) {
     let of_itself = async {
         let pod = members.iter().find(|pod| runs(pod))?;
         get(seed, etcd, pod, "healthz").await
     };
     let (said, ownership) = tokio::join!(of_itself, ask_ownership(seed, etcd, members));
-    // One that keeps clients away for ever is not ready, and says what becomes of the final snapshot.
+    // A sidecar that keeps clients away for ever is not ready, and reports the progress of the final
+    // snapshot.
     let fenced = members.iter().find(|pod| answers(pod));
     let said = match (said, &ownership, fenced) {
         (None, Some(ownership), Some(pod)) if ownership.is_lost() => get(seed, etcd, pod, "healthz").await,
@@ -144,7 +146,7 @@ pub async fn ask(seed: &Seed, etcd: &Etcd, members: &[Pod]) -> (Option<Said>, Op
     (said, ownership)
 }
 
-/// It is not ready while it keeps clients away.
+/// The pod is not ready while the sidecar keeps clients away.
 async fn ask_ownership(seed: &Seed, etcd: &Etcd, members: &[Pod]) -> Option<Ownership> {
     etcd.spec.backup.owner_check.as_ref()?;
     let pod = members.iter().find(|pod| answers(pod))?;
@@ -171,7 +173,7 @@ async fn get<T: DeserializeOwned>(seed: &Seed, etcd: &Etcd, pod: &Pod, what: &st
         .ok()
 }
 
-/// Whether its sidecar runs, ready or not.
+/// Whether the sidecar of the pod runs, ready or not.
 fn answers(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_none()
         && statuses(pod).any(|status| {
@@ -180,7 +182,7 @@ fn answers(pod: &Pod) -> bool {
         })
 }
 
-/// Whether both containers are ready. Before etcd is, the sidecar can only complain about it.
+/// Whether both containers are ready. Before etcd is ready, the sidecar can only report that etcd is missing.
 fn runs(pod: &Pod) -> bool {
     let ready = |name: &str| statuses(pod).any(|status| status.name == name && status.ready);
     pod.metadata.deletion_timestamp.is_none() && ready(ETCD_CONTAINER) && ready(BACKUP_CONTAINER)
@@ -216,7 +218,7 @@ mod tests {
                 r#"{"state": "Serving", "silence": "Other", "leastFenceMilliseconds": 23036}"#,
                 Some(true),
             ),
-            // As it was before it said that.
+            // The responses of processes from before these fields existed.
             (r#"{"state": "Serving", "why": "w", "etcd": null}"#, None),
             (r#"{"state": "Serving", "silence": "Deactivate"}"#, None),
             (r#"{"state": "Serving", "leastFenceMilliseconds": 23036}"#, None),

@@ -1,5 +1,5 @@
 //! The controller against a real API server and the real controllers of StatefulSets, Jobs and garbage, with
-//! the rights that its chart gives it and no more.
+//! exactly the rights that its chart grants.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod world;
@@ -125,7 +125,7 @@ async fn life(world: &World) -> Result<()> {
         world.api::<Service>("life").get(service).await?;
     }
 
-    // What others change is taken back, what they delete is made again.
+    // The controller reverts changes of other users, and recreates deleted objects.
     let by_hand = PatchParams {
         field_manager: Some("somebody".to_owned()),
         ..PatchParams::default()
@@ -179,7 +179,7 @@ async fn life(world: &World) -> Result<()> {
             .contains("--quota-backend-bytes=1073741824")
     })
     .await?;
-    // Which is a reason to restart it.
+    // A new quota is a reason to restart the pod.
     until(
         &world.api::<Pod>("life"),
         "etcd-main-0",
@@ -255,7 +255,7 @@ async fn wrong(world: &World) -> Result<()> {
             .is_none()
     );
 
-    // Once it is mended it goes on by itself.
+    // After the specification is fixed, the controller continues without further action.
     change(&etcds, json!({"spec": {"backup": {"store": {"provider": "S3"}}}})).await?;
     ready(&etcds).await?;
     ensure!(
@@ -302,7 +302,7 @@ async fn copy(world: &World) -> Result<()> {
             .is_none()
     );
 
-    // The cause is gone, and nobody does anything else.
+    // The cause is fixed, and the controller continues without further action.
     world.store_refuses.store(false, Ordering::Relaxed);
     ready(&etcds).await?;
     let status = etcds.get("etcd-main").await?.status.unwrap();
@@ -315,11 +315,11 @@ async fn copy(world: &World) -> Result<()> {
     );
     ensure!(status.last_errors.is_empty(), "{status:?}");
 
-    // Without the source it is an etcd like any other, and the Job goes first.
+    // Without the source the Etcd is a normal etcd, and the Job is deleted first.
     change(&etcds, json!({"spec": {"backup": {"sourceStore": null}}})).await?;
     ready(&etcds).await?;
     ensure!(jobs.get_opt("etcd-copy").await?.is_none());
-    // And a source is not taken any more.
+    // Afterwards a source is rejected.
     change(
         &etcds,
         json!({"spec": {"backup": {"sourceStore": manifest["spec"]["backup"]["sourceStore"]}}}),
@@ -338,7 +338,7 @@ async fn copy(world: &World) -> Result<()> {
     world.nothing_left("copy").await
 }
 
-/// An etcd that had data is told to have lost it, instead of starting empty.
+/// An etcd that had data reports the loss, instead of starting empty.
 async fn past(world: &World) -> Result<()> {
     let etcds = world.api::<Etcd>("past");
     let mut manifest = manifest("etcd-main");
@@ -355,7 +355,7 @@ async fn past(world: &World) -> Result<()> {
             && status.ready == Some(false),
         "{status:?}"
     );
-    // The backups are brought there, and nobody does anything else.
+    // The backups are put back, and the controller continues without further action.
     world.bucket_is_empty.store(false, Ordering::Relaxed);
     let status = ready(&etcds).await?.status.unwrap();
     ensure!(status.last_errors.is_empty(), "{status:?}");
@@ -376,7 +376,7 @@ async fn once(world: &World) -> Result<()> {
         seen == set.metadata.generation && serde_json::to_string(set).unwrap().contains("--require-snapshot")
     })
     .await?;
-    // What is asked for now is decided on the new template.
+    // The operation annotation makes the controller evaluate the new template.
     let now = json!({"metadata": {"annotations": {"druid.gardener.cloud/operation": "reconcile"}}});
     change(&etcds, now).await?;
     until(&etcds, "etcd-main", "operation taken", |etcd| {
@@ -400,7 +400,7 @@ async fn once(world: &World) -> Result<()> {
     world.nothing_left("once").await
 }
 
-/// A volume that is kept stays without an owner, and no etcd of another epoch starts on it.
+/// A kept volume stays without an owner, and no etcd of a different epoch starts on it.
 async fn kept(world: &World) -> Result<()> {
     let (etcds, claims) = (
         world.api::<Etcd>("kept"),
@@ -456,12 +456,12 @@ async fn kept(world: &World) -> Result<()> {
             .await?
             .is_none()
     );
-    // A deletion leaves it alone too: it is not that Etcd's.
+    // A deletion leaves the claim alone too, because the claim does not belong to that Etcd.
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
     wait::until_gone(&etcds, "etcd-main", SOON).await?;
     ensure!(claims.get("etcd-main-etcd-main-0").await?.uid() == own.uid());
 
-    // Of the same epoch it is the same history, and goes with its Etcd again.
+    // A claim of the same epoch holds the same history, and is deleted with its Etcd again.
     create(&etcds, &of_epoch("2")).await?;
     ready(&etcds).await?;
     let adopted = claims.get("etcd-main-etcd-main-0").await?;

@@ -1,4 +1,4 @@
-//! The three ways in which etcd-backup-restore runs: before etcd, beside it, and alone as a copy.
+//! The containers of etcd-backup-restore: before etcd, beside etcd, and alone in a copy Job.
 
 use k8s_openapi::{
     api::core::v1::{Container, HTTPGetAction, Probe, ResourceRequirements},
@@ -16,12 +16,12 @@ use crate::{
 
 /// The binary in its image.
 const BINARY: &str = "/etcd-backup-restore";
-/// Flags that may differ between a pod and its template without a reason to restart it (see
-/// [`crate::rollout`]): they count when the pod starts the next time.
+/// A flag that may differ between a pod and its template without a restart (see [`crate::rollout`]). Such a
+/// flag takes effect at the next start of the pod.
 pub const REQUIRE_SNAPSHOT: &str = "--require-snapshot";
-/// The same: how large the database may be after a restore.
+/// Also without a restart: the largest database size after a restore.
 pub const QUOTA: &str = "--embedded-etcd-quota-bytes";
-/// The same: beside what the remains of a restore are removed.
+/// Also without a restart: the data directory beside which the replaced data directory is removed.
 pub const REPLACED_BESIDE: &str = "--data-dir";
 /// The ownership epoch of the data.
 pub const EPOCH: &str = "--ownership-epoch";
@@ -30,18 +30,19 @@ pub const PREPARE: &str = "prepare";
 /// The Etcd with the Events of a shoot, by the name that gardenlet gives: Events may be lost. The Etcd with
 /// the objects has no backups either in a seed without a bucket, and these data must never be removed.
 const EVENTS: &str = "etcd-events";
-/// The data of the etcd may be removed where they cannot go on.
+/// The data of the etcd may be removed if the data cannot be continued.
 const DISPOSABLE_DATA: &str = "--disposable-data";
-/// Clients reach the etcd that follows through the gate alone: it may start where its epoch was sealed, for
-/// the final snapshot.
+/// Clients reach the etcd that follows only through the gate. So etcd may start although its epoch was
+/// sealed, for the final snapshot.
 const BEHIND_GATE: &str = "--behind-gate";
-/// Seconds between two looks at whether etcd may be used: together with [`READINESS_FAILURES`] the time for
-/// which clients are still sent to an etcd that is no longer theirs (R17-40). The smallest that there is.
+/// Seconds between two readiness probes. Together with [`READINESS_FAILURES`] the time in which clients are
+/// still sent to an etcd that has lost the shoot (R17-40). The smallest period that Kubernetes allows.
 const READINESS_PERIOD: i32 = 1;
-/// Looks that must fail. The answer comes from memory, so a second one only guards against a lost packet.
+/// Failed probes before the pod is not ready. The answer comes from memory, so the second probe only guards
+/// against a lost packet.
 const READINESS_FAILURES: i32 = 2;
 
-/// Checks the data directory and restores it from the backup where it is missing or broken; etcd starts only
+/// Checks the data directory, and restores a missing or broken directory from the backup; etcd starts only
 /// afterwards.
 #[must_use]
 pub fn initialize(wanted: &Wanted, backup: &Backup) -> Container {
@@ -63,7 +64,7 @@ pub fn initialize(wanted: &Wanted, backup: &Backup) -> Container {
     }
 }
 
-/// Gives an etcd without backups revisions above all former ones, so that clients of kube-apiserver that
+/// Gives an etcd without backups revisions above all former revisions, so that clients of kube-apiserver that
 /// watch Events across a move list again.
 #[must_use]
 pub fn prepare(wanted: &Wanted) -> Container {
@@ -80,7 +81,7 @@ pub fn prepare(wanted: &Wanted) -> Container {
     }
 }
 
-/// The member that the data directory is for, and the epoch of its data.
+/// The flags of the member of the data directory, and of the epoch of its data.
 fn member_args(wanted: &Wanted) -> Vec<String> {
     let (member, peer) = (wanted.member_name(), wanted.peer_url());
     let mut args = vec![
@@ -93,7 +94,7 @@ fn member_args(wanted: &Wanted) -> Vec<String> {
     args
 }
 
-/// Takes snapshots while etcd runs, and answers requests for them.
+/// Takes snapshots while etcd runs, and answers snapshot requests.
 #[must_use]
 pub fn server(wanted: &Wanted, backup: &Backup) -> Container {
     let mut args = vec!["server".to_owned()];
@@ -150,7 +151,7 @@ pub fn server(wanted: &Wanted, backup: &Backup) -> Container {
     }
 }
 
-/// Who must own the shoot, and the gate that is open as long (R17-13, R17-40).
+/// The flags of the owner check, and of the gate that is open while the check succeeds (R17-13, R17-40).
 fn owner_args(wanted: &Wanted, check: &OwnerCheck) -> Vec<String> {
     let mut args = vec![
         format!("--owner-name={}", check.name),
@@ -180,7 +181,7 @@ fn owner_args(wanted: &Wanted, check: &OwnerCheck) -> Vec<String> {
     args
 }
 
-/// Copies the newest backup of one store into another (R17-25 to R17-27).
+/// Copies the newest backup from a source store to a target store (R17-25 to R17-27).
 #[must_use]
 pub fn copy(wanted: &Wanted, backup: &Backup) -> Container {
     let mut args = vec!["copy".to_owned()];
@@ -204,7 +205,7 @@ pub fn copy(wanted: &Wanted, backup: &Backup) -> Container {
     }
 }
 
-/// What the copy must reach, or fail.
+/// The flags for the end that the copy must reach.
 fn end_args(end: &SourceEnd) -> Vec<String> {
     let mut args = vec![format!("--required-revision={}", end.revision)];
     if let Some(snapshot) = &end.snapshot {
@@ -233,26 +234,26 @@ fn plain_container(image: &str, args: Vec<String>) -> Container {
         args: Some(args),
         resources: Some(default_resources()),
         security_context: Some(security::container()),
-        // It leaves a sentence when it fails, which ends up in `status.lastErrors`.
+        // On failure the container writes a sentence, and etcd-druid copies this sentence to
+        // `status.lastErrors`.
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         ..Container::default()
     }
 }
 
-/// Nothing for the first epoch, so that an etcd whose shoot never moved does not restart when it becomes
-/// known.
+/// The flag of the epoch; `None` for the first epoch, so that the etcd of a shoot that never moved does not
+/// restart when the epoch becomes known.
 fn epoch(wanted: &Wanted) -> Option<String> {
     (wanted.epoch > 1).then(|| format!("{EPOCH}={}", wanted.epoch))
 }
 
-/// What a container of etcd-backup-restore requests where the Etcd does not say it: its memory does not grow
-/// with the data.
+/// The default requests of a container of etcd-backup-restore: its memory does not grow with the data.
 #[must_use]
 pub fn default_resources() -> ResourceRequirements {
     requests("10m", "48Mi")
 }
 
-/// Every byte of etcd's clients passes a gate: it must get its turn as soon as etcd does.
+/// Every byte of etcd's clients passes the gate, so this container needs CPU time as soon as etcd does.
 fn resources_of_server(backup: &Backup) -> ResourceRequirements {
     let default = || match backup.owner_check {
         Some(_) => requests("50m", "64Mi"),
@@ -282,9 +283,10 @@ fn store_args(prefix: &str, store: &Store, credentials: &str) -> Vec<String> {
     args
 }
 
-/// Ready means: this etcd may be used. The pod, and with it etcd, leaves its Service when it is not.
+/// Ready means that clients may use this etcd. Kubernetes removes the pod, and so etcd, from its Service when
+/// the probe fails.
 fn readiness(backup: &Backup) -> Probe {
-    // Without an owner check they say the same, and a change of the path would restart every etcd.
+    // Without an owner check both paths answer the same, and a change of the path would restart every etcd.
     let path = if backup.owner_check.is_some() {
         "/readyz"
     } else {

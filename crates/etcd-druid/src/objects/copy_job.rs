@@ -12,12 +12,10 @@ use crate::{
     wanted::{Backup, Wanted},
 };
 
-/// The Job does not give up by itself: a wrong credential may be mended hours later and the copy then goes
-/// on. The pause between two tries is bounded by the controller, which starts the Job afresh (see
-/// [`crate::retry`]).
+/// The Job does not give up: a wrong credential may be fixed hours later, and the copy then continues. The
+/// controller bounds the pause between two tries by replacing the Job (see [`crate::retry`]).
 const BACKOFF_LIMIT: i32 = 10_000;
-/// Seconds between the request to stop and the kill; each object is copied whole or not at all, so nothing is
-/// lost.
+/// Seconds between SIGTERM and SIGKILL; each object is copied whole or not at all, so no data are lost.
 const GRACE_SECONDS: i64 = 10;
 
 /// The Job `etcd-copy` of an Etcd with a store to copy from.

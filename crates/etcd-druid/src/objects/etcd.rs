@@ -1,4 +1,4 @@
-//! The container with etcd: upstream's binary, configured by flags alone, since its image holds no shell.
+//! The container with etcd: the upstream binary, configured only by flags, because its image holds no shell.
 
 use k8s_openapi::{
     api::core::v1::{Container, ContainerPort, HTTPGetAction, Probe, ResourceRequirements},
@@ -13,11 +13,11 @@ use crate::{
 
 /// etcd in its image.
 const BINARY: &str = "/usr/local/bin/etcd";
-/// Seconds between two looks at whether etcd is ready. The smallest that there is: each one is downtime of a
-/// shoot.
+/// Seconds between two readiness probes of etcd. The smallest period that Kubernetes allows: each second is
+/// downtime of a shoot.
 const READINESS_PERIOD: i32 = 1;
-/// Looks that must fail before clients are sent away. A linearizable read waits for the disk; one slow read
-/// is no reason.
+/// Failed probes before clients are sent away. A linearizable read waits for the disk; a single slow read is
+/// no reason.
 const READINESS_FAILURES: i32 = 3;
 
 /// The container.
@@ -39,13 +39,13 @@ pub fn container(wanted: &Wanted) -> Container {
     }
 }
 
-/// What etcd requests where the Etcd does not say it.
+/// etcd's default requests.
 #[must_use]
 pub fn default_resources() -> ResourceRequirements {
     requests("50m", "128Mi")
 }
 
-/// The flags. There is one member, so peers meet on loopback and need no certificates.
+/// The flags. There is a single member, so peers meet on loopback and need no certificates.
 fn args(wanted: &Wanted) -> Vec<String> {
     let Wanted {
         name,
@@ -96,7 +96,8 @@ fn args(wanted: &Wanted) -> Vec<String> {
     args
 }
 
-/// Clients of an etcd whose owner is checked come to the gate, and find no other way (R17-40).
+/// The listen address of etcd. Clients of an etcd with an owner check have only the path through the gate
+/// (R17-40).
 fn listens_on(wanted: &Wanted) -> &'static str {
     if wanted.gate().is_some() {
         "127.0.0.1"

@@ -1,4 +1,4 @@
-//! The objects made for an Etcd: one file each, every builder pure.
+//! The objects of an Etcd: a file for each, every builder pure.
 
 pub mod backup_restore;
 pub mod copy_job;
@@ -21,8 +21,8 @@ use k8s_openapi::{
 
 use crate::{names, wanted::Wanted};
 
-/// What a container asks for where nothing is said: enough for a small shoot, so that a node is not filled
-/// beyond what it has. There is no limit: an etcd that is ended for want of memory costs the shoot its API.
+/// The default requests of a container: enough for a small shoot, so that a node is not overcommitted. There
+/// is no limit: an out-of-memory kill of etcd costs the shoot its API.
 fn requests(cpu: &str, memory: &str) -> ResourceRequirements {
     let of = |name: &str, amount: &str| (name.to_owned(), Quantity(amount.to_owned()));
     ResourceRequirements {
@@ -31,7 +31,7 @@ fn requests(cpu: &str, memory: &str) -> ResourceRequirements {
     }
 }
 
-/// Metadata of an object that belongs to the Etcd and goes with it.
+/// Metadata of an object that belongs to the Etcd and is deleted with it.
 fn meta(wanted: &Wanted, name: &str, component: &str) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.to_owned()),
@@ -42,7 +42,7 @@ fn meta(wanted: &Wanted, name: &str, component: &str) -> ObjectMeta {
     }
 }
 
-/// Metadata of a pod: the user's labels and annotations, and the labels that selectors go by, which win.
+/// Metadata of a pod: the user's labels and annotations, and the labels for selectors, which take precedence.
 fn pod_meta(wanted: &Wanted, component: &str) -> ObjectMeta {
     let mut labels = wanted.pod_labels.clone();
     labels.extend(names::labels(&wanted.name, component));

@@ -1,4 +1,4 @@
-//! What the owner check changes in the objects, and what it does not.
+//! The effects of the owner check on the objects.
 #![allow(clippy::unwrap_used)]
 
 use api::druid::{Etcd, EventsGateSpec, OwnerCheckSilence, OwnerCheckSpec};
@@ -14,7 +14,7 @@ use super::{
     tests::{MAIN, check, etcd, wanted},
 };
 
-/// etcd-main of a shoot whose owner is checked.
+/// etcd-main of a shoot with an owner check.
 pub(crate) fn checked() -> Etcd {
     let mut checked = etcd(MAIN);
     checked.spec.backup.owner_check = Some(OwnerCheckSpec {
@@ -59,8 +59,8 @@ fn has(args: &[String], arg: &str) -> bool {
     args.iter().any(|other| other == arg)
 }
 
-/// R17-13, R17-40..42: the whole object, beside `etcd-main.stateful-set.yaml`, which is the same etcd without
-/// the check.
+/// R17-13, R17-40..42: the whole object, beside `etcd-main.stateful-set.yaml`, the same etcd without the
+/// check.
 #[test]
 fn an_etcd_whose_owner_is_checked() {
     check(
@@ -69,7 +69,7 @@ fn an_etcd_whose_owner_is_checked() {
     );
 }
 
-/// Clients need not know of it: Services and their ports are the same.
+/// Clients need no change: Services and their ports stay the same.
 #[test]
 fn clients_find_the_gate_where_etcd_was() {
     let events_ungated = self::with(|check| check.events_gate = None);
@@ -91,7 +91,7 @@ fn clients_find_the_gate_where_etcd_was() {
     assert_eq!(served(container(&pod, "backup-restore"), "client"), Some(2379));
 }
 
-/// R17-40: nobody reaches etcd but through the gate, and the process with the gate reaches etcd past it.
+/// R17-40: clients reach etcd only through the gate, and the process with the gate reaches etcd directly.
 #[test]
 fn etcd_listens_on_loopback_on_a_port_that_is_free() {
     for (client, peer, backup, expected) in [
@@ -211,7 +211,7 @@ fn events_gate(check: &mut OwnerCheckSpec) -> &mut EventsGateSpec {
     check.events_gate.as_mut().unwrap()
 }
 
-/// A change, and what is said of the field after `spec.backup.ownerCheck`.
+/// A change, and the error text after `spec.backup.ownerCheck`.
 type Wrong = (fn(&mut OwnerCheckSpec), &'static str);
 
 const WRONG: [Wrong; 21] = [
@@ -272,7 +272,7 @@ fn a_check_that_would_not_start_is_refused_before_anything_is_restarted() {
             "{error}"
         );
     }
-    // Names end with a dot or not, and their case does not matter.
+    // A trailing dot of a name is optional, and the case does not matter.
     for (name, zone) in [
         ("owner.web.Example.test.", "example.test"),
         ("owner.web.example.test", "EXAMPLE.test."),
@@ -282,7 +282,7 @@ fn a_check_that_would_not_start_is_refused_before_anything_is_restarted() {
     }
 }
 
-/// Events are in no backup, so there is no final snapshot to take (and nobody who takes it).
+/// Events are in no backup, so there is no final snapshot, and no process that could take a final snapshot.
 #[test]
 fn without_backups_no_owner_is_checked() {
     let mut events = checked();

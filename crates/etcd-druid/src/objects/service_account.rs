@@ -1,4 +1,4 @@
-//! The identity of the pods: none in the API, since nothing in them talks to it.
+//! The identity of the pods, without rights in the API: no container in the pods uses the API.
 
 use k8s_openapi::api::core::v1::ServiceAccount;
 

@@ -1,8 +1,8 @@
-//! The two Services of an Etcd: one for clients, which a pod that is not ready drops out of, and a headless
-//! one, which reaches it still.
+//! The two Services of an Etcd: a Service for clients, without unready pods, and a headless Service, which
+//! includes unready pods.
 //!
-//! The second one exists because a pod whose final snapshot is taken is not ready by design (R17-40), and it
-//! is then that its backup-restore is asked which snapshot is the latest (R17-52, R17-53).
+//! The headless Service exists because a pod is not ready by design once its final snapshot is taken
+//! (R17-40). At that time its backup-restore is asked for the latest snapshot (R17-52, R17-53).
 
 use k8s_openapi::{
     api::core::v1::{Service, ServicePort, ServiceSpec},

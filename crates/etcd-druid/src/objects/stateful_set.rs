@@ -20,11 +20,11 @@ use crate::{
     wanted::Wanted,
 };
 
-/// Seconds between the request to stop and the kill. etcd stops in well under one; longer only prolongs a
+/// Seconds between SIGTERM and SIGKILL. etcd stops in well under a second; a longer time only prolongs a
 /// move.
 const GRACE_SECONDS: i64 = 10;
 
-/// The update strategy by which Kubernetes leaves pods alone that were made from an older template.
+/// The update strategy with which Kubernetes does not restart pods of an older template.
 pub const ON_DELETE: &str = "OnDelete";
 
 /// The StatefulSet of an Etcd.
@@ -35,11 +35,10 @@ pub fn stateful_set(wanted: &Wanted) -> StatefulSet {
         spec: Some(StatefulSetSpec {
             replicas: Some(wanted.replicas),
             service_name: Some(names::peer_service(&wanted.name)),
-            // A pod that never becomes ready (its restore fails) must be replaced when its template is
-            // mended.
+            // A pod that never becomes ready (its restore fails) must be replaced when its template is fixed.
             pod_management_policy: Some("Parallel".to_owned()),
-            // The controller decides whether a pod restarts for a change: not for what counts at its next
-            // start only.
+            // The controller decides whether a change restarts a pod: changes that only take effect at the
+            // next start do not.
             update_strategy: Some(StatefulSetUpdateStrategy {
                 type_: Some(ON_DELETE.to_owned()),
                 rolling_update: None,
@@ -48,8 +47,8 @@ pub fn stateful_set(wanted: &Wanted) -> StatefulSet {
                 match_labels: Some(names::labels(&wanted.name, MEMBER_COMPONENT)),
                 match_expressions: None,
             },
-            // Data of a deleted Etcd must never be found by a later one of the same name (I6); a stopped one
-            // keeps it.
+            // A later Etcd of the same name must never find the data of a deleted Etcd (I6); a stopped Etcd
+            // keeps its data.
             persistent_volume_claim_retention_policy: Some(StatefulSetPersistentVolumeClaimRetentionPolicy {
                 when_deleted: Some("Delete".to_owned()),
                 when_scaled: Some("Retain".to_owned()),

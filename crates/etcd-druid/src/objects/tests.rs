@@ -47,7 +47,7 @@ pub(crate) fn etcd(yaml: &str) -> Etcd {
     serde_yaml_ng::from_value(yaml).unwrap()
 }
 
-/// etcd-main with one field of its specification set to something else.
+/// etcd-main with a changed field of its specification.
 pub(crate) fn main_with(path: &str, value: serde_json::Value) -> Etcd {
     let mut json = serde_json::to_value(etcd(MAIN)).unwrap();
     *json.pointer_mut(path).unwrap() = value;
@@ -88,7 +88,7 @@ fn an_etcd_with_backups() {
     );
 }
 
-/// The whole difference is one flag before etcd starts: nothing else depends on the past.
+/// The only difference is a flag of the init container: no other object depends on earlier data.
 #[test]
 fn only_an_etcd_with_a_past_refuses_to_start_empty() {
     let set = |past: Option<&str>| {
@@ -104,7 +104,7 @@ fn only_an_etcd_with_a_past_refuses_to_start_empty() {
     let last = initialize.args.as_mut().unwrap().pop();
     assert_eq!(last.as_deref(), Some("--require-snapshot"));
     assert_eq!(old, new);
-    // One that has served has a past as well, unless somebody says that it may start empty.
+    // An etcd that has served must not start empty either, unless an annotation allows an empty start.
     let served = |said: Option<&str>| {
         let mut etcd = etcd(MAIN);
         etcd.metadata.annotations =
@@ -177,7 +177,7 @@ fn an_etcd_with_a_source_is_a_job() {
     );
 }
 
-/// R17-27: the copy is told what it must reach, and what a person accepts to lose.
+/// R17-27: the copy gets the end that it must reach, and the loss that a human accepts.
 #[test]
 fn a_copy_is_told_the_end_of_its_source() {
     let mut copy = etcd(MAIN);

@@ -1,4 +1,4 @@
-//! Volumes of the pods, each with the place where it is mounted.
+//! Volumes of the pods, each with its mount path.
 
 use k8s_openapi::api::core::v1::{SecretVolumeSource, Volume, VolumeMount};
 
@@ -20,7 +20,7 @@ const BACKUP_SERVER: &str = "backup-restore-server-tls";
 const STORE: &str = "etcd-backup-secret";
 const SOURCE_STORE: &str = "source-etcd-backup-secret";
 
-/// The volumes of a member's pod, except the one with the data, which comes from the claim template.
+/// The volumes of a member's pod, except the data volume, which comes from the claim template.
 #[must_use]
 pub fn of_member(wanted: &Wanted) -> Vec<Volume> {
     let tls = &wanted.etcd.tls;
@@ -46,7 +46,7 @@ pub fn of_copy(backup: &Backup) -> Vec<Volume> {
     volumes
 }
 
-/// What etcd sees.
+/// The mounts of etcd.
 #[must_use]
 pub fn mounts_of_etcd(wanted: &Wanted) -> Vec<VolumeMount> {
     vec![
@@ -56,7 +56,8 @@ pub fn mounts_of_etcd(wanted: &Wanted) -> Vec<VolumeMount> {
     ]
 }
 
-/// What backup-restore sees beside etcd; of the data only what a restore has left beside them concerns it.
+/// The mounts of backup-restore beside etcd. Of the data it only needs the leftovers of a restore beside the
+/// data directory.
 #[must_use]
 pub fn mounts_of_server(wanted: &Wanted) -> Vec<VolumeMount> {
     vec![
@@ -68,7 +69,7 @@ pub fn mounts_of_server(wanted: &Wanted) -> Vec<VolumeMount> {
     ]
 }
 
-/// What the check or restore before etcd sees.
+/// The mounts of the init container that checks or restores the data.
 #[must_use]
 pub fn mounts_of_initialize(wanted: &Wanted) -> Vec<VolumeMount> {
     vec![data(wanted), read_only(STORE, STORE_MOUNT)]
@@ -80,7 +81,7 @@ pub fn mounts_of_prepare(wanted: &Wanted) -> Vec<VolumeMount> {
     vec![data(wanted)]
 }
 
-/// What a copy sees.
+/// The mounts of a copy.
 #[must_use]
 pub fn mounts_of_copy() -> Vec<VolumeMount> {
     vec![

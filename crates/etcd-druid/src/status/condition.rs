@@ -30,31 +30,31 @@ pub const ALL_MEMBERS_READY: &str = "AllMembersReady";
 /// Condition: etcd-backup-restore can do its work.
 pub const BACKUP_READY: &str = "BackupReady";
 
-/// How often the time of `OwnershipVerified` is told anew while nothing else of it changes: a write for each
-/// Etcd. Much shorter than the time after which the gardenlet takes what was told for old.
+/// How often the update time of `OwnershipVerified` is renewed while the rest of the condition stays: a write
+/// for each Etcd. Much shorter than the time after which the gardenlet considers the condition as old.
 const TELL_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
-/// What the conditions depend on.
+/// The input of the conditions.
 #[derive(Clone, Copy, Debug)]
 pub struct Basis<'a> {
     /// Wanted members.
     pub replicas: i32,
-    /// How it is backed up, and who checks its owner.
+    /// The backup settings, with the owner check.
     pub backup: &'a BackupSpec,
-    /// Largest size of the database; none for the default.
+    /// Largest size of the database; `None` for the default.
     pub quota: Option<&'a Quantity>,
-    /// Whether the Etcd stands for a copy.
+    /// Whether the Etcd only copies backups.
     pub copies: bool,
-    /// Whether it is being handed over, so that a final snapshot ends its backups.
+    /// Whether the etcd is being handed over, so that a final snapshot ends its backups.
     pub migrating: bool,
-    /// What is there.
+    /// The observed objects.
     pub observed: &'a Observed,
     /// The restore of a lost volume, while the loss is reported.
     pub volume_loss: Option<&'a VolumeLoss>,
 }
 
 impl Basis<'_> {
-    /// Why clients are kept away on purpose, if they are.
+    /// The ownership state, while clients are deliberately kept away.
     pub(super) fn fence(&self) -> Option<&Ownership> {
         let said = self.observed.ownership.as_ref();
         said.filter(|said| self.backup.owner_check.is_some() && self.replicas > 0 && said.fences())
@@ -82,7 +82,7 @@ impl Basis<'_> {
     }
 }
 
-/// The conditions as of `now`; what has not changed keeps its times.
+/// The conditions as of `now`; unchanged conditions keep their times.
 #[must_use]
 pub fn conditions(basis: Basis<'_>, before: &[EtcdCondition], now: &Time) -> Vec<EtcdCondition> {
     let wanted = if basis.copies {
@@ -117,9 +117,9 @@ impl Judged {
         }
     }
 
-    /// The transition time stays while the status does; all times stay while nothing else differs either.
-    /// `renewed`: it was looked at just now, and people must be able to see that; that time is told now and
-    /// then.
+    /// The transition time stays while the status stays. All times stay while the condition is otherwise
+    /// unchanged too. `renewed`: the condition was checked just now, and users must see that, so the update
+    /// time is renewed at intervals.
     fn since(self, before: &[EtcdCondition], now: &Time, renewed: bool) -> EtcdCondition {
         let mut condition = EtcdCondition {
             type_: self.type_.to_owned(),
@@ -164,7 +164,7 @@ fn of_member(basis: Basis<'_>, before: &[EtcdCondition]) -> Vec<Judged> {
     judged
 }
 
-/// Nothing is said of an etcd that is stopped, but of one whose process may run on and outlast a fence.
+/// `None` for a stopped etcd, unless its process may still run and outlasts a fence.
 fn ownership_verified(basis: Basis<'_>, before: &[EtcdCondition]) -> Option<fence::Word> {
     let check = basis.backup.owner_check.as_ref()?;
     let told = before.iter().find(|told| told.type_ == OWNERSHIP_VERIFIED);
@@ -214,8 +214,8 @@ fn all_members_ready(basis: Basis<'_>) -> Judged {
     }
 }
 
-/// What the sidecar says of itself, asked only while both containers are ready, or while it keeps clients
-/// away.
+/// Judges the report of the sidecar. The sidecar is asked only while both containers are ready, or while the
+/// sidecar keeps clients away.
 fn backup_ready(basis: Basis<'_>) -> Judged {
     let said = basis.observed.sidecar.as_ref();
     if let Some(fence) = basis.fence() {
@@ -240,7 +240,8 @@ fn backup_ready(basis: Basis<'_>) -> Judged {
             "EtcdNotReady",
             "No backup can be taken before etcd is ready.",
         ),
-        // Also where an error stands beside it: that is about one snapshot, this about all that come.
+        // Takes precedence over a reported error: the error concerns a single snapshot, this state concerns
+        // all further snapshots.
         _ if finished && !basis.migrating => (
             "False",
             "FinishedWhileServing",

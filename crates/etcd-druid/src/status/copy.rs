@@ -1,4 +1,4 @@
-//! How a copy of backups stands, as seen from its Job (R17-27), and what it says that it has copied.
+//! The state of a backup copy, as seen from its Job (R17-27), and the result that the copy reports.
 
 use api::druid::CopiedChain;
 use jiff::{Timestamp, tz::TimeZone};
@@ -15,7 +15,7 @@ pub fn is_complete(job: &Job) -> bool {
     has(job, "Complete")
 }
 
-/// What the container that has copied left when it ended well.
+/// The result that the copying container left after its success.
 #[must_use]
 pub fn said(pods: &[Pod]) -> Option<CopiedChain> {
     let copied = pods

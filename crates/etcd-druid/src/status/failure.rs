@@ -1,4 +1,4 @@
-//! What stands in the way of an Etcd, as codes and sentences for `status.lastErrors`.
+//! The obstacles of an Etcd, as codes and sentences for `status.lastErrors`.
 //!
 //! etcd-backup-restore ends with a line `<Class>: <sentence>`; the kubelet keeps the end of its output as the
 //! container's termination message. The class decides the code, so that the gardenlet can show both in the
@@ -15,12 +15,14 @@ use crate::{containers::statuses, names::BACKUP_CONTAINER, sidecar::Said};
 const SYNC: &str = "ERR_SYNC_ETCD";
 /// Code of a container that ended for no well-known cause.
 const CONTAINER: &str = "ERR_ETCD_CONTAINER_FAILED";
-/// Code of an etcd that refuses writes: people make room, and the rest goes on by itself.
+/// Code of an etcd that refuses writes: after a user has made room, the controller continues without further
+/// action.
 const NO_SPACE: &str = "ERR_RETRYABLE_CONFIGURATION_PROBLEM";
-/// Longest sentence that is taken over. A log line can be of any length, and the status is read by people.
+/// Longest sentence that is copied to the status. A log line can have any length, and humans read the status.
 const LONGEST: usize = 1000;
 
-/// Classes of etcd-backup-restore's errors. Mended causes go on by themselves, hence the retryable codes.
+/// Classes of etcd-backup-restore's errors. Work continues automatically after a cause is fixed, hence the
+/// retryable codes.
 const CLASSES: [(&str, &str); 15] = [
     ("Configuration", "ERR_CONFIGURATION_PROBLEM"),
     ("StoreCredentials", "ERR_INFRA_UNAUTHENTICATED"),
@@ -42,13 +44,13 @@ const CLASSES: [(&str, &str); 15] = [
 /// An obstacle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Its code.
+    /// Error code.
     pub code: String,
-    /// What happened and what to do.
+    /// Failure and remedy.
     pub description: String,
 }
 
-/// The obstacles that an error of ours stands for.
+/// The failures for an error of etcd-druid.
 #[must_use]
 pub fn of_error(error: &Error) -> Vec<Failure> {
     if !error.is_failure() {
@@ -69,8 +71,7 @@ pub fn of_error(error: &Error) -> Vec<Failure> {
         .collect()
 }
 
-/// What keeps these pods from doing their work: why a container ended, cannot start, or why the pod has no
-/// node.
+/// The reasons why these pods do not work: why a container ended or cannot start, or why the pod has no node.
 #[must_use]
 pub fn of_pods(pods: &[Pod]) -> Vec<Failure> {
     pods.iter()
@@ -83,7 +84,7 @@ pub fn of_pods(pods: &[Pod]) -> Vec<Failure> {
         .collect()
 }
 
-/// What etcd-backup-restore complains of while it runs.
+/// The error that etcd-backup-restore reports while it runs.
 #[must_use]
 pub fn of_sidecar(said: &Said) -> Option<Failure> {
     let error = sentence(said.error.as_deref()?)?;
@@ -103,7 +104,7 @@ pub fn of_no_space(message: String) -> Failure {
     }
 }
 
-/// What keeps this container from running now; nothing where it runs, or ran to its end.
+/// The reason why this container does not run now; `None` if the container runs, or has completed.
 fn of_container(status: &ContainerStatus) -> Option<Failure> {
     let state = status.state.as_ref()?;
     if let Some(ended) = state.terminated.as_ref().filter(|ended| ended.exit_code != 0) {
@@ -159,7 +160,7 @@ fn sentence(output: &str) -> Option<String> {
     Some(line.chars().take(LONGEST).collect())
 }
 
-/// What a line says: itself, or the error (else the message) in it where it is a structured log line.
+/// The text of a line: the error (else the message) of a structured log line, or the line itself.
 fn text_of(line: &str) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str(line) else {
         return line.to_owned();
@@ -170,7 +171,7 @@ fn text_of(line: &str) -> String {
     text.map_or_else(|| line.to_owned(), str::to_owned)
 }
 
-/// The line from its class on.
+/// The part of a line from the error class on.
 fn from_class(line: &str) -> Option<String> {
     CLASSES
         .iter()

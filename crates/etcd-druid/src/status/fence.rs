@@ -1,5 +1,6 @@
-//! An etcd that is kept away from clients on purpose, because nobody confirms that the shoot is this seed's,
-//! or because it is not (R17-40..49): not ready, and no failure.
+//! An etcd that is deliberately kept away from clients, because no witness confirms that this seed owns the
+//! shoot, or because the seed has lost the shoot (R17-40..49). Such an etcd is not ready, and that is no
+//! failure.
 
 use api::{
     constants::condition::{NEVER_ANSWERED, OUTLASTS_ANY_FENCE, OUTLASTS_FENCE},
@@ -13,17 +14,19 @@ use crate::{
     wanted::{lasts_beyond, lasts_beyond_a_fence, outlasts_a_fence},
 };
 
-/// How a process ends that was told to by SIGTERM, as the kubelet writes it.
+/// Exit code of a process that SIGTERM ended, as the kubelet reports it.
 const BY_SIGTERM: i32 = 128 + 15;
 
-/// Longest reason that is taken over: it names every server of the zone, and people read it.
+/// Longest reason that is copied to the status: the reason names every server of the zone, and humans read
+/// it.
 const LONGEST: usize = 1000;
 
 /// Status, reason and message of a condition.
 pub(super) type Word = (&'static str, &'static str, String);
 
-/// Condition `OwnershipVerified` of an etcd that is to run. Of one that no fence outlasts it says so whatever
-/// was found: who would take the shoot over must know. `told`: the reason that was told last.
+/// Condition `OwnershipVerified` of an etcd that should run. If the etcd outlasts every fence, the condition
+/// always says so, because a user who wants to take over the shoot must know. `told`: the last reported
+/// reason.
 #[must_use]
 pub(super) fn verified(check: &OwnerCheckSpec, said: Option<&Ownership>, told: Option<&str>) -> Word {
     match (found(said, told), outlasting(check, said, told)) {
@@ -32,8 +35,9 @@ pub(super) fn verified(check: &OwnerCheckSpec, said: Option<&Ownership>, told: O
     }
 }
 
-/// The process that runs says by which settings it goes. What is asked for counts besides: a process that
-/// goes by it may begin at any time. Where it does not say, it may still go by what was told of it last.
+/// The running process reports its settings. The specification counts too, because a process with the
+/// specified settings may start at any time. Without a report the process may still have the settings that
+/// were reported last.
 fn outlasting(check: &OwnerCheckSpec, said: Option<&Ownership>, told: Option<&str>) -> Option<&'static str> {
     let other = match said.and_then(Ownership::goes_by) {
         Some((ends, fence)) => lasts_beyond_a_fence(ends, fence) && lasts_beyond(check, ends, fence),
@@ -55,7 +59,7 @@ pub(super) fn is_outlasting(reason: &str) -> bool {
     [OUTLASTS_FENCE, OUTLASTS_ANY_FENCE].contains(&reason)
 }
 
-/// The same of one that is to stop, and whose pod is still there.
+/// The condition of an etcd that should stop, and whose pod still exists.
 #[must_use]
 pub(super) fn stopping() -> Word {
     let message = "etcd is being stopped, and its process may still run: it serves for longer than a fence lasts while nobody \
@@ -94,7 +98,7 @@ fn confirmed(said: &Ownership) -> String {
     )
 }
 
-/// What becomes of etcd, and why.
+/// Describes what happens to etcd, with the reason.
 #[must_use]
 pub(super) fn describe(said: &Ownership) -> String {
     let why: String = match said.why.trim_end_matches('.') {
@@ -110,8 +114,8 @@ pub(super) fn describe(said: &Ownership) -> String {
     }
 }
 
-/// What becomes of its backups: one final snapshot where the shoot is lost (R17-40), none before that is
-/// known (R17-47).
+/// Describes the state of the backups: a single final snapshot if the shoot is lost (R17-40), and no snapshot
+/// before the loss is known (R17-47).
 #[must_use]
 pub(super) fn backups(fence: &Ownership, said: Option<&Said>) -> Word {
     if !fence.is_lost() {
@@ -133,8 +137,7 @@ pub(super) fn backups(fence: &Ownership, said: Option<&Said>) -> Word {
     }
 }
 
-/// The pods, without what the kubelet says of an etcd that was told to end because clients are kept away
-/// (R17-41).
+/// The pods, without the status of an etcd that was terminated because clients are kept away (R17-41).
 #[must_use]
 pub(super) fn without_told_etcd(pods: &[Pod]) -> Vec<Pod> {
     let mut pods = pods.to_vec();
@@ -150,7 +153,7 @@ pub(super) fn without_told_etcd(pods: &[Pod]) -> Vec<Pod> {
     pods
 }
 
-/// Also while the kubelet waits before it starts it again.
+/// Whether SIGTERM ended the container, also while the kubelet delays the next start.
 pub(crate) fn was_told_to_end(status: &ContainerStatus) -> bool {
     let waits = status.state.as_ref().and_then(|state| state.waiting.as_ref());
     let state = match waits.and_then(|waits| waits.reason.as_deref()) {

@@ -1,4 +1,4 @@
-//! What the status says of an etcd that is kept away from clients on purpose (R17-40..49).
+//! The status of an etcd that is deliberately kept away from clients (R17-40..49).
 #![allow(clippy::unwrap_used)]
 
 use api::druid::{Etcd, EtcdStatus};
@@ -17,7 +17,7 @@ use crate::{
     sidecar::{Ownership, Said},
 };
 
-/// Its etcd runs, and its backup process runs and is not ready.
+/// etcd runs; its backup process runs and is not ready.
 fn fenced(state: &str, why: &str, said: Option<Said>) -> Observed {
     Observed {
         ownership: Some(Ownership {
@@ -48,7 +48,7 @@ fn status_of(etcd: &Etcd, observed: &Observed) -> EtcdStatus {
     compute(etcd, Ok(()), observed, &now())
 }
 
-/// An operator who looks at the Etcd sees that it is no failure, and why.
+/// An operator who reads the Etcd sees that this is no failure, and the reason.
 #[test]
 fn a_fenced_etcd_is_not_ready_and_says_why() {
     for (state, verified, reason, operation, sentence) in [
@@ -95,7 +95,7 @@ fn a_fenced_etcd_is_not_ready_and_says_why() {
     }
 }
 
-/// Who would take the shoot over by the default fence must not.
+/// A user must not take over the shoot with the default fence.
 #[test]
 fn an_etcd_that_no_fence_outlasts_says_so_but_where_it_has_lost() {
     let told = |change: fn(&mut api::druid::OwnerCheckSpec), state: &str| {
@@ -138,13 +138,13 @@ fn an_owner_that_the_record_does_not_confirm_names_the_servers() {
     );
 }
 
-/// The process that runs may go by other settings than are asked for now: somebody has changed them, and it
-/// was not started again.
+/// The running process may have other settings than the specification requires: a user has changed the
+/// specification, and the process was not restarted.
 #[test]
 fn whether_a_fence_outlasts_it_the_process_says_that_runs() {
     use api::druid::OwnerCheckSilence::{Deactivate, Tolerate};
-    // What is asked for, by which settings the process says that it goes, what was told last, and what is
-    // told now.
+    // The specification, the settings that the process reports, the last reported reason, and the expected
+    // reason.
     for (asked, goes_by, before, expected) in [
         (Deactivate, Some(("Deactivate", 23_036)), None, "Owner"),
         (Deactivate, Some(("Tolerate", 23_036)), None, "OutlastsAnyFence"),
@@ -166,7 +166,7 @@ fn whether_a_fence_outlasts_it_the_process_says_that_runs() {
             Some("OutlastsFence"),
             "Owner",
         ),
-        // It does not say.
+        // The process does not report its settings.
         (Deactivate, None, None, "Owner"),
         (Deactivate, None, Some("Owner"), "Owner"),
         (Deactivate, None, Some("OutlastsFence"), "OutlastsAnyFence"),
@@ -177,7 +177,7 @@ fn whether_a_fence_outlasts_it_the_process_says_that_runs() {
             "Owner",
         ),
         (Deactivate, None, Some("OutlastsAnyFence"), "OutlastsAnyFence"),
-        // What goes by it may begin at any time.
+        // A process with the specified settings may start at any time.
         (
             Tolerate,
             Some(("Deactivate", 23_036)),
@@ -203,7 +203,7 @@ fn whether_a_fence_outlasts_it_the_process_says_that_runs() {
         }
         let (_, reason, _) = condition(&status_of(&etcd, &observed), "OwnershipVerified").unwrap();
         assert_eq!(reason, expected, "{asked:?} {goes_by:?} {before:?}");
-        // It does not even answer.
+        // The process does not answer at all.
         observed.ownership = None;
         let (is, reason, _) = condition(&status_of(&etcd, &observed), "OwnershipVerified").unwrap();
         let expected = match (before, asked) {
@@ -219,7 +219,7 @@ fn whether_a_fence_outlasts_it_the_process_says_that_runs() {
     }
 }
 
-/// Its kubelet may be dead.
+/// The kubelet of the pod may be dead.
 #[test]
 fn one_that_is_to_stop_and_outlasts_a_fence_says_so_until_its_pod_is_gone() {
     for (before, pods, expected) in [
@@ -248,7 +248,7 @@ fn one_that_is_to_stop_and_outlasts_a_fence_says_so_until_its_pod_is_gone() {
     }
 }
 
-/// What was found of the owner when an Etcd's status was written last.
+/// The last `OwnershipVerified` condition of an Etcd.
 fn told(status: &str, reason: &str, time: &str) -> EtcdStatus {
     serde_json::from_value(json!({"conditions": [{
         "type": "OwnershipVerified", "status": status, "reason": reason,
@@ -299,7 +299,8 @@ fn that_it_is_confirmed_still_is_told_once_a_minute_while_the_process_answers() 
             ..old
         };
         assert_eq!(new, &expected, "{told_at} {answers}");
-        // No other condition is told anew, and the same look a moment later writes nothing.
+        // The times of all other conditions stay, and a second computation directly afterwards changes
+        // nothing.
         etcd.status = Some(status.clone());
         assert_eq!(status_of(&etcd, &observed), status, "{told_at} {answers}");
     }
@@ -339,14 +340,14 @@ fn one_that_is_confirmed_is_as_any_other_and_says_so() {
     assert_eq!(status.ready, Some(true));
     let (is, reason, _) = condition(&status, "OwnershipVerified").unwrap();
     assert_eq!((is.as_str(), reason.as_str()), ("True", "Owner"));
-    // Its etcd fails for another reason.
+    // etcd fails for a different reason.
     let failing = Observed {
         members: observed(&set(1), &[pod(false, false, true)]).members,
         ..serving
     };
     let (is, reason, _) = condition(&status_of(&checked(), &failing), "Ready").unwrap();
     assert_eq!((is.as_str(), reason.as_str()), ("False", "QuorumLost"));
-    // Nobody answers; one that is stopped; one that is not checked.
+    // Without an answer; a stopped etcd; an etcd without a check.
     let silent = observed(&set(1), &[pod(false, true, false)]);
     let (is, reason, _) = condition(&status_of(&checked(), &silent), "OwnershipVerified").unwrap();
     assert_eq!((is.as_str(), reason.as_str()), ("Unknown", "NeverAnswered"));
@@ -368,7 +369,7 @@ fn ended(state: &Value, last: &Value) -> Value {
     pod
 }
 
-/// R17-41: the backup process ends etcd. That is no error of etcd; another end is, also then.
+/// R17-41: the backup process ends etcd. That is no error of etcd; any other exit is an error, also then.
 #[test]
 fn an_etcd_that_was_told_to_end_did_not_fail() {
     let ended_with = |code: i32| json!({"terminated": {"exitCode": code}});
@@ -395,7 +396,7 @@ fn an_etcd_that_was_told_to_end_did_not_fail() {
     }
 }
 
-/// A destination asks these servers when this seed is dead, and reads them in the Shoot.
+/// A destination asks these servers when this seed is dead, and reads their addresses from the Shoot.
 #[test]
 fn the_servers_that_the_process_asks_are_kept_while_it_does_not_answer() {
     let mut etcd = checked();
@@ -411,8 +412,8 @@ fn the_servers_that_the_process_asks_are_kept_while_it_does_not_answer() {
     assert_eq!(reported(&status), Some(expected.clone()));
     etcd.status = Some(status);
     let silent = observed(&set(1), &[pod(false, false, false)]);
-    // An older process does not report its servers, and a process that was just started may not have found
-    // them.
+    // An older process does not report its servers, and a process that has just started may not have found
+    // its servers.
     let older = answers(json!({"state": "Serving", "leastFenceMilliseconds": 19_032}));
     let started = answers(json!({"state": "Waiting", "servers": [], "serversNamed": false}));
     for observed in [&silent, &older, &started] {

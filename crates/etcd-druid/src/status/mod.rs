@@ -1,6 +1,6 @@
-//! The status of an Etcd, computed from what is wanted, what is there and what went wrong. Pure: the same
-//! input gives the same status, and a status in which nothing but times would differ stays as it was, so that
-//! it is not written.
+//! Computes the status of an Etcd from the specification, the observed objects and the errors. Pure: the same
+//! input gives the same status. A status in which only times would differ stays unchanged, so that it is not
+//! written.
 
 mod begun;
 pub mod condition;
@@ -35,7 +35,7 @@ use crate::{
     sidecar::Ownership,
 };
 
-/// The status of an Etcd that is to exist. `outcome`: whether its objects are as specified.
+/// The status of an Etcd that should exist. `outcome`: the result of applying its objects.
 #[must_use]
 pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, now: &Time) -> EtcdStatus {
     let before = etcd.status.clone().unwrap_or_default();
@@ -90,7 +90,7 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
         members: members(observed, &before.members, now),
         peer_url_tls_enabled: Some(false),
         bootstrap_with_existing_cluster: None,
-        // Its pods may be collected before its Job.
+        // The pods of the copy may be collected before its Job.
         copied: copy::said(&observed.copies).or(before.copied).filter(|_| copies),
         copying: observed.copying.or(before.copying).filter(|_| copies),
         // A destination needs the last report of a process that does not answer any more.
@@ -142,8 +142,8 @@ fn is_count<T>(items: &[T], wanted: i32) -> bool {
     i32::try_from(items.len()) == Ok(wanted)
 }
 
-/// What stands in the way. What a container said last stays until its work succeeds: the pod that said it may
-/// have been replaced by one that has not said anything yet (see [`crate::retry`]).
+/// The current obstacles. The last error of a container stays until its work succeeds: the pod with the error
+/// may have been replaced by a pod that has not reported yet (see [`crate::retry`]).
 fn failures(
     etcd: &Etcd,
     outcome: Result<(), &Error>,
@@ -224,7 +224,7 @@ fn last_operation(
     let created =
         before.is_some_and(|b| b.type_ == "Reconcile" || b.type_ == "Create" && b.state == "Succeeded");
     let this_generation = before.is_some_and(|b| b.run_id == run_id(etcd));
-    // A finished creation stays one until something changes; that is a reconciliation then.
+    // A finished creation remains a creation until the specification changes; the change is a reconciliation.
     let still_created = ready && this_generation && before.is_some_and(|b| b.type_ == "Create");
     let type_ = if created && !still_created {
         "Reconcile"
@@ -241,7 +241,7 @@ fn last_operation(
         (_, true) => ("Succeeded", "etcd runs as specified.".to_owned()),
         (None, false) if copies => ("Processing", "Copying backups.".to_owned()),
         (None, false) => match fence {
-            // Nothing is left to do for it.
+            // The controller has no further work for this etcd.
             Some(fence) if fence.is_lost() => ("Succeeded", fence::describe(fence)),
             Some(fence) => ("Processing", fence::describe(fence)),
             None => ("Processing", "Waiting until etcd runs as specified.".to_owned()),
@@ -271,7 +271,7 @@ fn operation(etcd: &Etcd, type_: &str, state: &str, description: String, now: &T
     unchanged.cloned().unwrap_or(operation)
 }
 
-/// A run is the work on one generation of the specification.
+/// A run is the work on a single generation of the specification.
 fn run_id(etcd: &Etcd) -> String {
     etcd.metadata.generation.unwrap_or_default().to_string()
 }

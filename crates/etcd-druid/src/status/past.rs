@@ -1,8 +1,9 @@
-//! Whether an etcd has a past, which it must not lose.
+//! Whether an etcd has had data, which etcd must not lose.
 
 use api::druid::EtcdCondition;
 
-/// Condition: etcd has been ready with backups once, so that it must not start empty any more. It never ends.
+/// Condition: etcd has been ready with backups once, so etcd must not start empty any more. The condition
+/// never becomes false.
 pub const HAS_DATA: &str = "HasData";
 
 /// Whether an etcd has served before, as an earlier status remembers.

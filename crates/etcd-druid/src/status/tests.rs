@@ -1,4 +1,4 @@
-//! Tables: what is there → what the status says.
+//! Tables of observed objects and the expected status.
 #![allow(clippy::large_stack_arrays, clippy::unwrap_used)]
 
 use api::{druid::Etcd, meta::ErrorCode};
@@ -146,12 +146,12 @@ fn an_etcd_that_was_ready_once_is_remembered_when_it_is_not_any_more() {
     }
 }
 
-/// What a shoot that stayed after all writes from then on would be in no backup, and nobody would know.
+/// If the shoot stays, later writes are in no backup, and without the alarm the loss would be unnoticed.
 #[test]
 fn a_backup_process_that_has_finished_is_an_alarm_unless_the_etcd_is_handed_over() {
     let mut etcd = etcd(MAIN);
     let observed = Observed {
-        // As told by the field, with another word for what it is doing.
+        // The field `finished` decides, even if `phase` names a different phase.
         sidecar: Some(Said {
             phase: "Active".to_owned(),
             error: None,
@@ -250,14 +250,14 @@ fn what_a_failed_restore_said_stays_until_a_restore_succeeds() {
         step(&observed(&set(1), &[failing_pod(said)]), "2026-01-01T00:00:01Z"),
         expected
     );
-    // The pod was replaced, and the new one has not said anything yet.
+    // The pod was replaced, and the new pod has not reported yet.
     let silent = json!({"metadata": {"name": "etcd-main-0"}});
     assert_eq!(
         step(&observed(&set(1), &[silent]), "2026-01-01T00:00:02Z"),
         expected
     );
     assert_eq!(step(&observed(&set(1), &[]), "2026-01-01T00:00:03Z"), expected);
-    // It is restored; etcd is about to start.
+    // The data are restored; etcd is about to start.
     assert_eq!(
         step(
             &observed(&set(1), &[pod(false, false, false)]),
@@ -288,7 +288,7 @@ fn a_sidecar_that_cannot_back_up_is_told_and_does_not_make_etcd_unready() {
     );
 }
 
-/// R17-27: it is what the flow waits for.
+/// R17-27: the flow waits for this condition.
 #[test]
 fn a_copy_is_ready_when_its_job_is_complete() {
     let mut etcd = etcd(MAIN);
@@ -329,7 +329,7 @@ fn the_last_progress_of_a_copy_stays_until_the_copy_goes() {
         ..Observed::default()
     };
     etcd.status = Some(compute(&etcd, Ok(()), &answered, &now()));
-    // The process does not answer, since its pod is replaced.
+    // The process does not answer, because its pod is being replaced.
     let kept = compute(&etcd, Ok(()), &Observed::default(), &now());
     assert_eq!(kept.copying, Some(progress));
     etcd.spec.backup.source_store = None;
@@ -337,7 +337,7 @@ fn the_last_progress_of_a_copy_stays_until_the_copy_goes() {
     assert_eq!(opened.copying, None);
 }
 
-/// What is lost is told from it, also where the pod is gone by then.
+/// The report of lost changes depends on this result, also after the pod is gone.
 #[test]
 fn what_a_copy_says_is_kept() {
     let mut etcd = etcd(MAIN);
@@ -366,7 +366,7 @@ fn what_a_copy_says_is_kept() {
     let status = compute(&etcd, Ok(()), &ended(0, line), &now());
     let copied = status.copied.clone().unwrap();
     assert_eq!((copied.final_snapshot, copied.last_revision), (false, 832));
-    // What an older image does not report is not known.
+    // Fields that an older image does not report are unknown.
     assert_eq!((copied.complete, copied.sealed_revision), (false, None));
     let judged = line.replace(
         '}',
@@ -381,7 +381,7 @@ fn what_a_copy_says_is_kept() {
     etcd.status = Some(status);
     let later = compute(&etcd, Ok(()), &Observed::default(), &now());
     assert_eq!(later.copied, Some(copied));
-    // The Etcd of the same name that runs afterwards has copied nothing.
+    // The Etcd of the same name that runs afterwards has copied no backups.
     etcd.spec.backup.source_store = None;
     assert_eq!(compute(&etcd, Ok(()), &Observed::default(), &now()).copied, None);
 }
@@ -470,7 +470,7 @@ fn an_etcd_that_refuses_writes_is_not_ready_for_clients() {
     );
     assert_eq!(status.conditions[0].reason, "Quorate");
     assert!(status.last_errors.is_empty());
-    // An etcd that is stopped or does not serve has other reasons.
+    // A stopped or unready etcd has different reasons.
     for pods in [vec![], vec![pod(false, true, true)]] {
         let observed = Observed {
             no_space: true,

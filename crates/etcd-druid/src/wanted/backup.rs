@@ -20,22 +20,21 @@ use crate::{bytes, flags::Defaults, names::BACKUP_PORT, status::past::has_data};
 pub struct Backup {
     /// Image of etcd-backup-restore.
     pub image: String,
-    /// Its port.
+    /// Port of the HTTP interface.
     pub port: i32,
-    /// Secret with its server certificate.
+    /// Secret with the server certificate.
     pub server_secret: String,
-    /// Where backups go, and come from.
+    /// The store of the backups.
     pub store: Store,
-    /// Who must own the shoot for etcd to be served, if anybody asks (R17-13).
+    /// The owner check, if enabled: the owner of the shoot that etcd requires to serve (R17-13).
     pub owner_check: Option<OwnerCheck>,
-    /// Whether the etcd has a past, so that it must not start empty: somebody says so, or it has been ready
-    /// before.
+    /// Whether the etcd must not start empty: an annotation says so, or the etcd has been ready before.
     pub require_snapshot: bool,
-    /// Where backups are first copied from (R17-24).
+    /// The store from which backups are copied first (R17-24).
     pub source: Option<Store>,
     /// The end of the source that the copy must reach.
     pub source_end: Option<SourceEnd>,
-    /// How long a copy waits for a final snapshot before it goes on without one (R17-26).
+    /// How long a copy waits for a final snapshot before the copy continues without it (R17-26).
     pub final_snapshot_wait: String,
     /// When full snapshots are taken.
     pub full_snapshot_schedule: Option<String>,
@@ -43,21 +42,21 @@ pub struct Backup {
     pub delta_snapshot_period: Option<String>,
     /// Bytes of events that make a delta snapshot before its time.
     pub delta_snapshot_memory_limit: Option<u64>,
-    /// How often old snapshots are dropped.
+    /// Time between two garbage collections.
     pub garbage_collection_period: Option<String>,
-    /// By what old snapshots are dropped.
+    /// Retention policy of old snapshots.
     pub garbage_collection_policy: Option<&'static str>,
-    /// How many full snapshots are kept where the policy counts them.
+    /// Number of full snapshots that a counting policy keeps.
     pub max_backups: Option<i32>,
     /// Variables of the environment of the containers.
     pub environment: Vec<Variable>,
-    /// How they are compressed.
+    /// Compression of new snapshots.
     pub compression_policy: Option<&'static str>,
     /// Resources of the containers.
     pub resources: Option<ResourceRequirements>,
 }
 
-/// What the copied backups must hold.
+/// The end that the copied backups must reach.
 #[derive(Clone, Debug)]
 pub struct SourceEnd {
     /// Revision of etcd.
@@ -73,17 +72,17 @@ pub struct SourceEnd {
 pub struct Store {
     /// The kind of object store.
     pub provider: String,
-    /// The bucket, where it is not the one that the Secret names (`bucketName`).
+    /// The bucket; `None` for the bucket that the Secret names (`bucketName`).
     pub container: Option<String>,
-    /// What the names of all objects start with.
+    /// Prefix of all object names.
     pub prefix: String,
-    /// The object store's address, if not the provider's own.
+    /// The object store's address; `None` for the provider's default.
     pub endpoint: Option<String>,
     /// Secret with credentials.
     pub secret: String,
 }
 
-/// Reads `spec.backup`; `None` where there is no store: an etcd whose data need not survive it (events).
+/// Reads `spec.backup`; `None` without a store: the data of such an etcd need not survive (Events).
 pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tls) -> Result<Option<Backup>> {
     let spec = &etcd.spec.backup;
     let Some(store_spec) = &spec.store else {
@@ -166,11 +165,11 @@ pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tl
     }))
 }
 
-/// Whether the etcd must not start empty: as somebody says, else once it has served.
+/// Whether the etcd must not start empty: the annotation decides, else whether the etcd has served.
 fn require_snapshot(etcd: &Etcd) -> bool {
     match etcd.annotations().get(DRUID_REQUIRE_SNAPSHOT).map(String::as_str) {
         Some("true") => true,
-        // For whoever knows that the data are lost, and wants the etcd all the same.
+        // For users who know that the data are lost, and want the etcd all the same.
         Some("false") => false,
         _ => etcd
             .status
@@ -179,8 +178,8 @@ fn require_snapshot(etcd: &Etcd) -> bool {
     }
 }
 
-/// How new snapshots are compressed; `None` leaves it to etcd-backup-restore. All kinds can be read whatever
-/// is chosen.
+/// Compression of new snapshots; `None` leaves the choice to etcd-backup-restore. Snapshots of every
+/// compression can be read in any case.
 fn compression(spec: Option<&Compression>) -> Result<Option<&'static str>> {
     match spec.map(|spec| (spec.enabled, spec.policy)) {
         None => Ok(None),

@@ -1,8 +1,8 @@
-//! Fields that are needed, and what is said of one that is wrong.
+//! Required fields, and the errors of invalid fields.
 
 use runtime::{Error, Result};
 
-/// The image of a container: the Etcd's own, else the process's.
+/// The image of a container: the Etcd's image, else the process's default.
 pub(crate) fn image(field: &str, own: Option<&String>, default: &str) -> Result<String> {
     let image = own.map_or(default, String::as_str);
     if image.is_empty() {
@@ -14,7 +14,7 @@ pub(crate) fn image(field: &str, own: Option<&String>, default: &str) -> Result<
     Ok(image.to_owned())
 }
 
-/// A field that is wrong, and what to do about it.
+/// The error of an invalid field, with the remedy.
 pub(crate) fn wrong(field: &str, what: impl std::fmt::Display) -> Error {
     Error::config(
         api::meta::ErrorCode::ErrConfigurationProblem,

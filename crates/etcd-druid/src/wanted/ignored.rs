@@ -1,5 +1,5 @@
-//! Fields that the API accepts and that do nothing yet, so that nobody relies on them unawares. Listed in
-//! `docs/understand/etcd-druid.md`.
+//! Fields that the API accepts and that have no effect yet; the controller warns, so that no user relies on
+//! such a field. Listed in `docs/understand/etcd-druid.md`.
 
 use api::druid::Etcd;
 

@@ -1,5 +1,4 @@
-//! An Etcd whose specification is sound, with every default filled in. What is built from it cannot be half
-//! specified.
+//! A validated Etcd with all defaults filled in, so that the builders never see an incomplete specification.
 
 mod backup;
 mod field;
@@ -39,24 +38,24 @@ pub(crate) use self::{
 
 /// Largest database where none is given, as upstream: the most that etcd recommends.
 const QUOTA_BYTES: u64 = 8 << 30;
-/// Volume where no capacity is given: a database of the largest size, a restore beside it and the write-ahead
-/// log.
+/// Default capacity of the volume: a database of the largest size, a restore beside the database, and the
+/// write-ahead log.
 const CAPACITY: &str = "16Gi";
-/// History kept where nothing else is said. Long enough for a client that reconnects to go on with its watch.
+/// Default retention of history. Long enough for a client that reconnects to continue its watch.
 const COMPACTION_RETENTION: &str = "30m";
 
-/// A sound Etcd.
+/// A validated Etcd.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// Its name.
+    /// Name of the Etcd.
     pub name: String,
-    /// Its namespace.
+    /// Namespace of the Etcd.
     pub namespace: String,
-    /// Its unique id; tells one etcd cluster from a later one of the same name.
+    /// Unique id; distinguishes an etcd cluster from a later cluster of the same name.
     pub uid: String,
-    /// The reference that makes objects go with it.
+    /// The owner reference through which objects are deleted together with the Etcd.
     pub owner: OwnerReference,
-    /// The ownership epoch to which its data belong.
+    /// The ownership epoch of the data.
     pub epoch: i64,
     /// Members: 0 (stopped) or 1.
     pub replicas: i32,
@@ -70,21 +69,21 @@ pub struct Wanted {
     pub client_service_labels: BTreeMap<String, String>,
     /// Annotations of the client Service.
     pub client_service_annotations: BTreeMap<String, String>,
-    /// Which member a client is sent to.
+    /// Traffic distribution of the client Service.
     pub traffic_distribution: Option<&'static str>,
     /// Priority of pods.
     pub priority_class: Option<String>,
-    /// Where pods may go.
+    /// Affinity of the pods.
     pub affinity: Option<Affinity>,
     /// How pods spread.
     pub topology_spread_constraints: Option<Vec<TopologySpreadConstraint>>,
     /// How etcd runs.
     pub etcd: Member,
-    /// How it is backed up, if it is.
+    /// The backup settings, if backups are enabled.
     pub backup: Option<Backup>,
     /// Image of etcd-backup-restore, which an etcd without backups needs before its start too.
     pub backup_restore_image: String,
-    /// Its volume.
+    /// The volume of the data.
     pub volume: DataVolume,
 }
 
@@ -109,9 +108,9 @@ pub struct Member {
     pub snapshot_count: Option<i64>,
     /// `periodic` or `revision`.
     pub auto_compaction_mode: &'static str,
-    /// How much history is kept.
+    /// Retention of history; the unit follows the mode.
     pub auto_compaction_retention: String,
-    /// How the database keeps its free pages.
+    /// Type of the database's list of free pages.
     pub freelist_type: Option<&'static str>,
     /// Resources of the container.
     pub resources: Option<ResourceRequirements>,
@@ -129,8 +128,7 @@ pub struct DataVolume {
 }
 
 impl Wanted {
-    /// Reads and checks a specification. What is wrong is told with the field's name
-    /// (`ERR_CONFIGURATION_PROBLEM`).
+    /// Reads and validates a specification. An error names the invalid field (`ERR_CONFIGURATION_PROBLEM`).
     pub fn new(etcd: &Etcd, defaults: &Defaults) -> Result<Self> {
         let (name, namespace) = (etcd.name_any(), etcd.namespace().unwrap_or_default());
         let spec = &etcd.spec;
@@ -196,26 +194,27 @@ impl Wanted {
         format!("{}-0", self.name)
     }
 
-    /// The name of the only member's volume claim, as the StatefulSet makes it.
+    /// The name of the only member's volume claim, as the StatefulSet builds the name.
     #[must_use]
     pub fn claim_name(&self) -> String {
         format!("{}-{}", self.volume.claim, self.member_name())
     }
 
-    /// The port on which etcd itself answers: the clients' one, or one on loopback where that is the gate's.
+    /// The port on which etcd itself listens: the client port, or a port on loopback if the gate listens on
+    /// the client port.
     #[must_use]
     pub fn etcd_port(&self) -> i32 {
         self.gate().map_or(self.etcd.client_port, |check| check.etcd_port)
     }
 
-    /// Where the only member would meet peers.
+    /// The peer URL of the only member.
     #[must_use]
     pub fn peer_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.etcd.peer_port)
     }
 
-    /// Whether clients reach etcd through the gate alone, which is open while this seed owns the shoot
-    /// (R17-40), and by what.
+    /// The owner check, if clients reach etcd only through the gate, which is open while this seed owns the
+    /// shoot (R17-40).
     #[must_use]
     pub fn gate(&self) -> Option<&OwnerCheck> {
         self.backup.as_ref()?.owner_check.as_ref()

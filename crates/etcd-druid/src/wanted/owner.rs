@@ -1,5 +1,5 @@
-//! Who must own the shoot for its etcd to be served, checked: a flag that etcd-backup-restore refuses would
-//! cost the shoot its API, so it is refused here, while the former etcd runs on.
+//! Validates the owner check of an Etcd. A flag that etcd-backup-restore refuses would cost the shoot its
+//! API, so etcd-druid refuses the field here, while the former etcd keeps running.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -10,7 +10,7 @@ use runtime::Result;
 use super::field::wrong;
 use crate::names::{BACKUP_PORT, CLIENT_PORT, LOOPBACK_PORT, PEER_PORT, PROBE_PORT};
 
-/// An owner check whose settings fit together.
+/// A validated owner check.
 #[derive(Clone, Debug)]
 pub struct OwnerCheck {
     /// The owner record's name.
@@ -19,11 +19,11 @@ pub struct OwnerCheck {
     pub id: String,
     /// The record's zone.
     pub zone: String,
-    /// Its servers; empty where they are found by themselves.
+    /// The zone's servers; empty if the process finds the servers itself.
     pub authorities: Vec<SocketAddr>,
     /// The shoot's uid.
     pub shoot_uid: String,
-    /// Further flags, as they were given: name and value.
+    /// Further flags with their specified values.
     pub options: Vec<(&'static str, String)>,
     /// The port on loopback on which etcd listens.
     pub etcd_port: i32,
@@ -47,7 +47,7 @@ pub(crate) fn owner_check(spec: &EtcdSpec) -> Result<Option<OwnerCheck>> {
     let Some(check) = &spec.backup.owner_check else {
         return Ok(None);
     };
-    // The epoch is another field's, and checked there.
+    // The epoch comes from a different field with its own validation.
     Claim::new(&check.name, &check.id, 1)
         .map_err(|e| wrong("spec.backup.ownerCheck", format!("is wrong: {e}")))?;
     if !is_in(&check.name, &check.zone) {
@@ -139,20 +139,22 @@ fn is_in(name: &str, zone: &str) -> bool {
 /// A flag with its value.
 type Given = (&'static str, String);
 
-/// Whether a seed that waits for the default fence may not take the shoot over beside an etcd with these
-/// settings: none that goes on in silence, and none whose right lasts longer. Beside settings that cannot be
-/// used etcd goes on with those of before, and nobody knows how long these last. The gardenlet, which knows
-/// the Seed, knows whether destinations wait for longer.
+/// Whether an etcd with these settings outlasts the default fence, so that a seed that waits for the default
+/// fence may not take over the shoot. That holds for an etcd that continues in silence, and for an etcd with
+/// a longer right. With invalid settings etcd keeps its former settings, whose duration is unknown. Only the
+/// gardenlet, which reads the Seed, knows whether destinations wait longer.
 pub(crate) fn outlasts_a_fence(check: &OwnerCheckSpec) -> bool {
     settings(check).map_or(true, |settings| !settings.is_fenced_by(Settings::default().fence))
 }
 
-/// The same of a process that says by which settings it goes. `ends`: whether silence ends its right.
+/// Like [`outlasts_a_fence`], for a process that reports its settings. `ends`: whether silence ends its
+/// right.
 pub(crate) fn lasts_beyond_a_fence(ends: bool, least_fence: Duration) -> bool {
     !ends || least_fence > Settings::default().fence
 }
 
-/// Whether such a process outlasts what is asked for as well: it was started with other settings.
+/// Whether such a process outlasts the specified settings as well: the process was started with different
+/// settings.
 pub(crate) fn lasts_beyond(check: &OwnerCheckSpec, ends: bool, least_fence: Duration) -> bool {
     settings(check).map_or(true, |asked| {
         (!ends && asked.silence == Silence::Deactivate) || least_fence > asked.least_fence()
@@ -166,7 +168,7 @@ fn word_of(silence: OwnerCheckSilence) -> Silence {
     }
 }
 
-/// What is given beside the claim, as flags; checked together with what is not given.
+/// The settings beside the claim, as flags; validated together with the defaults of the unset fields.
 fn options(check: &OwnerCheckSpec) -> Result<Vec<Given>> {
     Terms::new(settings(check)?).map_err(|error| refused(GivenError::Together(error)))?;
     let durations = check
@@ -215,7 +217,7 @@ fn taken(spec: &EtcdSpec) -> [i32; 4] {
     ]
 }
 
-/// The first port from [`LOOPBACK_PORT`] on that nothing else in the pod has.
+/// The first port from [`LOOPBACK_PORT`] on that is not in use in the pod.
 fn free_port(taken: &[i32]) -> i32 {
     (LOOPBACK_PORT..=u16::MAX.into())
         .find(|port| !taken.contains(port))

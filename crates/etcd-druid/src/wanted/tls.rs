@@ -1,5 +1,5 @@
-//! Certificates of etcd and backup-restore. Both speak TLS only: the Secrets of a whole shoot pass through
-//! them.
+//! Certificates of etcd and backup-restore. Both use TLS only, because the Secrets of a whole shoot pass
+//! through their connections.
 
 use api::{
     druid::{EtcdConfig, TLSConfig},
@@ -9,7 +9,7 @@ use runtime::Result;
 
 use super::field::wrong;
 
-/// Key of a certificate authority in its Secret where none is named.
+/// Default key of a certificate authority in its Secret.
 const CA_KEY: &str = "ca.crt";
 
 /// Secrets with etcd's certificates.
@@ -17,11 +17,11 @@ const CA_KEY: &str = "ca.crt";
 pub struct Tls {
     /// The authority of servers and clients.
     pub ca_secret: String,
-    /// The authority's key in it.
+    /// The authority's key in that Secret.
     pub ca_key: String,
     /// etcd's own certificate.
     pub server_secret: String,
-    /// The certificate with which backup-restore calls etcd; empty where it is not named.
+    /// The certificate with which backup-restore calls etcd; empty if not specified.
     pub client_secret: String,
 }
 
@@ -68,7 +68,8 @@ pub(crate) fn backup_server(tls: Option<&TLSConfig>, etcd: &Tls, namespace: &str
     )
 }
 
-/// The name of a Secret, which must be in the Etcd's namespace, as a pod can mount no other.
+/// The name of a Secret, which must be in the Etcd's namespace: a pod cannot mount Secrets of other
+/// namespaces.
 pub(crate) fn secret(field: &str, reference: &SecretReference, namespace: &str) -> Result<String> {
     local(
         field,

@@ -1,4 +1,4 @@
-//! What the scenarios need: the clients, waiting, and a manifest.
+//! The environment of the scenarios: clients, waiting, and a manifest.
 
 pub mod owner_check;
 
@@ -24,9 +24,9 @@ use runtime::{
 };
 use serde_json::{Value, json};
 
-/// Far longer than any step takes: each takes well under five seconds on an idle machine with two cores,
-/// except the Job controller's pauses, which are 10 s after the first failed pod, then 20 s, then 40 s. How
-/// many pods fail before the test has noticed and mended the cause depends on how busy the machine is.
+/// Far longer than any step takes: each takes well under five seconds on an idle machine with two cores. Only
+/// the Job controller's pauses are longer: 10 s after the first failed pod, then 20 s, then 40 s. A busy
+/// machine has more failed pods before the test has noticed and fixed the cause.
 pub const SOON: Duration = Duration::from_secs(150);
 
 pub struct World {

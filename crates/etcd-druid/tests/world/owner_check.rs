@@ -1,4 +1,5 @@
-//! The owner check of an Etcd: what the API server refuses of it, and how an etcd gets and loses it.
+//! The owner check of an Etcd: the values that the API server refuses, and an etcd that gets and loses the
+//! check.
 
 use anyhow::{Context, Result, ensure};
 use api::druid::Etcd;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{SOON, World, change, create, create_raw, manifest, ready, until};
 
-/// As the gardenlet writes it.
+/// The owner check that the gardenlet writes.
 fn usual() -> Value {
     json!({"name": "owner.web.dev.internal.example.test", "id": "seed-b", "zone": "internal.example.test", "shootUID": "7e0c"})
 }
@@ -23,8 +24,7 @@ fn checks_owner(pod: &Pod) -> bool {
     args.any(|arg| arg == "--gate-listen-address=0.0.0.0:2379")
 }
 
-/// The schema says no before anything is restarted: a check that cannot be made, or whose times do not fit
-/// together.
+/// The schema rejects an impossible check, or times that contradict each other, before any pod restarts.
 async fn refused(world: &World) -> Result<()> {
     for (change, sentence) in [
         (json!({"zone": null}), "spec.backup.ownerCheck.zone"),
@@ -82,7 +82,7 @@ async fn refused(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Decision 8: it is restarted once when it gets the check, and once when it loses it.
+/// Decision 8: etcd restarts once when it gets the check, and once when it loses the check.
 async fn restarted_once(world: &World) -> Result<()> {
     let (etcds, pods): (Api<Etcd>, Api<Pod>) = (world.api("owner"), world.api("owner"));
     create(&etcds, &manifest("etcd-main")).await?;
@@ -93,7 +93,7 @@ async fn restarted_once(world: &World) -> Result<()> {
         "name": "Owner.web.dev.internal.example.test.", "authorities": ["192.0.2.1:53", "[2001:db8::1]:53"],
         "interval": "5s", "validity": "15s", "fence": "30s", "propagation": "0s", "drift": 0, "silence": "Tolerate",
     });
-    // What a merge would leave is taken away.
+    // A merge patch would keep these fields, so the patch removes them.
     let mut again = usual();
     for field in [
         "authorities",
@@ -109,7 +109,7 @@ async fn restarted_once(world: &World) -> Result<()> {
     for (check, reason) in [
         (usual(), Some("NeverAnswered")),
         (all, Some("OutlastsAnyFence")),
-        // Nobody has heard yet that a process of these settings runs.
+        // No process with these settings has reported yet.
         (again, Some("OutlastsAnyFence")),
         (Value::Null, None),
     ] {
@@ -123,7 +123,7 @@ async fn restarted_once(world: &World) -> Result<()> {
         .await?;
         let status = ready(&etcds).await?.status.context("there is a status")?;
         ensure!(status.last_errors.is_empty(), "{status:?}");
-        // Nobody plays what the process says of the owner.
+        // The test environment does not simulate the process's ownership report.
         let verified = status.conditions.iter().find(|c| c.type_ == "OwnershipVerified");
         let said = verified.map(|c| (c.status.as_str(), c.reason.as_str()));
         ensure!(said == reason.map(|reason| ("Unknown", reason)), "{status:?}");
