@@ -1,8 +1,9 @@
-//! Whether a cloud-controller-manager removes the taint with which a kubelet with `--cloud-provider=external`
-//! registers its Node. Where no such process runs, no ordinary pod could ever start on the Node.
+//! Whether a cloud-controller-manager removes the taint of new Nodes. A kubelet with
+//! `--cloud-provider=external` registers the Node with this taint. Without a cloud-controller-manager, no
+//! ordinary pod could ever start on the Node.
 //!
-//! The Deployment is the provider's ([`crate::ControlPlane`]), so its existence is the answer. A provider
-//! that reports a ready ControlPlane without the Deployment has no such process.
+//! The provider owns the Deployment ([`crate::ControlPlane`]), so the existence of the Deployment is the
+//! answer. A provider that reports a ready ControlPlane without the Deployment has no such process.
 
 use std::time::Duration;
 
@@ -21,8 +22,8 @@ use crate::{ControlPlane, Facts, Operation, secrets::config::CLOUD_CONTROLLER_MA
 
 /// The flag of the kubelet.
 pub(super) const EXTERNAL: &str = "--cloud-provider=external";
-/// A provider writes the Deployment before it waits for pods. A ControlPlane that fails must not hold up the
-/// closing of a zone, for which the Worker follows this step.
+/// Upper bound of the wait for the Deployment: a provider writes the Deployment before the wait for pods. A
+/// failing ControlPlane must not delay the closing of a zone, because the Worker follows this step.
 const DEPLOYED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Whether kubelets of new machines start with [`EXTERNAL`]. `before`: the configuration that exists, if any.
@@ -40,7 +41,7 @@ pub(super) async fn describes_nodes(f: &Facts, before: Option<&OperatingSystemCo
     let known = before.map(is_external);
     let control_plane = ControlPlane::object(f);
     if f.is_to_sleep() || control_plane.get().await?.is_none() {
-        // No machine starts until the shoot wakes up, and the configuration is written anew then.
+        // No machine starts until the shoot wakes up, and then the flow writes the configuration again.
         return Ok(known.unwrap_or_default());
     }
     let name = CLOUD_CONTROLLER_MANAGER;
@@ -56,7 +57,7 @@ pub(super) async fn describes_nodes(f: &Facts, before: Option<&OperatingSystemCo
     };
     match outcome {
         Ok(()) => is_deployed().await,
-        // The first machines must not start on a guess: nothing is lost while they wait.
+        // The first machines must not start on a guess: no data are lost while the machines wait.
         Err(error) if f.operation == Operation::Create => Err(error),
         Err(error) => {
             tracing::warn!(%error, "kubelets keep their flag for the cloud-controller-manager");

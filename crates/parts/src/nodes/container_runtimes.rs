@@ -1,6 +1,6 @@
-//! ContainerRuntime: a further way to run containers on the nodes of a pool, one object for each that a pool
-//! names. Its provider installs it on nodes that are there, so it comes after the machines, and goes when its
-//! pool does not name it any more.
+//! ContainerRuntime: a further container runtime on the nodes of a pool, with an object for each runtime that
+//! a pool names. The provider installs the runtime on existing nodes, so the object is deployed after the
+//! machines. The object is deleted when the pool no longer names the runtime.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::{
     verbs::{Deploy, Tasks},
 };
 
-/// Folder for its programs on nodes.
+/// Folder for the runtime's programs on nodes.
 const BINARY_PATH: &str = "/var/bin/containerruntimes";
 
 /// The further container runtimes of all pools.
@@ -49,7 +49,7 @@ impl Deploy for ContainerRuntimes {
 }
 
 impl ContainerRuntimes {
-    /// "Deleting stale container runtime resources": their pool is gone, or does not name them any more.
+    /// "Deleting stale container runtime resources": the pool is gone, or no longer names the runtime.
     pub async fn delete_stale(f: &Facts) -> Result<()> {
         ExtensionResource::delete_all(&stale(f).await?).await
     }
@@ -78,8 +78,8 @@ fn object_of<'a>(stay: &'a Stay, name: &str) -> ExtensionResource<'a, extensions
     ExtensionResource::new(stay, name, stay.settings.timeouts.extension)
 }
 
-/// The objects by name. A name is a type and a pool's name, which may fit together in two ways: then nothing
-/// is written.
+/// The objects by name. A name joins a type and a pool's name. Two different pairs may give the same name:
+/// then no object is written.
 fn wanted(pools: &[Worker]) -> Result<BTreeMap<String, extensions::ContainerRuntime>> {
     let mut all = BTreeMap::new();
     for pool in pools {

@@ -1,4 +1,5 @@
-//! The kubelet's configuration on machines: what the shoot needs, and over it what its user wants. Pure.
+//! The kubelet's configuration on machines: the settings that the shoot needs, overridden by the user's
+//! settings. Pure.
 
 use std::net::IpAddr;
 
@@ -9,12 +10,12 @@ use serde_json::{Map, Value, json};
 
 use crate::{configuration_problem, from_json};
 
-/// Where its files are.
+/// Directory of the kubelet's files.
 pub(super) const DIRECTORY: &str = "/var/lib/kubelet";
-/// Which address of the services' network is the shoot's DNS.
+/// Index of the address of the shoot's DNS in the services' network.
 const DNS: u32 = 10;
 
-/// Settings whose content kubelets call by other names: of resources, by the words that they use.
+/// Settings whose keys have different names in the kubelet's configuration.
 const THRESHOLDS: [&str; 4] = [
     "evictionHard",
     "evictionSoft",
@@ -22,7 +23,7 @@ const THRESHOLDS: [&str; 4] = [
     "evictionMinimumReclaim",
 ];
 
-/// What the user wants of the kubelets of a pool: that of the pool, or else that of the shoot.
+/// The user's kubelet settings for a pool: the settings of the pool, or the settings of the shoot.
 pub(super) fn wanted(all: Option<&KubeletConfig>, pool: &Worker) -> Option<KubeletConfig> {
     let own = pool
         .kubernetes
@@ -48,7 +49,7 @@ pub(super) fn configuration(names: &Names, user: Option<&KubeletConfig>) -> Resu
         "clusterDomain": "cluster.local",
         "failSwapOn": false,
         "rotateCertificates": true,
-        // A node is told to be there four times within what the node lifecycle controller waits.
+        // The kubelet reports the node four times within the grace period of the node lifecycle controller.
         "nodeStatusUpdateFrequency": "10s",
         "registerNode": true,
     });
@@ -58,7 +59,7 @@ pub(super) fn configuration(names: &Names, user: Option<&KubeletConfig>) -> Resu
     Ok(config)
 }
 
-/// What the user set, by the kubelet's names.
+/// The user's settings, with the names of the kubelet's configuration.
 fn of_user(user: Option<&KubeletConfig>) -> Result<Map<String, Value>> {
     let Some(user) = user else { return Ok(Map::new()) };
     let mut settings: Map<String, Value> = from_json(json!(user))?;
@@ -80,7 +81,7 @@ fn of_user(user: Option<&KubeletConfig>) -> Result<Map<String, Value>> {
     Ok(settings)
 }
 
-/// `nodeFSInodesFree` is `nodefs.inodesFree` to a kubelet.
+/// Maps `nodeFSInodesFree` to the kubelet's signal `nodefs.inodesFree`.
 fn signal_of(field: &str) -> String {
     match field {
         "memoryAvailable" => "memory.available",
@@ -98,7 +99,7 @@ pub(crate) fn dns(names: &Names) -> Result<IpAddr> {
     let IpAddr::V4(first) = names.first_service_ip else {
         return Err(configuration_problem("the services' network must be of IPv4"));
     };
-    // The first address is that of `kubernetes`, number one of the network.
+    // The first address is the address of the Service `kubernetes`: index 1 of the network.
     Ok(IpAddr::V4((u32::from(first) - 1 + DNS).into()))
 }
 

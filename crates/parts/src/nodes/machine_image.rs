@@ -1,5 +1,4 @@
-//! Which system the machines of a pool start with: as the Shoot names it, held against what its CloudProfile
-//! offers. Pure.
+//! The machine image of a pool: the image that the Shoot names, checked against the CloudProfile. Pure.
 
 use api::{
     gardencore::{CloudProfile, shoot::Worker},
@@ -10,7 +9,7 @@ use runtime::Result;
 
 use crate::configuration_problem;
 
-/// A system in a version.
+/// An operating system in a version.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct MachineImage {
     pub(super) name: String,
@@ -18,8 +17,8 @@ pub(super) struct MachineImage {
     pub(super) provider_config: Option<PackedExtension>,
 }
 
-/// What the pool names. A version that is left open is not chosen here: another profile would be another
-/// choice, and with it other machines.
+/// The image that the pool names. This function chooses no open version: a different profile would give a
+/// different choice, and so different machines.
 pub(super) fn of(pool: &Worker, profile: &CloudProfile) -> Result<MachineImage> {
     let offered = || {
         let all = profile.spec.machine_images.iter();

@@ -1,9 +1,8 @@
-//! The nodes of a shoot: the network of its pods, what its machines run at first, and the machines
-//! themselves; each an extension object whose provider does the work. Only shoots with worker pools have
-//! them.
+//! The nodes of a shoot: the pod network, the first configuration of machines, and the machines. Each is an
+//! extension object of a provider. Only shoots with worker pools have these objects.
 //!
-//! Nothing in them depends on the seed: what a machine runs names the shoot's API by its own name and trusts
-//! carried authorities, so that a move changes no machine (I4).
+//! The objects do not depend on the seed: a machine uses the name of the shoot's API and trusts carried
+//! authorities. So a move changes no machine (I4).
 
 mod cloud_controller_manager;
 mod container_runtimes;
@@ -37,8 +36,8 @@ impl Facts {
         !self.shoot.spec.provider.workers.is_empty()
     }
 
-    /// The name by which nodes, and what runs on them, find the API: that for machines, or else that for
-    /// users.
+    /// The API's name for nodes and their pods: the internal name, or the external name without an internal
+    /// name.
     pub(crate) fn api_for_nodes(&self) -> Result<&str> {
         self.names.apis().next().ok_or_else(|| {
             configuration_problem(

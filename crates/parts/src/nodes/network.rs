@@ -1,4 +1,4 @@
-//! Network: how pods of different nodes reach each other.
+//! Network: the network between pods on different nodes.
 
 use api::extensions::{self, DefaultSpec, NetworkSpec};
 use kube::ResourceExt;

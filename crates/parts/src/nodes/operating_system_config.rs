@@ -1,8 +1,7 @@
-//! OperatingSystemConfig: what the machines of a pool run at first, one object a pool. Its provider puts it
-//! into the words of the system that machines start with; what comes out is user data of new machines.
+//! OperatingSystemConfig: the first configuration of the machines of a pool, an object per pool. The provider
+//! translates the object to the format of the operating system. The result is the user data of new machines.
 //!
-//! Two words stand in it that are filled in for each machine when it is made: its name, and a bootstrap
-//! token.
+//! Two placeholders are replaced for each machine at creation: the machine name, and a bootstrap token.
 
 use api::{
     extensions::{
@@ -29,7 +28,7 @@ use crate::{
     verbs::{Deploy, Tasks},
 };
 
-/// Filled in for each machine.
+/// Placeholders that are replaced for each machine.
 const MACHINE_NAME: &str = "<<MACHINE_NAME>>";
 const BOOTSTRAP_TOKEN: &str = "<<BOOTSTRAP_TOKEN>>";
 const BOOTSTRAP_KUBECONFIG: &str = "/var/lib/kubelet/bootstrap-kubeconfig";
@@ -70,7 +69,7 @@ impl Deploy for OperatingSystemConfigs {
     }
 }
 
-/// What machines trust: all of it is carried over a move.
+/// CA certificates that machines trust: all are carried over a move.
 struct Authorities {
     api: Vec<u8>,
     kubelets: Vec<u8>,
@@ -136,7 +135,7 @@ fn operating_system_config(
     ))
 }
 
-/// JSON is YAML. The words that are filled in later must stay to be seen: so this file is not encoded as a
+/// JSON is valid YAML. The placeholders must stay readable in the text, so this file is not encoded as a
 /// whole ([`file`]).
 fn bootstrap_kubeconfig(server: &str, authority: &[u8]) -> serde_json::Value {
     json!({
@@ -150,8 +149,8 @@ fn bootstrap_kubeconfig(server: &str, authority: &[u8]) -> serde_json::Value {
     })
 }
 
-/// The kubelet as this shoot starts it, whatever the system's own unit says. `is_external`: the Node has a
-/// taint until a cloud-controller-manager has described the Node.
+/// The kubelet's start options of this shoot, which override the unit of the operating system. `is_external`:
+/// the Node has a taint until a cloud-controller-manager has described the Node.
 fn kubelet_unit(is_external: bool) -> Unit {
     let mut flags = vec![
         format!("--config={}/config.yaml", kubelet::DIRECTORY),

@@ -1,4 +1,4 @@
-//! Pools of a Shoot as its provider's Worker has them. Pure.
+//! Converts the pools of a Shoot to the pools of the provider's Worker. Pure.
 
 use api::{
     extensions::{
@@ -20,23 +20,23 @@ use crate::configuration_problem;
 
 /// Key of the Secret that the provider of an OperatingSystemConfig writes.
 const CLOUD_CONFIG: &str = "cloud_config";
-/// Label of nodes: their pool.
+/// Label of nodes: name of the pool.
 pub(super) const POOL: &str = "worker.gardener.cloud/pool";
-/// Begin of labels of nodes: a further container runtime that is there.
+/// Prefix of node labels for a further container runtime on the node.
 const CONTAINER_RUNTIME: &str = "containerruntime.worker.gardener.cloud";
 /// Label of nodes on which the shoot's own components may run.
 const SYSTEM_COMPONENTS: &str = "worker.gardener.cloud/system-components";
 
-/// What a pool is made with.
+/// Inputs for a pool.
 pub(super) struct Given<'a> {
     pub(super) profile: &'a CloudProfile,
-    /// In full.
+    /// The full version.
     pub(super) kubernetes_version: &'a str,
-    /// Of all pools.
+    /// Kubelet configuration of the Shoot, for all pools.
     pub(super) kubelet: Option<&'a KubeletConfig>,
 }
 
-/// A pool whose machines start with what `first` says.
+/// A pool whose machines start with the user data of `first`.
 pub(super) fn pool(worker: &Worker, first: &OperatingSystemConfig, given: &Given<'_>) -> Result<WorkerPool> {
     let image = machine_image::of(worker, given.profile)?;
     let version = worker
@@ -92,10 +92,11 @@ pub(super) fn pool(worker: &Worker, first: &OperatingSystemConfig, given: &Given
     })
 }
 
-/// The name of what replaces machines when it changes: how their kubelet and their container runtime are set
-/// up. A certificate that is renewed, or words of ours that change, replace none.
+/// The name of the node agent Secret; a changed name replaces the machines. The name covers the configuration
+/// of kubelet and container runtime. A renewed certificate, or a changed text of the suite, replaces no
+/// machine.
 fn rolls_with(worker: &Worker, kubelet: Option<&KubeletConfig>) -> String {
-    // What is there where nothing is said.
+    // The default container runtime.
     let runtime = worker.cri.as_ref().map_or("containerd", |cri| cri.name.as_str());
     let mut sum = checksum([
         ("kubelet", json!(kubelet).to_string()),
@@ -184,8 +185,8 @@ mod tests {
         pool(&worker(over), first, &given)
     }
 
-    /// I4: what is written by another seed, by another hand, or anew replaces no machine; a kubelet's setting
-    /// does.
+    /// I4: a write by a different seed, by a different client, or a repeated write replaces no machine; a
+    /// changed kubelet setting does.
     #[test]
     fn machines_are_replaced_for_what_they_run_and_not_for_where_it_is_written() {
         let of = |over: &Value, secret: &str| made(over, &first(secret)).unwrap().node_agent_secret_name;
@@ -206,7 +207,7 @@ mod tests {
             of(&json!({"cri": {"name": "containerd"}}), "osc-result-1")
         );
         assert_ne!(before, of(&json!({"cri": {"name": "another"}}), "osc-result-1"));
-        // One that comes to nodes that are there.
+        // A further runtime is added to existing nodes.
         let further = json!({"cri": {"name": "containerd", "containerRuntimes": [{"type": "gvisor"}]}});
         assert_eq!(before, of(&further, "osc-result-1"));
     }

@@ -1,4 +1,4 @@
-//! What nodes and those who make them may do in the shoot.
+//! Rights of nodes and of the machine-controller-manager in the shoot.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use runtime::{Cluster, Result};
@@ -15,9 +15,9 @@ use crate::{
 pub struct NodeRights;
 
 impl NodeRights {
-    /// "Deploying rights of nodes in Shoot": a machine may ask for a node's certificate with its bootstrap
-    /// token, a node may renew its own, kube-apiserver may use kubelets, and the machine-controller-manager
-    /// may do what it is there for.
+    /// "Deploying rights of nodes in Shoot": a machine may request a node certificate with the bootstrap
+    /// token, and a node may renew the node's own certificate. kube-apiserver may use kubelets, and the
+    /// machine-controller-manager may manage machines.
     pub async fn deploy(stay: &Stay) -> Result<()> {
         let shoot = stay.shoot_client().await?;
         for binding in bindings()? {
@@ -77,7 +77,7 @@ fn bindings() -> Result<Vec<ClusterRoleBinding>> {
     .collect()
 }
 
-/// Nodes are described and removed, pods are asked to leave them, and those that do not are removed.
+/// Rights to describe and delete nodes, to evict pods, and to delete pods that resist the eviction.
 fn machines_role() -> Result<ClusterRole> {
     from_json(
         json!({"metadata": {"name": MACHINE_CONTROLLER_MANAGER_USER}, "rules": [
@@ -93,7 +93,8 @@ fn machines_role() -> Result<ClusterRole> {
     )
 }
 
-/// Bootstrap tokens are Secrets there. A name cannot be given to a right to create, and theirs are made up.
+/// Bootstrap tokens are Secrets in this namespace. RBAC cannot restrict `create` to a resource name, and
+/// token names are random.
 fn tokens() -> Result<(Role, RoleBinding)> {
     let name = MACHINE_CONTROLLER_MANAGER_USER;
     let role = from_json(json!({"metadata": {"name": name}, "rules": [

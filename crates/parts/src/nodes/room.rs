@@ -1,15 +1,15 @@
-//! Whether the pods network has room for the nodes that the pools may come to have. Pure.
+//! Checks that the pods network has room for the maximum size of all pools. Pure.
 
 use api::gardencore::shoot::Worker;
 use runtime::Result;
 
 use crate::configuration_problem;
 
-/// Length of the range of a node, as the managers that give them out have it unless they are told otherwise.
+/// Prefix length of a node's range, for IPv4 and IPv6: the default of the managers that assign ranges.
 const OF_A_NODE: [u32; 2] = [24, 64];
 
-/// Says before anything is made that some nodes would never get a range, and with it no pod (I8). Counts what
-/// pools may grow to, as upstream does.
+/// Reports, before any creation, that some nodes would never get a range, and so could run no pod (I8).
+/// Counts the maximum of the pools, as upstream does.
 pub(crate) fn check(pools: &[Worker], network: &str) -> Result<()> {
     let wanted: u64 = pools
         .iter()
@@ -24,7 +24,7 @@ pub(crate) fn check(pools: &[Worker], network: &str) -> Result<()> {
     }
 }
 
-/// How many nodes there can be. None where the text is no network: others say so.
+/// Number of possible nodes. `None` for an invalid network, which a different check reports.
 fn room(network: &str) -> Option<u64> {
     let (_, length) = network.split_once('/')?;
     let length: u32 = length.parse().ok()?;
