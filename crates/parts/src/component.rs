@@ -1,6 +1,7 @@
-//! What all processes of a control plane that run as Deployments have in common, and how they are awaited.
+//! Common parts of all control plane processes that run as Deployments, and the waits for these Deployments.
 //!
-//! A pod is made anew whenever something it mounts changes: a checksum of each is an annotation of the pod.
+//! A change of a mounted object replaces the pod: a checksum of each mounted object is an annotation of the
+//! pod.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +17,9 @@ use serde_json::json;
 
 use crate::{FIELD_MANAGER, Stay};
 
-/// A process that works through the shoot's API and serves nobody: one at a time, as it leads alone, and it
-/// may stop at once. Its Secret with a kubeconfig has its name.
+/// A process that works through the shoot's API and serves no clients. There is a single pod, because the
+/// process leads alone, and the pod may stop at once. The Secret with the kubeconfig has the name of the
+/// process.
 pub(crate) fn client_of_api(name: &'static str, image: String, health: Health) -> Workload {
     Workload {
         name,
@@ -37,7 +39,7 @@ pub(crate) fn client_of_api(name: &'static str, image: String, health: Health) -
     }
 }
 
-/// Where a program of Kubernetes is in its image.
+/// Path of a Kubernetes program in the image.
 pub(crate) fn program(name: &str) -> String {
     format!("/usr/local/bin/{name}")
 }
@@ -47,8 +49,8 @@ pub(crate) async fn deploy(stay: &Stay, component: &Workload) -> Result<()> {
     write(stay, component, 1).await
 }
 
-/// Stops a process, and leaves its Deployment as it is otherwise. One that is not there is made stopped: that
-/// it is there tells that the shoot has such a process.
+/// Stops a process, and keeps all further fields of the Deployment. A missing Deployment is created with zero
+/// replicas: the Deployment shows that the shoot has this process.
 pub(crate) async fn stop(stay: &Stay, component: &Workload) -> Result<()> {
     let api: Api<Deployment> = stay.seed.namespaced(&stay.namespace);
     let found = api.get_opt(component.name).await;

@@ -1,4 +1,4 @@
-//! ControlPlane: what the provider adds to the control plane.
+//! ControlPlane: the provider's part of the control plane.
 
 use api::extensions::{self, ControlPlaneSpec};
 use kube::ResourceExt;
@@ -30,7 +30,8 @@ impl Deploy for ControlPlane {
     }
 }
 
-/// Its provider stops its part where the shoot is to sleep and no kube-apiserver is wanted any more.
+/// The provider stops the provider's part when the shoot is hibernated and no kube-apiserver is wanted any
+/// more.
 impl Sleep for ControlPlane {
     const TASKS: Tasks = [
         "Scaling shoot control plane components down",
@@ -38,7 +39,7 @@ impl Sleep for ControlPlane {
     ];
 
     async fn sleep(f: &Facts) -> Result<()> {
-        // Not as it was when the flow began: node IPAM may have gone some of its way since.
+        // Not the stage from the start of the flow: node IPAM may have moved since.
         let wanted = Stage::wanted(&f.shoot.spec.kubernetes.controller_leaders);
         let stage = current_stage(&f.seed, &f.namespace, &f.shoot.name_any(), wanted).await?;
         Self::deploy_at(f, stage).await
@@ -86,7 +87,7 @@ impl ControlPlane {
         ExtensionResource::new(stay, &stay.tenant.name, stay.settings.timeouts.extension)
     }
 
-    /// Deploys it with its cloud-controller-manager told what it does in this stage.
+    /// Deploys the ControlPlane with the cloud-controller-manager configuration of this stage.
     pub(crate) async fn deploy_at(f: &Facts, stage: Stage) -> Result<()> {
         let infrastructure = Infrastructure::object(f).get().await?;
         let spec = &f.shoot.spec;

@@ -1,6 +1,6 @@
-//! The etcd-main of an epoch that has ended in this very seed, which is given the shoot anew: a move was
-//! called off after its source had sealed its epoch. It stops, and keeps its volume: nobody has newer data.
-//! Etcds brings it up again, in the epoch that follows.
+//! The etcd-main of an epoch that has ended in this seed, when the seed gets the shoot again. This occurs
+//! when a move was cancelled after the source had sealed the epoch. etcd stops and keeps the volume, because
+//! no seed has newer data. [`crate::Etcds`] starts etcd again in the next epoch.
 
 use api::druid::Etcd;
 use k8s_openapi::api::core::v1::Pod;
@@ -32,7 +32,8 @@ impl Sleep for EndedEtcd {
             let Some(found) = found.filter(runs) else {
                 return Ok(());
             };
-            // Only as it was read: where somebody has written in between, it is looked at anew.
+            // The patch is conditional on the version that was read: after a concurrent write, the loop reads
+            // the Etcd again.
             let stops = json!({"spec": {"replicas": 0}});
             if FIELD_MANAGER.try_merge_of(&api, &found, &stops).await?.is_some() {
                 return Ok(());
@@ -51,7 +52,7 @@ impl Sleep for EndedEtcd {
     }
 }
 
-/// Whether no etcd of an earlier stay of the shoot in this seed can come in between.
+/// Whether no etcd from an earlier residency of the shoot in this seed can run or start.
 pub(crate) async fn has_ended(f: &Facts) -> Result<bool> {
     let etcd = f.etcds().get_opt(MAIN).await;
     let etcd = etcd.context("could not read Etcd etcd-main")?;

@@ -1,4 +1,4 @@
-//! Waiting for an Etcd, by what etcd-druid says of it.
+//! Waits for an Etcd, based on the status that etcd-druid reports.
 
 use api::druid::Etcd;
 use kube::ResourceExt;
@@ -7,7 +7,7 @@ use runtime::{Error, Result, wait, wait::Look};
 use crate::{Stay, Wait, etcd_owner};
 
 impl Stay {
-    /// Waits until druid says that the Etcd is as specified (or that all was copied).
+    /// Waits until etcd-druid reports that the Etcd is as specified (or that the copy is complete).
     pub(crate) async fn wait_until_etcd(
         &self,
         name: &str,
@@ -19,7 +19,7 @@ impl Stay {
         if first.is_ok() {
             return Ok(());
         }
-        // Errors that are still there now are not going away by themselves.
+        // Errors that remain after the first wait do not disappear without a user.
         let rest = limits.timeout.saturating_sub(limits.severe);
         let failed = |etcd: &Etcd| etcd_owner::sealed(etcd).or_else(|| last_error(etcd));
         let look = |etcd: Option<&Etcd>| match (is_there(etcd), etcd.and_then(failed)) {
@@ -30,8 +30,9 @@ impl Stay {
     }
 }
 
-/// Ready as druid saw it after the last change. An etcd that refuses writes (alarm NOSPACE) counts as ready:
-/// the remedy is to delete objects, which needs kube-apiserver. `ControlPlaneHealthy` reports the cause.
+/// Done when etcd-druid reports readiness after the last change. An etcd that refuses writes (alarm NOSPACE)
+/// counts as ready: the remedy is to delete objects, which needs kube-apiserver. `ControlPlaneHealthy`
+/// reports the cause.
 pub(crate) fn look_ready(etcd: Option<&Etcd>) -> Look {
     let Some(etcd) = etcd else {
         return Look::Wait("it does not exist".into());
@@ -53,8 +54,8 @@ pub(crate) fn look_ready(etcd: Option<&Etcd>) -> Look {
     }
 }
 
-/// The same, or kept away from clients for ever: then it has nothing left to do but its final snapshot, and
-/// that does not wait for it to be ready (R17-53).
+/// Like [`look_ready`]; also done for an etcd that refuses clients for ever. Such an etcd only has to take
+/// the final snapshot, which does not wait for readiness (R17-53).
 pub(crate) fn look_migrating(etcd: Option<&Etcd>) -> Look {
     match look_ready(etcd) {
         Look::Wait(_) if etcd.is_some_and(|etcd| etcd_owner::lost(etcd).is_some()) => Look::Done,
@@ -62,7 +63,7 @@ pub(crate) fn look_migrating(etcd: Option<&Etcd>) -> Look {
     }
 }
 
-/// What druid, or the sidecar through it, says that went wrong. A code that an operator knows becomes one.
+/// The errors that etcd-druid reports, also on behalf of etcd-backup-restore. Known error codes are kept.
 fn last_error(etcd: &Etcd) -> Option<Error> {
     let errors = &etcd.status.as_ref()?.last_errors;
     if errors.is_empty() {
@@ -117,8 +118,7 @@ mod tests {
         assert!(matches!(look_ready(None), Look::Wait(_)));
     }
 
-    /// R17-53: 503 is what a lost etcd answers by design, and a move that is tried again does not wait for
-    /// anything else.
+    /// R17-53: a lost etcd answers 503 by design, and a repeated move waits for no further report.
     #[test]
     fn a_move_does_not_wait_for_an_etcd_that_is_kept_from_clients_for_ever() {
         let fenced = |verified: &str, checked: bool| {
@@ -135,7 +135,7 @@ mod tests {
             etcd
         };
         assert!(matches!(look_migrating(Some(&fenced("False", true))), Look::Done));
-        // Whoever wants it to serve waits, and is told why.
+        // A flow that needs a serving etcd waits and reports the reason.
         let Look::Wait(why) = look_ready(Some(&fenced("False", true))) else {
             panic!("it is not ready");
         };
@@ -148,7 +148,7 @@ mod tests {
     }
 
     /// A restore, a wake-up and a cancelled move deploy kube-apiserver after etcd, and the remedy for alarm
-    /// NOSPACE needs kube-apiserver. The final snapshot of a move needs no room below the quota either.
+    /// NOSPACE needs kube-apiserver. The final snapshot of a move needs no free space below the quota either.
     #[test]
     fn a_flow_goes_on_with_an_etcd_that_refuses_writes_and_reports_any_other_cause() {
         let full = |ready: bool, reason: &str| {

@@ -1,5 +1,5 @@
-//! The fence of a shoot that is taken over without its source: the destination waits until nothing that
-//! anybody has told the source is good any more. It begins when every witness shows the destination
+//! The fence of a shoot that is taken over without the source: the destination waits until every permit of
+//! the source has expired. The fence begins when every witness shows the destination
 //! (docs/understand/ownership.md, "Time").
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::{
     verbs::{Deploy, Tasks},
 };
 
-/// The fence, as steps of a flow.
+/// The fence, as tasks of a flow.
 #[derive(Debug)]
 pub struct Fence;
 
@@ -31,7 +31,8 @@ impl Deploy for Fence {
         "Waiting until the former seed cannot act any more",
     ];
 
-    /// One look. It must come after the owner record and after the claim in the source's bucket.
+    /// A single check of all witnesses. Must come after the owner record and after the claim in the source's
+    /// bucket.
     async fn deploy(f: &Facts) -> Result<()> {
         let claim = claim(f)?;
         let (_, dns) = owner_claim::name(&f.seed_object, &f.names)?;
@@ -59,7 +60,7 @@ impl Deploy for Fence {
     }
 }
 
-/// What was read of the second witness. What it says in favour of the destination it says for good.
+/// The answer of the second witness. An answer in favour of the destination is final.
 struct Said(Testimony);
 
 impl SecondWitness for Said {
@@ -69,8 +70,8 @@ impl SecondWitness for Said {
     }
 }
 
-/// What the processes of the source are told in their bucket: it is the provider who claims it, before the
-/// Secret says so.
+/// The answer of the source's bucket to the processes of the source. The provider claims the bucket first,
+/// and then records the claim in the Secret.
 async fn bucket(f: &Facts) -> Result<Testimony> {
     let name = if ClaimPlan::of(&f.shoot).returns() {
         BACKUP_SECRET
@@ -86,7 +87,7 @@ async fn bucket(f: &Facts) -> Result<Testimony> {
     Ok(testimony(name, secret.as_ref(), chosen, f.epoch()))
 }
 
-/// `chosen`: the data of this epoch were chosen, and so this fence has passed once.
+/// `chosen`: the data of this epoch were chosen, so this fence has already passed.
 fn testimony(name: &str, secret: Option<&Secret>, chosen: bool, epoch: i64) -> Testimony {
     let claimed = secret.and_then(|secret| secret.annotations().get(OWNERSHIP_EPOCH)?.parse().ok());
     if chosen || claimed == Some(epoch) || Mutation::FenceBeforeClaim.is_active() {

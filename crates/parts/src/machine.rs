@@ -1,5 +1,5 @@
-//! Machine objects in the source seed. They are removed without anybody acting on it: the machines themselves
-//! move with the shoot (RX-22, I4). Their content is in the ShootState by then.
+//! Machine objects in the source seed. The objects are deleted without any action on the machines: the
+//! machines move with the shoot (RX-22, I4). The ShootState already contains the objects.
 
 use futures::future::try_join_all;
 use kube::{
@@ -14,7 +14,7 @@ use crate::{
     verbs::{Destroy, Tasks},
 };
 
-/// From the one that makes others to those that are made; the classes last, as machines refer to them.
+/// From owners to owned objects; the classes last, because machines refer to classes.
 const KINDS: [(&str, &str); 4] = [
     ("MachineDeployment", "machinedeployments"),
     ("MachineSet", "machinesets"),
@@ -39,8 +39,7 @@ impl Destroy for MachineResources {
             for object in dynamic::list(&api, &kind).await? {
                 dynamic::strip_finalizers(&api, &kind, &object).await?;
                 dynamic::delete(&api, &kind, &object.name_any(), Some(PropagationPolicy::Orphan)).await?;
-                // Deleting with orphans puts a finalizer of its own there, which the garbage collector takes
-                // away.
+                // The orphan deletion adds a finalizer, which the garbage collector removes.
             }
         }
         Ok(())
@@ -58,7 +57,7 @@ impl Destroy for MachineResources {
     }
 }
 
-/// In the order of their deletion.
+/// Kinds in the order of the deletion.
 pub(crate) fn kinds() -> [ApiResource; 4] {
     KINDS.map(|(kind, plural)| {
         ApiResource::from_gvk_with_plural(

@@ -1,5 +1,4 @@
-//! The shoot's namespace in the seed: bound to one Shoot from its first moment, and the last thing that goes
-//! (I6).
+//! The shoot's namespace in the seed: bound to a Shoot from the creation, and deleted last (I6).
 
 use api::constants;
 use k8s_openapi::api::core::v1;
@@ -19,8 +18,8 @@ use crate::{
 pub struct Namespace;
 
 impl Namespace {
-    /// "Deploying Shoot namespace in Seed". It is created with the uid of its Shoot in it: of two Shoots with
-    /// one technical id only one can be first.
+    /// "Deploying Shoot namespace in Seed". The namespace is created with the uid of the Shoot: of two Shoots
+    /// with the same technical id, only the first can create the namespace.
     pub async fn deploy(f: &Facts) -> Result<()> {
         let api = f.seed.cluster_wide::<v1::Namespace>();
         let wanted = namespace(f)?;
@@ -43,8 +42,7 @@ impl Namespace {
         }
     }
 
-    /// "Looking for the shoot's namespace in Seed". A shoot whose namespace is gone has nothing that could be
-    /// handed over.
+    /// "Looking for the shoot's namespace in Seed". A shoot without a namespace has no data for a hand-over.
     pub async fn check_is_active(stay: &Stay) -> Result<()> {
         let state = match stay.namespace_state().await? {
             NamespaceState::Active => return Ok(()),
@@ -58,7 +56,7 @@ impl Namespace {
         )))
     }
 
-    /// "Marking the shoot's namespace as left". What is marked is cleaned up also when its Shoot is gone.
+    /// "Marking the shoot's namespace as left". A marked namespace is cleaned up even when the Shoot is gone.
     pub async fn mark_as_left(stay: &Stay, epoch: i64) -> Result<()> {
         let Some(namespace) = stay.read_namespace().await? else {
             return Ok(());
@@ -86,7 +84,7 @@ impl Destroy for Namespace {
         "Waiting until shoot namespace in Seed has been deleted",
     ];
 
-    /// Deletes exactly the one that was looked at.
+    /// Deletes exactly the namespace that was read.
     async fn destroy(stay: &Stay) -> Result<()> {
         match stay.read_namespace().await? {
             Some(namespace) => {
@@ -119,7 +117,7 @@ fn namespace(f: &Facts) -> Result<v1::Namespace> {
         (constants::SHOOT_NAMESPACE): f.shoot_namespace(),
         (constants::SHOOT_NAME): shoot.name_any(),
         (constants::seed_name_label(&f.seed_object.name_any())): "true",
-        // Every pod of a control plane keeps to it; one that does not is refused.
+        // Every pod of a control plane complies; the API server refuses all further pods.
         "pod-security.kubernetes.io/enforce": "restricted",
     });
     if let Some(backup) = &f.seed_object.spec.backup {
@@ -134,7 +132,7 @@ fn namespace(f: &Facts) -> Result<v1::Namespace> {
     }))
 }
 
-/// What the namespace controller says that stands in the way.
+/// The obstacles that the namespace controller reports.
 fn what_remains(namespace: &v1::Namespace) -> String {
     let conditions = namespace
         .status

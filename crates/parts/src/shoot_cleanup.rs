@@ -30,16 +30,16 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use crate::{Facts, ManagedResources, dynamic};
 
-/// Annotation: the cleaning is left out, by a user who knows that nothing outside is lost.
+/// Annotation: skips the clean-up. The user knows that no resource outside is lost.
 const SKIP: &str = "shoot.gardener.cloud/skip-cleanup";
-/// Namespaces that a cluster cannot be without.
+/// Namespaces that every cluster needs.
 const KEPT: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-/// Pause between two looks: many kinds at once, each a watch of its own, would cost more than it saves. Much
-/// shorter than the wait as a whole.
+/// Interval between two polls: a watch for each of many kinds would cost more than the watches save. Much
+/// shorter than the whole wait.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// So many objects of a kind are deleted after one look.
+/// Upper bound of deletions per kind and poll.
 const AT_A_TIME: usize = 1000;
-/// How many names an error quotes.
+/// Upper bound of names in an error.
 const QUOTED: usize = 10;
 
 /// The fields that the clean-up reads of an object of any kind. With the types of Kubernetes, a user's schema
@@ -110,7 +110,7 @@ struct Volume {
     ephemeral: Option<IgnoredAny>,
 }
 
-/// What users made in the shoot.
+/// The objects that users created in the shoot.
 #[derive(Debug)]
 pub struct ShootObjects;
 
@@ -130,7 +130,7 @@ impl ShootObjects {
     }
 }
 
-/// One step of the order.
+/// A step of the order.
 #[derive(Clone, Copy, Debug)]
 enum Wave {
     Obstacles,
@@ -140,7 +140,7 @@ enum Wave {
     Namespaces,
 }
 
-/// Which of the selected objects hold up a wave. All of them are deleted.
+/// The objects that block a wave. All selected objects are deleted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Awaits {
     Nothing,
@@ -149,8 +149,8 @@ enum Awaits {
     All,
 }
 
-/// The newest object that existed when a wave began. A timestamp instead of all UIDs: users make as many
-/// objects as they like.
+/// The newest object that existed when a wave began. A timestamp instead of all UIDs, because the number of
+/// objects is unbounded.
 #[derive(Default)]
 struct Begin {
     newest: Option<String>,
@@ -222,8 +222,8 @@ impl Cleanup {
         Ok(())
     }
 
-    /// Requests the deletion of the objects of a wave. Obstacles and workloads can be made anew during a
-    /// later wave, which they would then hold up.
+    /// Requests the deletion of the objects of a wave. Obstacles and workloads may be created again during a
+    /// later wave, and would then block that wave.
     async fn poll(&mut self, wave: Wave, begin: &mut Begin) -> Result<()> {
         let mut poll = Poll {
             shoot: &self.shoot,
@@ -257,7 +257,7 @@ impl Cleanup {
             }
             Wave::Namespaces => {
                 poll.delete_obstacles(Awaits::Nothing).await?;
-                // Custom resources of a definition that was made anew can hold something outside.
+                // Custom resources of a definition that was created again may hold resources outside.
                 poll.delete::<CustomResourceDefinition>(Awaits::All, is_unmanaged)
                     .await?;
                 poll.delete::<Namespace>(Awaits::All, is_users).await?;
@@ -281,14 +281,14 @@ impl Cleanup {
 /// Whether the clean-up deletes an object, given the origins of objects that are re-applied.
 type Selects = fn(&BTreeSet<String>, &Seen) -> bool;
 
-/// One poll of a wave.
+/// A single poll of a wave.
 struct Poll<'a> {
     shoot: &'a Shoot,
     origins: &'a BTreeSet<String>,
     refusal: &'a mut Option<Error>,
     begin: &'a mut Begin,
     is_refused: bool,
-    /// A list of the wave has more objects than are deleted at a time.
+    /// A list of the wave has more objects than a poll deletes.
     is_cut: bool,
     remains: Vec<String>,
 }
@@ -323,7 +323,7 @@ impl Poll<'_> {
         let kind = ApiResource::erase::<K>(&());
         let (objects, all) = (self.shoot.all::<K>(), ListParams::default());
         let (mut to_delete, mut remains) = (Vec::new(), Vec::new());
-        // Users make as many objects as they like. The next poll deletes the objects beyond the limit.
+        // The number of objects is unbounded. The next poll deletes the objects beyond the limit.
         let survey = runtime::survey(&objects, &all, |object: Seen| {
             if !selects(self.origins, &object) {
                 return ControlFlow::Continue(());
@@ -378,7 +378,7 @@ impl Poll<'_> {
     }
 }
 
-/// The Api in which one object can be deleted, whatever its scope is.
+/// The Api for the deletion of an object of any scope.
 fn api_of(shoot: &Shoot, namespace: Option<&str>, kind: &ApiResource) -> Api<DynamicObject> {
     let client = shoot.client().clone();
     match namespace {
@@ -387,7 +387,7 @@ fn api_of(shoot: &Shoot, namespace: Option<&str>, kind: &ApiResource) -> Api<Dyn
     }
 }
 
-/// An extended API: served by a pod, which will be gone.
+/// An extended API: served by a pod, which the clean-up deletes.
 fn is_extended(service: &Seen) -> bool {
     service.spec.service.is_some()
 }

@@ -1,4 +1,5 @@
-//! The users' way to the shoot's API: by the shoot's name, with a certificate that its own authority signs.
+//! The kubeconfig for users: the shoot's API by the shoot's name, with a client certificate from the shoot's
+//! own CA.
 
 use std::time::Duration;
 
@@ -18,9 +19,10 @@ use crate::{
     },
 };
 
-/// When a Secret that is not there is looked for again. It is made within a second, unless nobody makes any.
+/// Requeue interval for a missing Secret. A running garden-controller-manager creates the Secret within a
+/// second.
 const LOOK_FOR_SECRET: Duration = Duration::from_secs(5);
-/// Whom the certificate in a user's kubeconfig names.
+/// Common name of the certificate in a user's kubeconfig.
 const USER: &str = "gardener.cloud:user";
 
 /// The users' kubeconfig: `<shoot>.kubeconfig` in the project's namespace.
@@ -28,10 +30,10 @@ const USER: &str = "gardener.cloud:user";
 pub struct Kubeconfig;
 
 impl Kubeconfig {
-    /// "Deploying kubeconfig of the Shoot": fills the Secret, which garden-controller-manager makes: no seed
-    /// makes a Secret in the garden. It stays as it is while it is good: also when the shoot moves. A Shoot
-    /// that is being deleted, and is only restored for that, needs none: a deletion in the foreground takes
-    /// the Secret first, and nobody makes another.
+    /// "Deploying kubeconfig of the Shoot": fills the Secret that garden-controller-manager creates, because
+    /// no seed creates a Secret in the garden. A valid kubeconfig stays unchanged, also when the shoot moves.
+    /// A Shoot that is restored only for a deletion needs no kubeconfig: a foreground deletion deletes the
+    /// Secret first, and no controller creates a new Secret.
     pub async fn deploy(f: &Facts) -> Result<()> {
         if f.shoot.metadata.deletion_timestamp.is_some() {
             return Ok(());
@@ -57,7 +59,7 @@ impl Kubeconfig {
             .get_opt(&name)
             .await
             .context(format_args!("could not read Secret {name}"))?;
-        // One that is left of an earlier Shoot of the same name is about to go.
+        // A Secret that is left of an earlier Shoot of the same name will soon be deleted.
         let Some(found) = found.filter(|found| owns(f, found)) else {
             return Err(Error::not_ready(
                 LOOK_FOR_SECRET,
@@ -110,7 +112,7 @@ fn owns(f: &Facts, secret: &Secret) -> bool {
     secret.owner_references().iter().any(|owner| owner.uid == uid)
 }
 
-/// Made from the same authorities for the same address, and not about to end.
+/// The kubeconfig is from the same authorities and for the same address, and does not expire soon.
 fn is_good(secret: &Secret, sum: &str, now: Timestamp) -> bool {
     let label = |key: &str| secret.labels().get(key).map(String::as_str);
     let ends =

@@ -1,4 +1,4 @@
-//! Where kube-apiserver stores Events: in etcd-events, through the gate of etcd-main where that has one
+//! The etcd address for Events: etcd-events, through the gate of etcd-main if etcd-main has the gate
 //! (docs/understand/decisions/0036-events-need-the-gate.md).
 
 use k8s_openapi::api::core::v1::Service;
@@ -10,8 +10,8 @@ use crate::{Facts, etcd::MAIN, etcd_owner::EVENTS_DIRECT};
 /// The Service of etcd-main for clients.
 const MAIN_SERVICE: &str = "etcd-main-client";
 
-/// Host and port for `--etcd-servers-overrides`. Must be called after etcd-main was awaited: the Etcd has
-/// what the flow asked for, and the Service what etcd-druid made of that.
+/// Host and port for `--etcd-servers-overrides`. Must be called after the wait for etcd-main: the Etcd then
+/// has the gate that the flow requested, and the Service the ports that etcd-druid opened.
 pub(super) async fn address(f: &Facts) -> Result<String> {
     let found = f.etcds().get_opt(MAIN).await;
     let found = found.context("could not read Etcd etcd-main")?;

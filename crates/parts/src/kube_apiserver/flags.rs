@@ -1,5 +1,5 @@
 //! The flags of kube-apiserver. Only the address of etcd-events depends on the seed: tokens and certificates
-//! stay good when the shoot moves.
+//! stay valid when the shoot moves.
 
 use placement::Names;
 use runtime::workload::mounted;
@@ -11,7 +11,7 @@ use crate::secrets::config::{
 
 /// Port in the pod; the Service's port is 443.
 pub(super) const PORT: u16 = 6443;
-/// ConfigMap that says who may ask without credentials: probes, and nobody else.
+/// ConfigMap that allows requests without credentials only for probes.
 pub(super) const AUTHENTICATION: &str = "kube-apiserver-authentication";
 
 /// All flags, sorted by topic. `events`: host and port of etcd-events, or of the gate in front of
@@ -37,7 +37,7 @@ fn etcd(events: &str) -> Vec<String> {
     ]
 }
 
-/// Who is who, and who may what.
+/// Authentication and authorization flags.
 fn identity(names: &Names) -> Vec<String> {
     let issuer = names
         .internal_api
@@ -90,10 +90,10 @@ fn serving(names: &Names) -> Vec<String> {
         "--allow-privileged=true".into(),
         "--enable-aggregator-routing=true".into(),
         "--kubelet-preferred-address-types=InternalIP,Hostname,ExternalIP".into(),
-        // The pod's address in the seed means nothing in the shoot.
+        // The pod's address in the seed is unreachable in the shoot.
         "--endpoint-reconciler-type=none".into(),
         "--profiling=false".into(),
-        // Nobody waits for this process: its Service has one endpoint, and a move wants it gone at once.
+        // No delay is needed: the Service has a single endpoint, and a move needs a fast stop.
         "--shutdown-delay-duration=0s".into(),
     ];
     if let Some(name) = names.public_api() {

@@ -1,5 +1,5 @@
-//! kube-apiserver: the process behind a shoot's address. When it is gone, nobody can write to the shoot any
-//! more (R7-50).
+//! kube-apiserver: the process behind a shoot's address. Without this process, no client can write to the
+//! shoot (R7-50).
 
 mod events;
 mod flags;
@@ -31,13 +31,13 @@ use crate::{
     verbs::{Deploy, Sleep, Tasks},
 };
 
-/// Name of the Deployment, of the Service and of the Secret with its certificate.
+/// Name of the Deployment, the Service and the Secret with the certificate.
 pub(crate) const NAME: &str = KUBE_APISERVER;
-/// All that a planned stop may take. Longer than it takes to answer the requests that were begun; shorter
-/// than the two seconds that a move has for it.
+/// Upper bound of a planned stop. Longer than the answers to open requests; not longer than the two seconds
+/// that a move has for the stop.
 const GRACE_SECONDS: i64 = 2;
 
-/// The Service in front of kube-apiserver, and the seed's front that leads to it.
+/// The Service in front of kube-apiserver, and the route from the seed's SNI proxy to the Service.
 #[derive(Debug)]
 pub struct KubeApiserverService;
 
@@ -94,7 +94,7 @@ impl Sleep for KubeApiserver {
     ];
 
     async fn sleep(f: &Facts) -> Result<()> {
-        // No process runs with this address: the flow that wakes the shoot asks for the address again.
+        // No process runs with this address: the flow that wakes the shoot reads the address again.
         component::stop(f, &workload(f, EVENTS_DIRECT)).await
     }
 
@@ -105,14 +105,14 @@ impl Sleep for KubeApiserver {
 }
 
 impl KubeApiserver {
-    /// Whether it was put to sleep: it is there, and wants no pod.
+    /// Whether kube-apiserver is hibernated: the Deployment exists with zero replicas.
     pub async fn sleeps(stay: &Stay) -> Result<bool> {
         let found = Self::read(stay).await?;
         let replicas = |found: Deployment| found.spec.and_then(|spec| spec.replicas);
         Ok(found.and_then(replicas) == Some(0))
     }
 
-    /// Whether it is deployed, awake or asleep, and not being deleted.
+    /// Whether the Deployment exists, awake or hibernated, and is not being deleted.
     pub async fn exists(stay: &Stay) -> Result<bool> {
         Ok(Self::read(stay).await?.is_some())
     }
@@ -153,8 +153,8 @@ fn workload(f: &Facts, events: &str) -> Workload {
         health: Health {
             scheme: "HTTPS",
             port: PORT,
-            // Events are no reason to end kube-apiserver: etcd-events may be away while etcd-main serves the
-            // shoot.
+            // Missing Events are no reason to end kube-apiserver: etcd-events may be down while etcd-main
+            // serves the shoot.
             readiness: "/readyz?exclude=etcd-override-0&exclude=etcd-override-readiness-0",
             liveness: "/livez?exclude=etcd-override-0",
         },
@@ -166,7 +166,7 @@ fn workload(f: &Facts, events: &str) -> Workload {
     }
 }
 
-/// Requests without credentials are taken for health checks only.
+/// Requests without credentials are accepted only for health checks.
 fn authentication(namespace: &str) -> Result<ConfigMap> {
     let paths: Vec<_> = ["/livez", "/readyz", "/healthz"]
         .map(|path| json!({"path": path}))
