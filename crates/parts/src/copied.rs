@@ -1,4 +1,4 @@
-//! What a step of a flow has proved of the backups, kept until a later step records it: the copy of a
+//! Proofs about the backups from a step of a flow, kept until a later step records the proof: the copy of a
 //! destination, and the end of the epoch of a source.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use api::{druid::CopiedChain, gardencore::shoot::SealedEpoch};
 use serde_json::Value;
 
-/// The chain that the copy has brought, by its own report. A flow that is begun anew copies again, finds what
-/// is there, and is told again.
+/// The chain in the report of the copy. A restarted flow copies again, finds the copied data, and gets a new
+/// report.
 #[derive(Clone, Debug, Default)]
 pub struct Copied(Arc<Mutex<Option<CopiedChain>>>);
 
 impl Copied {
-    /// Takes note of what the copy has said.
+    /// Stores the report of the copy.
     pub fn keep(&self, chain: Option<CopiedChain>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = chain;
     }
@@ -22,8 +22,8 @@ impl Copied {
     }
 }
 
-/// The final snapshot that was proved in this run of the flow, with the revision of etcd. A flow that is
-/// begun anew proves it anew.
+/// The final snapshot that was proved in this run of the flow, with the revision of etcd. A restarted flow
+/// proves the snapshot again.
 #[derive(Clone, Debug, Default)]
 pub struct ProvenEnd(Arc<Mutex<Option<SealedEpoch>>>);
 
@@ -33,7 +33,7 @@ impl ProvenEnd {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
     }
 
-    /// The proof, if there is one of this epoch.
+    /// The proof, if the proof is of this epoch.
     #[must_use]
     pub fn of_epoch(&self, epoch: i64) -> Option<SealedEpoch> {
         let end = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -41,8 +41,8 @@ impl ProvenEnd {
     }
 }
 
-/// The last revision of which a client was told. etcd goes on by itself after the seal, as leases run out,
-/// and these revisions are no loss. An older etcd-backup-restore reports no `sealedRevision`.
+/// The last revision that was acknowledged to a client. etcd creates further revisions after the seal, when
+/// leases expire, and these revisions are no loss. An older etcd-backup-restore reports no `sealedRevision`.
 pub(crate) fn acknowledged_end(end: i64, latest: &Value) -> i64 {
     latest["sealedRevision"]
         .as_i64()

@@ -1,6 +1,6 @@
 //! Machines of a shoot with a forced deletion. The machine manager gets a bounded time to delete the
-//! instances. Each instance that is left by then is named, while the Machine object still tells the provider
-//! ID: the instance costs money until a user deletes the instance in the provider's account.
+//! instances. Each instance that is left by then is named, while the Machine object still reports the
+//! provider ID: the instance costs money until a user deletes the instance in the provider's account.
 //!
 //! The time begins with the first request and is recorded in the shoot's namespace: an attempt that is
 //! repeated, or a gardenlet that is restarted, gives the machine manager no further time.
@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Error codes of a Machine that no further attempt of the machine manager changes: the cloud refuses the
-/// credentials. The last two are those of gRPC, which other machine managers write.
+/// credentials. The last two codes are gRPC codes, which further machine managers write.
 const REFUSALS: [&str; 4] = [
     "ErrInfraUnauthenticated",
     "ErrInfraUnauthorized",
@@ -119,7 +119,7 @@ fn recorded_begin(namespace: &Namespace) -> Option<Timestamp> {
     namespace.annotations().get(FORCED_DELETION_BEGAN)?.parse().ok()
 }
 
-/// What the machine manager still has of its time. A beginning in the future is one of a wrong clock.
+/// Remaining time of the machine manager. A start in the future comes from a wrong clock and does not count.
 fn time_left(began: Option<Timestamp>, limit: Duration, now: Timestamp) -> Duration {
     let spent = began.and_then(|began| Duration::try_from(now.duration_since(began)).ok());
     limit.saturating_sub(spent.unwrap_or_default())
@@ -130,7 +130,7 @@ pub(crate) async fn machines(stay: &Stay) -> Result<Vec<DynamicObject>> {
     dynamic::list(&stay.any_api(&kind), &kind).await
 }
 
-/// Waits for one machine after the other, with one watch at a time, and returns those that are left.
+/// Waits for each machine in sequence, with a single watch at a time, and returns the machines that are left.
 async fn wait_for_each(stay: &Stay, end: Instant) -> Result<Vec<DynamicObject>> {
     let [_, _, kind, _] = kinds();
     let api = stay.any_api(&kind);
@@ -162,7 +162,7 @@ fn is_refused(machine: &DynamicObject) -> bool {
         && codes.split(',').any(|code| REFUSALS.contains(&code))
 }
 
-/// Begins the sentence about a machine, by which a later step finds that the machine is named already.
+/// Start of the sentence about a machine. A later step finds reported machines by this text.
 fn subject(machine: &str) -> String {
     format!("machine {machine} (")
 }
@@ -182,7 +182,7 @@ fn sentence(machine: &DynamicObject) -> String {
     sentence_of(&machine.name_any(), id, &why)
 }
 
-/// Names a machine with its instance, the cause and the remedy.
+/// The sentence about a machine: the instance, the cause and the remedy.
 pub(crate) fn sentence_of(machine: &str, provider_id: Option<&str>, why: &str) -> String {
     format!(
         "{}{}) may be left behind: {why}. Delete the instance in the provider's account",
@@ -215,7 +215,7 @@ async fn report(f: &Facts, machines: &[DynamicObject]) -> Result<()> {
     record(f, &sentences).await
 }
 
-/// Adds the sentences to `lastErrors`, if this seed still has the Shoot and deletes it.
+/// Adds the sentences to `lastErrors`, while this seed has the Shoot and deletes the Shoot.
 async fn record(f: &Facts, sentences: &[String]) -> Result<()> {
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
     loop {
@@ -255,7 +255,7 @@ fn last_errors(sentences: &[String], now: &Time) -> impl Iterator<Item = LastErr
     })
 }
 
-/// What `lastErrors` of the Shoot names as left behind.
+/// The sentences in `lastErrors` about machines left behind.
 #[must_use]
 pub fn named_left_behind(shoot: &Shoot) -> Vec<String> {
     left_behind(shoot)
@@ -263,7 +263,7 @@ pub fn named_left_behind(shoot: &Shoot) -> Vec<String> {
         .collect()
 }
 
-/// The patch of a status, with errors that name what is left behind.
+/// Adds errors with these sentences to the patch of a status.
 #[must_use]
 pub fn with_left_behind(mut patch: Value, sentences: &[String], now: &Time) -> Value {
     if !sentences.is_empty() {
@@ -279,7 +279,7 @@ fn left_behind(shoot: &Shoot) -> impl Iterator<Item = &LastError> {
     errors.filter(|error| error.task_id.as_deref() == Some(ForcedMachines::LEFT_BEHIND))
 }
 
-/// The patch of a status, with the errors of the newest Shoot that name machines left behind: their Machine
+/// Adds the errors of the newest Shoot about machines left behind to the patch of a status. The Machine
 /// objects are gone, so that no later step could name the machines again.
 #[must_use]
 pub fn keep_left_behind(newest: &Shoot, mut patch: Value) -> Value {

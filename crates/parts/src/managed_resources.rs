@@ -28,8 +28,8 @@ use crate::{
 
 /// Label `origin` of the gardenlet's ManagedResources.
 pub(crate) const OWN_ORIGIN: &str = "gardener";
-/// Before the names of the gardenlet's ManagedResources. Those that a former version has written have no
-/// label `origin`.
+/// Name prefix of the gardenlet's ManagedResources. ManagedResources from a former version have no label
+/// `origin`.
 const OWN_PREFIX: &str = "shoot-core-";
 
 /// The gardenlet's ManagedResources in the shoot's namespace.
@@ -42,9 +42,9 @@ impl ManagedResources {
         keep_objects(stay, is_own).await
     }
 
-    /// "Checking that no extension has objects in the Shoot": fails while one has a ManagedResource with
-    /// objects in the shoot that are not to be kept. The error names them. After the API of the shoot has
-    /// stopped these objects could not be deleted.
+    /// "Checking that no extension has objects in the Shoot": fails while an extension has a ManagedResource
+    /// in the shoot without `keepObjects`. The error names these ManagedResources. After the stop of the
+    /// shoot's API, the objects could not be deleted.
     pub async fn check_no_other(stay: &Stay) -> Result<()> {
         let holds_up = |object: &DynamicObject| !is_own(object) && !is_in_seed(object) && !keeps(object);
         let left = selected(stay, holds_up).await?;
@@ -59,8 +59,8 @@ impl ManagedResources {
         )))
     }
 
-    /// The origins by which resource-manager marks the objects in the shoot, of all ManagedResources in the
-    /// shoot's namespace.
+    /// The origins in the annotations of resource-manager on objects in the shoot, for all ManagedResources
+    /// in the shoot's namespace.
     pub(crate) async fn origins_in_shoot(stay: &Stay) -> Result<BTreeSet<String>> {
         let names = selected(stay, |object| !is_in_seed(object)).await?;
         Ok(names
@@ -109,7 +109,7 @@ impl Destroy for ForcedManagedResources {
     }
 }
 
-/// Objects in the seed are never kept: they would stay behind for good.
+/// Objects in the seed are never kept: such objects would stay for ever.
 async fn keep_objects(stay: &Stay, which: fn(&DynamicObject) -> bool) -> Result<()> {
     let (kind, api) = (kind(), stay.any_api(&kind()));
     let keep = json!({"spec": {"keepObjects": true}});
@@ -136,7 +136,7 @@ async fn gone(stay: &Stay, which: fn(&DynamicObject) -> bool) -> Result<()> {
         .map(|_| ())
 }
 
-/// Names of the ManagedResources in the shoot's namespace for which this holds.
+/// Names of the selected ManagedResources in the shoot's namespace.
 async fn selected(stay: &Stay, which: impl Fn(&DynamicObject) -> bool) -> Result<Vec<String>> {
     let kind = kind();
     let all = dynamic::list(&stay.any_api(&kind), &kind).await?;

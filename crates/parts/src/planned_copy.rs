@@ -1,6 +1,5 @@
-//! Judgement of a copy that holds less than a source seed had, where that seed handed the shoot over by
-//! itself: no fence bounds the loss, so the copy must be complete, or a person accepts the loss (R17-27,
-//! R17-45).
+//! Check of an incomplete copy after a hand-over by the source seed. No fence bounds the loss, so the copy
+//! must be complete, or a user accepts the loss (R17-27, R17-45).
 
 use api::{
     constants::SHOOT_ACCEPT_LOSS,
@@ -18,7 +17,7 @@ use serde_json::json;
 
 use crate::{FIELD_MANAGER, Facts, configuration_problem, lost};
 
-/// The number of revisions whose loss a person accepts.
+/// The number of revisions whose loss a user accepts.
 pub(crate) fn accepted_loss(shoot: &Shoot) -> Option<i64> {
     let accepted = shoot.annotations().get(SHOOT_ACCEPT_LOSS);
     accepted
@@ -26,16 +25,16 @@ pub(crate) fn accepted_loss(shoot: &Shoot) -> Option<i64> {
         .filter(|number| *number > 0)
 }
 
-/// Whether a person has accepted the loss of this copy. Where the end of the source is not known, any number
-/// accepts the loss: nothing can be compared with the number.
+/// Whether a user has accepted the loss of this copy. When the end of the source is unknown, every number
+/// accepts the loss: no value can be compared with the number.
 pub(crate) fn is_loss_accepted(copied: &CopiedChain, accepted: Option<i64>) -> bool {
     copied.lost_revisions.is_some() || (copied.sealed_revision.is_none() && accepted.is_some())
 }
 
-/// Checks and records a copy before the copying Etcd goes.
+/// Checks and records a copy before the copying Etcd is deleted.
 ///
 /// # Errors
-/// The copy is incomplete, and nobody has accepted the loss.
+/// The copy is incomplete, and no user has accepted the loss.
 pub(crate) async fn settle(f: &Facts, copied: CopiedChain) -> Result<CopiedChain> {
     let newest = f.newest_shoot().await?;
     let Some(planned) = PlannedMove::of(&newest) else {
@@ -48,8 +47,7 @@ pub(crate) async fn settle(f: &Facts, copied: CopiedChain) -> Result<CopiedChain
     Ok(copied)
 }
 
-/// A move whose data are not chosen yet, and whose source has ended by itself. The number is the epoch of the
-/// source.
+/// A move without chosen data, whose source has ended the epoch. The number is the epoch of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PlannedMove {
     /// The source seed keeps no owner records, so no phase is recorded. A takeover always records phases.
@@ -77,7 +75,7 @@ impl PlannedMove {
         }
     }
 
-    /// The copy, with the number of the revisions that are lost where that is known.
+    /// The copy, with the number of lost revisions if the number is known.
     fn check(self, copied: CopiedChain, accepted: Option<i64>) -> Result<CopiedChain> {
         let missing = copied
             .sealed_revision
@@ -119,8 +117,8 @@ impl PlannedMove {
     }
 }
 
-/// Records `status.ownership.restored` of a shoot without phases: the backups of the source stay, and the
-/// loss is reported. Once in an epoch.
+/// Records `status.ownership.restored` of a shoot without phases: the record keeps the backups of the source,
+/// and reports the loss. At most once per epoch.
 async fn record_loss(f: &Facts, copied: &CopiedChain) -> Result<()> {
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
     loop {
@@ -148,7 +146,7 @@ async fn record_loss(f: &Facts, copied: &CopiedChain) -> Result<()> {
     }
 }
 
-/// The record, if the shoot still is this seed's in this epoch and operation, without phases.
+/// The record without phases, while this seed still has the shoot in this epoch and operation.
 fn record_of<'a>(f: &Facts, newest: &'a Shoot) -> Option<&'a Recorded> {
     let status = newest.status.as_ref()?;
     let is_own = status.seed_name.as_deref() == Some(f.seed_object.name_any().as_str());
@@ -186,7 +184,7 @@ mod tests {
         }
     }
 
-    /// The fence bounds the loss of a takeover, and a choice that is recorded stands.
+    /// The fence bounds the loss of a takeover, and a recorded choice stands.
     #[test]
     fn a_copy_is_judged_while_the_data_of_a_planned_move_are_not_chosen() {
         let source = json!({"name": "a", "epoch": 1});
@@ -205,8 +203,8 @@ mod tests {
         }
     }
 
-    /// An older source records no end of its epoch. Its destination waited without an end, or began with less
-    /// and did not report that.
+    /// An older source records no end of the epoch. The destination waited without an end, or began with less
+    /// data and did not report the loss.
     #[test]
     fn an_incomplete_copy_of_a_planned_move_needs_the_consent_of_a_person() {
         for planned in [PlannedMove::WithoutPhases(1), PlannedMove::Claiming(1)] {
@@ -218,7 +216,7 @@ mod tests {
             };
             assert_eq!(judge(copied(true, None, None), None), Ok(None));
             assert_eq!(judge(copied(false, Some(54), Some(17)), Some(17)), Ok(Some(17)));
-            // The source noted its end in the bucket, and the copy was not given the number.
+            // The source noted the end in the bucket, and the copy did not receive the number.
             assert_eq!(judge(copied(false, Some(54), None), Some(17)), Ok(Some(17)));
             for accepted in [None, Some(16)] {
                 let error = judge(copied(false, Some(54), None), accepted).unwrap_err();
