@@ -1,11 +1,11 @@
-//! The worked example of docs/understand/leader-migration.md on real clusters: the backup controllers of
-//! seed-b move from its gardenlet into provider-local during rolling upgrades, back, there again, and out of
-//! the migration (RK-20 to RK-25). All the time BackupEntries and BackupBuckets are made and deleted in the
-//! garden; each must become ready and go, whoever holds the lock.
+//! The worked example of docs/understand/leader-migration.md on real clusters. The backup controllers of
+//! seed-b move from the gardenlet into provider-local during rolling upgrades, back, there again, and out of
+//! the migration (RK-20 to RK-25). All the time, BackupEntries and BackupBuckets are created and deleted in
+//! the garden; each must become ready and be deleted, with any lock holder.
 //!
-//! Needs the landscape `e2e` with the suite installed: `make e2e`. Upgrades are done as an operator does
-//! them: of the gardenlet by Helm, of provider-local by the seed's values in its ControllerDeployment. The
-//! seed is given back as it was found, also after a failure.
+//! Needs the landscape `e2e` with the suite installed: `make e2e`. Upgrades follow the operator's procedure:
+//! the gardenlet by Helm, provider-local by the seed's values in the ControllerDeployment. The seed is
+//! restored to the original state, also after a failure.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -43,8 +43,7 @@ use backup_controllers::{
 const SEED: &str = "seed-b";
 /// The migration lock, in the namespace of the gardenlet, as both main locks.
 const LOCK: &str = "backup-migration";
-/// Namespace in the seed in which the entries of this test have their Secrets, and the first part of their
-/// names.
+/// Namespace in the seed with the Secrets of this test's entries; also the first part of the entries' names.
 const CONTROL_PLANE: &str = "shoot--dev--guests";
 /// The provider's copy of the credential for the garden.
 const CREDENTIAL: &str = "garden-kubeconfig";
@@ -52,21 +51,20 @@ const LABEL: &str = "repot.test/made=by-backup-controllers";
 /// Bounds the wait for an object. Longer than a lock of a process that died (15 s), the pause after a failure
 /// and a start together, also on a busy machine.
 const WITHIN: Duration = Duration::from_secs(180);
-/// So often a step is looked at in which a manager has lost its lock.
+/// Maximum repetitions of a step in which a manager has lost a lock.
 const TRIES: usize = 3;
 const CONTROLLERS: [&str; 2] = ["backup-bucket", "backup-entry"];
 
-/// How a manager takes part.
+/// The role of a manager in the migration.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
-    /// Not at all.
+    /// No part in the migration.
     Out,
     /// Any manager may run the controllers.
     Any,
-    /// They are provider-local's.
+    /// The controllers belong to provider-local.
     GivenAway,
-    /// The flags are gone, and the right to the lock is not, so that processes that still run can give it
-    /// back.
+    /// The flags are gone, but the right to the lock stays, so that running processes can release the lock.
     Ended,
 }
 
@@ -85,7 +83,7 @@ impl Part {
         }
     }
 
-    /// Which flags of the provider begin so, and whether it has them.
+    /// Prefixes of the provider's flags, with the expected presence.
     fn flags(self) -> [(&'static str, bool); 2] {
         [
             (
@@ -97,17 +95,17 @@ impl Part {
     }
 }
 
-/// One upgrade, and what must be so after it.
+/// An upgrade, with the expected result.
 #[derive(Clone, Copy)]
 struct Step {
     what: &'static str,
     home: Part,
     guest: Part,
-    /// Who runs the controllers.
+    /// The manager that runs the controllers.
     runs: &'static Manager,
-    /// Under which lock.
+    /// The lock that the manager holds.
     lock: &'static str,
-    /// Whether the process that held the lock before the upgrade must still hold it after.
+    /// Whether the lock holder before the upgrade must still hold the lock afterwards.
     undisturbed: bool,
 }
 
@@ -136,7 +134,7 @@ const fn under_main_lock(step: Step) -> Step {
     }
 }
 
-/// The home gets its file first and loses it last.
+/// The home gets the file of leader migration first and loses the file last.
 const STEPS: [Step; 11] = [
     under_main_lock(step("more processes", Part::Out, Part::Out, &HOME)),
     step("gardenlet takes part", Part::Any, Part::Out, &HOME),
@@ -205,7 +203,7 @@ async fn walk(landscape: &Landscape) -> Result<()> {
         let took = began.elapsed().as_secs_f64();
         println!("{}: {took:.1} s; {}", step.what, writer.since(began));
         if let Err(why) = outcome {
-            // An object that never became ready is the cause, and what was found after that is not.
+            // An object that never became ready is the cause; later findings are consequences.
             writer.stop().await?;
             return Err(why.context(step.what));
         }
@@ -257,7 +255,7 @@ async fn upgrade_to(landscape: &Landscape, seed: &Client, home: Part, guest: Par
     rolled_out(seed, &GUEST, GUEST.replicas).await
 }
 
-/// While objects come and go, each of the controllers is busy in the holder of the lock and in no other
+/// While objects are created and deleted, each of the controllers works in the lock holder and in no further
 /// process.
 async fn works_in_one_process(seed: &Client, step: &Step, writer: &mut Writer) -> Result<()> {
     let before = processes(seed).await?;
@@ -292,7 +290,7 @@ async fn works_in_one_process(seed: &Client, step: &Step, writer: &mut Writer) -
     Ok(())
 }
 
-/// The provider needs the identity of the seed in the garden for as long as it runs the controllers.
+/// The provider needs the identity of the seed in the garden while the provider runs the controllers.
 async fn give_credential(seed: &Client) -> Result<()> {
     let theirs: Api<Secret> = Api::namespaced(seed.clone(), HOME.namespace);
     let original = theirs.get("gardenlet-garden-kubeconfig").await?;
@@ -303,11 +301,11 @@ async fn give_credential(seed: &Client) -> Result<()> {
     Ok(())
 }
 
-/// The seed as it was found.
+/// Restores the original state of the seed.
 async fn give_back(landscape: &Landscape, midway: bool) -> Result<()> {
     let (garden, seed) = (&landscape.garden, landscape.seed(SEED)?);
     if midway {
-        // The order holds here too: the home leaves last.
+        // The order applies here too: the home leaves last.
         give_credential(seed).await?;
         upgrade_to(landscape, seed, Part::Any, Part::Ended).await?;
     }

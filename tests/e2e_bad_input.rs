@@ -1,6 +1,6 @@
-//! What a user or an accident can get wrong, on real clusters: each is refused at the earliest place or told
-//! in `lastErrors` with a code and a sentence that says what to do, harms nothing, and once it is mended the
-//! work goes on by itself.
+//! Mistakes of a user and accidents, on real clusters. Each fault is refused at the earliest place, or
+//! reported in `lastErrors` with a code and a sentence with the remedy. No fault does harm, and after the fix
+//! the work continues without further action.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e`.
 
@@ -26,8 +26,8 @@ use repot_tests::{
 };
 use serde_json::{Value, json};
 
-/// Bounds the time until an error is told: longer than two of the longest pauses between two tries, and than
-/// a step's patience in each, as what was mended may be seen only by the try after next.
+/// Bounds the time until an error is reported. Longer than two of the longest pauses between retries, with a
+/// step's patience in each, because only the second retry may notice the fix.
 const TOLD_WITHIN: Duration = Duration::from_secs(420);
 
 /// Waits for an error with this code that says all these words, and prints the sentence.
@@ -57,7 +57,7 @@ fn manifest(name: &str) -> Value {
     serde_json::to_value(serde_yaml_ng::from_str::<Value>(&text).unwrap()).unwrap()
 }
 
-/// The schema is the earliest place: nothing is stored, and the answer names the field.
+/// The schema is the earliest place: the object is not stored, and the answer names the field.
 #[tokio::test]
 async fn a_manifest_with_a_wrong_or_unknown_field_is_refused_and_the_field_is_named() {
     let landscape = Landscape::open("e2e").await.unwrap();
@@ -79,9 +79,9 @@ async fn a_manifest_with_a_wrong_or_unknown_field_is_refused_and_the_field_is_na
     assert!(shoot.api().get_opt("odd").await.unwrap().is_none());
 }
 
-/// One shoot meets one obstacle after the other: it has no seed (I8), its move cannot begin (I8), and then
-/// (`make e2e-all`) everything that its restore needs is broken at once. Each is told, and once all is mended
-/// the shoot is on its new seed with all data.
+/// A shoot meets a sequence of obstacles: no seed (I8), a move that cannot begin (I8), and then
+/// (`make e2e-all`) a failure of all inputs of the restore at once. Each obstacle is reported. After all
+/// fixes, the shoot is on the destination seed with all data.
 #[tokio::test]
 async fn every_obstacle_of_a_move_is_told_and_once_it_is_mended_the_work_goes_on_by_itself() {
     let landscape = Landscape::open("e2e").await.unwrap();
@@ -111,7 +111,8 @@ async fn every_obstacle_of_a_move_is_told_and_once_it_is_mended_the_work_goes_on
     deleted(&landscape, &shoot).await.unwrap();
 }
 
-/// A shoot that names a seed that is not there is told so, and begins by itself with one that is.
+/// A shoot that names a missing seed is reported, and starts without further action after the name is
+/// corrected.
 async fn homeless(landscape: &Landscape) -> UserShoot {
     let mut homeless = manifest("mended");
     homeless["spec"]["seedName"] = json!("nowhere");
@@ -130,8 +131,7 @@ async fn homeless(landscape: &Landscape) -> UserShoot {
     shoot
 }
 
-/// A seed that is not there, and one that cannot take the shoot: nothing changes, and the move can be taken
-/// back.
+/// A missing seed, and a seed that cannot take the shoot: no state changes, and the move can be cancelled.
 async fn moves_that_cannot_begin(landscape: &Landscape, shoot: &UserShoot, id: &str) {
     let seeds: Api<Seed> = Api::all(landscape.garden.clone());
     let mut bare = seeds.get("seed-b").await.unwrap();
@@ -171,7 +171,7 @@ async fn moves_that_cannot_begin(landscape: &Landscape, shoot: &UserShoot, id: &
         back.await.unwrap();
     }
     seeds.delete("bare", &DeleteParams::default()).await.unwrap();
-    // It was given its extensions, and has no gardenlet that would say that they can go.
+    // The seed got extensions, and has no gardenlet that would release the ControllerInstallations.
     let installations: Api<ControllerInstallation> = Api::all(landscape.garden.clone());
     let given = ListParams::default().fields("spec.seedRef.name=bare");
     for installation in installations.list(&given).await.unwrap() {
@@ -183,8 +183,7 @@ async fn moves_that_cannot_begin(landscape: &Landscape, shoot: &UserShoot, id: &
     }
 }
 
-/// Everything that a restore needs is broken at once. The flow tells of one after the other, as each is
-/// mended.
+/// All inputs of a restore are broken at once. The flow reports fault by fault, after each fix.
 async fn broken_restore(landscape: &Landscape, shoot: &UserShoot, id: &str) {
     let state = break_shoot_state(landscape, shoot).await;
     let store = landscape.variable("S3_DATA").unwrap().to_owned();
@@ -271,7 +270,8 @@ fn spoil_snapshots(paths: &[String]) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// The source prepares the shoot for seed-b, whose gardenlet does not run, so that nothing takes it over yet.
+/// The source prepares the shoot for seed-b. The gardenlet of seed-b does not run, so no seed takes the shoot
+/// over yet.
 async fn hand_over(landscape: &Landscape, shoot: &UserShoot) {
     lifecycle::stop_gardenlet(landscape.seed("seed-b").unwrap())
         .await
@@ -289,7 +289,7 @@ async fn hand_over(landscape: &Landscape, shoot: &UserShoot) {
         .unwrap();
 }
 
-/// As after an accident: gone at once, and nobody is asked.
+/// As after an accident: deleted at once, with all finalizers removed.
 async fn lost(entries: &Api<BackupEntry>, name: &str) {
     entries.delete(name, &DeleteParams::default()).await.unwrap();
     let freed = Patch::Merge(json!({"metadata": {"finalizers": null}}));
@@ -299,7 +299,7 @@ async fn lost(entries: &Api<BackupEntry>, name: &str) {
     }
 }
 
-/// Spoils the first carried secret of the ShootState, and gives what was there.
+/// Damages the first carried secret of the ShootState, and returns the former content.
 async fn break_shoot_state(landscape: &Landscape, shoot: &UserShoot) -> Value {
     let states: Api<ShootState> = Api::namespaced(landscape.garden.clone(), PROJECT);
     let state = states.get(&shoot.name).await.unwrap();
@@ -322,7 +322,7 @@ async fn put_back(states: &Api<ShootState>, name: &str, spec: &Value) {
         .unwrap();
 }
 
-/// Changes the key by which seed-a's bucket is reached, and gives what was there.
+/// Changes the credential key of seed-a's bucket, and returns the former key.
 async fn change_store_key(landscape: &Landscape, key: &str) -> String {
     let secrets: Api<Secret> = Api::namespaced(landscape.garden.clone(), "garden");
     let former = secrets.get("backup-seed-a").await.unwrap();

@@ -1,8 +1,8 @@
-//! A shoot goes on although its seed is cut off (GEP-17): the seed fences itself, another one takes the shoot
-//! over, and the seed that comes back stays fenced and cleans up.
+//! A shoot continues although the seed is cut off (GEP-17): the seed fences itself, a second seed takes the
+//! shoot over, and the returning seed stays fenced and cleans up.
 //!
-//! Needs the landscape `e2e` with the suite installed: `make e2e`. It cuts roads between clusters, and lays
-//! them again also if it fails.
+//! Needs the landscape `e2e` with the suite installed: `make e2e`. The test cuts network routes between
+//! clusters, and restores the routes also after a failure.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -31,30 +31,30 @@ use repot_tests::{
 const OBJECTS: usize = 200;
 /// Number of the first object that is written on the way back.
 const BACK: u64 = 400_000;
-/// From the cut to the last write that the source acknowledges (R17-47): the validity of a permit, and what
-/// lies between two checks.
+/// From the cut to the last write that the source acknowledges (R17-47): the validity of a permit, and the
+/// interval between two checks.
 const FENCED_WITHIN: Duration = Duration::from_secs(30);
-/// From the decision to the destination's claim in the bucket of the source, which comes after its record in
-/// DNS.
+/// From the decision to the destination's claim in the bucket of the source; the claim follows the
+/// destination's record in DNS.
 const CLAIMED_WITHIN: Duration = Duration::from_secs(60);
 /// From the decision to a write that the destination acknowledges. A bound to notice a step that hangs; the
 /// aim is 60 s, and the figure is printed.
 const BACK_WITHIN: Duration = Duration::from_secs(300);
-/// What one end of the gardenlet that restores may cost: its lock runs out, and the fence is counted anew.
+/// The cost of a single end of the restoring gardenlet: the lock expires, and the fence is counted again.
 const KILLED_FOR: Duration = Duration::from_secs(60);
-/// For how long one witness is silent: longer than a permit is good (V of docs/understand/ownership.md, 12
-/// s).
+/// Time without an answer of one witness: longer than the validity of a permit (V of
+/// docs/understand/ownership.md, 12 s).
 const SILENT_FOR: Duration = Duration::from_secs(20);
-/// From the end of the permit to the end of a watch through the edge (docs/understand/decisions/0038): 30 s,
-/// and a pause of the writer whose last acknowledgement shows the end of the permit.
+/// From the end of the permit to the end of a watch through the edge (docs/understand/decisions/0038). 30 s,
+/// and a pause of the writer, because the last acknowledgement marks the end of the permit.
 const WATCH_ENDS_WITHIN: Duration = Duration::from_secs(35);
 const TEN_MINUTES: Duration = Duration::from_secs(600);
-/// The longest time between two writes of a shoot that nothing happens to, on a busy machine. A control plane
-/// that was stopped cannot be written for longer.
+/// The longest time between two writes of an undisturbed shoot, on a busy machine. A stopped control plane
+/// accepts no write for longer.
 const UNDISTURBED: Duration = Duration::from_secs(15);
 
-/// First of one witness after the other, then of both. It stops before the destination begins: there are
-/// never two control planes (R17-06).
+/// First each witness in turn is cut off, then both. The source stops before the destination begins: two
+/// control planes never run at once (R17-06).
 #[tokio::test]
 async fn a_seed_that_is_cut_off_fences_itself_and_its_shoot_goes_on_elsewhere() {
     let landscape = Landscape::open("e2e").await.unwrap();
@@ -63,7 +63,7 @@ async fn a_seed_that_is_cut_off_fences_itself_and_its_shoot_goes_on_elsewhere() 
     is_taken_over(&landscape, &shoot, plan(Trouble::CutOff(&OTHERS))).await;
 }
 
-/// The seed that took a shoot over loses it in its turn, to the one that had it first.
+/// The seed that took a shoot over loses the shoot to the first seed again.
 #[tokio::test]
 async fn a_shoot_is_taken_over_there_and_back() {
     let landscape = Landscape::open("e2e").await.unwrap();
@@ -78,21 +78,21 @@ async fn a_shoot_is_taken_over_there_and_back() {
     is_taken_over(&landscape, &shoot, back).await;
 }
 
-/// R17-05: its processes wake as if nothing had happened, with open connections, and with permits and locks
-/// that they had just renewed.
+/// R17-05: the processes of the seed wake up as if no time had passed, with open connections, and with
+/// permits and locks that they had just renewed.
 #[tokio::test]
 async fn a_seed_that_stands_still_and_wakes_later_does_not_go_on() {
     goes_on_elsewhere("sleeper", plan(Trouble::StandsStill)).await;
 }
 
-/// All of it begins anew, with the data that it had, and takes its final snapshot before it cleans up. What
-/// looked after machines begins anew, too, with machines that are another seed's.
+/// All processes of the seed start again, with the former data, and take the final snapshot before the
+/// cleanup. The machine controllers start again, too, with machines that belong to the destination seed.
 #[tokio::test]
 async fn a_seed_that_lost_its_power_saves_late_what_is_lost() {
     goes_on_with_its_nodes("dark", plan(Trouble::IsOff)).await;
 }
 
-/// R17-04: it wakes in the middle of a flow, and its destination is done.
+/// R17-04: the seed wakes up in the middle of a flow, after the destination is done.
 #[tokio::test]
 async fn a_seed_that_stands_still_while_it_hands_over_does_not_go_on() {
     goes_on_elsewhere(
@@ -105,7 +105,7 @@ async fn a_seed_that_stands_still_while_it_hands_over_does_not_go_on() {
     .await;
 }
 
-/// R17-01: it serves until it is told, and saves all it has: nothing is lost.
+/// R17-01: the seed serves until the loss is reported, and saves all data: no write is lost.
 #[tokio::test]
 async fn a_seed_that_hears_nothing_of_the_garden_alone_saves_what_it_has() {
     goes_on_elsewhere("unheard", plan(Trouble::CutOff(&["garden"]))).await;
@@ -119,20 +119,20 @@ async fn a_seed_that_is_cut_off_in_the_moment_of_the_change_acknowledges_nothing
     goes_on_elsewhere("racer", plan(Trouble::RacesTheFence)).await;
 }
 
-/// One witness is left to it, and its bucket is that which the destination claims later (R17-01, R17-40).
+/// A single witness is left to the seed: the bucket that the destination claims later (R17-01, R17-40).
 #[tokio::test]
 async fn a_seed_that_is_told_by_its_bucket_alone_saves_what_it_has() {
     goes_on_elsewhere("nameless", plan(Trouble::CutOff(&["garden", "dns"]))).await;
 }
 
-/// It is told and cannot save what it has: its final snapshot comes late.
+/// The seed learns of the loss and cannot save the data: the final snapshot comes late.
 #[tokio::test]
 async fn a_seed_without_its_bucket_saves_late_what_is_lost() {
     goes_on_elsewhere("bucketless", plan(Trouble::CutOff(&["garden", "s3"]))).await;
 }
 
-/// Nothing is begun for the seed while it is away (R17-02), nor what was asked for before when it is back
-/// (R17-03): its Machines and what looks after them are there then.
+/// No operation begins for the seed while the seed is away (R17-02), and no earlier request is executed after
+/// the return (R17-03). The Machines and the machine controllers exist in the seed at that time.
 #[tokio::test]
 async fn a_seed_without_its_api_server_saves_what_its_shoots_have() {
     goes_on_with_its_nodes("headless", plan(Trouble::HasNoApiServer)).await;
@@ -143,7 +143,8 @@ async fn a_seed_whose_gardenlet_and_kubelet_stand_still_saves_what_its_shoots_ha
     goes_on_elsewhere("unattended", plan(Trouble::NobodyReconciles)).await;
 }
 
-/// Its destination loses its gardenlet before the fence has passed, in it, and when the data are chosen.
+/// The destination's gardenlet is killed before the end of the fence, during the fence, and at the choice of
+/// the data.
 #[tokio::test]
 async fn a_takeover_ends_although_the_gardenlet_that_restores_is_killed() {
     let kills = &[1, 25, 45];
@@ -157,14 +158,14 @@ async fn a_takeover_ends_although_the_gardenlet_that_restores_is_killed() {
     .await;
 }
 
-/// The source does not hear of its end and still reaches the cloud, with all that looked after machines and
+/// The source does not learn of the end and still reaches the cloud, with all controllers of machines and
 /// network (R17-62).
 #[tokio::test]
 async fn no_node_is_lost_with_the_seed_that_looked_after_it() {
     goes_on_with_its_nodes("herd", plan(Trouble::CutOff(&OTHERS))).await;
 }
 
-/// The record is the first of two witnesses, and the second one answers (R17-47, decision 19).
+/// The record is the first of two witnesses, and the second witness answers (R17-47, decision 19).
 #[tokio::test]
 async fn ten_minutes_of_servfail_fence_nobody() {
     let landscape = Landscape::open("e2e").await.unwrap();
@@ -190,13 +191,13 @@ async fn goes_on_elsewhere(name: &str, plan: Plan<'_>) {
     is_taken_over(&landscape, &shoot, plan).await;
 }
 
-/// The same of a shoot with nodes: they do not notice.
+/// As [`goes_on_elsewhere`], for a shoot with nodes: the nodes do not notice.
 async fn goes_on_with_its_nodes(name: &str, plan: Plan<'_>) {
     let landscape = Landscape::open("e2e").await.unwrap();
     let shoot = lifecycle::created_with_workers(&landscape, name).await.unwrap();
     fill(&shoot).await;
     let herd = Herd::watch(&landscape, &shoot, plan.from).await.unwrap();
-    // In boxes, as all of it together overflows the stack of a test.
+    // Boxed, because the combined future overflows the stack of a test.
     Box::pin(taken_over(&landscape, &shoot, plan)).await;
     herd.has_noticed_nothing(&landscape, &shoot, plan.to)
         .await
@@ -230,8 +231,8 @@ async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) {
     check_times(&moved, plan);
     let place = lifecycle::place(&landscape.garden, from).await.unwrap();
     check_store(landscape, &moved, plan, &place);
-    // On the way back: who has only restored a shoot without nodes has changed nothing there, and there is no
-    // record that it could.
+    // Not on the way back: a seed that has only restored a shoot without nodes has changed nothing in the
+    // cloud, so there is no record for a proof.
     if from == "seed-a" {
         check_cloud(landscape, from, fence_of(&moved, plan));
     }
@@ -239,7 +240,7 @@ async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) {
     let client = shoot.client().await.unwrap();
     let after = proof::read(shoot, landscape.seed(to).unwrap()).await.unwrap();
     assert_eq!(before.differences(&after), Vec::<String>::new());
-    // What was acknowledged after the last snapshot is gone, and nothing else; the status says so to the
+    // Exactly the writes acknowledged after the last snapshot are lost; the status reports the loss to the
     // revision.
     let lost = moved.followed.lost(&client).await.unwrap();
     proof::stores_events(&client).await.unwrap();
@@ -264,7 +265,7 @@ async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) {
     names_went_on(landscape, shoot, to, epoch).await.unwrap();
 }
 
-/// Names in DNS: from each owner to the next one, and never back. An epoch has one value.
+/// Names in DNS change from each owner to the next owner, and never back. An epoch has a single value.
 async fn names_went_on(landscape: &Landscape, shoot: &UserShoot, seed: &str, epoch: i64) -> Result<()> {
     let id = proof::technical_id(shoot).await?;
     let records: Api<DNSRecord> = Api::namespaced(landscape.seed(seed)?.clone(), &id);
@@ -281,8 +282,8 @@ async fn names_went_on(landscape: &Landscape, shoot: &UserShoot, seed: &str, epo
     Ok(())
 }
 
-/// R17-45, R17-46: the bounds while the source was away, and the exact number when it was back. Whatever
-/// users have lost lies within.
+/// R17-45, R17-46: the status reports limits of the loss while the source is away, and the exact number after
+/// the return. All lost writes of users are within the limits.
 fn check_loss(told: &RestoredData, moved: &Takeover, lost: &[u64]) {
     assert_eq!(told.epoch, 2);
     assert!(told.saved.as_ref().unwrap() < &told.fenced, "{told:?}");
@@ -301,13 +302,13 @@ fn check_loss(told: &RestoredData, moved: &Takeover, lost: &[u64]) {
     }
 }
 
-/// When the source must have stopped at the latest.
+/// The latest time at which the source must have stopped.
 fn fence_of(moved: &Takeover, plan: Plan<'_>) -> Instant {
     if let Some(changed) = moved.changed {
         return changed + FENCED_WITHIN;
     }
     if plan.trouble.lets_it_serve() {
-        // It is told by the destination, and not before the decision.
+        // The destination reports the loss to the source, and not before the decision.
         let later = if plan.trouble.leaves_it_the_bucket_alone() {
             CLAIMED_WITHIN
         } else {
@@ -319,7 +320,7 @@ fn fence_of(moved: &Takeover, plan: Plan<'_>) -> Instant {
     }
 }
 
-/// The edge of the source ends a watch, also where the kubelet does not end kube-apiserver.
+/// The edge of the source ends a watch, even if the kubelet does not end kube-apiserver.
 fn check_watch(moved: &Takeover, plan: Plan<'_>) {
     if !plan.trouble.leaves_the_edge() {
         return;
@@ -339,7 +340,7 @@ fn check_watch(moved: &Takeover, plan: Plan<'_>) {
     );
 }
 
-/// Never two at once, and neither for long.
+/// Two control planes never serve at once, and the time without a serving control plane is bounded.
 fn check_times(moved: &Takeover, plan: Plan<'_>) {
     let (served, back) = (moved.served_for().unwrap(), moved.writable_after().unwrap());
     println!(
@@ -366,14 +367,14 @@ fn check_times(moved: &Takeover, plan: Plan<'_>) {
     assert!(back < BACK_WITHIN + kills * KILLED_FOR, "{back:?}");
 }
 
-/// The owner's record and the bucket are two witnesses, and a shoot stays while one of them answers (R17-48).
+/// The owner record and the bucket are two witnesses, and a shoot stays while one witness answers (R17-48).
 async fn one_silent_witness_fences_nobody(landscape: &Landscape, shoot: &UserShoot) {
     for (silent, first) in [(&["dns"], 2_000_000), (&["s3"], 3_000_000)] {
         stays(landscape, shoot, Trouble::CutOff(silent), SILENT_FOR, first).await;
     }
 }
 
-/// Not the shoot's API is disturbed, and not a process of its control plane ends.
+/// Neither the shoot's API is disturbed, nor does a process of the control plane end.
 async fn stays(landscape: &Landscape, shoot: &UserShoot, trouble: Trouble, time: Duration, first: u64) {
     let id = proof::technical_id(shoot).await.unwrap();
     let seed = landscape.seed("seed-a").unwrap();
@@ -404,8 +405,8 @@ fn is_verified(shoot: &Shoot) -> bool {
         .any(|verified| verified.status == ConditionStatus::True)
 }
 
-/// While its trouble lasts the source writes nothing to the object store after its fence, and later to its
-/// own place only: what it had not saved (R17-46).
+/// During the trouble, the source writes nothing to the object store after the fence. Later, the source
+/// writes only unsaved data to the source's own folder (R17-46).
 fn check_store(landscape: &Landscape, moved: &Takeover, plan: Plan<'_>, place: &str) {
     let source = plan.from;
     let all = record::store_changes(landscape, source).unwrap();
@@ -421,16 +422,16 @@ fn check_store(landscape: &Landscape, moved: &Takeover, plan: Plan<'_>, place: &
     assert!(elsewhere.is_empty(), "{elsewhere:?}");
 }
 
-/// The destination writes no snapshot twice, one that it copies or one of its own, however often what writes
-/// it begins anew (R17-27). A seed that had the shoot before may write what it had then once more.
+/// The destination writes no snapshot twice, neither a copy nor a new snapshot, regardless of restarts of the
+/// writing process (R17-27). A seed that had the shoot before may write the data of that time once more.
 fn check_nothing_twice(landscape: &Landscape, moved: &Takeover, destination: &str) {
     let all = record::store_changes(landscape, destination).unwrap();
     let since = Span::new(moved.decided, Instant::now()).unwrap().of(all);
     assert_eq!(record::written_twice(&since), Vec::<&str>::new());
 }
 
-/// After its fence the source changes nothing in the cloud, neither while its trouble lasts nor when it is
-/// back. It has no other shoot.
+/// After the fence, the source changes nothing in the cloud, neither during the trouble nor after the return.
+/// The source has no further shoot.
 fn check_cloud(landscape: &Landscape, source: &str, fenced: Instant) {
     let all = record::cloud_changes(landscape, source).unwrap();
     let late = Span::new(fenced, Instant::now()).unwrap().of(all);
@@ -441,7 +442,8 @@ fn check_cloud(landscape: &Landscape, source: &str, fenced: Instant) {
     );
 }
 
-/// What the source uploads when it returns is final, and there only where something is lost (R17-46).
+/// The snapshot that the source uploads after the return is final, and exists only if a write is lost
+/// (R17-46).
 async fn late_snapshot_is_removed(
     landscape: &Landscape,
     shoot: &UserShoot,

@@ -1,5 +1,5 @@
-//! A shoot sleeps, moves in its sleep, and wakes where it is then (R17-54): nothing of it runs meanwhile, in
-//! no seed and in no cloud, and all that it held is there when it wakes.
+//! A shoot hibernates, moves during hibernation, and wakes up in the destination (R17-54). Meanwhile no
+//! process of the shoot runs, in any seed or cloud, and all data are present after the wake-up.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e-all`.
 
@@ -19,8 +19,8 @@ use repot_tests::{
     shoot::UserShoot,
 };
 
-/// Longer than two machines take to be drained and to end, and a control plane after them; or to start,
-/// likewise.
+/// Longer than the drain and end of two machines followed by the end of a control plane; or the same for a
+/// start.
 const SETTLED_WITHIN: Duration = Duration::from_secs(400);
 
 #[tokio::test]
@@ -49,7 +49,8 @@ async fn a_shoot_sleeps_moves_in_its_sleep_and_wakes() {
     shoot
         .wait("its conditions tell that it sleeps", SETTLED_WITHIN, |shoot| {
             let mut conditions = shoot.status.iter().flat_map(|status| &status.conditions);
-            // Which processes check the owner matters also in the sleep: a takeover of the shoot needs that.
+            // The condition on owner checks matters also during hibernation: a takeover of the shoot needs
+            // the condition.
             conditions.all(|condition| {
                 condition.type_ == OWNER_CHECKS_COMPLETE
                     || condition.message == "Shoot cluster has been hibernated."
@@ -75,18 +76,19 @@ async fn a_shoot_sleeps_moves_in_its_sleep_and_wakes() {
     assert_eq!(kept.differences(&after), Vec::<String>::new());
     let client = shoot.client().await.unwrap();
     proof::stores_events(&client).await.unwrap();
-    // Other machines under the same pools, and what ran on them runs again.
+    // New machines in the same pools, and the workload runs again.
     nodes.replaced(&client, SETTLED_WITHIN).await.unwrap();
     web.answers(&client).await.unwrap();
 
-    // It is put to sleep again and deleted in its sleep: what it has outside goes all the same.
+    // The shoot is hibernated again and deleted during hibernation: the outside resources are deleted
+    // regardless.
     shoot.set_hibernation(true).await.unwrap();
     sleeps(&shoot, true).await.unwrap();
     deleted(&landscape, &shoot).await.unwrap();
     Fleet::nothing_left(&landscape, &id).await.unwrap();
 }
 
-/// Waits until all of it sleeps, or is awake, and no operation is under way.
+/// Waits until all of the shoot is hibernated, or awake, and no operation is under way.
 async fn sleeps(shoot: &UserShoot, asleep: bool) -> Result<()> {
     let what = if asleep { "it sleeps" } else { "it is awake" };
     shoot
@@ -104,7 +106,7 @@ async fn sleeps(shoot: &UserShoot, asleep: bool) -> Result<()> {
         .map(drop)
 }
 
-/// No pod of its control plane, no machine, and nothing in the cloud.
+/// Checks for no pod of the control plane, no machine, and no resource in the cloud.
 async fn nothing_runs(landscape: &Landscape, seed: &Client, id: &str) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(seed.clone(), id);
     let running = ListParams::default().fields("status.phase!=Succeeded");
@@ -121,7 +123,7 @@ async fn nothing_runs(landscape: &Landscape, seed: &Client, id: &str) -> Result<
     Fleet::nothing_left(landscape, id).await
 }
 
-/// Whoever made it has made it stopped and changed nothing since.
+/// The Deployment was created with 0 replicas and not changed since.
 async fn api_was_never_woken(seed: &Client, id: &str) -> Result<()> {
     let deployments: Api<Deployment> = Api::namespaced(seed.clone(), id);
     let api = deployments.get("kube-apiserver").await?;

@@ -1,6 +1,6 @@
 //! Leader migration on real clusters (KEP-2436, RK-20 to RK-25): node IPAM of a shoot moves from the
-//! kube-controller-manager to the cloud-controller-manager and back, while Nodes come all the time. Each Node
-//! gets exactly one range, and from the manager that holds the lock.
+//! kube-controller-manager to the cloud-controller-manager and back, while Nodes are created all the time.
+//! Each Node gets exactly one range, from the manager that holds the lock.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e`.
 
@@ -31,8 +31,8 @@ use repot_tests::{
 };
 use serde_json::{Value, json};
 
-/// Bounds a whole hand-over: three processes start one after the other, and two locks run out. Six times what
-/// it takes on two cores with the other test beside it.
+/// Bounds a whole hand-over: three processes start in sequence, and two locks expire. Six times the duration
+/// on two cores beside the second test.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(300);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -79,7 +79,7 @@ async fn beside_each_other(seed: &Client, shoot: &UserShoot, probe: &Probe) -> R
         .await
 }
 
-/// By one edit of the Shoot: there, back, and there again (RK-20 to RK-24).
+/// By a single edit of the Shoot: there, back, and there again (RK-20 to RK-24).
 async fn by_the_shoot(seed: &Client, shoot: &UserShoot, probe: &Probe) -> Result<()> {
     let namespace = proof::technical_id(shoot).await?;
     let walk = Walk::start(seed, &namespace).await?;
@@ -169,7 +169,7 @@ async fn reconciled(shoot: &UserShoot, spec: Value) -> Result<()> {
     Ok(())
 }
 
-/// RK-23, RK-26: when it is over, nothing of it is left but the place where the controller runs.
+/// RK-23, RK-26: after the migration, only the place of the controller has changed.
 async fn without_traces(seed: &Client, namespace: &str, shoot: &Client) -> Result<()> {
     let deployments: Api<Deployment> = Api::namespaced(seed.clone(), namespace);
     for name in [managers::KUBERNETES, managers::CLOUD] {

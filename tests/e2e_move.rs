@@ -1,8 +1,8 @@
-//! The planned move on real clusters (GEP-7): what is kept, what is not left, and that it ends whatever is
-//! killed.
+//! The planned move on real clusters (GEP-7): data that stay, leftovers that must not exist, and the end of
+//! the move despite killed processes.
 //!
-//! Needs the landscape `e2e` with the suite installed: `make e2e`. One test after the other, since each uses
-//! both seeds.
+//! Needs the landscape `e2e` with the suite installed: `make e2e`. The tests run in sequence, since each test
+//! uses both seeds.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -25,12 +25,12 @@ use repot_tests::{
 };
 
 const OBJECTS: usize = 500;
-/// The time in which the shoot's API cannot be written: a bound to notice a step that hangs, many times what
-/// it takes on two cores. The aim is 60 s; the figure is printed, and measured in docs/understand/testing.md.
+/// Limit for the time without writes to the shoot's API: detects a step that hangs, many times the duration
+/// on two cores. The aim is 60 s; the figure is printed, and measured in docs/understand/testing.md.
 const UNWRITABLE_AT_MOST: Duration = Duration::from_secs(240);
-/// Kills in one move.
+/// Kills per move.
 const KILLS: usize = 5;
-/// Longest pause before a kill, in milliseconds. Five of them are about as long as a move is without kills.
+/// Longest pause before a kill, in milliseconds. Five pauses last about as long as a move without kills.
 const PAUSE_AT_MOST: u64 = 6000;
 
 #[tokio::test]
@@ -46,7 +46,8 @@ async fn a_shoot_moves_there_and_back_and_keeps_everything() {
         .await
         .unwrap();
     let id = proof::technical_id(&shoot).await.unwrap();
-    // The garden has what a dead seed would take along, and nobody reads it off a disk (R7-25).
+    // The garden stores the data that a dead seed would take along, and the data are encrypted on disk
+    // (R7-25).
     for kept in ["core.gardener.cloud/shootstates/", "secrets/"] {
         let found = stored::encrypted_below(&landscape, &format!("/registry/{kept}")).await;
         assert!(found.unwrap() > 0, "etcd has no {kept}");
@@ -54,7 +55,7 @@ async fn a_shoot_moves_there_and_back_and_keeps_everything() {
     let mut next = 0;
     let mut last_version = 0;
     let there_and_back = [("seed-a", "seed-b"), ("seed-b", "seed-a")];
-    // The second way back finds what the first one has left.
+    // The second move back meets the leftovers of the first move back.
     let rounds = if is_every_scenario() { 2 } else { 1 };
     for (from, to) in there_and_back.repeat(rounds) {
         let writer = Writer::start(UserShoot::new(&landscape, PROJECT, "keeps"), next);
@@ -109,7 +110,7 @@ async fn a_shoot_moves_there_and_back_and_keeps_everything() {
 }
 
 /// The shoot arrives. On the way back the final snapshot vanishes from the bucket between hand-over and copy,
-/// and nothing is lost.
+/// and no write is lost.
 async fn arrives(landscape: &Landscape, shoot: &UserShoot, (from, to): (&str, &str)) {
     let is_lost = to == "seed-a";
     let (arrived, lost) = tokio::join!(shoot.wait_until_on(to, MOVE_WITHIN), async {
@@ -155,7 +156,7 @@ async fn a_move_ends_although_the_gardenlets_are_killed_at_five_random_moments()
             "kill {kill}: {} {}%: {}",
             last.type_, last.progress, last.description
         );
-        // On the way back the success of the way there stands here until the source has begun.
+        // On the way back, the status still shows the success of the first move until the source has begun.
         let has_arrived = status.seed_name.as_deref() == Some(to);
         if has_arrived
             && last.type_ == LastOperationType::Restore

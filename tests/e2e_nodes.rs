@@ -1,6 +1,6 @@
-//! Nodes survive a move (GEP-7 R7-03, I4): machines, Nodes and what runs on them are the same before and
-//! after, a service inside the shoot answers all the time, a controller inside the shoot that watches its API
-//! goes on watching, and the machines are looked after from the new seed.
+//! Nodes survive a move (GEP-7 R7-03, I4). Machines, Nodes and their pods are equal before and after. A
+//! service inside the shoot answers all the time, and a controller inside the shoot continues the watch of
+//! the shoot's API. The machines are managed from the destination seed.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e`.
 
@@ -17,7 +17,7 @@ use repot_tests::{
 };
 use serde_json::json;
 
-/// Bounds a rolling update of two machines, one after the other.
+/// Bounds a rolling update of two machines in sequence.
 const ROLLED_WITHIN: Duration = Duration::from_secs(400);
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn nodes_and_what_runs_on_them_do_not_notice_a_move() {
     assert_eq!(taints.seen(&client).await.unwrap(), Vec::<String>::new());
     nothing_left(&landscape, "seed-a", &id).await.unwrap();
 
-    // The machines are looked after from here now: another configuration of kubelets makes other machines.
+    // The destination manages the machines now: a changed kubelet configuration replaces the machines.
     let patch = json!([{"op": "add", "path": "/spec/provider/workers/0/kubernetes",
         "value": {"kubelet": {"maxPods": 60, "imageGCHighThresholdPercent": 100,
             "evictionHard": {"imageFSAvailable": "0%", "imageFSInodesFree": "0%", "nodeFSAvailable": "0%", "nodeFSInodesFree": "0%"}}}}]);
@@ -85,7 +85,7 @@ async fn nodes_and_what_runs_on_them_do_not_notice_a_move() {
         .unwrap();
     before.replaced(&client, ROLLED_WITHIN).await.unwrap();
     web.answers(&client).await.unwrap();
-    // Neither on the machines that have moved nor on those that were made since.
+    // Neither on the moved machines nor on the machines created since.
     assert_eq!(nodes::pulled(&client).await.unwrap(), Vec::<String>::new());
     deleted(&landscape, &shoot).await.unwrap();
     Fleet::nothing_left(&landscape, &id).await.unwrap();

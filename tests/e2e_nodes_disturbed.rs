@@ -1,5 +1,5 @@
-//! Nodes survive moves that are disturbed: processes are killed at random moments, or a rolling update of the
-//! machines is in its middle (GEP-7 R7-03, I5).
+//! Nodes survive disturbed moves: processes are killed at random moments, or a rolling update of the machines
+//! is under way (GEP-7 R7-03, I5).
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e-all`.
 
@@ -17,9 +17,9 @@ use repot_tests::{
 };
 use serde_json::json;
 
-/// Bounds a rolling update of two machines, one after the other.
+/// Bounds a rolling update of two machines in sequence.
 const ROLLED_WITHIN: Duration = Duration::from_secs(400);
-/// Kills on each way.
+/// Kills per move.
 const KILLS: usize = 4;
 
 #[tokio::test]
@@ -94,8 +94,8 @@ async fn a_rolling_update_that_is_moved_in_the_middle_goes_on_where_it_was() {
     before.replaced(&client, ROLLED_WITHIN).await.unwrap();
     web.answers(&client).await.unwrap();
     nothing_left(&landscape, "seed-a", &id).await.unwrap();
-    // Two that were there and two in their place: no machine was made twice, on whichever seed its making
-    // began.
+    // Two original machines and two replacements: no machine was created twice, although the creation began
+    // in either seed.
     let left = proof::until_nothing(ROLLED_WITHIN, || async {
         let [ever, now] = instances.ever_and_now().await?;
         Ok(if now == 2 {

@@ -27,8 +27,8 @@ const OBJECTS: usize = 200;
 /// For how long the record is missing: five times the validity of an answer (12 s), so that no permit of
 /// before is still valid.
 const MISSING_FOR: Duration = Duration::from_secs(60);
-/// The longest pause between two writes of an undisturbed shoot on a busy machine. A shoot whose etcd is
-/// sealed never writes again.
+/// The longest pause between two writes of an undisturbed shoot on a busy machine. A shoot with a sealed etcd
+/// never accepts a write again.
 const UNDISTURBED: Duration = Duration::from_secs(15);
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn a_deleted_owner_record_ends_no_shoot_and_renew_brings_it_back() {
     tokio::time::sleep(MISSING_FOR).await;
     let stopped = Instant::now();
     let book = writer.stop().await.unwrap();
-    // A shoot that ended for good has no acknowledgement after its last pause.
+    // A shoot that ended for good has no acknowledgement after the last pause.
     let last = book.writes.last().unwrap().at;
     let gap = book.longest_gap().max(stopped.saturating_duration_since(last));
     println!("{name} was missing for {MISSING_FOR:?}: {gap:?} without a write at the longest");

@@ -1,9 +1,8 @@
-//! Two seeds ask different DNS servers for owner records, and the server of one of them is a secondary that
-//! is out of date. The shoot has a single writer: no seed takes the shoot over before both seeds ask the same
-//! servers.
+//! Two seeds query different DNS servers for owner records, and one of the servers is an outdated secondary.
+//! The shoot has a single writer: no seed takes the shoot over before both seeds query the same servers.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e-all`. The test names a server in a Seed and
-//! cuts roads between clusters; both end also if the test fails.
+//! cuts network routes between clusters; both are reverted also after a failure.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -68,7 +67,7 @@ async fn a_stale_secondary_of_one_seed_gives_no_second_writer() {
         first: CORRECTED,
     };
     let moved = Box::pin(Takeover::of(&landscape, &shoot, plan)).await.unwrap();
-    // Fails where the former seed has acknowledged a write after the first one of the new seed.
+    // Fails if the former seed has acknowledged a write after the first write of the new seed.
     let back = moved.writable_after().unwrap();
     println!(
         "with the same servers in both Seeds the shoot was taken over, and written {back:?} after the decision"
@@ -76,7 +75,7 @@ async fn a_stale_secondary_of_one_seed_gives_no_second_writer() {
     deleted(&landscape, &shoot).await.unwrap();
 }
 
-/// The seed is cut off from the garden, and its own server confirms that the seed owns the shoot.
+/// The seed is cut off from the garden, and the seed's own DNS server confirms that the seed owns the shoot.
 async fn is_not_taken_over(landscape: &Landscape, shoot: &UserShoot, lists: [&str; 2]) {
     let mut writer = Writer::start(UserShoot::new(landscape, PROJECT, &shoot.name), 1);
     writer.has_begun().await.unwrap();
@@ -104,7 +103,7 @@ async fn is_not_taken_over(landscape: &Landscape, shoot: &UserShoot, lists: [&st
     assert_eq!(book.lost(&client).await.unwrap(), Vec::<u64>::new());
 }
 
-/// The address of the copy, and that of the server that is updated.
+/// The addresses of the copy and of the updated server.
 fn servers(landscape: &Landscape) -> (String, String) {
     let real = landscape.variable("DNS_SERVER").unwrap().to_owned();
     let copy = real.replace(":53", ":5354");

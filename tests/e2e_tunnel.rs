@@ -1,7 +1,7 @@
-//! Nodes that no seed can reach (lessons.md, gardener#15442): the API server reaches kubelets by the tunnel
-//! alone, before and after a move, and the agents that dial it are the same pods with the same keys.
+//! Nodes that no seed can reach (lessons.md, gardener#15442): the API server reaches kubelets only by the
+//! tunnel, before and after a move. The agents are the same pods with the same keys.
 //!
-//! Needs the landscape `e2e` without roads from seeds to machines, and the suite installed with its tunnel:
+//! Needs the landscape `e2e` without routes from seeds to machines, and the suite installed with the tunnel:
 //! `make e2e-all`.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -22,8 +22,8 @@ use repot_tests::{
     shoot::UserShoot,
 };
 
-/// Longer than agents take to find a front that has moved: the name's lifetime, and their longest pause
-/// between two tries.
+/// Longer than agents take to find an edge that has moved: the TTL of the name, and the agents' longest pause
+/// between two attempts.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(120);
 const AGENT: &str = "tunnel-agent";
 const NAMESPACE: &str = "kube-system";
@@ -69,8 +69,8 @@ async fn nodes_that_no_seed_reaches_survive_a_move() {
     Fleet::nothing_left(&landscape, &id).await.unwrap();
 }
 
-/// Both agents are connected, and the API server gets at kubelets and pods: logs, exec, and its own way to a
-/// node.
+/// Both agents are connected, and the API server reaches kubelets and pods: logs, exec, and the API server's
+/// proxy to a node.
 async fn reached(user: &UserShoot, shoot: &Client, web: &Web) -> Result<()> {
     let begin = Instant::now();
     let kubeconfig = tempfile::NamedTempFile::new()?;
@@ -102,7 +102,7 @@ async fn reached(user: &UserShoot, shoot: &Client, web: &Web) -> Result<()> {
     Ok(())
 }
 
-/// What the agents have to show, as the shoot holds it.
+/// The keys of the agents in the shoot.
 async fn keys(shoot: &Client) -> Result<Secret> {
     let secrets: Api<Secret> = Api::namespaced(shoot.clone(), NAMESPACE);
     let found = secrets.get(AGENT).await?;

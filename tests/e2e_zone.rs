@@ -1,6 +1,6 @@
-//! A zone is cut off from a shoot by one annotation, and taken back (GEP-21, RZ-01..14): its machines go and
-//! its network is closed, while no request from the other zones fails; afterwards the zone has machines
-//! again, and only the machine that was made for the failover is drained.
+//! A zone is isolated from a shoot by a single annotation, and taken back (GEP-21, RZ-01..14). The machines
+//! of the zone go and the network is closed, while no request from the remaining zones fails. Afterwards the
+//! zone has machines again, and only the machine created for the failover is drained.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e`.
 
@@ -57,7 +57,7 @@ async fn a_zone_is_cut_off_and_taken_back() {
     probes.find_the_zone_closed(false).await.unwrap();
     let back = Fleet::read(seed, &id, &client).await.unwrap();
     assert!(back.zones().contains(&ZONE), "{:?}", back.zones());
-    // No autoscaler runs: the zone that has grown shrinks to its former size, by its newest machine.
+    // No autoscaler runs: the zone that has grown shrinks to the former size, by removing the newest machine.
     let stays = away.on_nodes_of(&before);
     assert_eq!(stays.other_pods(&back), Vec::<String>::new(), "pods elsewhere");
     assert_eq!(
@@ -65,7 +65,7 @@ async fn a_zone_is_cut_off_and_taken_back() {
         failed,
         "requests from other zones"
     );
-    // The servers on machines that stay are the same, and they were asked all the time.
+    // The servers on machines that stay are the same, and served requests all the time.
     let now = web.served(&client).await.unwrap();
     let same = served.iter().filter(|(name, earlier)| {
         now.iter()

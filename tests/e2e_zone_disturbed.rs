@@ -1,5 +1,6 @@
-//! A zone is cut off from a shoot and taken back although its user changes his mind, the shoot moves or is
-//! taken over, processes are killed, and the zone does not let go (GEP-21, RZ-02, RZ-10..14, RZ-20..35).
+//! A zone is isolated from a shoot and taken back despite disturbances: the user changes the request, the
+//! shoot moves or is taken over, processes are killed, and the zone blocks the drain (GEP-21, RZ-02,
+//! RZ-10..14, RZ-20..35).
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e-all`.
 
@@ -37,13 +38,13 @@ use repot_tests::{
 use runtime::wait::{self, Look};
 use serde_json::json;
 
-/// Bounds what a gardenlet does by itself once the Shoot has changed.
+/// Bounds the begin of the gardenlet's reaction to a change of the Shoot.
 const BEGUN_WITHIN: Duration = Duration::from_secs(120);
 const KILLS: usize = 4;
 /// Bounds a round of the Worker, the grace of the gardenlet, and the closing of the network.
 const CLOSED_WITHIN: Duration = Duration::from_secs(180);
 
-/// A shoot with a machine in each of three zones, and what its user looks at.
+/// A shoot with a machine in each of three zones, and the user's view of the shoot.
 struct Stage {
     landscape: Landscape,
     shoot: UserShoot,
@@ -63,7 +64,7 @@ impl Stage {
         Fleet::read(self.landscape.seed(seed)?, &self.id, &client).await
     }
 
-    /// How the last operation of the shoot ends, whatever it was of.
+    /// Waits for the end of the last operation of the shoot, of any type.
     async fn rests_on(&self, seed: &str) -> Result<()> {
         self.shoot.wait_until_on(seed, MOVE_WITHIN).await.map(drop)
     }
@@ -75,9 +76,9 @@ impl Stage {
     }
 }
 
-/// RZ-02: a zone that does not exist is given up; the zone is called off at once, so that no machine has gone
-/// yet; it is cut off, and asked for again while it is taken back; and a process is killed while each is
-/// undone.
+/// RZ-02: a request for a missing zone is withdrawn. A request is cancelled at once, before any machine is
+/// gone. The zone is isolated, and requested again during the failback. A process is killed during each
+/// reversal.
 #[tokio::test]
 async fn whoever_changes_his_mind_gets_what_he_wanted_last() {
     let stage = Stage::set("fickle").await.unwrap();
@@ -125,12 +126,12 @@ async fn whoever_changes_his_mind_gets_what_he_wanted_last() {
     let maintained = stage.fleet("seed-a").await.unwrap();
     assert_eq!(away.differences(&maintained), Vec::<String>::new());
 
-    // A deletion opens the network, and leaves nothing.
+    // A deletion opens the network, and leaves no resource.
     stage.deleted().await.unwrap();
 }
 
-/// RZ-13: it is the hour for it, and everything is to be brought up to date. Nobody does so here, least of
-/// all while a zone is cut off; who asks for it by hand is told.
+/// RZ-13: the maintenance window is open, and updates are due. No maintenance runs here, least of all while a
+/// zone is isolated; a manual request for maintenance is answered with a report.
 async fn maintenance_is_due(shoot: &UserShoot) -> Result<()> {
     let maintenance = json!({
         "autoUpdate": {"kubernetesVersion": true, "machineImageVersion": true},
@@ -151,14 +152,14 @@ async fn maintenance_is_due(shoot: &UserShoot) -> Result<()> {
     Ok(())
 }
 
-/// While this phase is under way its user asks for something else, and it is told that it ends.
+/// The user requests a change during this phase, and the status reports the end of the phase.
 async fn is_called_off(shoot: &UserShoot, phase: Phase, asked: Option<&str>) -> Result<()> {
     isolation::tells(shoot, phase, Status::InProgress, BEGUN_WITHIN).await?;
     isolation::tells_when_asked(shoot, asked, (phase, Status::Aborting), BEGUN_WITHIN).await
 }
 
-/// I4, RZ-30: what is cut off stays so on each seed, whoever is killed, whether or not the source can hand
-/// over; and no machine notices.
+/// I4, RZ-30: an isolated zone stays isolated in each seed, despite killed processes, with or without the
+/// help of the source; and no machine notices.
 #[tokio::test]
 async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
     let stage = Stage::set("wanderer").await.unwrap();
@@ -183,7 +184,7 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
     assert!(!away.zones().contains(&ZONE), "{:?}", away.zones());
 
     shoot.set_seed("seed-b").await.unwrap();
-    // What is asked for on the way waits, and here is called off before its time has come.
+    // A request during the move waits, and is cancelled here before the execution.
     let what = "it is on its way";
     shoot.wait(what, BEGUN_WITHIN, is_on_its_way).await.unwrap();
     isolation::ask(shoot, None).await.unwrap();
@@ -248,7 +249,7 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
     stage.deleted().await.unwrap();
 }
 
-/// Before that, what is asked for is done where the shoot is.
+/// Until then, the present seed executes requests.
 fn is_on_its_way(shoot: &Shoot) -> bool {
     let last = shoot
         .status
@@ -257,7 +258,7 @@ fn is_on_its_way(shoot: &Shoot) -> bool {
     last.is_some_and(|last| last.type_ == LastOperationType::Migrate)
 }
 
-/// RZ-33: it came along with the shoot.
+/// RZ-33: the recorded state was carried with the shoot.
 async fn remembers_what_was_there(
     landscape: &Landscape,
     seed: &str,
@@ -271,8 +272,8 @@ async fn remembers_what_was_there(
     Ok(())
 }
 
-/// RZ-21: neither a budget that lets no pod go nor a Node that says nothing holds up the zone's end; what
-/// that cost is told.
+/// RZ-21: neither a PodDisruptionBudget that allows no eviction nor a silent Node holds up the end of the
+/// zone; the lost pods are reported.
 #[tokio::test]
 async fn a_zone_that_does_not_let_go_is_cut_off_all_the_same() {
     let stage = Stage::set("obstinate").await.unwrap();
@@ -307,8 +308,9 @@ async fn a_zone_that_does_not_let_go_is_cut_off_all_the_same() {
     stage.deleted().await.unwrap();
 }
 
-/// RZ-32: an instance does not end. The network is closed in the budget, here by the annotation that spends
-/// the rest, and the machine is named. The failover is Done by itself when the instance has gone.
+/// RZ-32: an instance does not end. The network is closed within the budget, here after the annotation that
+/// spends the rest, and the status names the machine. The failover becomes Done without further action when
+/// the instance is gone.
 #[tokio::test]
 async fn a_zone_with_an_instance_that_does_not_end_is_closed_in_its_budget() {
     let stage = Stage::set("hanging").await.unwrap();
@@ -344,7 +346,7 @@ async fn a_zone_with_an_instance_that_does_not_end_is_closed_in_its_budget() {
     stage.deleted().await.unwrap();
 }
 
-/// The Machine of the zone is told to end: its pods and its instance have begun to go.
+/// The Machine of the zone is in deletion: the drain and the end of the instance have begun.
 async fn machine_goes(landscape: &Landscape, id: &str) -> Result<String> {
     let machines: Api<Machine> = Api::namespaced(landscape.seed("seed-a")?.clone(), id);
     let of_zone = ListParams::default().labels(&format!("{}={ZONE}", labels::ZONE));
@@ -359,7 +361,7 @@ async fn machine_goes(landscape: &Landscape, id: &str) -> Result<String> {
     Ok(machine.name_any())
 }
 
-/// No server may go.
+/// No server may be evicted.
 async fn keep_all(shoot: &Client) -> Result<()> {
     let budget = serde_json::from_value(json!({"metadata": {"name": "web"},
         "spec": {"minAvailable": 3, "selector": {"matchLabels": {"app": "web"}}}}))?;
@@ -368,7 +370,7 @@ async fn keep_all(shoot: &Client) -> Result<()> {
     Ok(())
 }
 
-/// How long pods of its machines are asked to go.
+/// Sets the drain timeout of the pool's machines.
 async fn drain_for(shoot: &UserShoot, time: &str) -> Result<()> {
     let patch = json!([{"op": "add", "path": "/spec/provider/workers/0/machineControllerManager",
         "value": {"machineDrainTimeout": time}}]);
@@ -381,7 +383,7 @@ async fn drain_for(shoot: &UserShoot, time: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the manager of machines says of pods that it deleted.
+/// The report of the machine manager on deleted pods.
 async fn told_of_lost_pods(landscape: &Landscape, id: &str) -> Result<String> {
     let events: Api<Event> = Api::namespaced(landscape.seed("seed-a")?.clone(), id);
     let events = events.list(&ListParams::default()).await?.items;

@@ -1,5 +1,5 @@
-//! The seed whose controllers move: its two managers, their processes and locks, and upgrades of both: of the
-//! home by Helm, of the guest by its ControllerDeployment.
+//! The seed whose controllers move: the two managers, their processes and locks, and upgrades of both. The
+//! home (the gardenlet) is upgraded by Helm, the guest (provider-local) by the ControllerDeployment.
 
 use std::{collections::BTreeMap, path::Path, process::Stdio, time::Duration};
 
@@ -16,8 +16,7 @@ use tokio::{io::AsyncWriteExt, process::Command};
 
 use crate::SEED;
 
-/// Bounds an upgrade, and the roll-out that it begins: of three processes one after the other, on a slow
-/// machine.
+/// Bounds an upgrade with the following rollout: three processes in sequence, on a slow machine.
 const UPGRADED_WITHIN: Duration = Duration::from_secs(180);
 
 /// A controller manager of the seed.
@@ -71,14 +70,14 @@ pub fn sum(metrics: &str, sample: &str) -> f64 {
     values.sum()
 }
 
-/// Who holds a lock of the seed; empty if nobody does.
+/// The holder of a lock of the seed; empty without a holder.
 pub async fn holder(seed: &Client, lock: &str) -> Result<String> {
     let leases: Api<Lease> = Api::namespaced(seed.clone(), HOME.namespace);
     let spec = leases.get_opt(lock).await?.and_then(|lease| lease.spec);
     Ok(spec.and_then(|spec| spec.holder_identity).unwrap_or_default())
 }
 
-/// A process is called by its pod and something random.
+/// The identity of a process is the pod's name with a random suffix.
 pub fn is_of(holder: &str, pod: &str) -> bool {
     holder.strip_prefix(pod).is_some_and(|rest| rest.starts_with('_'))
 }
@@ -96,8 +95,8 @@ pub async fn held_by(seed: &Client, lock: &str, manager: &Manager) -> Result<()>
     .await
 }
 
-/// How often each container of both managers was started again: one that loses its lock as the machine stands
-/// still ends, and another one takes over.
+/// The restarts of each container of both managers: a process that loses the lock on a stalled machine ends,
+/// and a second process takes over.
 pub async fn starts(seed: &Client) -> Result<Vec<(String, String, i32)>> {
     let mut all = pods(seed, &HOME).await?;
     all.extend(pods(seed, &GUEST).await?);
@@ -110,7 +109,7 @@ pub async fn pods(seed: &Client, manager: &Manager) -> Result<Vec<Pod>> {
     Ok(pods.list(&labelled).await?.items)
 }
 
-/// Waits until only processes of the newest template run, and those that they replace have ended.
+/// Waits until only processes of the newest template run, and the replaced processes have ended.
 pub async fn rolled_out(seed: &Client, manager: &Manager, replicas: i32) -> Result<()> {
     let deployments: Api<Deployment> = Api::namespaced(seed.clone(), manager.namespace);
     let deployments = &deployments;
@@ -127,8 +126,8 @@ pub async fn rolled_out(seed: &Client, manager: &Manager, replicas: i32) -> Resu
     .await
 }
 
-/// Looks until there is nothing to complain of. Each of these needs several objects to agree: there is no one
-/// watch for them.
+/// Checks until `look` returns no complaint. The conditions depend on several objects, so no single watch
+/// covers a condition.
 pub async fn until<F>(what: &str, look: impl Fn() -> F) -> Result<()>
 where
     F: Future<Output = Result<Option<String>>>,
@@ -145,8 +144,8 @@ where
     Ok(())
 }
 
-/// Gives the guest these values in this seed, over those that it has in all: a part of its
-/// ControllerDeployment in the garden.
+/// Sets the guest's values for this seed, on top of the values for all seeds: in the ControllerDeployment in
+/// the garden.
 pub async fn upgrade_guest(landscape: &Landscape, values: &Value) -> Result<()> {
     let deployments: Api<ControllerDeployment> = Api::all(landscape.garden.clone());
     let deployment = json!({
@@ -161,8 +160,8 @@ pub async fn upgrade_guest(landscape: &Landscape, values: &Value) -> Result<()> 
     Ok(())
 }
 
-/// Waits until the guest's Deployment has so many replicas, and these flags or not: from its values a chart
-/// is rendered in the gardenlet, and the resource-manager applies it.
+/// Waits until the guest's Deployment has so many replicas, and has these flags or not. The gardenlet renders
+/// the chart with the values, and the resource-manager applies the objects.
 pub async fn guest_is_told(seed: &Client, replicas: i32, flags: [(&str, bool); 2]) -> Result<()> {
     let deployments: Api<Deployment> = Api::namespaced(seed.clone(), GUEST.namespace);
     let deployments = &deployments;
@@ -180,7 +179,7 @@ pub async fn guest_is_told(seed: &Client, replicas: i32, flags: [(&str, bool); 2
     .await
 }
 
-/// `helm upgrade` of the seed with the values of its installation and these on top.
+/// `helm upgrade` of the seed with the values of the installation, and these values on top.
 pub async fn upgrade(landscape: &Landscape, values: &Value) -> Result<()> {
     let state = landscape.variable("LANDSCAPE_STATE")?;
     let mut helm = Command::new("helm")

@@ -1,4 +1,4 @@
-//! Makes BackupEntries and BackupBuckets for the seed without pause, and keeps book of how long each waited.
+//! Creates BackupEntries and BackupBuckets for the seed without pause, and records the wait of each object.
 
 use std::{
     fmt::Debug,
@@ -25,10 +25,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{CONTROL_PLANE, LABEL, SEED, WITHIN};
 
-/// How long an object waited.
+/// The wait of an object.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
-    /// For what: to be `ready`, or to be `gone`.
+    /// The awaited state: `ready` or `gone`.
     to_be: &'static str,
     from: Instant,
     took: Duration,
@@ -41,7 +41,7 @@ impl Wait {
     }
 }
 
-/// Makes objects of both kinds and deletes them again, one pair after the other, without pause.
+/// Creates and deletes objects of both kinds, pair by pair, without pause.
 pub struct Writer {
     stop: CancellationToken,
     waits: Arc<Mutex<Vec<Wait>>>,
@@ -74,17 +74,17 @@ impl Writer {
         }
     }
 
-    /// Waits until so many pairs were made and deleted that were not begun before now.
+    /// Waits until so many pairs were created and deleted that began after now.
     pub async fn rounds(&mut self, count: u64) -> Result<()> {
         let wanted = *self.rounds.borrow() + 1 + count;
         let done = self.rounds.wait_for(|round| *round >= wanted);
-        // An end of the writer's work is told by `stop`.
+        // `stop` reports an early end of the writer.
         done.await.context("the writer has ended")?;
         Ok(())
     }
 
-    /// What objects waited for since then, and the longest wait for each. A wait that began before counts
-    /// here if it ended only now: it was for what was done here.
+    /// The waits since `began`, with the longest wait for each state. An earlier wait counts here if the wait
+    /// ended only now, because the cause lies in the present step.
     pub fn since(&self, began: Instant) -> String {
         let waits = self.waits.lock().unwrap();
         let told = ["ready", "gone"].map(|to_be| {
@@ -143,7 +143,7 @@ async fn bucket_of(garden: &Client, round: u64) -> Result<[Wait; 2]> {
     .await
 }
 
-/// One object from its making to its end.
+/// An object from the creation to the end.
 async fn made_and_deleted<K>(
     api: &Api<K>,
     mut object: K,
@@ -175,7 +175,7 @@ fn labelled(metadata: &mut ObjectMeta) {
     metadata.labels = Some(label.into_iter().collect());
 }
 
-/// Deletes what is selected one by one and waits until it is gone.
+/// Deletes the selected objects one by one and waits for the end of each.
 pub async fn all_gone<K>(api: &Api<K>, selected: &ListParams) -> Result<()>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,

@@ -1,4 +1,4 @@
-//! Asks the landscape's DNS server itself, without any cache in between.
+//! Queries the landscape's DNS server directly, without a cache.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -13,19 +13,19 @@ use hickory_proto::{
 };
 use tokio::net::UdpSocket;
 
-/// For one try. Longer than a server on the same machine needs, shorter than a writer's patience.
+/// Timeout of an attempt. Longer than a server on the same machine needs, shorter than a writer's patience.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
-/// So often a question is asked: a datagram can be lost, and a server on a busy machine may get no turn for
-/// seconds.
+/// Maximum attempts of a query: a datagram can be lost, and a server on a busy machine may not be scheduled
+/// for seconds.
 const TRIES: usize = 30;
 
-/// The IPv4 addresses of a name; empty if it has none.
+/// The IPv4 addresses of a name; empty without an address.
 pub async fn addresses(server: SocketAddr, name: &str) -> Result<Vec<Ipv4Addr>> {
     let address = |data: &RData| if let RData::A(a) = data { Some(a.0) } else { None };
     values(server, name, RecordType::A, address).await
 }
 
-/// The texts of a name; empty if it has none.
+/// The texts of a name; empty without a text.
 pub async fn texts(server: SocketAddr, name: &str) -> Result<Vec<String>> {
     let text = |data: &RData| {
         if let RData::TXT(text) = data {
@@ -59,7 +59,7 @@ async fn values<T>(
         .collect())
 }
 
-/// Asks until there is an answer; gives its length.
+/// Repeats the query until an answer arrives; returns the length of the answer.
 async fn ask(socket: &UdpSocket, question: &[u8], buffer: &mut [u8]) -> Result<usize> {
     for _ in 0..TRIES {
         socket.send(question).await?;

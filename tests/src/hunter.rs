@@ -11,7 +11,7 @@ use crate::{
     shoot::UserShoot,
 };
 
-/// Longest pause before a kill, in milliseconds. Four of them are about as long as a move is without kills.
+/// Longest pause before a kill, in milliseconds. Four pauses last about as long as a move without kills.
 const PAUSE_AT_MOST: u64 = 7000;
 /// Where provider-local runs.
 const PROVIDER: (&str, &str) = (
@@ -20,14 +20,14 @@ const PROVIDER: (&str, &str) = (
 );
 const MACHINE_CONTROLLER_MANAGER: &str = "role=machine-controller-manager";
 
-/// Who kills. What it chooses can be repeated.
+/// Kills processes. The random choices can be repeated.
 pub struct Hunter(fastrand::Rng);
 
 impl Hunter {
-    /// Chooses by the seed of `REPOT_SEED`, or a new one, which is printed.
+    /// Uses the random seed `REPOT_SEED`, or a new random seed, and prints the value.
     ///
     /// # Errors
-    /// `REPOT_SEED` is no number.
+    /// `REPOT_SEED` is not a number.
     pub fn new() -> Result<Self> {
         let seed = match std::env::var("REPOT_SEED") {
             Ok(seed) => seed.parse().context("REPOT_SEED must be a number")?,
@@ -37,17 +37,17 @@ impl Hunter {
         Ok(Self(fastrand::Rng::with_seed(seed)))
     }
 
-    /// Waits until the next moment, so many milliseconds at most.
+    /// Waits for a random time of `at_most` milliseconds.
     pub async fn lies_in_wait(&mut self, at_most: u64) {
-        // A moment that nothing tells is what it is about.
+        // A fixed sleep on purpose: the moment must be random, not tied to a condition.
         tokio::time::sleep(Duration::from_millis(self.0.u64(200..at_most))).await;
     }
 
-    /// Kills so many times after a pause: the gardenlets, the providers, or the managers of the shoot's
+    /// Kills so many times, each after a pause: the gardenlets, the providers, or the managers of the shoot's
     /// machines.
     ///
     /// # Errors
-    /// They could not be killed, or gardenlets do not come back.
+    /// The processes could not be killed, or gardenlets do not come back.
     pub async fn kills(&mut self, times: usize, landscape: &Landscape, shoot: &UserShoot) -> Result<()> {
         let id = proof::technical_id(shoot).await?;
         for _ in 0..times {

@@ -1,5 +1,5 @@
-//! A zone that is cut off from a shoot (GEP-21): how its user asks for it, and what the cloud's network lets
-//! pass then.
+//! An isolated zone of a shoot (GEP-21): the user's request, and the packets that the cloud's network lets
+//! pass.
 
 use std::time::Duration;
 
@@ -22,9 +22,9 @@ use tokio::sync::Notify;
 
 use crate::{landscape::Landscape, nodes::Probe, shoot::UserShoot};
 
-/// What all accounts of the local cloud call the zone that is cut off.
+/// The ID of the isolated zone in all accounts of the local cloud.
 pub const ZONE_ID: &str = "az-a";
-/// What this one calls it.
+/// The account's name of the isolated zone.
 pub const ZONE: &str = "a";
 /// Bounds a new machine elsewhere, the drain, the end of a machine and a closing, with room for a slow
 /// machine.
@@ -32,10 +32,10 @@ pub const CUT_OFF_WITHIN: Duration = Duration::from_secs(600);
 /// Bounds an opening and a new machine.
 pub const BACK_WITHIN: Duration = Duration::from_secs(400);
 
-/// Sets the annotation, or takes it away.
+/// Sets or removes the annotation.
 ///
 /// # Errors
-/// It is refused.
+/// The API refuses the change.
 pub async fn ask(shoot: &UserShoot, id: Option<&str>) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {SHOOT_ISOLATED_ZONE: id}}});
     shoot
@@ -45,10 +45,10 @@ pub async fn ask(shoot: &UserShoot, id: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// The zone is cut off, and all that follows has ended.
+/// Isolates the zone, and waits until the failover has ended.
 ///
 /// # Errors
-/// It has not within [`CUT_OFF_WITHIN`], or failed.
+/// The failover did not end within [`CUT_OFF_WITHIN`], or failed.
 pub async fn cut_off(shoot: &UserShoot) -> Result<ZoneIsolation> {
     ask(shoot, Some(ZONE_ID)).await?;
     done(shoot, Phase::Failover, CUT_OFF_WITHIN).await
@@ -73,19 +73,19 @@ pub async fn close_now(shoot: &UserShoot, cause: &str, within: Duration) -> Resu
     shoot.wait(&what, within, is_told).await.map(drop)
 }
 
-/// It is taken back, and all that follows has ended.
+/// Takes the zone back, and waits until the failback has ended.
 ///
 /// # Errors
-/// It has not within [`BACK_WITHIN`], or failed.
+/// The failback did not end within [`BACK_WITHIN`], or failed.
 pub async fn take_back(shoot: &UserShoot) -> Result<ZoneIsolation> {
     ask(shoot, None).await?;
     done(shoot, Phase::Failback, BACK_WITHIN).await
 }
 
-/// Waits until the Shoot tells this of its zone.
+/// Waits until the Shoot reports this phase and status of the zone.
 ///
 /// # Errors
-/// It does not.
+/// The Shoot does not report both in time.
 pub async fn tells(shoot: &UserShoot, phase: Phase, status: Status, within: Duration) -> Result<Shoot> {
     let what = format!("{phase:?} {status:?}");
     let is_told =
@@ -93,11 +93,11 @@ pub async fn tells(shoot: &UserShoot, phase: Phase, status: Status, within: Dura
     shoot.wait(&what, within, is_told).await
 }
 
-/// Asks, and waits until the Shoot tells this of its zone, also where it does so for a moment only: who waits
-/// has looked before.
+/// Requests a change, and waits until the Shoot reports this phase and status, even if only for a moment: the
+/// watch begins before the request.
 ///
 /// # Errors
-/// It does not.
+/// The Shoot does not report both in time.
 pub async fn tells_when_asked(
     shoot: &UserShoot,
     id: Option<&str>,
@@ -116,10 +116,10 @@ pub async fn tells_when_asked(
     tokio::try_join!(seen, asks).map(drop)
 }
 
-/// Waits until this phase has ended well.
+/// Waits until this phase has succeeded.
 ///
 /// # Errors
-/// It has not in time, or failed.
+/// The phase did not end in time, or failed.
 pub async fn done(shoot: &UserShoot, phase: Phase, within: Duration) -> Result<ZoneIsolation> {
     let what = format!("{phase:?} has ended");
     let has_ended = |shoot: &Shoot| {
@@ -138,8 +138,8 @@ fn told(shoot: &Shoot) -> Option<&ZoneIsolation> {
     shoot.status.as_ref()?.zone_isolation.as_ref()
 }
 
-/// Pods that the cloud takes for machines: one is left in the zone, one is in the same zone and another
-/// cluster's, and one is anywhere else.
+/// Pods that the cloud treats as machines: in the isolated zone, in the same zone for a second cluster, and
+/// in a different zone for a third cluster.
 pub struct Probes {
     left: Probe,
     same: Probe,
@@ -147,12 +147,12 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Starts them.
+    /// Starts the probes.
     ///
     /// # Errors
-    /// One does not start.
+    /// A probe does not start.
     pub async fn start(landscape: &Landscape, technical_id: &str) -> Result<Self> {
-        // Those of a test that has failed are left behind, and are not to be met by another one.
+        // A failed test leaves probes behind, and the next test must not reuse these probes.
         let start = async |name: &str, cluster, zone| {
             Probe::start(landscape, &format!("{name}-{technical_id}"), cluster, zone).await
         };
@@ -163,10 +163,10 @@ impl Probes {
         })
     }
 
-    /// Fails unless the zone is closed, or open, for this cluster, and open for the other one.
+    /// Fails unless the zone is closed, or open, for this cluster, and open for the second cluster.
     ///
     /// # Errors
-    /// What is not so.
+    /// The failed expectation.
     pub async fn find_the_zone_closed(&self, closed: bool) -> Result<()> {
         if closed {
             let passed = self.left.exchanges_with(&self.peer).await?;
@@ -180,10 +180,10 @@ impl Probes {
             .context("another cluster is cut off")
     }
 
-    /// Takes them away.
+    /// Removes the probes.
     ///
     /// # Errors
-    /// One does not go.
+    /// A probe does not end.
     pub async fn remove(self) -> Result<()> {
         for probe in [self.left, self.same, self.peer] {
             probe.remove().await?;
@@ -192,10 +192,10 @@ impl Probes {
     }
 }
 
-/// Fails with what the account still has of a cluster's zones.
+/// Fails if the account still has an object of a cluster's zones.
 ///
 /// # Errors
-/// What it is.
+/// The name of that object.
 pub async fn nothing_in_account(landscape: &Landscape, technical_id: &str) -> Result<()> {
     let objects: Api<ConfigMap> = Api::namespaced(landscape.cloud().await?, "cloud");
     let objects = objects.list(&ListParams::default()).await?.items;

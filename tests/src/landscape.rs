@@ -1,4 +1,4 @@
-//! The three clusters and what stands beside them, as `hack/landscape.sh up NAME` has made them.
+//! The three clusters with their neighbours, as created by `hack/landscape.sh up NAME`.
 
 use std::{collections::BTreeMap, env, fs, net::SocketAddr, path::PathBuf};
 
@@ -10,19 +10,19 @@ use kube::{
 
 /// A landscape that is up.
 pub struct Landscape {
-    /// Its name: `demo` or `e2e`.
+    /// The name: `demo` or `e2e`.
     pub name: String,
     variables: BTreeMap<String, String>,
-    /// The garden, as its administrator.
+    /// A client of the garden with an administrator's rights.
     pub garden: Client,
-    /// The seeds `seed-a` and `seed-b`, as their administrator.
+    /// Clients of the seeds `seed-a` and `seed-b` with an administrator's rights.
     pub seeds: BTreeMap<&'static str, Client>,
     /// The DNS server.
     pub dns: SocketAddr,
 }
 
 impl Landscape {
-    /// Reads what the scripts have written.
+    /// Reads the files that the scripts have written.
     pub async fn open(name: &str) -> Result<Self> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let cache = env::var("REPOT_CACHE").context("REPOT_CACHE is not set; run this through make")?;
@@ -69,7 +69,7 @@ impl Landscape {
             .with_context(|| format!("the landscape does not say {key}"))
     }
 
-    /// The cluster that plays the cloud, as its administrator.
+    /// A client of the cluster that simulates the cloud, with an administrator's rights.
     pub async fn cloud(&self) -> Result<Client> {
         client(self.variable("INFRA_KUBECONFIG")?).await
     }

@@ -1,5 +1,6 @@
-//! What the demo and the end-to-end tests share: a landscape of real clusters, a Shoot as a user writes it, a
-//! writer that keeps writing through the shoot's own name, and proofs of what must not be lost.
+//! The shared parts of the demo and the end-to-end tests: a landscape of real clusters, a Shoot as a user
+//! writes the object, a writer that writes continuously through the shoot's own name, and proofs that no data
+//! are lost.
 
 pub mod availability;
 pub mod dns;

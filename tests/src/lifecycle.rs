@@ -1,5 +1,4 @@
-//! A Shoot from the first manifest to the last trace of it, as the end-to-end tests make it, disturb it and
-//! take it away.
+//! A Shoot from the first manifest to the end, for the end-to-end tests: creation, disturbances and deletion.
 
 use std::{
     net::Ipv4Addr,
@@ -23,8 +22,8 @@ use crate::{dns, landscape::Landscape, manifests, proof, shoot::UserShoot, watch
 pub const PROJECT: &str = "garden-dev";
 /// Bounds a whole move with room for a slow machine; the figures that count are printed.
 pub const MOVE_WITHIN: Duration = Duration::from_secs(300);
-/// Bounds what is collected in the background (volumes, garbage, backups), and the end or election of a
-/// gardenlet, which may have to wait until a lock has run out: five times what it takes on two cores.
+/// Bounds background work (deletion of volumes, garbage and backups), and the end or election of a gardenlet,
+/// including the expiry of a lock. Five times the duration on two cores.
 pub const COLLECTED_WITHIN: Duration = Duration::from_secs(120);
 const GARDENLET: &str = "gardenlet";
 const NAMESPACE_OF_GARDENLET: &str = "garden";
@@ -57,7 +56,7 @@ pub async fn created_in_three_zones(landscape: &Landscape, name: &str) -> Result
     Ok(shoot)
 }
 
-/// Deletes the Shoot and fails with what is left of it in seeds, DNS and object store.
+/// Deletes the Shoot, and fails if seeds, DNS or the object store have leftovers.
 pub async fn deleted(landscape: &Landscape, shoot: &UserShoot) -> Result<()> {
     let (id, backups) = (proof::technical_id(shoot).await?, backup_name(shoot).await?);
     let host = shoot.host().await?;
@@ -84,12 +83,12 @@ pub async fn deleted(landscape: &Landscape, shoot: &UserShoot) -> Result<()> {
     Ok(())
 }
 
-/// Fails with what a seed still has of a control plane after a while (I6).
+/// Fails if a seed still has objects of a control plane after a while (I6).
 pub async fn nothing_left(landscape: &Landscape, seed: &str, technical_id: &str) -> Result<()> {
     nothing_left_within(COLLECTED_WITHIN, landscape, seed, technical_id).await
 }
 
-/// The same after a while of this length.
+/// As [`nothing_left`], with this time limit.
 pub async fn nothing_left_within(
     limit: Duration,
     landscape: &Landscape,
@@ -108,7 +107,7 @@ pub async fn containers(seed: &Client, technical_id: &str) -> Result<Vec<(String
     Ok(starts(pods.list(&ListParams::default()).await?))
 }
 
-/// Each container of these pods, and how often it was started again.
+/// Each container of these pods, with the number of restarts.
 pub fn starts(pods: impl IntoIterator<Item = Pod>) -> Vec<(String, String, i32)> {
     let mut found = Vec::new();
     for pod in pods {
@@ -122,7 +121,8 @@ pub fn starts(pods: impl IntoIterator<Item = Pod>) -> Vec<(String, String, i32)>
     found
 }
 
-/// Name of a shoot's BackupEntry and of its place in a bucket. An earlier shoot of the same name had another.
+/// Name of a shoot's BackupEntry and of the folder in a bucket. A former shoot of the same name had a
+/// different name.
 pub async fn backup_name(shoot: &UserShoot) -> Result<String> {
     let status = shoot.get().await?.status.context("the Shoot has no status yet")?;
     Ok(format!("{}--{}", status.technical_id, status.uid))
@@ -131,7 +131,7 @@ pub async fn backup_name(shoot: &UserShoot) -> Result<String> {
 /// The bucket of a seed.
 ///
 /// # Errors
-/// The garden does not tell.
+/// The garden does not answer.
 pub async fn place(garden: &Client, seed: &str) -> Result<String> {
     let seed = Api::<Seed>::all(garden.clone()).get(seed).await?;
     seed.uid().context("a seed without a uid")
@@ -159,10 +159,10 @@ pub fn snapshots(folder: &Path, backup_name: &str) -> Vec<String> {
     found
 }
 
-/// Names of a shoot's snapshot objects in the bucket of one seed.
+/// Names of a shoot's snapshot objects in the bucket of a seed.
 ///
 /// # Errors
-/// The garden does not tell the bucket.
+/// The garden does not name the bucket.
 pub async fn snapshots_of(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> Result<Vec<String>> {
     let found = snapshot_files(landscape, shoot, seed).await?;
     Ok(found.iter().filter_map(|path| name_of(path)).collect())
@@ -178,8 +178,8 @@ fn name_of(path: &str) -> Option<String> {
     Some(Path::new(path).file_name()?.to_str()?.to_owned())
 }
 
-/// Removes the final snapshot of a move from the bucket of the source in the moment in which the source has
-/// handed the shoot over. Returns the names of what was removed.
+/// Removes the final snapshot of a move from the bucket of the source, at the moment of the hand-over.
+/// Returns the names of the removed objects.
 ///
 /// # Errors
 /// The shoot is not handed over in time, or the snapshot cannot be removed.
@@ -198,7 +198,8 @@ pub async fn lose_final_snapshot(
         // The copy begins some seconds after the hand-over.
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // An earlier one is what the epoch of the source began with. Names of one bucket are ordered by revision.
+    // An earlier final snapshot is the origin of the source's epoch. Names within a bucket are ordered by
+    // revision.
     let files = snapshot_files(landscape, shoot, from).await?;
     let last = files
         .iter()
@@ -208,8 +209,8 @@ pub async fn lose_final_snapshot(
     Ok(name_of(path).into_iter().collect())
 }
 
-/// Waits until the bucket has all that was written by now, and the shoot's API answers. A process that begins
-/// uploads at once what the store does not have, so the one that looks after etcd is ended.
+/// Waits until the bucket has all present writes, and the shoot's API answers. A starting backup process
+/// immediately uploads all data that the store does not have, so the process beside etcd is killed.
 ///
 /// # Errors
 /// No snapshot in time, or no API.
@@ -222,7 +223,7 @@ pub async fn backed_up(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> 
     let end = Instant::now() + COLLECTED_WITHIN;
     while snapshots(store.as_ref(), &backups) == stored {
         ensure!(Instant::now() < end, "no snapshot more than {stored:?}");
-        // A folder of the object store: there is nothing to watch.
+        // A folder of the object store cannot be watched.
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     proof::until_nothing(COLLECTED_WITHIN, || async {
@@ -234,8 +235,8 @@ pub async fn backed_up(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> 
     Ok(())
 }
 
-/// Kills the gardenlet of every seed without a word, and returns when their successors are elected: they must
-/// wait until the locks of the dead ones have run out.
+/// Kills the gardenlet of every seed without grace period, and returns when the successors are elected: the
+/// successors must wait for the expiry of the locks.
 pub async fn kill_gardenlets(landscape: &Landscape) -> Result<()> {
     for client in landscape.seeds.values() {
         kill_gardenlet(client).await?;
@@ -246,18 +247,18 @@ pub async fn kill_gardenlets(landscape: &Landscape) -> Result<()> {
     Ok(())
 }
 
-/// Kills the gardenlet of a seed without a word, and waits for nothing.
+/// Kills the gardenlet of a seed without grace period, and does not wait.
 pub async fn kill_gardenlet(seed: &Client) -> Result<()> {
     kill(seed, NAMESPACE_OF_GARDENLET, PODS_OF_GARDENLET).await
 }
 
-/// Kills the pods of one process without a word, where there are any, and waits for nothing.
+/// Kills the pods of a process, if any, without grace period, and does not wait.
 pub async fn kill(seed: &Client, namespace: &str, labels: &str) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(seed.clone(), namespace);
     for pod in pods.list(&ListParams::default().labels(labels)).await? {
         let without_a_word = DeleteParams::default().grace_period(0);
         match pods.delete(&pod.name_any(), &without_a_word).await {
-            // It ended by itself.
+            // The pod ended before the deletion.
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             other => drop(other?),
         }
@@ -265,7 +266,7 @@ pub async fn kill(seed: &Client, namespace: &str, labels: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the lock of the gardenlets is held by one whose pod is there.
+/// Waits until a gardenlet with an existing pod holds the lock.
 async fn elected(seed: &Client) -> Result<()> {
     let leases: Api<Lease> = Api::namespaced(seed.clone(), NAMESPACE_OF_GARDENLET);
     let end = tokio::time::Instant::now() + COLLECTED_WITHIN;
@@ -283,12 +284,12 @@ async fn elected(seed: &Client) -> Result<()> {
             tokio::time::Instant::now() < end,
             "no gardenlet is elected; the lock is held by {holder:?}"
         );
-        // Two things have to agree, the pods and the lock: there is no one watch for both.
+        // The condition depends on the pods and the lock, so no single watch covers the condition.
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 
-/// Stops the gardenlet of a seed until it is started again; returns when its process is gone.
+/// Stops the gardenlet of a seed until [`start_gardenlet`]; returns when the process is gone.
 pub async fn stop_gardenlet(seed: &Client) -> Result<()> {
     scale_gardenlet(seed, 0).await?;
     let pods: Api<Pod> = Api::namespaced(seed.clone(), NAMESPACE_OF_GARDENLET);
@@ -301,7 +302,7 @@ pub async fn stop_gardenlet(seed: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Starts it again.
+/// Starts the gardenlet again.
 pub async fn start_gardenlet(seed: &Client) -> Result<()> {
     scale_gardenlet(seed, 1).await
 }

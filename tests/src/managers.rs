@@ -1,5 +1,4 @@
-//! What a shoot's two controller managers are told about node IPAM, read off their Deployments while it
-//! changes.
+//! The settings of node IPAM in a shoot's two controller managers, read from the Deployments during changes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,24 +18,24 @@ use tokio::{sync::watch, task::JoinSet};
 pub const KUBERNETES: &str = "kube-controller-manager";
 /// Name of the Deployment of the cloud's manager.
 pub const CLOUD: &str = "cloud-controller-manager";
-/// By which the kube-controller-manager leaves node IPAM to others.
+/// The entry of `--controllers` by which the kube-controller-manager does not run node IPAM.
 pub const WITHOUT_NODE_IPAM: &str = "-node-ipam-controller";
-/// Longer than a change takes to come by a watch, also by one that broke and is begun anew.
+/// Longer than a change takes to arrive by a watch, including a restarted watch.
 const SEEN_WITHIN: Duration = Duration::from_secs(120);
 
-/// What one manager does with node IPAM.
+/// The setting of node IPAM in a manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Runs it under its main lock; no flag of leader migration.
+    /// The manager runs node IPAM under the main lock; no flag of leader migration.
     Main,
-    /// Runs it while it holds the migration lock.
+    /// The manager runs node IPAM while the manager holds the migration lock.
     Shared,
-    /// Does not run it; no flag of leader migration.
+    /// The manager does not run node IPAM; no flag of leader migration.
     Nothing,
 }
 
-/// The way from the kube-controller-manager to the cloud-controller-manager: what the one and the other are
-/// told.
+/// The steps from the kube-controller-manager to the cloud-controller-manager: the settings of both managers,
+/// in this order.
 pub const TO_CLOUD: [(Told, Told); 5] = [
     (Told::Main, Told::Nothing),
     (Told::Shared, Told::Nothing),
@@ -56,8 +55,7 @@ pub fn flags(deployment: &Deployment) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Reads what a manager is told from its flags. Each of the two flags of leader migration needs the other
-/// one.
+/// Parses the setting from a manager's flags. The two flags of leader migration need each other.
 fn told(flags: &[String]) -> Result<Told> {
     let has = |flag: &str| flags.iter().any(|given| given.starts_with(flag));
     let left = flags.iter().any(|flag| {
@@ -101,7 +99,7 @@ impl Walk {
         })
     }
 
-    /// The steps until this one, which must come soon. The last one is also the first of the next walk.
+    /// The steps until `last`; `last` must come soon. The last step is also the first step of the next walk.
     pub async fn until(&self, last: (Told, Told)) -> Result<Vec<(Told, Told)>> {
         let mut seen = self.steps.subscribe();
         let came = seen.wait_for(|steps| steps.last() == Some(&last));
@@ -130,7 +128,7 @@ async fn follow(deployments: Api<Deployment>, steps: Arc<watch::Sender<Vec<(Told
         };
         match told(&flags(&deployment)) {
             Ok(told) => *of = Some(told),
-            // Not taken for a step: the walk that misses one fails and prints what there was.
+            // Not counted as a step: the walk that misses a step fails and prints the steps.
             Err(error) => eprintln!("{}: {error}", deployment.name_any()),
         }
         if let (Some(kubernetes), Some(cloud)) = (kubernetes, cloud) {

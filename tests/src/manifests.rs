@@ -10,8 +10,8 @@ use crate::landscape::Landscape;
 /// The Kubernetes version that the landscape's images have.
 pub const KUBERNETES_VERSION: &str = "1.34.4";
 
-/// Applies `tests/landscape/manifests/<file>` to the garden, with `${KEY}` replaced. Returns what kubectl
-/// said.
+/// Applies `tests/landscape/manifests/<file>` to the garden, with `${KEY}` replaced. Returns the output of
+/// kubectl.
 pub async fn apply(landscape: &Landscape, file: &str, values: &[(&str, &str)]) -> Result<String> {
     apply_text(landscape, &text(file, values)?).await
 }
@@ -28,7 +28,7 @@ pub fn text(file: &str, values: &[(&str, &str)]) -> Result<String> {
     Ok(text)
 }
 
-/// Applies manifests to the garden under strict validation. Returns what kubectl said.
+/// Applies manifests to the garden under strict validation. Returns the output of kubectl.
 pub async fn apply_text(landscape: &Landscape, text: &str) -> Result<String> {
     kubectl(
         landscape,
@@ -98,7 +98,7 @@ pub async fn apply_shoot_with_workers(landscape: &Landscape, name: &str) -> Resu
     apply(landscape, "40-shoot-with-workers.yaml", &[("SHOOT", name)]).await
 }
 
-/// The same with one machine in each of three zones.
+/// As [`apply_shoot_with_workers`], with a machine in each of three zones.
 pub async fn apply_shoot_in_three_zones(landscape: &Landscape, name: &str) -> Result<String> {
     let mut text = text("40-shoot-with-workers.yaml", &[("SHOOT", name)])?;
     for (two, three) in [

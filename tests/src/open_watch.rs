@@ -21,7 +21,7 @@ use tokio::{
 /// Longer than the first events take on a busy machine.
 const BEGUN_WITHIN: Duration = Duration::from_secs(60);
 
-/// From a refused watch to the next one, before the first event.
+/// Pause after a refused watch, before the first event.
 const REOPENED_AFTER: Duration = Duration::from_millis(500);
 
 /// An open watch, opened again for as long as that succeeds.

@@ -1,4 +1,4 @@
-//! Proofs of what a move must keep and must not leave: data, identities, carried secrets (I7), nothing behind
+//! Proofs of the state that a move must keep (data, identities, carried secrets, I7), and of no leftovers
 //! (I6).
 
 use std::{collections::BTreeMap, time::Duration};
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::{shoot::UserShoot, watched};
 
-/// Labels what [`write_data`] makes.
+/// Label of the objects of [`write_data`].
 const MADE: &str = "repot.test/made=before-the-move";
 /// So many creations at once: quick, and far from the API's limits.
 const AT_ONCE: usize = 20;
@@ -88,7 +88,7 @@ pub async fn write_data(client: &Client, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// The shoot acknowledges Events, and has them.
+/// Checks that the shoot acknowledges and stores Events.
 pub async fn stores_events(client: &Client) -> Result<()> {
     let api: Api<Event> = Api::default_namespaced(client.clone());
     let event = serde_json::from_value(json!({
@@ -108,7 +108,7 @@ fn with_type<T: serde::Serialize>(object: &T, version: &str, kind: &str) -> Resu
     Ok(value)
 }
 
-/// What must be the same after a move.
+/// The state that must be equal after a move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
     /// Every object that was made: name to uid, resourceVersion and content.
@@ -119,7 +119,7 @@ pub struct Kept {
     pub secrets: BTreeMap<String, Value>,
 }
 
-/// Reads what must be kept, from the shoot through its own name and from the seed that hosts it.
+/// Reads the state that must be kept, from the shoot through its own name and from the hosting seed.
 pub async fn read(shoot: &UserShoot, seed: &Client) -> Result<Kept> {
     let client = shoot.client().await?;
     let selected = ListParams::default().labels(MADE);
@@ -165,7 +165,7 @@ pub async fn read(shoot: &UserShoot, seed: &Client) -> Result<Kept> {
 }
 
 impl Kept {
-    /// What is not as it was; empty if all is.
+    /// The differences; empty without a difference.
     #[must_use]
     pub fn differences(&self, after: &Self) -> Vec<String> {
         let mut found = Vec::new();
@@ -199,7 +199,7 @@ fn compare<T: PartialEq>(
     );
 }
 
-/// The namespace of the shoot's control plane in its seed.
+/// The namespace of the shoot's control plane in the seed.
 pub async fn technical_id(shoot: &UserShoot) -> Result<String> {
     let id = shoot
         .get()
@@ -211,7 +211,7 @@ pub async fn technical_id(shoot: &UserShoot) -> Result<String> {
     Ok(id)
 }
 
-/// A token of a service account of the shoot, to be shown again on the other seed.
+/// A token of a service account of the shoot, for use after the move.
 pub async fn service_account_token(client: &Client) -> Result<String> {
     let accounts: Api<ServiceAccount> = Api::default_namespaced(client.clone());
     let end = tokio::time::Instant::now() + Duration::from_secs(60);
@@ -236,7 +236,7 @@ pub async fn service_account_token(client: &Client) -> Result<String> {
     Ok(answer.status.context("the token request has no answer")?.token)
 }
 
-/// Who the API thinks the bearer of the token is.
+/// The user that the API derives from the token.
 pub async fn whoami(shoot: &UserShoot, token: &str) -> Result<String> {
     let mut kubeconfig: Kubeconfig = shoot.kubeconfig().await?;
     for user in &mut kubeconfig.auth_infos {
@@ -255,7 +255,7 @@ pub async fn whoami(shoot: &UserShoot, token: &str) -> Result<String> {
         .unwrap_or_default())
 }
 
-/// What a seed still has of a shoot that has left it (I6); empty if nothing.
+/// The leftovers of a shoot in a former seed (I6); empty without leftovers.
 pub async fn left_behind(seed: &Client, technical_id: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     if Api::<Namespace>::all(seed.clone())
@@ -315,8 +315,8 @@ pub async fn left_behind(seed: &Client, technical_id: &str) -> Result<Vec<String
     Ok(found)
 }
 
-/// What the garden still has of a move that is over: its source BackupEntry. What the ShootState carried
-/// stays there (R7-42).
+/// The leftovers of a completed move in the garden: the source BackupEntry. The objects of the ShootState
+/// stay there (R7-42).
 pub async fn left_in_garden(shoot: &UserShoot, garden: &Client) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in Api::<BackupEntry>::namespaced(garden.clone(), &shoot.namespace)
@@ -330,11 +330,11 @@ pub async fn left_in_garden(shoot: &UserShoot, garden: &Client) -> Result<Vec<St
     Ok(found)
 }
 
-/// Looks again until `look` finds nothing, for `within` at most; gives what is left then. For objects that
-/// are collected in the background (volumes, garbage collection).
+/// Repeats `look` until no finding is left, for `within` at most; returns the remaining findings. For objects
+/// that are deleted in the background (volumes, garbage collection).
 ///
 /// # Errors
-/// What the last look met. A cluster that was away closes connections for a while.
+/// The error of the last call. A cluster that was away closes connections for a while.
 pub async fn until_nothing<F>(within: Duration, mut look: impl FnMut() -> F) -> Result<Vec<String>>
 where
     F: Future<Output = Result<Vec<String>>>,

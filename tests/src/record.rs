@@ -1,5 +1,5 @@
-//! What happened outside of the seeds, by those who keep a record of it: the cloud's API server, the DNS
-//! server, and what stands before the object store.
+//! The changes outside of the seeds, from independent records: the cloud's API server, the DNS server, and
+//! the proxy before the object store.
 
 use std::{
     collections::BTreeSet,
@@ -16,13 +16,13 @@ use serde_json::Value;
 
 use crate::landscape::Landscape;
 
-/// Where the cloud's API server writes its audit log: hack/landscape/clusters.sh.
+/// Path of the audit log of the cloud's API server: hack/landscape/clusters.sh.
 const AUDIT_LOG: &str = "/var/log/kubernetes/audit.log";
 
-/// What somebody has changed somewhere.
+/// A recorded change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// When, by the clock of who keeps the record.
+    /// The time, by the clock of the recorder.
     pub at: Timestamp,
     /// Verb and object.
     pub what: String,
@@ -36,10 +36,10 @@ pub struct Span {
 }
 
 impl Span {
-    /// By the clock of this machine, which all of a landscape use.
+    /// By the clock of this machine; all clusters of a landscape use this clock.
     ///
     /// # Errors
-    /// A time beyond all calendars.
+    /// A time out of range.
     pub fn new(from: Instant, to: Instant) -> Result<Self> {
         let now = runtime::clock::now();
         Ok(Self {
@@ -48,7 +48,7 @@ impl Span {
         })
     }
 
-    /// Those of the changes that lie in it.
+    /// The changes within the span.
     #[must_use]
     pub fn of(self, mut changes: Vec<Change>) -> Vec<Change> {
         changes.retain(|change| (self.from..=self.to).contains(&change.at));
@@ -56,10 +56,10 @@ impl Span {
     }
 }
 
-/// What a seed has changed in the cloud.
+/// The changes of a seed in the cloud.
 ///
 /// # Errors
-/// The record cannot be read, or has nothing of this seed at all: then it proves nothing.
+/// The record cannot be read, or has no change of this seed at all: then the record proves nothing.
 pub fn cloud_changes(landscape: &Landscape, seed: &str) -> Result<Vec<Change>> {
     let address = address_of(landscape, seed)?;
     let node = landscape.variable("INFRA_NODE")?;
@@ -67,7 +67,7 @@ pub fn cloud_changes(landscape: &Landscape, seed: &str) -> Result<Vec<Change>> {
     is_recorded(seed, audited(&log, address)?)
 }
 
-/// What a seed has changed in the object store.
+/// The changes of a seed in the object store.
 ///
 /// # Errors
 /// As [`cloud_changes`].
@@ -78,7 +78,7 @@ pub fn store_changes(landscape: &Landscape, seed: &str) -> Result<Vec<Change>> {
     is_recorded(seed, stored(&log, address)?)
 }
 
-/// Pods of a seed have that of its node elsewhere.
+/// Outside of the seed, packets of pods have the node's address.
 fn address_of<'a>(landscape: &'a Landscape, seed: &str) -> Result<&'a str> {
     landscape.variable(&format!("{}_NODE_IP", seed.to_uppercase().replace('-', "_")))
 }
@@ -91,7 +91,7 @@ fn is_recorded(seed: &str, changes: Vec<Change>) -> Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// What was changed from an address, by an audit log of Kubernetes.
+/// The changes from an address, by an audit log of Kubernetes.
 fn audited(log: &str, address: &str) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     for line in log.lines() {
@@ -112,8 +112,8 @@ fn audited(log: &str, address: &str) -> Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// The same by the log of the object store: when a request ended, from where it came, its verb, its path, and
-/// the answer.
+/// The changes from an address, by the log of the object store: the end time of a request, the client's
+/// address, verb, path, and answer.
 fn stored(log: &str, address: &str) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     for line in log.lines() {
@@ -131,7 +131,7 @@ fn stored(log: &str, address: &str) -> Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Snapshots among changes of an object store that were written more than once, by their paths.
+/// Snapshots with more than one write among changes of an object store, by path.
 #[must_use]
 pub fn written_twice(changes: &[Change]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
@@ -139,7 +139,7 @@ pub fn written_twice(changes: &[Change]) -> Vec<&str> {
     written.filter(|path| !seen.insert(*path)).collect()
 }
 
-/// The path of the snapshot that this request has put in its place: at once, or as the end of one in parts.
+/// The path of the snapshot that this request has completed: at once, or at the end of a multipart upload.
 fn snapshot_of(what: &str) -> Option<&str> {
     let (verb, uri) = what.split_once(' ')?;
     let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
@@ -152,10 +152,10 @@ fn snapshot_of(what: &str) -> Option<&str> {
     (is_whole && is_snapshot).then_some(path)
 }
 
-/// All values that a name has had, oldest first, by the zone's journal (IXFR).
+/// All former and present values of a name, oldest first, by the zone's journal (IXFR).
 ///
 /// # Errors
-/// The server does not tell.
+/// The server does not answer.
 pub fn values_of(landscape: &Landscape, name: &str, kind: &str) -> Result<Vec<String>> {
     let key = ["TSIG_ALGORITHM", "TSIG_KEY_NAME", "TSIG_SECRET"];
     let key: Result<Vec<_>> = key.into_iter().map(|key| landscape.variable(key)).collect();
@@ -200,8 +200,8 @@ pub async fn delete_owner_record(landscape: &Landscape, seed: &str, technical_id
     Ok(name)
 }
 
-/// Of an answer to IXFR: an SOA, and then for each change the former SOA, what went, the new SOA, and what
-/// came.
+/// Parses an answer to IXFR: an SOA, and then for each change the former SOA, the removed records, the new
+/// SOA, and the added records.
 fn added(journal: &str, name: &str, kind: &str) -> Result<Vec<String>> {
     let (mut serials, mut values) = (0, Vec::new());
     for (place, line) in journal.lines().filter(|line| !line.is_empty()).enumerate() {

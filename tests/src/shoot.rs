@@ -1,4 +1,5 @@
-//! A Shoot as its user sees it: the object in the garden, its kubeconfig, its API under its own name.
+//! A Shoot from the user's point of view: the object in the garden, the kubeconfig, the API under the shoot's
+//! own name.
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -21,7 +22,7 @@ use crate::{dns, landscape::Landscape, watched};
 pub struct UserShoot {
     /// The project's namespace in the garden.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Shoot.
     pub name: String,
     garden: Client,
     dns: SocketAddr,
@@ -39,18 +40,18 @@ impl UserShoot {
         }
     }
 
-    /// The Shoots of its project.
+    /// The Shoots of the project.
     #[must_use]
     pub fn api(&self) -> Api<Shoot> {
         Api::namespaced(self.garden.clone(), &self.namespace)
     }
 
-    /// The object as it is now.
+    /// The present object.
     pub async fn get(&self) -> Result<Shoot> {
         Ok(self.api().get(&self.name).await?)
     }
 
-    /// Waits on a watch until `done` says so.
+    /// Waits on a watch until `done` returns true.
     pub async fn wait(&self, what: &str, within: Duration, done: impl Fn(&Shoot) -> bool) -> Result<Shoot> {
         let condition = |shoot: Option<&Shoot>| shoot.is_some_and(&done);
         if let Ok(shoot) = watched::until(&self.api(), &self.name, within, condition).await {
@@ -64,7 +65,7 @@ impl UserShoot {
         )
     }
 
-    /// Waits until it lives on `seed` and its last operation there, Create, Restore or Reconcile, has
+    /// Waits until the shoot is on `seed` and the last operation there (Create, Restore or Reconcile) has
     /// succeeded.
     pub async fn wait_until_on(&self, seed: &str, within: Duration) -> Result<Shoot> {
         self.wait(&format!("the Shoot lives on {seed}"), within, |shoot| {
@@ -79,7 +80,7 @@ impl UserShoot {
         .await
     }
 
-    /// What a user does to move it: `kubectl patch shoot … -p '{"spec":{"seedName":"…"}}'`.
+    /// Moves the shoot like a user: `kubectl patch shoot … -p '{"spec":{"seedName":"…"}}'`.
     pub async fn set_seed(&self, seed: &str) -> Result<()> {
         let patch = Patch::Merge(json!({"spec": {"seedName": seed}}));
         self.api()
@@ -88,7 +89,7 @@ impl UserShoot {
         Ok(())
     }
 
-    /// What a user does to put it to sleep, or to wake it.
+    /// Hibernates or wakes up the shoot like a user.
     pub async fn set_hibernation(&self, enabled: bool) -> Result<()> {
         let patch = Patch::Merge(json!({"spec": {"hibernation": {"enabled": enabled}}}));
         self.api()
@@ -97,7 +98,7 @@ impl UserShoot {
         Ok(())
     }
 
-    /// What a user does to delete it: confirm, then delete.
+    /// Deletes the shoot like a user: confirms, then deletes.
     pub async fn delete(&self) -> Result<()> {
         let confirm = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
         self.api()
@@ -109,7 +110,7 @@ impl UserShoot {
         Ok(())
     }
 
-    /// The kubeconfig that its user gets.
+    /// The kubeconfig of the user.
     pub async fn kubeconfig(&self) -> Result<Kubeconfig> {
         let secrets: Api<Secret> = Api::namespaced(self.garden.clone(), &self.namespace);
         let secret = secrets.get(&format!("{}.kubeconfig", self.name)).await?;
@@ -120,7 +121,7 @@ impl UserShoot {
         Ok(Kubeconfig::from_yaml(&String::from_utf8(text.0.clone())?)?)
     }
 
-    /// The host name of its API.
+    /// The host name of the API.
     pub async fn host(&self) -> Result<String> {
         let kubeconfig = self.kubeconfig().await?;
         let server = kubeconfig
@@ -135,7 +136,8 @@ impl UserShoot {
             .to_owned())
     }
 
-    /// Writes a kubeconfig for programs that ask another DNS server: it leads to where the name leads *now*.
+    /// Writes a kubeconfig for programs with a different DNS server: the address is the *present* address of
+    /// the name.
     pub async fn write_kubeconfig(&self, file: &Path) -> Result<()> {
         let (mut kubeconfig, host) = (self.kubeconfig().await?, self.host().await?);
         let addresses = dns::addresses(self.dns, &host).await?;
@@ -154,13 +156,13 @@ impl UserShoot {
         Ok(())
     }
 
-    /// A client that goes to where the name leads *now*, through the seed's front, with TLS verified for the
+    /// A client for the *present* address of the name, through the seed's edge, with TLS verified for the
     /// name.
     pub async fn client(&self) -> Result<Client> {
         self.client_with(self.kubeconfig().await?).await
     }
 
-    /// The same with other credentials, e.g. a service account's token.
+    /// As [`Self::client`], with different credentials, e.g. a service account's token.
     pub async fn client_with(&self, kubeconfig: Kubeconfig) -> Result<Client> {
         let host = self.host().await?;
         let address = *dns::addresses(self.dns, &host)
@@ -170,7 +172,8 @@ impl UserShoot {
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         config.cluster_url = format!("https://{address}:443").parse()?;
         config.tls_server_name = Some(host);
-        // Longer than many handshakes at once take on a busy machine; the writer bounds its attempts itself.
+        // Longer than many concurrent handshakes take on a busy machine; the writer bounds the attempts
+        // separately.
         config.connect_timeout = Some(Duration::from_secs(10));
         // Longer than a watch is ever silent: an API server sends a bookmark each minute.
         config.read_timeout = Some(Duration::from_secs(120));

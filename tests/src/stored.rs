@@ -1,4 +1,4 @@
-//! What the garden's etcd has, as it lies on its disk.
+//! The content of the garden's etcd on disk.
 
 use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -8,10 +8,10 @@ use crate::{landscape::Landscape, manifests::kubectl};
 
 const PKI: &str = "/etc/kubernetes/pki/etcd";
 
-/// How many objects lie below this key, if each is encrypted (R7-25).
+/// The number of objects below this key, if each object is encrypted (R7-25).
 ///
 /// # Errors
-/// One is not, or there is none.
+/// An object is not encrypted, or no object exists.
 pub async fn encrypted_below(landscape: &Landscape, prefix: &str) -> Result<usize> {
     let pod = format!("etcd-{}", landscape.variable("GARDEN_NODE")?);
     let [authority, certificate, key] = [

@@ -1,5 +1,5 @@
-//! A seed in trouble, and another one that takes its shoot over (GEP-17): what an operator does, and what
-//! users saw.
+//! A seed in trouble, and a second seed that takes the shoot over (GEP-17): the steps of an operator, and the
+//! observations of users.
 
 use std::{
     path::Path,
@@ -30,55 +30,56 @@ use crate::{
     writer::{Acknowledged, Book, Writer},
 };
 
-/// Numbers of the writer that stays begin here, so that no object has two writers.
+/// The first number of the writer with a fixed address, so that no object has two writers.
 const STAYING: u64 = 1_000_000;
 
-/// What is done to a shoot and its seed.
+/// The disturbances of a shoot and the shoot's seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
-    /// Where the shoot is.
+    /// The present seed of the shoot.
     pub from: &'a str,
-    /// Where it is to go on.
+    /// The seed that takes the shoot over.
     pub to: &'a str,
-    /// What befalls the former.
+    /// The disturbance of the present seed.
     pub trouble: Trouble,
-    /// Whether the former has begun to hand the shoot over by then.
+    /// Whether the present seed has begun the hand-over by then.
     pub has_begun: bool,
-    /// How far the restoration is, in percent, each time the gardenlet of the latter is killed.
+    /// The progress of the restoration, in percent, at each kill of the destination's gardenlet.
     pub kills: &'a [i32],
     /// Number of the first object that is written meanwhile.
     pub first: u64,
 }
 
-/// A shoot that went on elsewhere, as two users saw it.
+/// The observations of two users during a takeover.
 pub struct Takeover {
     /// When the seed was disturbed.
     pub disturbed: Instant,
-    /// When the operator gave his word.
+    /// The time of the operator's decision.
     pub decided: Instant,
-    /// When the owner record changed, where the trouble grew in that moment.
+    /// The time of the change of the owner record, if the disturbance grew at that moment.
     pub changed: Option<Instant>,
     /// From the decision until the shoot was restored.
     pub restored: Duration,
     /// When the trouble of the former seed was over.
     pub over: Instant,
-    /// Of who stayed with the address that he had.
+    /// The writes of the user with the fixed address.
     pub stayed: Book,
-    /// Events of who stayed with the address.
+    /// The Events of the user with the fixed address.
     pub events: Book,
-    /// When the watch of the user who stayed with the address was broken off.
+    /// The time at which the watch of the user with the fixed address ended.
     pub watch_ended: Option<Instant>,
-    /// Of who asked DNS after each failure.
+    /// The writes of the user with a DNS query after each failure.
     pub followed: Book,
-    /// What the status tells of the loss (R17-46); nothing where the final snapshot was there.
+    /// The loss as reported in the status (R17-46); `None` if the final snapshot existed.
     pub told: Option<RestoredData>,
 }
 
 impl Takeover {
-    /// A seed is disturbed, an operator has its shoot taken over, and the seed comes back and cleans up.
+    /// Disturbs a seed, lets an operator request the takeover, and waits until the returning seed has cleaned
+    /// up.
     ///
     /// # Errors
-    /// What did not end in time, or what the former seed still has.
+    /// The step that did not end in time, or the leftovers of the former seed.
     pub async fn of(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) -> Result<Self> {
         let Plan { from, to, first, .. } = plan;
         let id = proof::technical_id(shoot).await?;
@@ -90,7 +91,7 @@ impl Takeover {
         staying.has_begun().await?;
         following.has_begun().await?;
         events.has_begun().await?;
-        // Without it no seed takes the shoot over.
+        // Without this condition, no seed takes the shoot over.
         let what = "all processes of the shoot check the owner";
         shoot.wait(what, COLLECTED_WITHIN, checks_are_complete).await?;
         if plan.has_begun {
@@ -114,11 +115,11 @@ impl Takeover {
         }
         shoot.wait_until_on(to, MOVE_WITHIN).await?;
         let restored = decided.elapsed();
-        // All is as before there, and it must not begin to serve.
+        // All of the seed's state is as before, and the seed must not begin to serve.
         let over = Instant::now();
         trouble.end()?;
         answers(landscape, from).await?;
-        // A seed whose kubelet or API server was away has that to come back first.
+        // A seed without kubelet or API server first needs both back.
         nothing_left_within(MOVE_WITHIN, landscape, from, &id).await?;
         forgotten(shoot).await?;
         if plan.trouble.ends_processes() {
@@ -147,18 +148,18 @@ impl Takeover {
         })
     }
 
-    /// How long the disturbed seed acknowledged writes.
+    /// The time for which the disturbed seed acknowledged writes.
     ///
     /// # Errors
-    /// It never did.
+    /// The seed never acknowledged a write.
     pub fn served_for(&self) -> Result<Duration> {
         Ok(self.last()?.duration_since(self.disturbed))
     }
 
-    /// From the word to the first write that the new seed acknowledged.
+    /// From the decision to the first write that the new seed acknowledged.
     ///
     /// # Errors
-    /// It has acknowledged none, or one before the former seed had acknowledged its last.
+    /// The new seed has acknowledged no write, or a write before the last acknowledgement of the former seed.
     pub fn writable_after(&self) -> Result<Duration> {
         let back = self.back()?;
         ensure!(
@@ -169,7 +170,7 @@ impl Takeover {
         Ok(back.duration_since(self.decided))
     }
 
-    /// Acknowledged writes that are lost, by what the status tells.
+    /// Acknowledged writes that are lost according to the status.
     ///
     /// # Errors
     /// As [`Self::writable_after`].
@@ -187,7 +188,8 @@ impl Takeover {
         Ok(lost.map(|write| write.number).collect())
     }
 
-    /// When the new seed acknowledged its first write: the end of the longest time without one.
+    /// The time of the new seed's first acknowledgement: the end of the longest time without an
+    /// acknowledgement.
     fn back(&self) -> Result<Instant> {
         let gap = self.followed.longest_gap_between();
         let (_, back) = gap.context("nothing was written")?;
@@ -205,12 +207,11 @@ impl Takeover {
     }
 }
 
-/// Removes what a seed has uploaded since it returned, as docs/operate/runbooks.md says: it is for people
-/// who look for what was lost (R17-46), nobody else reads it, and nobody else removes it. Returns what it
-/// was.
+/// Removes the uploads of a returned seed, as docs/operate/runbooks.md describes. The uploads help people to
+/// find lost writes (R17-46); no process reads or removes the uploads. Returns the removed names.
 ///
 /// # Errors
-/// It cannot be removed.
+/// An upload cannot be removed.
 pub async fn remove_late(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> Result<Vec<String>> {
     let backups = lifecycle::backup_name(shoot).await?;
     let bucket = lifecycle::place(&landscape.garden, seed).await?;
@@ -238,7 +239,7 @@ fn is_being_handed_over(shoot: &Shoot) -> bool {
     })
 }
 
-/// Waits until the seed's own API server does.
+/// Waits until the seed's own API server answers.
 async fn answers(landscape: &Landscape, seed: &str) -> Result<()> {
     let client = landscape.seed(seed)?;
     proof::until_nothing(COLLECTED_WITHIN, || async {
@@ -250,14 +251,14 @@ async fn answers(landscape: &Landscape, seed: &str) -> Result<()> {
     Ok(())
 }
 
-/// Processes that begin again count against the suite (hack/e2e.sh), unless it was the test that ended them.
+/// Restarts of processes count as failures of the suite (hack/e2e.sh), unless the test ended the processes.
 async fn forget_starts(landscape: &Landscape, seed: &str) -> Result<()> {
     let client = landscape.seed(seed)?;
     let started = ListParams::default().fields("reason=Started");
     for event in Api::<Event>::all(client.clone()).list(&started).await? {
         let api: Api<Event> = Api::namespaced(client.clone(), &event.namespace().unwrap_or_default());
         match api.delete(&event.name_any(), &DeleteParams::default()).await {
-            // The server lets old ones go.
+            // The server deletes old Events.
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             other => drop(other?),
         }
@@ -273,10 +274,10 @@ pub fn checks_are_complete(shoot: &Shoot) -> bool {
     told.is_some_and(|told| told.status == ConditionStatus::True)
 }
 
-/// Waits until the garden has noticed that the seed's gardenlet is not heard of.
+/// Waits until the garden has noticed the silence of the seed's gardenlet.
 ///
 /// # Errors
-/// The gardenlet is still heard of.
+/// The gardenlet still reports.
 pub async fn is_silent(landscape: &Landscape, seed: &str) -> Result<()> {
     let seeds: Api<Seed> = Api::all(landscape.garden.clone());
     let unknown = |seed: Option<&Seed>| {
@@ -290,7 +291,7 @@ pub async fn is_silent(landscape: &Landscape, seed: &str) -> Result<()> {
     Ok(())
 }
 
-/// What an operator does: `kubectl annotate shoot … shoot.gardener.cloud/force-restore=true`.
+/// The operator's command: `kubectl annotate shoot … shoot.gardener.cloud/force-restore=true`.
 ///
 /// # Errors
 /// The Shoot cannot be written.
@@ -301,7 +302,7 @@ pub async fn force(shoot: &UserShoot) -> Result<()> {
     Ok(())
 }
 
-/// Waits until no seed has anything to clean up.
+/// Waits until no seed has objects to clean up.
 async fn forgotten(shoot: &UserShoot) -> Result<()> {
     let done = |shoot: &Shoot| {
         let status = shoot.status.as_ref();

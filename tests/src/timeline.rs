@@ -1,5 +1,5 @@
-//! When which step of a move ran, read off the Shoot's `lastOperation` while it moves, so that the unwritable
-//! time can be told step by step.
+//! The times of a move's steps, read from the Shoot's `lastOperation` during the move, so that the unwritable
+//! time can be explained step by step.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::shoot::UserShoot;
 
-/// First and last sight of a step.
+/// First and last observation of a step.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     first: Instant,
@@ -22,7 +22,7 @@ struct Seen {
     order: usize,
 }
 
-/// Records steps until it is dropped.
+/// Records steps until dropped.
 pub struct Timeline {
     seen: Arc<Mutex<BTreeMap<String, Seen>>>,
     work: JoinHandle<()>,
@@ -69,8 +69,8 @@ impl Timeline {
         Self { seen, work }
     }
 
-    /// The steps that ran between the two moments, with the seconds from the first moment at which each
-    /// began, and how long it took.
+    /// The steps between the two moments, with the begin relative to the first moment and the duration, in
+    /// seconds.
     #[must_use]
     pub fn between(&self, from: Instant, to: Instant) -> String {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What befalls a seed, and ends when the test does.
+//! Disturbances of a seed, reverted at the end of the test.
 
 use std::{
     process::Command,
@@ -10,39 +10,41 @@ use tokio::time::sleep;
 
 use crate::{dns, landscape::Landscape};
 
-/// What a seed needs of others. Its users still reach it when it hears nothing of these: that is what makes
+/// The outside systems of a seed. Users still reach a seed that is cut off from all of these: only that makes
 /// two control planes possible.
 pub const OTHERS: [&str; 3] = ["garden", "dns", "s3"];
 
-/// How often the owner record is read: much shorter than the source's check interval of 4 s, which the cut
-/// has to race.
+/// Interval of reads of the owner record: much shorter than the source's check interval of 4 s, because the
+/// cut has to race a check.
 const RECORD_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What befalls a seed.
+/// A disturbance of a seed.
 #[derive(Clone, Copy, Debug)]
 pub enum Trouble {
-    /// It hears nothing of these (see [`OTHERS`]).
+    /// The seed gets no packet from these systems (see [`OTHERS`]).
     CutOff(&'static [&'static str]),
     /// Packets from the seed to these are dropped, and packets from these arrive. Sent bytes wait in the
     /// kernels of the seed.
     SendsNothing(&'static [&'static str]),
-    /// Nothing in it moves.
+    /// All processes of the seed are paused.
     StandsStill,
-    /// Its node has no power: all of it begins anew when that is back.
+    /// The node of the seed has no power: all processes start again afterwards.
     IsOff,
-    /// Its gardenlet does not move, and the kubelet, which would start it anew. All else goes on.
+    /// The gardenlet is paused, and so is the kubelet that would restart the gardenlet. All further processes
+    /// continue.
     NobodyReconciles,
-    /// Its own API server does not run. What runs goes on.
+    /// The API server of the seed does not run. Running pods continue.
     HasNoApiServer,
-    /// Whatever it asks the DNS server is answered by SERVFAIL.
+    /// The DNS server answers every query of the seed by SERVFAIL.
     DnsFails,
-    /// The seed is cut off from the garden, and from DNS and the bucket in the moment in which the owner
-    /// record changes. By then the seed has read the change, is about to read it, or never does.
+    /// The seed is cut off from the garden. At the moment of the owner record's change, the seed is also cut
+    /// off from DNS and the bucket. By then the seed has read the change, is about to read the change, or
+    /// never reads the change.
     RacesTheFence,
 }
 
 impl Trouble {
-    /// Whether the seed is told of a new owner while the trouble lasts, and can still save what it has.
+    /// Whether the seed learns of a new owner during the trouble, and can still save the data.
     #[must_use]
     pub fn lets_it_save(self) -> bool {
         match self {
@@ -52,7 +54,7 @@ impl Trouble {
         }
     }
 
-    /// Whether its bucket alone can tell the seed of a new owner.
+    /// Whether only the bucket can report a new owner to the seed.
     #[must_use]
     pub fn leaves_it_the_bucket_alone(self) -> bool {
         match self {
@@ -64,19 +66,19 @@ impl Trouble {
         }
     }
 
-    /// Whether the edge of the seed goes on.
+    /// Whether the edge of the seed continues.
     #[must_use]
     pub fn leaves_the_edge(self) -> bool {
         !matches!(self, Self::StandsStill | Self::IsOff)
     }
 
-    /// Whether processes end by it.
+    /// Whether the trouble ends processes.
     #[must_use]
     pub fn ends_processes(self) -> bool {
         matches!(self, Self::IsOff | Self::HasNoApiServer)
     }
 
-    /// Whether the seed serves on until it is told of a new owner.
+    /// Whether the seed serves until the report of a new owner.
     #[must_use]
     pub fn lets_it_serve(self) -> bool {
         match self {
@@ -89,28 +91,28 @@ impl Trouble {
     }
 }
 
-/// A seed in trouble. It is over when this is dropped.
+/// A disturbed seed. Dropping the value ends the disturbance.
 pub struct Disturbed {
     trouble: Trouble,
     landscape: String,
     seed: String,
     node: String,
-    /// Roads that [`Self::race`] has cut.
+    /// Routes that [`Self::race`] has cut.
     cut_off: Vec<&'static str>,
     is_over: bool,
 }
 
-/// Where the kubelet finds what it runs by itself, and where it does not.
+/// The kubelet's path of the static pod, and a path that the kubelet ignores.
 const MANIFEST: [&str; 2] = [
     "/etc/kubernetes/manifests/kube-apiserver.yaml",
     "/etc/kubernetes/kube-apiserver.yaml",
 ];
 
 impl Disturbed {
-    /// Begins it.
+    /// Begins the disturbance.
     ///
     /// # Errors
-    /// A script or docker that failed. What had begun is over then.
+    /// A script or docker failed. A partial disturbance is reverted then.
     pub fn by(trouble: Trouble, landscape: &Landscape, seed: &str) -> Result<Self> {
         let node = format!("{}_NODE", seed.to_uppercase().replace('-', "_"));
         let disturbed = Self {
@@ -126,10 +128,10 @@ impl Disturbed {
     }
 
     /// For [`Trouble::RacesTheFence`], cuts the seed off from DNS and the bucket when the owner record
-    /// changes, and returns the moment of the change. Other trouble does nothing here.
+    /// changes, and returns the moment of the change. No effect for every further disturbance.
     ///
     /// # Errors
-    /// The record does not change in time, or a road cannot be cut.
+    /// The record does not change in time, or a route cannot be cut.
     pub async fn race(
         &mut self,
         landscape: &Landscape,
@@ -158,10 +160,10 @@ impl Disturbed {
         Ok(Some(changed))
     }
 
-    /// Ends it.
+    /// Ends the disturbance.
     ///
     /// # Errors
-    /// It could not be ended, or was none: DNS that failed, and nobody has asked.
+    /// The end failed, or the disturbance had no effect: DNS failed, and no query arrived.
     pub fn end(mut self) -> Result<()> {
         self.is_over = true;
         self.undo()
@@ -189,7 +191,7 @@ impl Disturbed {
             Trouble::StandsStill => docker(&["unpause", &self.node]),
             Trouble::IsOff => {
                 docker(&["start", &self.node])?;
-                // What a node forgets when it begins anew.
+                // Restores the settings that a node loses in a restart.
                 self.script(&["up", &self.landscape])
             }
             Trouble::NobodyReconciles => self.signal("CONT"),
@@ -202,7 +204,7 @@ impl Disturbed {
         }
     }
 
-    /// To the gardenlet and the kubelet, all of each.
+    /// Sends the signal to all processes of the gardenlet and the kubelet.
     fn signal(&self, signal: &str) -> Result<()> {
         self.on_node(&format!(
             "for one in /proc/[0-9]*; do case $(cat $one/comm 2>/dev/null) in gardenlet|kubelet) kill -{signal} ${{one#/proc/}};; esac; done"
@@ -243,8 +245,8 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A DNS server that one Seed alone names, with a copy of the zone that nothing updates: a secondary that is
-/// out of date. The Seed names the server of all others again when this is dropped.
+/// A DNS server that only one Seed names, with a copy of the zone without updates: an outdated secondary.
+/// After the drop, the Seed names the common server again.
 pub struct OwnServer {
     landscape: String,
     seed: String,
@@ -252,7 +254,7 @@ pub struct OwnServer {
 }
 
 impl OwnServer {
-    /// Copies the zone as it is now.
+    /// Copies the present zone.
     ///
     /// # Errors
     /// The server does not start, or the Seed cannot be written.
@@ -266,7 +268,7 @@ impl OwnServer {
         Ok(own)
     }
 
-    /// The Seed names the server of all others again. Processes that have not heard of that still ask the
+    /// The Seed names the common server again. Processes that have not noticed the change still query the
     /// copy.
     ///
     /// # Errors
@@ -275,7 +277,7 @@ impl OwnServer {
         self.script(&["thaw", &self.landscape, &self.seed])
     }
 
-    /// No process asks the copy any more.
+    /// Ends the copy, after no process queries the copy any more.
     ///
     /// # Errors
     /// The server cannot be ended.

@@ -9,14 +9,14 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
-/// After a watch that has failed.
+/// Pause after a failed watch.
 const ANEW_AFTER: Duration = Duration::from_secs(1);
 
-/// Waits until an object is as asked for, or is gone if that is asked for. kube's own wait ends with the
-/// first list that the server refuses; this one looks anew.
+/// Waits until an object satisfies the condition, or is gone if the condition requires that. kube's own wait
+/// ends with the first refused list; this wait starts again.
 ///
 /// # Errors
-/// Not so in this time.
+/// The condition did not hold in time.
 pub async fn until<K>(
     api: &Api<K>,
     name: &str,

@@ -1,4 +1,4 @@
-//! Writes to the shoot without pause, as a user's program does, and keeps book of every acknowledged write.
+//! Writes to the shoot without pause, like a user's program, and records every acknowledged write.
 
 use std::{
     fmt::Debug,
@@ -21,7 +21,7 @@ use crate::shoot::UserShoot;
 pub struct Acknowledged {
     /// Number of the write; the object is `written-<number>`.
     pub number: u64,
-    /// The resourceVersion that the API gave it.
+    /// The resourceVersion from the API.
     pub version: u64,
     /// When the attempt that was acknowledged was sent.
     pub sent: Instant,
@@ -30,7 +30,7 @@ pub struct Acknowledged {
     pub at: Instant,
 }
 
-/// What a writer saw.
+/// The observations of a writer.
 #[derive(Debug, Default)]
 pub struct Book {
     /// All acknowledged writes, in order.
@@ -40,7 +40,7 @@ pub struct Book {
 }
 
 impl Book {
-    /// The longest time between two acknowledgements: the time in which the API could not be written.
+    /// The longest time between two acknowledgements: the time without writes to the API.
     #[must_use]
     pub fn longest_gap(&self) -> Duration {
         let gaps = self
@@ -59,7 +59,7 @@ impl Book {
             .max_by_key(|(from, to)| to.duration_since(*from))
     }
 
-    /// resourceVersions that did not grow (I: they never go back).
+    /// resourceVersions that did not grow (I: a resourceVersion never decreases).
     #[must_use]
     pub fn versions_that_went_back(&self) -> Vec<(u64, u64)> {
         let pairs = self
@@ -103,13 +103,13 @@ impl Writer {
         Self::begin(Road::ByName(Box::new(shoot)), first)
     }
 
-    /// One that never asks DNS again: it stays with the place to which the client leads.
+    /// A writer that never queries DNS again: the writer stays with the address of the client.
     #[must_use]
     pub fn staying(client: Client, first: u64) -> Self {
         Self::begin(Road::Staying(client), first)
     }
 
-    /// The same, writing Events: etcd-events is no etcd of the ConfigMaps.
+    /// As [`Self::staying`], but writes Events: etcd-events is separate from the etcd of ConfigMaps.
     #[must_use]
     pub fn of_events(client: Client, first: u64) -> Self {
         Self::begin(Road::Events(client), first)
@@ -140,9 +140,9 @@ impl Writer {
     }
 }
 
-/// How a writer finds the shoot's API.
+/// The writer's route to the shoot's API.
 enum Road {
-    /// It asks DNS, and asks again after each failure.
+    /// Queries DNS at the start and after each failure.
     ByName(Box<UserShoot>),
     Staying(Client),
     /// As `Staying`, and the objects are Events.
@@ -192,8 +192,8 @@ async fn write(road: Road, first: u64, stopped: CancellationToken, begun: watch:
     book
 }
 
-/// Creates one object. An object that is there already was written by an attempt whose answer was lost:
-/// reading it is the acknowledgement.
+/// Creates an object. An existing object was written by an attempt whose answer was lost: a read counts as
+/// the acknowledgement.
 async fn create<K>(client: &Client, number: u64) -> Option<u64>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>

@@ -1,4 +1,4 @@
-//! What a probe saw, and what is wrong with it. No I/O.
+//! The observations of a probe, and the faults in the observations. No I/O.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,7 @@ use std::{
 use k8s_openapi::{api::core::v1, apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry};
 use kube::ResourceExt;
 
-/// Taint of a Node that a kubelet has just registered: no pod gets onto it.
+/// Taint of a Node that a kubelet has just registered: no pod is scheduled on the Node.
 pub const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
 /// The two managers that can run node IPAM.
@@ -23,7 +23,7 @@ pub enum Manager {
 }
 
 impl Manager {
-    /// Tells it by a name under which it writes or holds a lock.
+    /// The manager by a name that the manager uses for writes or locks.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         if name.contains("cloud-controller-manager") {
@@ -39,52 +39,52 @@ impl Manager {
 /// The range of a Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// As it stands in the Node.
+    /// The text in the Node.
     pub text: String,
-    /// Who wrote it.
+    /// The writer of the range.
     pub by: Option<Manager>,
-    /// When it was seen.
+    /// The time of the observation.
     pub at: Instant,
-    /// The version of the Node that was the first with this range; none if that version was not seen itself.
+    /// The first resourceVersion of the Node with this range; `None` if that version was not observed.
     pub version: Option<u64>,
 }
 
 /// A Node that the probe registered.
 #[derive(Clone, Debug)]
 pub struct NodeRecord {
-    /// When it was registered.
+    /// The time of the registration.
     pub at: Instant,
-    /// When it had its id in the cloud and pods were let onto it.
+    /// The time at which the Node had the provider ID and no taint.
     pub described: Option<Instant>,
-    /// Its range.
+    /// The range of the Node.
     pub range: Option<Range>,
 }
 
 /// A Service that the probe made.
 #[derive(Clone, Debug)]
 pub struct ServiceRecord {
-    /// When it was made.
+    /// The time of the creation.
     pub at: Instant,
-    /// When it had its address, and which.
+    /// The address, with the time of the assignment.
     pub address: Option<(Instant, String)>,
 }
 
-/// What a probe saw.
+/// The observations of a probe.
 #[derive(Clone, Debug, Default)]
 pub struct Book {
     /// Nodes by name.
     pub nodes: BTreeMap<String, NodeRecord>,
     /// Services by name.
     pub services: BTreeMap<String, ServiceRecord>,
-    /// Holders of the migration lock, each with the version of the Lease in which it was first seen. Empty:
-    /// nobody.
+    /// Holders of the migration lock, by the first observed resourceVersion of the Lease. An empty name means
+    /// no holder.
     holders: BTreeMap<u64, String>,
-    /// Why attempts to register something failed; they were repeated.
+    /// The reasons of failed registrations; each registration was repeated.
     pub refusals: Vec<String>,
     wrong: Vec<String>,
 }
 
-/// The longest waits of what came in a span of time.
+/// The longest waits of objects created in a span of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waits {
     /// Nodes that came.
@@ -93,9 +93,9 @@ pub struct Waits {
     pub services: usize,
     /// Until a Node was described by the cloud.
     pub described: Duration,
-    /// Until a Node had its range.
+    /// Until a Node had a range.
     pub range: Duration,
-    /// Until a Service had its address.
+    /// Until a Service had an address.
     pub address: Duration,
     /// Ranges that the kube-controller-manager gave.
     pub by_kubernetes: usize,
@@ -120,7 +120,7 @@ impl Book {
         self.services.entry(name.to_owned()).or_insert(record);
     }
 
-    /// Takes down a Node. `change`: this is the version that a write made, and the version before it was seen
+    /// Records a Node. `change`: this version is the result of a write, and the version before was observed
     /// too.
     pub fn see_node(&mut self, node: &v1::Node, change: bool, now: Instant) {
         let name = node.name_any();
@@ -154,7 +154,7 @@ impl Book {
         }
     }
 
-    /// A Node was removed by somebody else.
+    /// Records a foreign removal of a Node.
     pub fn node_went(&mut self, node: &v1::Node) {
         self.wrong.push(format!("{} was removed", node.name_any()));
     }
@@ -185,14 +185,14 @@ impl Book {
         }
     }
 
-    /// Takes down who holds the migration lock since this version; empty if nobody.
+    /// Records the holder of the migration lock since this version; empty without a holder.
     pub fn see_holder(&mut self, resource_version: Option<String>, holder: &str) {
         if let Some(version) = version(resource_version) {
             self.holders.insert(version, holder.to_owned());
         }
     }
 
-    /// What came until `until` and does not have everything yet.
+    /// Objects created until `until` that still wait.
     #[must_use]
     pub fn waiting(&self, until: Instant) -> Vec<&str> {
         let nodes = self
@@ -207,14 +207,14 @@ impl Book {
         nodes.chain(services.map(|(name, _)| name.as_str())).collect()
     }
 
-    /// Who gave the ranges of the Nodes that came after `since`.
+    /// The managers that assigned ranges to Nodes created after `since`.
     #[must_use]
     pub fn givers(&self, since: Instant) -> BTreeSet<Option<Manager>> {
         let later = self.nodes.values().filter(|node| node.at >= since);
         later.filter_map(|node| Some(node.range.as_ref()?.by)).collect()
     }
 
-    /// The longest waits of what came in this span of time.
+    /// The longest waits of objects created in this span of time.
     #[must_use]
     pub fn waits(&self, from: Instant, to: Instant) -> Waits {
         let mut waits = Waits::default();
@@ -246,7 +246,7 @@ impl Book {
         waits
     }
 
-    /// Everything that must not be; empty if all is well. For the end, when nobody waits any more.
+    /// All faults; empty without a fault. Call at the end, when no object waits any more.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let mut found = self.wrong.clone();
@@ -290,8 +290,8 @@ impl Book {
         found
     }
 
-    /// Ranges that a manager gave while the other one held the lock. Exact: all versions count the same
-    /// writes.
+    /// Ranges that a manager assigned while the second manager held the lock. Exact, because all
+    /// resourceVersions count the same writes.
     fn usurped(&self) -> Vec<String> {
         let wrong = |name: &String, node: &NodeRecord| {
             let range = node.range.as_ref()?;
@@ -340,7 +340,7 @@ fn is_described(node: &v1::Node) -> bool {
     })
 }
 
-/// Who wrote the range, as the API server has noted it.
+/// The writer of the range, from the managed fields.
 fn giver(fields: &[ManagedFieldsEntry]) -> Option<Manager> {
     let wrote = |entry: &&ManagedFieldsEntry| {
         let fields = entry.fields_v1.as_ref();

@@ -1,4 +1,4 @@
-//! A book that finds nothing wrong would be worth nothing if it could not find anything.
+//! The fault detection must work: without these tests, a book without faults would prove nothing.
 
 use std::time::{Duration, Instant};
 

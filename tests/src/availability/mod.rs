@@ -1,6 +1,6 @@
-//! Whether a shoot's controllers serve while they move from one manager to another: a probe registers Nodes
-//! as kubelets do and makes Services of type LoadBalancer, without pause, and takes down how long each waits
-//! and who gave it what it got.
+//! Measures whether a shoot's controllers serve while the controllers move between managers. A probe
+//! registers Nodes as kubelets do and creates Services of type LoadBalancer, without pause. The probe records
+//! the wait of each object and the manager that served the object.
 
 mod book;
 #[cfg(test)]
@@ -36,25 +36,24 @@ use crate::{landscape::Landscape, proof, shoot::UserShoot};
 const ACCOUNT: &str = "cloud";
 /// The ledger of load balancers of all clusters in the account.
 const LEDGER: &str = "load-balancers";
-/// What the probe makes has this label.
+/// Label of the probe's objects.
 const MADE: &str = "repot.test/made=probe";
-/// A Node or a Service may wait so long: two locks that run out one after the other, on a slow machine.
-/// Longer is a hang.
+/// Maximum wait of a Node or a Service: two locks expire in sequence, on a slow machine. A longer wait is a
+/// hang.
 const SERVED_WITHIN: Duration = Duration::from_secs(150);
-/// Bounds the release of all load balancers. There are the more of them the slower the machine is: one for
-/// each second.
+/// Bounds the release of all load balancers. A slower machine has more load balancers: one for each second.
 const REMOVED_WITHIN: Duration = Duration::from_secs(300);
 
-/// What a probe works on.
+/// The clients of a probe.
 #[derive(Clone)]
 struct Place {
     shoot: Client,
     cloud: Api<ConfigMap>,
-    /// The shoot's technical id, its name in the cloud.
+    /// The shoot's technical id, also the cluster's name in the cloud.
     cluster: String,
 }
 
-/// Bounds what an API is asked to take until it has.
+/// Bounds the time until an API accepts the work.
 async fn taken(when: &str, work: impl Future<Output = ()>) -> Result<()> {
     let in_time = tokio::time::timeout(SERVED_WITHIN, work).await;
     in_time.with_context(|| format!("{when}: Nodes and machines cannot be registered"))
@@ -105,9 +104,9 @@ impl Probe {
         })
     }
 
-    /// Registers many Nodes at once, so that two managers that both give ranges would be seen to, and waits
-    /// until they and all that was registered before have everything. Returns who gave the ranges of what
-    /// came after now.
+    /// Registers many Nodes at once, so that two managers that both assign ranges would be detected. Waits
+    /// until these Nodes and all earlier objects are served. Returns the managers that assigned the ranges of
+    /// Nodes created after now.
     pub async fn served(&self, when: &str) -> Result<BTreeSet<Option<Manager>>> {
         let now = Instant::now();
         let burst = self.bursts.fetch_add(1, Ordering::Relaxed);
@@ -115,7 +114,7 @@ impl Probe {
         let came = Instant::now();
         let served = |book: &Book| book.waiting(came).is_empty();
         let mut seen = self.book.subscribe();
-        // What the wait gives is a lock on the book, which must not be kept.
+        // The result of the wait holds a lock on the book, and the lock must be dropped.
         let in_time = tokio::time::timeout(SERVED_WITHIN, seen.wait_for(served))
             .await
             .is_ok();
@@ -140,13 +139,14 @@ impl Probe {
         Ok(())
     }
 
-    /// What was seen until now.
+    /// The observations until now.
     #[must_use]
     pub fn book(&self) -> Book {
         self.book.borrow().clone()
     }
 
-    /// Stops registering, waits until nobody waits any more, removes all that was made, and gives the book.
+    /// Stops the registration, waits until no object waits, removes all created objects, and returns the
+    /// book.
     pub async fn stop(mut self) -> Result<Book> {
         self.stop.cancel();
         let ended = tokio::time::timeout(SERVED_WITHIN, self.registering.join_next()).await;
@@ -164,7 +164,7 @@ impl Probe {
         Ok(book)
     }
 
-    /// Services first: their addresses must be given back.
+    /// Services first: the addresses must be released.
     async fn remove(&self) -> Result<()> {
         let services = Api::<Service>::default_namespaced(self.place.shoot.clone());
         let nodes = Api::<Node>::all(self.place.shoot.clone());

@@ -1,4 +1,4 @@
-//! The hands and the eyes of a probe.
+//! The writes and watches of a probe.
 
 use std::{
     sync::Arc,
@@ -25,22 +25,22 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Book, MADE, Place, book::UNINITIALIZED};
 
-/// One Node and one Service each.
+/// Interval; each tick creates a Node and a Service.
 const EVERY: Duration = Duration::from_secs(1);
-/// So many machines have started and are not registered yet: a kubelet takes longer to start than the cloud's
-/// list of machines is kept by those who read it.
+/// The number of started machines that are not registered yet. A kubelet takes longer to start than readers
+/// cache the cloud's list of machines.
 const STARTING: u32 = 3;
-/// Nodes of a burst: two managers that both gave ranges would hardly agree about all of them.
+/// Nodes of a burst: two managers that both assign ranges would hardly choose equal ranges for all of them.
 const AT_ONCE: u32 = 12;
 /// Longer than an API server needs on a busy machine.
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
-/// What the probe made.
+/// Selects the probe's objects.
 fn made() -> watcher::Config {
     watcher::Config::default().labels(MADE)
 }
 
-/// Takes down every version of the Nodes. A watch that breaks goes on where it was.
+/// Records every version of the Nodes. A watch that breaks continues at the same version.
 pub async fn watch_nodes(place: Place, book: Arc<watch::Sender<Book>>) {
     let events = watcher(Api::<Node>::all(place.shoot), made()).default_backoff();
     pin_mut!(events);
@@ -56,7 +56,7 @@ pub async fn watch_nodes(place: Place, book: Arc<watch::Sender<Book>>) {
     }
 }
 
-/// Takes down when Services have their addresses.
+/// Records the time at which Services get addresses.
 pub async fn watch_services(place: Place, book: Arc<watch::Sender<Book>>) {
     let services = Api::<Service>::default_namespaced(place.shoot);
     let changes = watcher(services, made()).default_backoff().applied_objects();
@@ -68,7 +68,7 @@ pub async fn watch_services(place: Place, book: Arc<watch::Sender<Book>>) {
     }
 }
 
-/// Takes down who holds the migration lock.
+/// Records the holder of the migration lock.
 pub async fn watch_lock(place: Place, lock: String, book: Arc<watch::Sender<Book>>) {
     let leases = Api::<Lease>::namespaced(place.shoot, "kube-system");
     let config = watcher::Config::default().fields(&format!("metadata.name={lock}"));
@@ -86,7 +86,7 @@ pub async fn watch_lock(place: Place, lock: String, book: Arc<watch::Sender<Book
     }
 }
 
-/// Registers until it is told to stop; ends with what it is at.
+/// Registers objects until stopped; completes the registration under way.
 pub async fn register(place: Place, book: Arc<watch::Sender<Book>>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -106,7 +106,7 @@ pub async fn register(place: Place, book: Arc<watch::Sender<Book>>, stop: Cancel
     }
 }
 
-/// Tries again until the API has taken it; what the API does not take is no fault of a controller.
+/// Repeats the attempt until the API accepts the object; a refusal by the API is no fault of a controller.
 async fn until_taken<F>(book: &watch::Sender<Book>, attempt: impl Fn() -> F)
 where
     F: Future<Output = kube::Result<()>>,
@@ -122,7 +122,7 @@ where
     }
 }
 
-/// The kubelets of many machines register them at the same moment.
+/// The kubelets of many machines register at the same moment.
 pub async fn many_nodes(place: &Place, book: &watch::Sender<Book>, burst: u32) {
     let names = names(burst);
     let nodes = names.iter();
@@ -130,7 +130,7 @@ pub async fn many_nodes(place: &Place, book: &watch::Sender<Book>, burst: u32) {
     many_machines(place, book, burst + 1).await;
 }
 
-/// The machines of a burst. They start well before they are registered.
+/// The machines of a burst. The machines start well before the registration.
 pub async fn many_machines(place: &Place, book: &watch::Sender<Book>, burst: u32) {
     let names = names(burst);
     let machines = names.iter();
@@ -156,7 +156,7 @@ async fn machine(place: &Place, name: &str) -> kube::Result<()> {
         .map(|_| ())
 }
 
-/// The kubelet of a machine registers it.
+/// The kubelet of a machine registers a Node.
 async fn node(place: &Place, book: &watch::Sender<Book>, name: &str) -> kube::Result<()> {
     book.send_modify(|book| book.node_comes(name, Instant::now()));
     let body = json!({
@@ -185,7 +185,7 @@ fn labels() -> Value {
     json!({key: value})
 }
 
-/// An object that is there was made by an attempt whose answer was lost.
+/// An existing object was created by an attempt whose answer was lost.
 async fn create<K>(api: &Api<K>, body: Value) -> kube::Result<()>
 where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::Serialize + DeserializeOwned,

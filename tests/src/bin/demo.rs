@@ -1,6 +1,6 @@
-//! `make demo`: a Shoot with two nodes and a web page on them is made, filled, moved to another seed while a
-//! writer keeps writing and the page is asked for, and looked at again. With `BAD_CASE=1` its seed is cut
-//! off, another one takes the shoot over, and the seed comes back.
+//! `make demo`: creates a Shoot with two nodes and a web page, writes data, and moves the shoot to the second
+//! seed. A writer and a reader of the page run all the time, and the demo compares the state afterwards. With
+//! `BAD_CASE=1`, the seed is cut off, the second seed takes the shoot over, and the first seed returns.
 
 use std::{
     process::Stdio,
@@ -34,7 +34,7 @@ fn say(text: &str) {
     println!("\n=== {text}");
 }
 
-/// What is known before the move.
+/// The state before the move.
 struct Before {
     seed: String,
     technical_id: String,
@@ -47,12 +47,12 @@ struct Before {
     at: Instant,
 }
 
-/// What happened to the shoot.
+/// The observations during the move.
 struct Moved {
-    /// What a user wrote meanwhile.
+    /// The writes of a user meanwhile.
     book: Book,
     timeline: Timeline,
-    /// Of these writes, those that are lost by what the status tells. None where the source helped.
+    /// The lost writes according to the status. Empty if the source helped.
     told: Vec<u64>,
 }
 
@@ -197,7 +197,7 @@ async fn take_it_over(landscape: &Landscape, shoot: &UserShoot, from: &str, to: 
     })
 }
 
-/// `kubectl get shoot -w`, until it is killed or dropped.
+/// `kubectl get shoot -w`, until killed or dropped.
 fn watch(landscape: &Landscape) -> Result<Child> {
     let kubeconfig = landscape.variable("GARDEN_KUBECONFIG")?;
     let child = Command::new("kubectl")
@@ -270,7 +270,7 @@ async fn prove(
     Ok(())
 }
 
-/// What of machines, nodes and pods is not as it was. Fails where the page was not to be had.
+/// The changes of machines, nodes and pods. Fails if the page was not reachable.
 async fn prove_nodes(
     landscape: &Landscape,
     shoot: &UserShoot,

@@ -1,9 +1,9 @@
-//! A controller as a user installs one in a shoot: a pod with nothing but what every pod is given, the
-//! address of the Service `kubernetes` and an account, that lists and watches.
+//! A controller that a user installs in a shoot: a pod that lists and watches, with only the default address
+//! of the Service `kubernetes` and a ServiceAccount.
 //!
-//! It is a CoreDNS of its own, a client of Go like most controllers, which tells what it knows: a Service
-//! that is made is a name that it answers for. HAProxy asks it for these names and writes a line for each
-//! that it gets to know.
+//! The controller is a separate CoreDNS, a Go client like most controllers, because CoreDNS shows the known
+//! objects: a new Service becomes a name that CoreDNS answers. HAProxy queries CoreDNS for these names and
+//! logs a line for each new name.
 
 use std::time::Duration;
 
@@ -24,22 +24,23 @@ use super::web::{READY_WITHIN, WRITER, apply, deployment, lines, pod_of};
 use crate::{proof, watched};
 
 const NAME: &str = "controller";
-/// Who asks it.
+/// Name of the HAProxy that queries the controller.
 const ASKER: &str = "asker";
-/// Longer than a client takes that has lost its watch: the proxy's three looks at the API's name (15 s) and
-/// the name's lifetime, and the pauses of the client between two tries.
+/// Longer than a client with a lost watch takes: the proxy's three lookups of the API's name (15 s), the TTL
+/// of the name, and the pauses of the client between attempts.
 const KNOWS_WITHIN: Duration = Duration::from_secs(90);
-/// Where the shoot has a CoreDNS already.
+/// The namespace of the shoot's own CoreDNS.
 const SYSTEM: &str = "kube-system";
 
-/// No cache, so that what it says is what it knows.
+/// No cache, so that the answers equal the known objects.
 const COREFILE: &str = ".:8053 {\n  errors\n  ready\n  kubernetes cluster.local {\n    ttl 0\n  }\n}\n";
 
 /// A controller that runs.
 pub struct Controller;
 
 impl Controller {
-    /// Deploys it, and waits until it has read from the API: it is not ready before.
+    /// Deploys the controller, and waits until the controller is ready; readiness requires a first read from
+    /// the API.
     pub async fn deploy(shoot: &Client) -> Result<Self> {
         let kube_system: Api<Deployment> = Api::namespaced(shoot.clone(), SYSTEM);
         let system = kube_system.get("coredns").await?;
@@ -89,9 +90,9 @@ impl Controller {
         Ok(Self)
     }
 
-    /// It hears of a Service that is made now: `before` or `after`, which the asker asks for. What it had
-    /// open when the shoot moved does not hang, and it was not started anew to that end (that is for
-    /// [`super::Fleet`] to see).
+    /// The controller learns of a Service that is created now: `before` or `after`, the names that the asker
+    /// queries. The watch from before the move does not hang, without a restart of the controller (checked by
+    /// [`super::Fleet`]).
     pub async fn hears_of(&self, shoot: &Client, service: &str) -> Result<()> {
         apply::<Service>(
             shoot,
@@ -124,7 +125,7 @@ fn asker(controller: &str) -> String {
     )
 }
 
-/// The address of the API is what the kubelet gives to any pod.
+/// The kubelet passes the address of the API, as to any pod.
 fn of_controller(image: &Value) -> Value {
     json!({
         "metadata": {"name": NAME},

@@ -1,4 +1,4 @@
-//! Everything of a shoot's machines that a move must not change, read from the seed and from the shoot.
+//! The properties of a shoot's machines that a move must not change, read from the seed and from the shoot.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -15,12 +15,12 @@ use crate::{landscape::Landscape, proof, watched};
 
 /// Longer than a kubelet takes between two renewals.
 const RENEWED_WITHIN: Duration = Duration::from_secs(120);
-/// Where kubelets renew their Leases.
+/// Namespace of the kubelets' Leases.
 const LEASES: &str = "kube-node-lease";
 /// Label of a node's zone.
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// What was there.
+/// The recorded state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fleet {
     /// By name: the provider's id and the Node.
@@ -32,8 +32,8 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Reads it. Only pods that run are kept: what is starting may go on starting, and what was on a node
-    /// that has gone is collected.
+    /// Reads the state. Only running pods are recorded: a starting pod may continue to start, and a pod on a
+    /// removed node is garbage-collected.
     pub async fn read(seed: &Client, technical_id: &str, shoot: &Client) -> Result<Self> {
         let machines: Api<Machine> = Api::namespaced(seed.clone(), technical_id);
         let machines = machines.list(&ListParams::default()).await?.items.into_iter();
@@ -62,7 +62,7 @@ impl Fleet {
         })
     }
 
-    /// The zones of its nodes, in order.
+    /// The zones of the nodes, in order.
     #[must_use]
     pub fn zones(&self) -> Vec<&str> {
         let mut zones: Vec<_> = self.nodes.values().map(|node| node[2].as_str()).collect();
@@ -70,8 +70,8 @@ impl Fleet {
         zones
     }
 
-    /// What of this is not the same in `after`, a sentence each. What came new is no difference, but for
-    /// machines and nodes.
+    /// The differences to `after`, a sentence each. New objects are no difference, except for machines and
+    /// nodes.
     #[must_use]
     pub fn differences(&self, after: &Self) -> Vec<String> {
         let mut found = Vec::new();
@@ -110,7 +110,7 @@ impl Fleet {
             .collect()
     }
 
-    /// Waits until the Lease of each of its nodes is renewed from now on.
+    /// Waits until the Lease of each node is renewed from now on.
     pub async fn leases_are_renewed(&self, shoot: &Client) -> Result<()> {
         let leases: Api<Lease> = Api::namespaced(shoot.clone(), LEASES);
         for node in self.nodes.keys() {
@@ -124,7 +124,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits until the shoot has a node that is none of these.
+    /// Waits until the shoot has a node that is not in this fleet.
     pub async fn joined_by_another(&self, shoot: &Client, within: Duration) -> Result<()> {
         let nodes: Api<Node> = Api::all(shoot.clone());
         let missing = proof::until_nothing(within, || async {
@@ -141,7 +141,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits until as many other nodes are ready, and none of these is left.
+    /// Waits until as many new nodes are ready, and no node of this fleet is left.
     pub async fn replaced(&self, shoot: &Client, within: Duration) -> Result<()> {
         let nodes: Api<Node> = Api::all(shoot.clone());
         let left = proof::until_nothing(within, || async {
@@ -158,7 +158,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Fails with what the cloud still has of a cluster.
+    /// Fails if the cloud still has an instance of a cluster.
     pub async fn nothing_left(landscape: &Landscape, technical_id: &str) -> Result<()> {
         let cloud: Api<Pod> = Api::namespaced(landscape.cloud().await?, "cloud");
         let label = instances::selector(technical_id);

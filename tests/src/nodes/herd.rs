@@ -1,4 +1,4 @@
-//! The nodes of a shoot whose seed dies, and what runs on them: they are not to notice.
+//! The nodes and pods of a shoot whose seed dies: neither may notice.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use super::{Fleet, Instances, Taints, Web, web::Counts};
 use crate::{landscape::Landscape, proof, shoot::UserShoot};
 
-/// What was there before, and who looks since.
+/// The state before, and the observers since.
 pub struct Herd {
     technical_id: String,
     before: Fleet,
@@ -45,12 +45,12 @@ impl Herd {
         })
     }
 
-    /// In the seed that has the shoot now there are the same Machines, and in the shoot the same Nodes with
-    /// the same ids of the provider and the same pods; the cloud has run no other instance meanwhile; no
-    /// request inside the shoot was lost; and the nodes are looked after from there.
+    /// Checks that the owner seed has the same Machines, and the shoot has the same Nodes with the same
+    /// provider IDs and the same pods. In addition: the cloud has run no further instance, no request inside
+    /// the shoot was lost, and the owner seed manages the nodes.
     ///
     /// # Errors
-    /// What is not so.
+    /// The failed expectation.
     pub async fn has_noticed_nothing(
         &self,
         landscape: &Landscape,
@@ -75,10 +75,10 @@ impl Herd {
         self.web.a_new_pod_runs_on(&client, &self.before).await
     }
 
-    /// Waits until the cloud has nothing of the shoot any more.
+    /// Waits until the cloud has no instance of the shoot any more.
     ///
     /// # Errors
-    /// What it still has.
+    /// The remaining instances.
     pub async fn is_gone(&self, landscape: &Landscape) -> Result<()> {
         Fleet::nothing_left(landscape, &self.technical_id).await
     }

@@ -1,13 +1,13 @@
-//! Images: a machine has what runs on it from the start, and asks no registry.
+//! Images: a machine has all images from the start, and pulls from no registry.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::events::v1::Event;
 use kube::{Api, Client, api::ListParams};
 
-/// What kubelets have told of images that they pulled, in the time that Events are kept (an hour).
+/// The kubelets' reports of pulled images, in the time that Events are kept (an hour).
 ///
 /// # Errors
-/// Nothing is told of any container that was started: then nothing is known of images either.
+/// No report of a started container exists: then the absence of pulls proves nothing.
 pub async fn pulled(shoot: &Client) -> Result<Vec<String>> {
     let events: Api<Event> = Api::all(shoot.clone());
     let events = events.list(&ListParams::default()).await?.items;

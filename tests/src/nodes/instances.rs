@@ -1,5 +1,5 @@
-//! Which instances the cloud has ever run for a cluster: one that is made twice shows here, also when it is
-//! gone again.
+//! All instances that the cloud has ever run for a cluster: an instance that was created twice shows here,
+//! even after the end.
 
 use std::{
     collections::BTreeSet,
@@ -19,12 +19,12 @@ use tokio::{process::Command, task::JoinSet};
 
 use crate::landscape::Landscape;
 
-/// Where the cloud runs them.
+/// Namespace of the instances' pods.
 pub(super) const CLOUD: &str = "cloud";
-/// What the marks of an instance begin with.
+/// Prefix of an instance's labels and annotations.
 pub(super) const MARKS: &str = "local.provider.extensions.gardener.cloud";
 
-/// Remembers the instances of one cluster since it began to watch.
+/// Records the instances of a cluster since the begin of the watch.
 pub struct Instances {
     pods: Api<Pod>,
     labelled: String,
@@ -47,7 +47,7 @@ impl Instances {
                 .applied_objects()
                 .for_each(|pod| {
                     let mut all = told.lock().unwrap_or_else(PoisonError::into_inner);
-                    // Not the name: it may be made again under the same one.
+                    // The UID, not the name: an instance may be recreated under the same name.
                     all.extend(pod.iter().filter_map(ResourceExt::uid));
                     futures::future::ready(())
                 })
@@ -61,7 +61,7 @@ impl Instances {
         })
     }
 
-    /// How many there were since it began, and how many there are now.
+    /// The number of instances since the begin of the watch, and the present number.
     pub async fn ever_and_now(&self) -> Result<[usize; 2]> {
         let labelled = ListParams::default().labels(&self.labelled);
         let now = self.pods.list(&labelled).await?.items;
@@ -71,16 +71,16 @@ impl Instances {
     }
 }
 
-/// Finds what the cloud runs for a cluster.
+/// Selects the instances of a cluster.
 pub(super) fn selector(technical_id: &str) -> String {
     format!("{MARKS}/cluster={technical_id}")
 }
 
-/// The finalizer by which an instance does not end.
+/// The finalizer that keeps an instance from ending.
 const HOLD: &str = "e2e.repot.dev/hold";
 
-/// Holds the instances of a cluster in a zone, or releases them: an instance that is held does not end, as an
-/// instance of EC2 that stays `shutting-down`.
+/// Holds the instances of a cluster in a zone, or releases the instances. A held instance does not end, like
+/// an EC2 instance that stays `shutting-down`.
 ///
 /// # Errors
 /// No instance is in the zone, or the cloud's cluster does not answer.
@@ -104,11 +104,10 @@ pub async fn hold(landscape: &Landscape, technical_id: &str, zone: &str, is_held
     Ok(())
 }
 
-/// Stops the kubelets of a cluster's machines in a zone: their Nodes fall silent, and what runs on them runs
-/// on.
+/// Stops the kubelets of a cluster's machines in a zone: the Nodes stop reporting, and the pods continue.
 ///
 /// # Errors
-/// There is none, or one cannot be stopped.
+/// The zone has no machine, or a kubelet cannot be stopped.
 pub async fn silence(landscape: &Landscape, technical_id: &str, zone: &str) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(landscape.cloud().await?, CLOUD);
     let pods = pods

@@ -1,4 +1,4 @@
-//! Machines, their Nodes and what runs on them, as a move must leave them.
+//! Machines, their Nodes and pods, and the state that a move must keep.
 
 mod controller;
 mod fleet;

@@ -1,8 +1,8 @@
-//! Probes in the cloud: pods that the cloud takes for machines of a cluster in a zone, as they carry the same
-//! marks. They say what the network of the zone lets pass.
+//! Probes in the cloud: pods that the cloud treats as machines of a cluster in a zone, because of the same
+//! labels and annotations. The probes show the packets that the network of the zone lets pass.
 //!
-//! The controllers of a shoot's machines would collect one that has the shoot's name, but only when they have
-//! seen it twice, a quarter of an hour apart.
+//! The machine controllers of a shoot would delete a probe with the shoot's name, but only after two
+//! observations, a quarter of an hour apart.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use tokio::process::Command;
 use super::instances::{CLOUD, MARKS};
 use crate::{landscape::Landscape, watched};
 
-/// Longer than a pod takes to start whose image is there, or to go.
+/// Longer than a pod takes to start with a present image, or to end.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 /// Longer than a program takes to be started in a pod.
 const RUN_WITHIN: Duration = Duration::from_secs(60);
-/// So often an answer is asked for that must come.
+/// Maximum attempts for an answer that must come.
 const TRIES: usize = 3;
 /// Echoes a line, and waits for the echo: for longer than a busy machine may stand still.
 const ASK: &str = "timeout 15 bash -c 'exec 3<>/dev/tcp/$0/8080 && echo hello >&3 && read -r said <&3 && [ \"$said\" = hello ]' \"$0\" \
@@ -34,15 +34,15 @@ pub struct Probe {
     kubeconfig: String,
     pods: Api<Pod>,
     name: String,
-    /// Its address.
+    /// The address of the probe.
     pub address: String,
 }
 
 impl Probe {
-    /// Starts one that the cloud takes for a machine of this cluster in this zone.
+    /// Starts a probe that the cloud treats as a machine of this cluster in this zone.
     ///
     /// # Errors
-    /// It does not start.
+    /// The probe does not start.
     pub async fn start(landscape: &Landscape, name: &str, technical_id: &str, zone: &str) -> Result<Self> {
         let pods: Api<Pod> = Api::namespaced(landscape.cloud().await?, CLOUD);
         let pod = serde_json::from_value(json!({
@@ -72,11 +72,11 @@ impl Probe {
         })
     }
 
-    /// Whether it has an answer from the other one. What it is told comes by the kubelet, which needs none of
-    /// the pod's network.
+    /// Whether this probe gets an answer from `other`. The command arrives through the kubelet, without the
+    /// pod's network.
     ///
     /// # Errors
-    /// It cannot be asked.
+    /// The command cannot run.
     pub async fn reaches(&self, other: &Self) -> Result<bool> {
         let ran = Command::new("kubectl")
             .args([
@@ -101,10 +101,10 @@ impl Probe {
         }
     }
 
-    /// Each reaches the other, or none does.
+    /// Whether the probes reach each other in both directions.
     ///
     /// # Errors
-    /// One way only.
+    /// Only one direction works.
     pub async fn exchanges_with(&self, other: &Self) -> Result<bool> {
         match tokio::try_join!(self.reaches(other), other.reaches(self))? {
             (there, back) if there == back => Ok(there),
@@ -112,11 +112,11 @@ impl Probe {
         }
     }
 
-    /// Each reaches the other. An answer that is late on a busy machine is asked for again; what is closed
-    /// stays closed.
+    /// Checks that the probes reach each other. A late answer on a busy machine is requested again; a closed
+    /// network stays closed.
     ///
     /// # Errors
-    /// One never does.
+    /// No answer after all attempts.
     pub async fn meets(&self, other: &Self) -> Result<()> {
         let mut last = self.exchanges_with(other).await;
         for _ in 1..TRIES {
@@ -130,10 +130,10 @@ impl Probe {
         Ok(())
     }
 
-    /// Takes it away.
+    /// Removes the probe.
     ///
     /// # Errors
-    /// It does not go.
+    /// The probe does not end.
     pub async fn remove(self) -> Result<()> {
         let uid = self.pods.get(&self.name).await?.uid().unwrap_or_default();
         self.pods.delete(&self.name, &DeleteParams::default()).await?;

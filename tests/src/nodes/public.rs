@@ -1,4 +1,5 @@
-//! The page from outside: a Service of type LoadBalancer, and who asks for it all the time from this machine.
+//! The page from outside: a Service of type LoadBalancer, and a client on this machine that requests the page
+//! all the time.
 
 use std::{
     sync::{
@@ -21,7 +22,7 @@ use crate::watched;
 const SHOWN_WITHIN: Duration = Duration::from_secs(120);
 /// Between two requests.
 const EVERY: Duration = Duration::from_millis(200);
-/// An answer that comes later is none.
+/// A later answer counts as a failure.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 const NAME: &str = "public";
 
@@ -35,7 +36,7 @@ pub struct Public {
 }
 
 impl Public {
-    /// Makes the load balancer, waits until the page is there, and asks for it from then on.
+    /// Creates the load balancer, waits until the page answers, and requests the page from then on.
     pub async fn ask(shoot: &Client) -> Result<Self> {
         let services: Api<Service> = Api::default_namespaced(shoot.clone());
         let service = json!({"metadata": {"name": NAME},
@@ -63,7 +64,7 @@ impl Public {
         })
     }
 
-    /// Stops asking; gives how many answers came, and fails where one did not.
+    /// Stops the requests; returns the number of answers, and fails after a missing answer.
     pub async fn nothing_lost(mut self) -> Result<u64> {
         self.asking.shutdown().await;
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +90,7 @@ async fn ask(page: Client, answered: Arc<AtomicU64>, failed: Arc<Mutex<Vec<Strin
 }
 
 async fn look(page: &Client) -> Result<()> {
-    // Each by a connection of its own: one that is kept would say nothing of new ones.
+    // A new connection per request, because a kept connection would not test new connections.
     let request = http::Request::get("/page")
         .header("connection", "close")
         .body(Vec::new())?;

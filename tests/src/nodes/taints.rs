@@ -1,4 +1,4 @@
-//! Taints that make pods leave their node: a move must cause none.
+//! Taints that evict pods from a node: a move must cause none.
 
 use std::{
     collections::BTreeSet,
@@ -14,15 +14,15 @@ use kube::{
 };
 use tokio::task::JoinSet;
 
-/// Remembers what nodes were tainted with since it began to watch.
+/// Records the taints of nodes since the begin of the watch.
 pub struct Taints {
     seen: Arc<Mutex<BTreeSet<String>>>,
     _watching: JoinSet<()>,
 }
 
 impl Taints {
-    /// Begins. It watches by the shoot's name, and again when the API is back, so that it sees what is there
-    /// then.
+    /// Starts the watch. The watch uses the shoot's name, and begins again when the API is back, so that the
+    /// present taints are seen.
     #[must_use]
     pub fn watch(shoot: &Client) -> Self {
         let seen = Arc::new(Mutex::new(BTreeSet::new()));
@@ -32,7 +32,7 @@ impl Taints {
             watcher(nodes, watcher::Config::default())
                 .default_backoff()
                 .applied_objects()
-                // An error ends nothing: the API is away while the shoot moves.
+                // An error does not end the watch: the API is away while the shoot moves.
                 .for_each(|node| {
                     let mut all = told.lock().unwrap_or_else(PoisonError::into_inner);
                     all.extend(node.iter().flat_map(of));
@@ -46,7 +46,7 @@ impl Taints {
         }
     }
 
-    /// All that it has seen, and what is there now.
+    /// All recorded taints, with the present taints.
     pub async fn seen(&self, shoot: &Client) -> Result<Vec<String>> {
         let now = Api::<Node>::all(shoot.clone())
             .list(&kube::api::ListParams::default())

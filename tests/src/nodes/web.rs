@@ -1,9 +1,9 @@
-//! A web page on the workers, and who asks for it all the time from inside the shoot.
+//! A web page on the workers, and a probe inside the shoot that requests the page all the time.
 //!
-//! Both are HAProxy: one answers with a page and writes a line for each request, the other asks for it by its
-//! Service's name five times a second and writes a line when the answer is another than before: one that is
-//! refused, that has no connection after a second, or no end after ten. So what is counted is counted inside,
-//! also while the shoot's API is away, and read from the logs when it is back.
+//! Both are HAProxy. The server answers with a page and logs a line for each request. The probe requests the
+//! page by the Service's name five times a second, and logs a line when the result changes. Failures are a
+//! refused connection, no connection after a second, and no complete answer after ten seconds. So the counts
+//! come from inside the shoot, even while the shoot's API is away, and are read from the logs afterwards.
 
 use std::{path::Path, time::Duration};
 
@@ -28,7 +28,8 @@ pub(super) const READY_WITHIN: Duration = Duration::from_secs(120);
 
 pub(super) const WRITER: &str = "repot-test";
 
-/// Requests a second, by the probe: one by each of so many servers, as it takes the page.
+/// Requests of the probe per second: one request by each of so many server entries in the probe's
+/// configuration.
 const RATE: u64 = 5;
 
 pub(super) const SERVER: &str = "global\n  log stdout format raw local0\ndefaults\n  mode http\n  log global\n  option httplog\n  timeout client 10s\n\
@@ -42,24 +43,24 @@ backend page\n  option httpchk GET /page\n  option log-health-checks\n\
   resolve-opts allow-dup-ip init-addr libc,none\n\
 frontend ready\n  bind :8080\n  http-request return status 200 content-type text/plain string ok\n";
 
-/// The page and its probe.
+/// The page and the probe.
 pub struct Web;
 
-/// What was asked for and not had.
+/// The counts of failures and requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Changes from an answer to none.
+    /// Changes from an answer to a failure.
     pub failed: u64,
     /// Requests that the page has seen.
     pub served: u64,
 }
 
 impl Counts {
-    /// Fails where something was lost since `before`, or where it was not asked for all that time.
+    /// Fails if a request was lost since `before`, or if the probe did not run all that time.
     pub fn nothing_lost_since(self, before: Self, time: Duration) -> Result<()> {
         let (failed, served) = (self.failed - before.failed, self.served - before.served);
         ensure!(failed == 0, "{failed} requests inside the shoot were lost");
-        // Half of them: the machine that all this runs on may be busy.
+        // Half of the requests: the machine may be busy.
         let least = time.as_secs() * RATE / 2;
         ensure!(
             served >= least,
@@ -70,7 +71,7 @@ impl Counts {
 }
 
 impl Web {
-    /// Deploys both, with a server on each node, and waits until they are ready.
+    /// Deploys server and probe, with a server on each node, and waits until both are ready.
     pub async fn deploy(shoot: &Client) -> Result<Self> {
         for (name, config, replicas) in [("web", SERVER, 2), ("probe", PROBE, 1)] {
             apply::<ConfigMap>(
@@ -93,12 +94,12 @@ impl Web {
         Ok(Self)
     }
 
-    /// The probe reaches the page by the name of its Service.
+    /// Waits until the probe reaches the page by the name of the Service.
     pub async fn answers(&self, shoot: &Client) -> Result<()> {
         answers(shoot).await
     }
 
-    /// How many answers of the page so far were none, and how many requests it has seen.
+    /// The number of failures so far, and the number of requests that the page has served.
     pub async fn counts(&self, shoot: &Client) -> Result<Counts> {
         let failed = looks(shoot)
             .await?
@@ -119,7 +120,7 @@ impl Web {
         })
     }
 
-    /// The API server reaches the kubelets. `kubeconfig` is for kubectl, which does the exec.
+    /// Checks that the API server reaches the kubelets. `kubeconfig` is for kubectl, used for exec.
     pub async fn logs_and_exec_work(&self, shoot: &Client, kubeconfig: &Path) -> Result<()> {
         let pods: Api<Pod> = Api::default_namespaced(shoot.clone());
         let pod = pod_of(shoot, "web").await?;
@@ -141,7 +142,7 @@ impl Web {
         Ok(())
     }
 
-    /// A pod that is made now runs on one of these nodes.
+    /// Checks that a new pod runs on a node of the fleet.
     pub async fn a_new_pod_runs_on(&self, shoot: &Client, fleet: &Fleet) -> Result<()> {
         apply::<ConfigMap>(
             shoot,
@@ -172,7 +173,7 @@ pub(super) fn deployment(name: &str, config: &str, replicas: i32) -> Value {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": name}},
             "template": {
-                // Pods with another configuration are others.
+                // A changed configuration must recreate the pods.
                 "metadata": {"labels": {"app": name}, "annotations": {"repot.test/config": config}},
                 "spec": {
                     "terminationGracePeriodSeconds": 5,
@@ -193,7 +194,7 @@ pub(super) fn deployment(name: &str, config: &str, replicas: i32) -> Value {
     })
 }
 
-/// What the probe wrote of the page.
+/// The probe's log lines about the page.
 pub(super) async fn looks(shoot: &Client) -> Result<Vec<String>> {
     let pod = pod_of(shoot, "probe").await?;
     let all = lines(shoot, &pod).await?.into_iter();
@@ -216,7 +217,7 @@ pub(super) async fn pod_of(shoot: &Client, app: &str) -> Result<Pod> {
         .with_context(|| format!("no pod of {app} runs"))
 }
 
-/// Those that run.
+/// The running pods of an app.
 pub(super) async fn pods_of(shoot: &Client, app: &str) -> Result<Vec<Pod>> {
     let pods: Api<Pod> = Api::default_namespaced(shoot.clone());
     let found = pods
@@ -247,7 +248,7 @@ where
     Ok(())
 }
 
-/// What the probe wrote last of one of its servers, unless that was an answer.
+/// The last log line of a server entry, unless the line reports an answer.
 fn unanswered(looks: &[String], server: u64) -> Option<String> {
     let name = format!("page/web{server} ");
     let last = looks.iter().rfind(|look| look.contains(&name));
@@ -255,14 +256,14 @@ fn unanswered(looks: &[String], server: u64) -> Option<String> {
     (!is_answer).then(|| last.cloned().unwrap_or(name))
 }
 
-/// Waits until the probe reaches the page by the name of its Service.
+/// Waits until the probe reaches the page by the name of the Service.
 pub(super) async fn answers(shoot: &Client) -> Result<()> {
     let wrong = proof::until_nothing(READY_WITHIN, || async {
         Ok(match looks(shoot).await {
             Ok(looks) => (1..=RATE)
                 .filter_map(|server| unanswered(&looks, server))
                 .collect(),
-            // On new machines it is started anew.
+            // On new machines the probe is restarted.
             Err(error) => vec![format!("{error:#}")],
         })
     })

@@ -1,4 +1,4 @@
-//! The web page with a server in each zone, and who asks for it all the time from a zone that stays.
+//! The web page with a server in each zone, and a probe in a zone that stays.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::{
@@ -13,14 +13,14 @@ use crate::{proof, watched};
 
 /// Label of a node's zone.
 const ZONE: &str = "topology.kubernetes.io/zone";
-/// Longer than the shoot's machines take to hear that a pod is not to be asked any more.
+/// Longer than the shoot's machines take to stop sending requests to a removed pod, in seconds.
 const ASKED_STILL: i64 = 20;
 
-/// The page and its probe.
+/// The page and the probe.
 pub struct Zonal;
 
 impl Zonal {
-    /// Deploys a server in each of the zones, and a probe in `home`, and waits until they are ready and the
+    /// Deploys a server in each of the zones, and a probe in `home`, and waits until all are ready and the
     /// page answers.
     pub async fn deploy(shoot: &Client, zones: i32, home: &str) -> Result<Self> {
         for (name, config, replicas) in [("web", SERVER, zones), ("probe", PROBE, 1)] {
@@ -30,8 +30,8 @@ impl Zonal {
             let spec = &mut wanted["spec"]["template"]["spec"];
             if name == "web" {
                 spec["topologySpreadConstraints"][0]["topologyKey"] = json!(ZONE);
-                // A service that takes care answers on while others still ask: it is not this that the zone's
-                // end is to show.
+                // A careful service answers while clients still send requests: the end of the zone must not
+                // be mixed up with a careless shutdown.
                 spec["containers"][0]["lifecycle"] = json!({"preStop": {"sleep": {"seconds": ASKED_STILL}}});
                 spec["terminationGracePeriodSeconds"] = json!(ASKED_STILL + 5);
             } else {
@@ -51,7 +51,7 @@ impl Zonal {
         Ok(Self)
     }
 
-    /// How often the probe has got no answer so far.
+    /// The number of failures of the probe so far.
     pub async fn failed(&self, shoot: &Client) -> Result<usize> {
         let looks = looks(shoot).await?;
         ensure!(
@@ -61,7 +61,7 @@ impl Zonal {
         Ok(looks.iter().filter(|look| look.contains(" failed")).count())
     }
 
-    /// As [`Zonal::served`], when so many servers run.
+    /// As [`Zonal::served`], after so many servers run.
     pub async fn served_by(&self, shoot: &Client, servers: usize) -> Result<Vec<(String, usize)>> {
         let others = proof::until_nothing(READY_WITHIN, || async {
             let run = pods_of(shoot, "web").await?;
@@ -75,7 +75,7 @@ impl Zonal {
         self.served(shoot).await
     }
 
-    /// How many requests each server that runs now has seen, by its name.
+    /// The number of requests of each running server, by name.
     pub async fn served(&self, shoot: &Client) -> Result<Vec<(String, usize)>> {
         let mut served = Vec::new();
         for pod in pods_of(shoot, "web").await? {

@@ -1,11 +1,12 @@
-//! Three nodes of a shoot's control plane, each with one process of both managers, as pods that the test
-//! makes from the Deployments that are there. So two releases of them can work side by side, which one
-//! Deployment cannot show.
+//! Three nodes of a shoot's control plane, each with a process of both managers, as pods that the test
+//! creates from the existing Deployments. So two releases can work side by side, and a single Deployment
+//! cannot show that.
 //!
-//! | release | kube-controller-manager | cloud-controller-manager |
-//! |---|---|---|
-//! | [`Release::N`] | shares node IPAM with any; file in version v1alpha1 | without node IPAM, no flag of leader migration |
-//! | [`Release::Next`] | without node IPAM, no flag of leader migration | shares node IPAM; files in v1beta1 and v1, old and new names |
+//! - [`Release::N`]: the kube-controller-manager shares node IPAM with any manager, by a file in version
+//!   v1alpha1. The cloud-controller-manager runs without node IPAM and without flags of leader migration.
+//! - [`Release::Next`]: the kube-controller-manager runs without node IPAM and without flags of leader
+//!   migration. The cloud-controller-manager shares node IPAM, by files in v1beta1 and v1, with old and new
+//!   names.
 
 mod template;
 
@@ -35,23 +36,23 @@ use crate::{availability::Manager, managers, proof, watched};
 pub const LOCK: &str = "node-ipam-migration";
 /// Nodes of the control plane.
 pub const NODES: usize = 3;
-/// Name of what the test makes once, and the label of its pods.
+/// Name of the test's single objects, and the label of the test's pods.
 const MADE: &str = "version-skew";
 const LABEL: &str = "repot.test/made=version-skew";
 /// Where locks are, in the shoot.
 const SYSTEM: &str = "kube-system";
-/// Bounds the start of a process, and its end.
+/// Bounds the start and the end of a process.
 const STARTED_WITHIN: Duration = Duration::from_secs(120);
-/// Bounds a lock's change of hands: it may have to run out at the timing of before, fifteen seconds, on a
-/// slow machine.
+/// Bounds a change of a lock's holder: the lock may have to expire with the default timing, fifteen seconds,
+/// on a slow machine.
 const HELD_WITHIN: Duration = Duration::from_secs(90);
 
-/// What the managers of one node are told.
+/// The settings of the managers of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// Node IPAM is at home and may be shared.
+    /// Node IPAM belongs to the kube-controller-manager and may be shared.
     N,
-    /// Node IPAM is the cloud's.
+    /// Node IPAM belongs to the cloud-controller-manager.
     Next,
 }
 
@@ -63,12 +64,12 @@ pub struct ControlPlaneNodes {
     cloud: Template,
     /// The pods of each node: of the kube-controller-manager and of the cloud-controller-manager.
     running: [[String; 2]; NODES],
-    /// Pods have names of their own each time, as a lock tells its holder by them.
+    /// Each pod gets a new name, because the name identifies the holder of a lock.
     started: usize,
 }
 
-/// Takes the place of the two Deployments, which must give node IPAM to the cloud-controller-manager. Nothing
-/// runs yet.
+/// Replaces the two Deployments; the Deployments must have node IPAM in the cloud-controller-manager. No
+/// process runs yet.
 pub async fn take_over(seed: &Client, namespace: &str, shoot: &Client) -> Result<ControlPlaneNodes> {
     let deployments: Api<Deployment> = Api::namespaced(seed.clone(), namespace);
     let (kubernetes, cloud) = Template::both(
@@ -83,7 +84,7 @@ pub async fn take_over(seed: &Client, namespace: &str, shoot: &Client) -> Result
         none_left(&pods, &format!("app=kubernetes,role={name}")).await?;
     }
     let leases: Api<Lease> = Api::namespaced(shoot.clone(), SYSTEM);
-    // Kubernetes' own does not give its lock back; its pod is gone, so nobody need wait until it has run out.
+    // kube-controller-manager does not release the lock; the pod is gone, so the expiry need not be awaited.
     delete(&leases, &kubernetes.lock).await?;
     let config_maps: Api<ConfigMap> = Api::namespaced(seed.clone(), namespace);
     create(&config_maps, json!({"data": template::files()})).await?;
@@ -117,7 +118,7 @@ async fn share_lock(shoot: &Client) -> Result<()> {
     create(&Api::<RoleBinding>::namespaced(shoot.clone(), SYSTEM), binding).await
 }
 
-/// Takes away all that the test made and starts the Deployments again. Safe to repeat, and where nothing was
+/// Removes all objects of the test and starts the Deployments again. Safe to repeat, also before the test has
 /// begun.
 pub async fn give_back(seed: &Client, namespace: &str, shoot: &Client) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(seed.clone(), namespace);
@@ -150,8 +151,8 @@ pub async fn give_back(seed: &Client, namespace: &str, shoot: &Client) -> Result
 }
 
 impl ControlPlaneNodes {
-    /// Starts the managers of a release on all nodes at once. Returns when all run; of each kind one leads,
-    /// or will.
+    /// Starts the managers of a release on all nodes at once. Returns when all run; a process of each kind
+    /// leads, or will lead.
     pub async fn start(&mut self, release: Release) -> Result<()> {
         for node in 0..NODES {
             self.create(node, release).await?;
@@ -160,8 +161,8 @@ impl ControlPlaneNodes {
         Ok(())
     }
 
-    /// Stops the managers of a node and starts those of a release there. Returns when both run; they need not
-    /// lead.
+    /// Stops the managers of a node and starts the managers of a release there. Returns when both run,
+    /// leading or not.
     pub async fn roll(&mut self, node: usize, release: Release) -> Result<()> {
         try_join_all(self.running[node].iter().map(|name| self.stop(name))).await?;
         self.create(node, release).await?;
@@ -191,11 +192,11 @@ impl ControlPlaneNodes {
         Ok(())
     }
 
-    /// All nodes; last the one whose manager of this kind leads now.
+    /// All nodes; the last node has the leading manager of this kind.
     ///
-    /// A manager asks for the migration lock only while it holds its main lock. Whoever runs node IPAM now
-    /// must be the last to go: else the main locks could come to those two processes of which neither may run
-    /// it.
+    /// A manager competes for the migration lock only while the manager holds the main lock. The manager that
+    /// runs node IPAM now must be replaced last. Otherwise the main locks could go to two processes of which
+    /// neither may run node IPAM.
     pub async fn leader_last(&self, manager: Manager) -> Result<Vec<usize>> {
         let of = match manager {
             Manager::Kubernetes => &self.kubernetes,
@@ -207,7 +208,7 @@ impl ControlPlaneNodes {
         Ok(nodes)
     }
 
-    /// Waits until the lock is held by a process that runs, and gives the name of its pod.
+    /// Waits until a running process holds the lock, and returns the name of the pod.
     pub async fn holder(&self, lock: &str) -> Result<String> {
         let running: Vec<String> = self.running.iter().flatten().cloned().collect();
         let holder = |lease: Option<&Lease>| {

@@ -1,4 +1,4 @@
-//! What pods of the two managers are made from, and what each release of them is told. No I/O.
+//! The templates of the two managers' pods, and the settings of each release. No I/O.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use super::{LABEL, LOCK, MADE, Release};
 use crate::managers::{self, WITHOUT_NODE_IPAM};
 
-/// Where pods find the files.
+/// Folder of the files in pods.
 const FILES: &str = "/srv/version-skew";
-/// Locks that run out sooner than usual, so that the test need not wait long. Not much sooner: a manager
-/// whose API does not answer until the deadline rightly ends, and the locks then come to other nodes than
-/// those by which the test goes.
+/// Locks that expire sooner than by default, so that the test need not wait long. Not much sooner: a manager
+/// whose API does not answer until the deadline rightly ends, and the locks would then move to unexpected
+/// nodes.
 const TIMING: [&str; 3] = [
     "--leader-elect-lease-duration=10s",
     "--leader-elect-renew-deadline=8s",
     "--leader-elect-retry-period=1s",
 ];
-/// Flags that say who runs node IPAM, and the timing of locks: the test sets its own.
+/// Flags of node IPAM and the timing of locks: the test sets different values.
 const REPLACED: [&str; 7] = [
     "--allocate-node-cidrs",
     "--cluster-cidr",
@@ -28,20 +28,20 @@ const REPLACED: [&str; 7] = [
     "--leader-elect-retry-period",
 ];
 
-/// One manager.
+/// A manager.
 pub(super) struct Template {
-    /// Name of its Deployment.
+    /// Name of the manager's Deployment.
     pub name: &'static str,
-    /// Its main lock.
+    /// The main lock of the manager.
     pub lock: String,
     pod: Value,
     flags: Vec<String>,
-    /// Flags by which it gives ranges.
+    /// Flags for the assignment of ranges.
     ranges: Vec<String>,
 }
 
 impl Template {
-    /// Of the two Deployments, of which the cloud's gives ranges.
+    /// From the two Deployments; the cloud-controller-manager must assign ranges.
     pub(super) fn both(kubernetes: &Deployment, cloud: &Deployment) -> Result<(Self, Self)> {
         let gives =
             |flag: &String| flag.starts_with("--allocate-node-cidrs") || flag.starts_with("--cluster-cidr=");
@@ -118,8 +118,8 @@ fn push(list: &mut Value, entry: Value) {
     }
 }
 
-/// The files: one of the home and one of each node's guest. Kubernetes knows the new name of the controller
-/// only.
+/// The files: one file of the home manager, and a file of each node's guest. Kubernetes knows only the new
+/// name of the controller.
 pub(super) fn files() -> Value {
     let file = |version: &str, more: &str, name: &str, component: &str| {
         format!(
@@ -154,7 +154,7 @@ mod tests {
         flags
     }
 
-    /// In no release are both told that node IPAM is theirs alone, whatever the Deployments said.
+    /// In no release do both managers own node IPAM alone, regardless of the Deployments.
     #[test]
     fn each_release_is_told_its_part() {
         let (kubernetes, cloud) = Template::both(
