@@ -1,21 +1,21 @@
-//! What the controllers of backups are given by their host.
+//! The clients and settings that the host of the backup controllers provides.
 
 use std::time::Duration;
 
 use runtime::{Garden, Seed, runner};
 
-/// What the controllers of backups are given by their host.
+/// The clients and settings that the host of the backup controllers provides.
 #[derive(Clone)]
 pub struct Context {
-    /// The garden, with the identity of this seed: others may not write its BackupEntries.
+    /// The garden, with the identity of this seed: other identities may not write the seed's BackupEntries.
     pub garden: Garden,
     /// The seed, with the right to copy credentials into its namespace `garden`.
     pub seed: Seed,
     /// The seed's name in the garden. Objects of other seeds are left alone.
     pub seed_name: String,
-    /// How long the backups of a deleted shoot are kept. The same in every host, or it changes as the
-    /// controllers move.
+    /// How long the backups of a deleted shoot are kept. Must be equal in every host, or the time changes
+    /// when the controllers move between hosts.
     pub deletion_grace: Duration,
-    /// What the runner needs; its Events are in the garden.
+    /// Settings of the runner; its Events are written to the garden.
     pub runner: runner::Settings,
 }

@@ -1,4 +1,4 @@
-//! How an extension object stands that this process asked its provider for: a pure reading of its status.
+//! The progress of an extension object that this process created: a pure function of its status.
 
 use api::{
     constants::{OPERATION, TIMESTAMP},
@@ -7,19 +7,19 @@ use api::{
 };
 use jiff::Timestamp;
 
-/// How the provider stands with what was asked of it.
+/// The progress of the provider.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Progress {
     /// Done.
     Ready,
-    /// It met an error and tries again by itself.
+    /// The provider reported an error and retries by itself.
     Failing(LastError),
-    /// Not yet, and what is awaited.
+    /// Not done yet, with the awaited condition.
     Waiting(String),
 }
 
-/// Whether the last deploy was carried out: no error, current generation, annotation taken, success later
-/// than the ask.
+/// The progress of the last request. `Ready` needs: no error, the current generation, the annotation removed,
+/// a success later than the request.
 pub(crate) fn progress<K: ExtensionObject>(object: &K) -> Progress {
     let Some(status) = object.default_status() else {
         return Progress::Waiting("its provider did not act on it yet; is one running for its type?".into());
@@ -46,14 +46,15 @@ pub(crate) fn progress<K: ExtensionObject>(object: &K) -> Progress {
     Progress::Ready
 }
 
-/// Whether the provider handed the object over: it forgot it here and left everything external alone (RX-10).
+/// Whether the provider has migrated the object: the provider removed its state here and left all external
+/// resources alone (RX-10).
 pub(crate) fn is_migrated<K: ExtensionObject>(object: &K) -> bool {
     let operation = object.default_status().and_then(|s| s.last_operation.as_ref());
     operation
         .is_some_and(|o| o.type_ == LastOperationType::Migrate && o.state == LastOperationState::Succeeded)
 }
 
-/// When the provider was last asked for something.
+/// The time of the last request to the provider.
 pub(crate) fn asked_at<K: ExtensionObject>(object: &K) -> Option<Timestamp> {
     object.meta().annotations.as_ref()?.get(TIMESTAMP)?.parse().ok()
 }

@@ -1,12 +1,12 @@
-//! How an error of this process stands in the status of what it was working on.
+//! Records an error of this process in the status of the reconciled object.
 
 use api::meta::{LastError, LastOperation, LastOperationState, LastOperationType};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use runtime::Error;
 use serde_json::{Value, json};
 
-/// The status that tells of the error; `None` if it is `told` already or is no failure. `since`: the time of
-/// the operation.
+/// The status with the error; `None` if `told` is the same error already, or the error is no failure.
+/// `since`: the time of the operation.
 pub(crate) fn failure(
     error: &Error,
     told: Option<&LastError>,

@@ -1,20 +1,21 @@
-//! The controllers of backups: they carry BackupBuckets and BackupEntries of the garden into a seed, whose
-//! provider acts on them, and carry its answer back.
+//! The backup controllers: they copy BackupBuckets and BackupEntries of the garden into a seed, whose
+//! provider acts on the copies, and copy the provider's status back.
 //!
-//! | part | acts on | promises |
+//! | part | acts on | guarantees |
 //! |---|---|---|
-//! | [`backup_bucket`] | BackupBucket | the seed's bucket, by way of its provider |
-//! | [`backup_entry`] | BackupEntry | the place of a shoot's backups, handed over to another seed without loss |
+//! | [`backup_bucket`] | BackupBucket | the seed's bucket, made by its provider |
+//! | [`backup_entry`] | BackupEntry | the location of a shoot's backups, handed over to a destination without
+//! loss |
 //!
-//! Their home is the gardenlet, and a provider can run them as guests (docs/understand/leader-migration.md).
-//! They may move from one to the other and back at any time, so **who writes is always [`MANAGER`], and the
-//! finalizer is always the same, whichever process they run in**. Server-side apply takes back only what its
-//! own field manager has written: under the name of the host, every move would leave fields behind that the
-//! next host cannot take back and nobody else owns. A finalizer by the name of the host would never be
-//! removed.
+//! Their home is the gardenlet, and a provider can run the controllers as a guest
+//! (docs/understand/leader-migration.md). The controllers may move between these hosts at any time. So **the
+//! field manager is always [`MANAGER`], and the finalizer is always the same, in every host**. Server-side
+//! apply reverts only fields of its own field manager. Under the name of the host, every move would leave
+//! fields behind that the next host cannot revert and that have no other owner. A finalizer with the name of
+//! the host would never be removed.
 //!
-//! Which of two processes runs them is not decided here but by the lock under which their host starts them;
-//! neither keeps anything in memory that the next one would need.
+//! The lock under which a host starts the controllers decides which host runs them. No host keeps state in
+//! memory that the next host would need.
 
 pub mod backup_bucket;
 pub mod backup_entry;
@@ -26,5 +27,5 @@ use runtime::apply::FieldManager;
 
 pub use context::Context;
 
-/// Who writes, in every host: the name of the controllers' home.
+/// Field manager in every host: the name of the controllers' home.
 pub const MANAGER: FieldManager = FieldManager("gardenlet");

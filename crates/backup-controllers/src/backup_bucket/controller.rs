@@ -23,8 +23,8 @@ use crate::{
 
 /// How often credentials are read again: their Secret is in the garden, where a seed may not watch Secrets.
 const SYNC_PERIOD: Duration = Duration::from_secs(300);
-/// How often a bucket in trouble, or one that is being deleted, is looked at. Shorter than a person's
-/// patience after mending credentials, longer than a provider's answer to wrong ones.
+/// Requeue interval of a bucket with an error, or of a bucket that is being deleted. Shorter than a user
+/// waits after fixing credentials, longer than a provider needs to reject wrong credentials.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 struct BackupBucketController {
@@ -83,7 +83,7 @@ impl Reconciler<BackupBucket> for BackupBucketController {
             return Ok(Next::Change);
         };
         if found.metadata.deletion_timestamp.is_none() {
-            // The credentials may have been mended since; the provider needs good ones to delete.
+            // The credentials may have been fixed since; the provider needs valid credentials to delete.
             credentials.carry(bucket.spec.credentials_ref.as_ref()).await?;
             MANAGER
                 .annotate(&theirs, &name, CONFIRMATION_DELETION, Some("true"))
@@ -131,7 +131,7 @@ impl BackupBucketController {
         {
             MANAGER.merge_status(&self.buckets(), &name, &body).await?;
         }
-        // Credentials that do not work may be mended at any time, and nobody tells.
+        // Invalid credentials may be fixed at any time, and no watch reports the fix.
         let well = found.is_some_and(|found| progress(&found) == Progress::Ready);
         Ok(Next::After(if well { SYNC_PERIOD } else { LOOK_AGAIN }))
     }

@@ -10,7 +10,7 @@ use runtime::{Error, Garden, Result, Seed, apply, clusters::Cluster, error::Expl
 
 use crate::{Context, MANAGER};
 
-/// One Secret of the seed that holds a copy.
+/// A Secret of the seed that holds a copy of the garden's credentials.
 pub(crate) struct Credentials {
     garden: Garden,
     seed: Seed,
@@ -27,7 +27,7 @@ pub(crate) fn of(context: &Context, name: String) -> Credentials {
 }
 
 impl Credentials {
-    /// Its name in the seed's namespace `garden`.
+    /// Name of the copy in the seed's namespace `garden`.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -36,7 +36,7 @@ impl Credentials {
         self.seed.namespaced(GARDEN_NAMESPACE)
     }
 
-    /// Writes the copy if it differs; returns whether it did.
+    /// Writes the copy if the original differs; returns whether the copy changed.
     pub(crate) async fn carry(&self, from: Option<&ObjectReference>) -> Result<bool> {
         let (namespace, name) = location(from)?;
         let secrets: Api<Secret> = self.garden.namespaced(namespace);
@@ -70,14 +70,14 @@ impl Credentials {
         Ok(true)
     }
 
-    /// Takes the copy away. A finalizer of a provider that is gone must not keep credentials in the seed for
-    /// ever, but the provider removes its own: this only asks.
+    /// Requests the deletion of the copy. A finalizer of a provider that is gone must not keep credentials in
+    /// the seed for ever. Each provider removes its own finalizer, so this call does not wait.
     pub(crate) async fn remove(&self) -> Result<()> {
         apply::delete(&self.copies(), &self.name).await
     }
 }
 
-/// Where the original is.
+/// Namespace and name of the original.
 fn location(from: Option<&ObjectReference>) -> Result<(&str, &str)> {
     let problem = |why: String| Err(Error::config(ErrorCode::ErrConfigurationProblem, why));
     let Some(from) = from else {

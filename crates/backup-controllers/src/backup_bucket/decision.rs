@@ -1,4 +1,4 @@
-//! What is to be done with a BackupBucket: pure decisions.
+//! Pure decisions about a BackupBucket.
 
 use api::{
     constants::{OPERATION, TIMESTAMP, operation::RECONCILE},
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::extension_object::{Progress, progress};
 
-/// Why the provider is asked again; `None` if it need not be.
+/// Why the provider must act again; `None` if nothing changed.
 pub(super) fn why_deploy(
     bucket: &BackupBucket,
     found: Option<&extensions::BackupBucket>,
@@ -31,7 +31,7 @@ pub(super) fn why_deploy(
     credentials_changed.then_some("its credentials changed")
 }
 
-/// The bucket as the provider is to see it.
+/// The spec of the seed's BackupBucket, which the provider reads.
 pub(super) fn wanted(bucket: &BackupBucket, secret: SecretReference) -> extensions::BackupBucketSpec {
     extensions::BackupBucketSpec {
         default: DefaultSpec {
@@ -44,7 +44,7 @@ pub(super) fn wanted(bucket: &BackupBucket, secret: SecretReference) -> extensio
     }
 }
 
-/// The object with the ask to act on it.
+/// The object with the annotation that requests an operation.
 pub(super) fn ask(
     name: &str,
     spec: extensions::BackupBucketSpec,
@@ -61,7 +61,7 @@ pub(super) fn ask(
     object
 }
 
-/// The status that the garden is to show, or `None` if it shows it already.
+/// The status for the garden, or `None` if the garden's status is up to date.
 pub(super) fn status(bucket: &BackupBucket, found: &extensions::BackupBucket, now: Time) -> Option<Value> {
     let old = bucket.status.clone().unwrap_or_default();
     let first = old
@@ -124,7 +124,8 @@ pub(super) fn status(bucket: &BackupBucket, found: &extensions::BackupBucket, no
     Some(body)
 }
 
-/// The status that tells of an error of this process, or `None` if it is told already or is none.
+/// The status with an error of this process, or `None` if the status holds the error already, or the error is
+/// no failure.
 pub(super) fn failure(bucket: &BackupBucket, error: &runtime::Error, now: Time) -> Option<Value> {
     let status = bucket.status.as_ref();
     let told = status.and_then(|s| s.last_error.as_ref());

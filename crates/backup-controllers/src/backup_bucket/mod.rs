@@ -1,8 +1,8 @@
-//! The seed's bucket: the garden's BackupBucket becomes one in the seed, whose provider makes the bucket.
+//! The seed's bucket: a BackupBucket of the garden becomes a BackupBucket in the seed, whose provider makes
+//! the bucket.
 //!
-//! Promises: the provider is asked only when something changed, and its answer is copied back; the
-//! credentials go only into the namespace `garden` of the seed; a bucket is taken away only with its
-//! BackupBucket.
+//! Guarantees: the provider must act only after a change, and its status is copied back. The credentials go
+//! only into the namespace `garden` of the seed. A bucket is deleted only with its BackupBucket.
 
 mod controller;
 pub(crate) mod credentials;

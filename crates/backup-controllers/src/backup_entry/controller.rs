@@ -1,4 +1,4 @@
-//! Carries a BackupEntry from the garden to the seed and its status back; hands it over when it moves.
+//! Copies a BackupEntry from the garden to the seed and its status back; hands over a BackupEntry that moves.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,19 +33,19 @@ use crate::{
 
 /// How often credentials are read again: their Secret is in the garden, where a seed may not watch Secrets.
 const SYNC_PERIOD: Duration = Duration::from_secs(300);
-/// How often an entry in trouble is looked at. The provider's answer is watched; mended credentials are not.
+/// Requeue interval of an entry with an error. The provider's status is watched; fixed credentials are not.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 type TheirMeta = PartialObjectMeta<extensions::BackupEntry>;
 
 pub(super) struct BackupEntryController {
     pub(super) context: Arc<Context>,
-    /// What the seed has.
+    /// The BackupEntries of the seed.
     here: Store<TheirMeta>,
 }
 
-/// Runs the controller until shutdown. All entries are watched: a CRD can select by one field at a time, and
-/// an entry that moves away is still this seed's although `spec.seedName` names another.
+/// Runs the controller until shutdown. All entries are watched: a CRD can select by a single field only, and
+/// a leaving entry still belongs to this seed although `spec.seedName` names the destination.
 pub async fn run(context: Arc<Context>) {
     let garden = context.garden.clone();
     let entries: Api<BackupEntry> = garden.all();
@@ -89,9 +89,9 @@ impl Reconciler<BackupEntry> for BackupEntryController {
             return Ok(Next::Change);
         };
         if !self.is_mine(&entry) {
-            // Given away without this seed's help, which was cut off or dead and is back. An etcd that is
-            // left there may have to save what nobody else has, and a pod of it that is made anew begins with
-            // the credentials: they go after its namespace.
+            // A takeover moved the entry away while this seed was cut off or dead, and the seed is back. The
+            // remaining etcd may have to save changes that exist nowhere else, and a recreated pod of that
+            // etcd needs the credentials. So the credentials stay until the shoot's namespace is gone.
             if self.has_control_plane(&entry).await? {
                 return Ok(Next::After(LOOK_AGAIN));
             }
@@ -183,7 +183,7 @@ impl BackupEntryController {
         mut last: Option<LastOperation>,
     ) -> Result<Next> {
         if begin {
-            // Recorded before it is begun: a crash in between runs it again.
+            // Recorded before the operation begins: a crash in between repeats the operation.
             let written = self
                 .write(entry, &decision::begun(type_, clock::now_k8s()))
                 .await?;
@@ -260,7 +260,8 @@ impl BackupEntryController {
         Ok(Next::After(if done { SYNC_PERIOD } else { LOOK_AGAIN }))
     }
 
-    /// The bucket that the entry names. That of another seed is taken as it is: its seed may be dead (R7-02).
+    /// The bucket that the entry names. The bucket of a different seed is used as is, because that seed may
+    /// be dead (R7-02).
     pub(super) async fn bucket(&self, entry: &BackupEntry) -> Result<BackupBucket> {
         let name = &entry.spec.bucket_name;
         let buckets: Api<BackupBucket> = self.context.garden.cluster_wide();

@@ -1,4 +1,4 @@
-//! Who acts on a BackupEntry, and how: pure decisions.
+//! Pure decisions about a BackupEntry: the responsible seed, and its operation.
 
 use api::{
     constants::{OPERATION, OWNERSHIP_EPOCH, operation::RESTORE},
@@ -23,7 +23,7 @@ pub fn names_source(entry: &BackupEntry) -> bool {
     entry.name_any().starts_with(SOURCE_PREFIX)
 }
 
-/// The seed that acts: that of the status until it has handed over (flows.md 3.0).
+/// The responsible seed: the seed in the status until that seed has handed over (flows.md 3.0).
 #[must_use]
 pub fn responsible_seed(entry: &BackupEntry) -> Option<&str> {
     let wanted = entry.spec.seed_name.as_deref().filter(|n| !n.is_empty())?;
@@ -35,26 +35,26 @@ pub fn responsible_seed(entry: &BackupEntry) -> Option<&str> {
     Some(has.unwrap_or(wanted))
 }
 
-/// Whether another seed acts, and no hand-over is under way: what this one still has of the entry is a
-/// leftover. Of one that is being deleted nothing is touched: only who is responsible may say that its
-/// deletion is over.
+/// Whether a different seed is responsible and no hand-over is in progress, so that the entry's objects in
+/// this seed are leftovers. Always false for an entry that is being deleted: only the responsible seed may
+/// complete the deletion.
 #[must_use]
 pub fn is_taken_from(entry: &BackupEntry, seed: &str) -> bool {
     let is_deleted = entry.metadata.deletion_timestamp.is_some();
     !is_deleted && responsible_seed(entry).is_some_and(|other| other != seed)
 }
 
-/// The namespace of the shoot's control plane, whose etcd needs what an entry gives it. None of one that is
-/// only copied from.
+/// The namespace of the shoot's control plane, whose etcd needs the entry's credentials. `None` for a source
+/// entry, from which backups are only copied.
 #[must_use]
 pub fn namespace_of(entry: &BackupEntry) -> Option<String> {
     let name = Some(entry.name_any()).filter(|_| !names_source(entry))?;
-    // A uid holds no two dashes in a row; a technical id does.
+    // A uid never contains two dashes in a row; a technical id does.
     let (namespace, _) = name.rsplit_once("--")?;
     Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty())
 }
 
-/// What the responsible seed does with an entry that is not being deleted.
+/// The operation of the responsible seed on an entry that is not being deleted.
 #[must_use]
 pub fn operation(entry: &BackupEntry) -> Operation {
     let status = entry.status.as_ref();
@@ -80,8 +80,8 @@ pub fn operation(entry: &BackupEntry) -> Operation {
     }
 }
 
-/// Whether a new run has to be recorded before the provider is asked: somebody asks, or the entry or its part
-/// changed.
+/// Whether a new run must be recorded before the provider acts: a user requested a run, or the entry or the
+/// type of its operation changed.
 pub(super) fn must_begin(entry: &BackupEntry, type_: LastOperationType) -> bool {
     let status = entry.status.clone().unwrap_or_default();
     let Some(last) = status.last_operation else {
@@ -97,8 +97,8 @@ pub(super) fn must_begin(entry: &BackupEntry, type_: LastOperationType) -> bool 
         || !running && status.observed_generation != entry.metadata.generation
 }
 
-/// Whether the provider has to be asked in the run that began at `began`; `None` if it was and nothing
-/// changed since.
+/// Why the provider must act in the run that began at `began`; `None` if the provider was asked in this run
+/// and nothing changed since.
 pub(super) fn why_deploy(
     began: Option<&LastOperation>,
     found: Option<&extensions::BackupEntry>,
@@ -122,12 +122,13 @@ pub(super) fn why_deploy(
     (!asked).then_some("this run did not ask yet")
 }
 
-/// A run's first record holds its beginning, since later ones keep its time until it ends (see [`answer`]).
+/// The second in which a run began: the update time of the first record stays until the run ends (see
+/// [`answer`]).
 fn first_second(operation: &LastOperation) -> i64 {
     operation.last_update_time.0.as_second()
 }
 
-/// The record that a run begins.
+/// The record of the begin of a run.
 pub(super) fn begun(type_: LastOperationType, now: Time) -> Value {
     let operation = LastOperation {
         description: format!("{type_} of Backup Entry in progress."),
@@ -139,8 +140,8 @@ pub(super) fn begun(type_: LastOperationType, now: Time) -> Value {
     json!({ "lastOperation": operation })
 }
 
-/// What the provider's answer makes of the status, or `None` if it says so already. The time moves only with
-/// success: it is by the time of a run's beginning that its ask is told from an older one.
+/// The status update for the provider's status; `None` if the status is up to date. The time changes only
+/// with success: the begin of a run distinguishes its request from the requests of earlier runs.
 pub(super) fn answer(
     entry: &BackupEntry,
     found: &extensions::BackupEntry,
@@ -196,7 +197,8 @@ pub(super) fn answer(
     Some(body)
 }
 
-/// The record of an error of this process; `None` if it is told already or is no failure.
+/// The record of an error of this process; `None` if the status holds the error already, or the error is no
+/// failure.
 pub(super) fn failure(
     entry: &BackupEntry,
     error: &Error,
@@ -211,7 +213,7 @@ pub(super) fn failure(
     crate::failure::failure(error, told, type_, began, now)
 }
 
-/// The record that the entry was handed over: the last thing that this seed writes of it.
+/// The record that the entry was handed over: the last write of this seed to the entry.
 pub(super) fn handed_over(entry: &BackupEntry, now: Time) -> Value {
     let operation = LastOperation {
         description: "Backup Entry has been successfully prepared for migration.".into(),
@@ -223,7 +225,7 @@ pub(super) fn handed_over(entry: &BackupEntry, now: Time) -> Value {
     json!({ "lastOperation": operation, "lastError": null, "seedName": entry.spec.seed_name })
 }
 
-/// The last error of the seed's object, if it has one that is not told yet.
+/// The last error of the seed's object; `None` if there is none, or the status holds the error already.
 pub(super) fn deletion_error(entry: &BackupEntry, found: &extensions::BackupEntry) -> Option<Value> {
     let error = found.default_status()?.last_error.clone()?;
     let told = entry.status.as_ref().and_then(|s| s.last_error.as_ref());

@@ -1,4 +1,4 @@
-//! Who acts, how, and what the status says, for each state of an entry.
+//! The responsible seed, its operation and the status, for each state of an entry.
 
 #![allow(clippy::unwrap_used)]
 
@@ -200,13 +200,13 @@ fn handing_over_names_the_other_seed() {
     assert_eq!(body["lastOperation"]["state"], "Succeeded");
 }
 
-/// A seed that returns from the dead has what a planned move would have taken away.
+/// A recovered seed still has the objects that a planned move would have removed.
 #[test]
 fn what_another_seed_was_given_is_left_here_unless_it_is_handed_over_or_deleted() {
     let mut given = entry("b", Some("b"), None);
     assert!(is_taken_from(&given, "a"));
     assert!(!is_taken_from(&given, "b"));
-    // The planned way: this seed acts until its status names the other one.
+    // The planned move: this seed is responsible until its status names the destination.
     assert!(!is_taken_from(&entry("b", Some("a"), None), "a"));
     assert!(is_taken_from(&entry("b", None, None), "a"));
     given.metadata.deletion_timestamp = Some(at(5));

@@ -11,21 +11,21 @@ use kube::ResourceExt;
 
 use super::decision::{SOURCE_PREFIX, names_source};
 
-/// What is done with an entry that is being deleted.
+/// The decision about an entry that is being deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Deletion {
-    /// It stays, and why.
+    /// The entry stays, with the reason.
     Refused(String),
-    /// It stays for so long.
+    /// The entry stays for this duration.
     Later(Duration),
-    /// The provider forgets it, and the backups stay: they may not have been copied yet.
+    /// The provider releases the entry, and the backups stay: they may not have been copied yet.
     Forget,
     /// The provider deletes the backups.
     Delete,
 }
 
-/// Decides. `original`: the entry that a source entry is the source of. `namespace_exists`: the shoot's
-/// control plane is still (partly) in this seed and may write backups.
+/// Decides about a deletion. `original`: the shoot's own entry, if `entry` is its source entry.
+/// `namespace_exists`: the shoot's control plane is still (partly) in this seed and may write backups.
 pub(super) fn decide(
     entry: &BackupEntry,
     original: Option<&BackupEntry>,
@@ -36,7 +36,7 @@ pub(super) fn decide(
 ) -> Deletion {
     let shoot = shoot.filter(|shoot| is_of(entry, shoot));
     if names_source(entry) {
-        // Where both entries name the same bucket there are no copies, whatever is said.
+        // If both entries name the same bucket there are no copies, regardless of the annotation.
         let elsewhere = original.is_some_and(|original| original.spec.bucket_name != entry.spec.bucket_name);
         if are_copied(entry) && elsewhere {
             return Deletion::Delete;
@@ -45,8 +45,8 @@ pub(super) fn decide(
         if lives || (original.is_some() && !elsewhere) {
             return Deletion::Forget;
         }
-        // The shoot went before its backups were copied: those in the former bucket go as those in its own
-        // do.
+        // The shoot was deleted before its backups were copied: the backups in the former bucket are deleted
+        // like those in the shoot's own bucket.
         return after_grace(entry, grace, now);
     }
     if let Some(shoot) = shoot {
@@ -65,7 +65,7 @@ pub(super) fn decide(
     after_grace(entry, grace, now)
 }
 
-/// Backups of a shoot that is gone are kept for a while, unless somebody says that nobody wants them.
+/// Backups of a deleted shoot are kept for the grace period, unless an annotation forces their deletion.
 fn after_grace(entry: &BackupEntry, grace: Duration, now: Timestamp) -> Deletion {
     let forced = is_true(entry, BACKUP_ENTRY_FORCE_DELETION);
     let asked = entry
@@ -79,7 +79,7 @@ fn after_grace(entry: &BackupEntry, grace: Duration, now: Timestamp) -> Deletion
     }
 }
 
-/// Whether the flow that restored the shoot has said that it needs the former bucket no more.
+/// Whether the flow that restored the shoot has reported that the former bucket is not needed any more.
 pub(super) fn are_copied(entry: &BackupEntry) -> bool {
     let said = entry.annotations().get(BACKUP_ENTRY_BACKUPS_COPIED);
     said.is_some_and(|said| said == "true" || said == BACKUPS_COPIED_BUT_FINAL)
@@ -92,7 +92,7 @@ fn is_true(entry: &BackupEntry, annotation: &str) -> bool {
         .is_some_and(|value| value == "true")
 }
 
-/// Entries are owned by their Shoot; one without an owner is told by its name, which ends in the Shoot's uid.
+/// Entries are owned by their Shoot; an entry without an owner belongs to the Shoot whose uid ends its name.
 pub(super) fn is_of(entry: &BackupEntry, shoot: &Shoot) -> bool {
     let uid = shoot.uid().unwrap_or_default();
     let owned = entry
@@ -153,7 +153,7 @@ mod tests {
             decide(&entry, None, Some(&shoot), false, HOUR, at(9999)),
             Deletion::Delete
         );
-        // Another shoot of the same name keeps nothing of an earlier one.
+        // A later shoot of the same name does not keep the backups of an earlier shoot.
         shoot.status.as_mut().unwrap().uid = "u2".into();
         shoot.metadata.deletion_timestamp = None;
         assert_eq!(
@@ -180,14 +180,14 @@ mod tests {
         entry.metadata.annotations =
             Some([(BACKUP_ENTRY_FORCE_DELETION.to_owned(), "true".to_owned())].into());
         assert_eq!(decide(&entry, None, None, false, HOUR, at(0)), Deletion::Delete);
-        // It does not overrule a shoot that lives.
+        // The annotation does not overrule a living shoot.
         assert!(matches!(
             decide(&entry, None, Some(&shoot()), true, HOUR, at(0)),
             Deletion::Refused(_)
         ));
     }
 
-    /// R17-30: it goes when it is needed no more, and its backups with it.
+    /// R17-30: a source entry is deleted when it is not needed any more, together with its backups.
     #[test]
     fn the_backups_of_a_source_entry_go_only_where_copies_are_elsewhere() {
         let of = |bucket: &str, copied: &str| {
@@ -208,8 +208,8 @@ mod tests {
         assert_eq!(decided(&of("old", "false"), Some(&original)), Deletion::Forget);
         assert_eq!(decided(&of("new", "true"), Some(&original)), Deletion::Forget);
         assert_eq!(decided(&of("old", "true"), None), Deletion::Forget);
-        // Once the shoot goes, nobody needs what was never copied: it goes after the same time as the shoot's
-        // own backups.
+        // Once the shoot is deleted, uncopied backups are unneeded: they are deleted after the same grace
+        // period as the shoot's own backups.
         let later = Deletion::Later(Duration::from_secs(3600));
         let mut going = shoot();
         going.metadata.deletion_timestamp = Some(Time(at(0)));

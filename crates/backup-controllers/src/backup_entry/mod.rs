@@ -1,16 +1,18 @@
-//! Where a shoot's backups are: the garden's BackupEntry becomes one in the seed that is responsible for it.
+//! The location of a shoot's backups: a BackupEntry of the garden becomes a BackupEntry in the responsible
+//! seed.
 //!
-//! Promises
-//! - Only one seed acts: the one in `status.seedName` until it has handed the entry over, then the one in
-//!   `spec.seedName`.
-//! - Handing over touches nothing in the bucket (I9): the provider is asked to migrate, the seed's objects
-//!   go, and only then the status names the other seed. A crash in between is completed by the next run.
-//! - A seed that an entry was taken from forgets it when nothing of the shoot is left there: until then its
-//!   etcd may have to save what it acknowledged last (R17-46), and cannot be started anew without the
-//!   credentials.
+//! Guarantees
+//! - Only a single seed acts: the seed in `status.seedName` until that seed has handed over the entry, then
+//!   the seed in `spec.seedName`.
+//! - A hand-over changes nothing in the bucket (I9). The provider migrates, the seed's objects are deleted,
+//!   and only then the status names the destination. The next run completes a hand-over that a crash
+//!   interrupted.
+//! - A seed that lost an entry to a takeover releases the entry only when the shoot's namespace in that seed
+//!   is gone. Until then its etcd may have to save its last acknowledged changes (R17-46), and needs the
+//!   credentials to restart.
 //! - Backups are deleted only when the Shoot is gone, the grace period is over, and the entry is not a
-//!   `source-` one. The backups that a `source-` entry names are deleted only once a restore has said that
-//!   they are copied (R17-30).
+//!   `source-` entry. The backups that a `source-` entry names are deleted only once a restore has reported
+//!   that they are copied (R17-30).
 
 mod controller;
 mod decision;

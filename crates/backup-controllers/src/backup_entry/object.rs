@@ -1,4 +1,4 @@
-//! The seed's BackupEntry as the provider is to see it: pure.
+//! Builds the seed's BackupEntry, which the provider reads: pure.
 
 use api::{
     constants::{OPERATION, OWNERSHIP_EPOCH, TIMESTAMP, operation},
@@ -24,8 +24,8 @@ pub(super) fn wanted(bucket: &BackupBucket, secret: SecretReference) -> extensio
     }
 }
 
-/// The object with the ask to act on it, and with the ownership epoch that the garden's entry names. A
-/// BackupEntry has no state that would have to be put in first (R7-12), so a restore is asked for at once.
+/// The object with the annotation that requests an operation, and with the ownership epoch of the garden's
+/// entry. A BackupEntry has no state that must be written first (R7-12), so a restore is requested at once.
 pub(super) fn ask(
     name: &str,
     spec: extensions::BackupEntrySpec,

@@ -1,4 +1,4 @@
-//! How an entry leaves this seed: handed over, forgotten, or deleted with its backups.
+//! The removal of an entry from this seed: by hand-over, by release, or by deletion with its backups.
 
 use api::{
     constants::{
@@ -20,7 +20,8 @@ use super::{
 use crate::{MANAGER, extension_object::is_migrated};
 
 impl BackupEntryController {
-    /// Hands the entry over. The status names the other seed only after nothing of the entry is left here.
+    /// Hands over the entry. The status names the destination only after all objects of the entry in this
+    /// seed are gone.
     pub(super) async fn migrate(&self, entry: &BackupEntry) -> Result<Next> {
         if !self.take_away(entry).await? {
             return Ok(Next::After(LOOK_AGAIN));
@@ -38,7 +39,7 @@ impl BackupEntryController {
         })
     }
 
-    /// Takes the seed's object away without touching the bucket. `false`: the provider is still at it.
+    /// Removes the seed's object without changing the bucket. `false`: the provider is not done yet.
     async fn take_away(&self, entry: &BackupEntry) -> Result<bool> {
         let theirs = self.theirs();
         let Some(found) = self.found(entry).await? else {
@@ -47,8 +48,8 @@ impl BackupEntryController {
         };
         let name = found.name_any();
         if is_migrated(&found) {
-            // The object goes last: it is what tells a seed that was taken over that there is something to
-            // take away.
+            // The object is deleted last: a recovered seed whose shoot was taken over finds the remaining
+            // work by this object.
             self.credentials(entry).remove().await?;
             MANAGER
                 .annotate(&theirs, &name, CONFIRMATION_DELETION, Some("true"))
@@ -72,16 +73,16 @@ impl BackupEntryController {
             return Ok(Next::Change);
         };
         if found.metadata.deletion_timestamp.is_none() {
-            // The provider needs good credentials to delete. Without them (the bucket's object may be gone)
-            // it tries with those that are there.
+            // The provider needs valid credentials to delete. Without a bucket object the provider uses the
+            // credentials that are already in the seed.
             if let Ok(bucket) = self.bucket(entry).await {
                 self.credentials(entry)
                     .carry(bucket.spec.credentials_ref.as_ref())
                     .await?;
             }
             let theirs = self.theirs();
-            // The provider deletes what a source entry names only if it is told that nobody needs it there
-            // any more.
+            // The provider deletes the backups of a source entry only if an annotation states that they are
+            // not needed there any more.
             let said = entry
                 .annotations()
                 .get(BACKUP_ENTRY_BACKUPS_COPIED)
@@ -145,7 +146,7 @@ impl BackupEntryController {
         Ok(self.namespace(name).await?.is_some())
     }
 
-    /// Whether something of the shoot is left in this seed that may need the entry.
+    /// Whether a part of the shoot that may need the entry still exists in this seed.
     pub(super) async fn has_control_plane(&self, entry: &BackupEntry) -> Result<bool> {
         let Some(name) = namespace_of(entry) else {
             return Ok(false);

@@ -24,9 +24,9 @@ const LONGEST: usize = 1000;
 /// Status, reason and message of a condition.
 pub(super) type Word = (&'static str, &'static str, String);
 
-/// Condition `OwnershipVerified` of an etcd that should run. If the etcd outlasts every fence, the condition
-/// always says so, because a user who wants to take over the shoot must know. `told`: the last reported
-/// reason.
+/// Condition `OwnershipVerified` of an etcd that should run. Unless the shoot is lost, the reason states that
+/// the etcd outlasts a fence, because a user who wants to take over the shoot must know. `told`: the last
+/// reported reason.
 #[must_use]
 pub(super) fn verified(check: &OwnerCheckSpec, said: Option<&Ownership>, told: Option<&str>) -> Word {
     match (found(said, told), outlasting(check, said, told)) {
@@ -53,7 +53,7 @@ fn outlasting(check: &OwnerCheckSpec, said: Option<&Ownership>, told: Option<&st
     }
 }
 
-/// Whether that reason says so.
+/// Whether the reason states that the etcd outlasts a fence.
 #[must_use]
 pub(super) fn is_outlasting(reason: &str) -> bool {
     [OUTLASTS_FENCE, OUTLASTS_ANY_FENCE].contains(&reason)

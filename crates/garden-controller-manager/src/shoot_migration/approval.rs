@@ -1,17 +1,19 @@
-//! What becomes of `status.migration`, the approval with which a shoot travels: pure decisions.
+//! Decides the content of `status.migration`, the approval of a move: pure decisions.
 //!
-//! | the shoot | a move is wanted | `status.migration` |
+//! | the shoot | the requested move | `status.migration` |
 //! |---|---|---|
-//! | is settled | and may begin | this destination, this generation, this specification |
-//! | is settled | and may not begin, or none is | none |
-//! | is leaving | to the destination that was approved | stays as it is: edits wait |
-//! | is leaving | to another one, which may take it | the other destination; the specification stays |
-//! | is leaving | to none: called off | none |
-//! | has arrived, and nothing was begun | to another one, which may take it | the same, and the shoot is handed on to it |
-//! | is being restored | is not looked at | stays as it is |
+//! | is settled | may begin | this destination, this generation, this specification |
+//! | is settled | may not begin, or there is none | none |
+//! | is leaving | to the approved destination | unchanged: edits wait |
+//! | is leaving | to another destination, which is ready | the new destination; the specification stays |
+//! | is leaving | none: the move was cancelled | none |
+//! | has arrived, and no restore has begun | to another destination, which is ready | the same, and the shoot
+//! is handed on |
+//! | is being restored | any | unchanged |
 //!
-//! Promises: once a move has begun, its specification changes no more until the restore is recorded as
-//! succeeded. Without a verdict that is `True` for exactly this destination nothing but a removal happens.
+//! Guarantees: once a move has begun, its specification does not change until the restore is recorded as
+//! succeeded. Without a preflight result `True` for exactly this destination the approval can only be
+//! removed.
 
 use api::{
     gardencore::{
@@ -25,27 +27,27 @@ use runtime::Result;
 
 use super::preflight::wanted_move;
 
-/// What is to stand in the status.
+/// The values to write to the status.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
     /// `status.migration`.
     pub approval: Option<MigrationApproval>,
-    /// The shoot changes hands once more, before its present seed has begun anything.
+    /// A second hand-over, before the present seed has begun to restore.
     pub hand_on: Option<HandOn>,
 }
 
-/// A hand-over that garden-controller-manager itself writes, all of it in one write.
+/// A hand-over that garden-controller-manager itself writes, in a single write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HandOn {
     /// `status.seedName`.
     pub to: String,
-    /// `status.ownership`: one more than before.
+    /// `status.ownership`: the epoch rises by one.
     pub ownership: Ownership,
-    /// `status.formerSeeds`, with the seed that lets go.
+    /// `status.formerSeeds`, including the seed that releases the shoot.
     pub former_seeds: Vec<FormerSeed>,
 }
 
-/// What is to stand in the status after this verdict; `ready`: the move that the Shoot wants may begin.
+/// The content of the status after the preflight; `ready`: the move that the Shoot requests may begin.
 ///
 /// # Errors
 /// The Shoot does not serialise, which is a bug.
@@ -74,8 +76,8 @@ pub fn decide(shoot: &Shoot, ready: bool) -> Result<Decision> {
     })
 }
 
-/// With what the shoot travels that is taken over without its source: with what was approved when the move
-/// began, otherwise with what is specified now.
+/// The approved specification for a shoot that is taken over without its source: the specification approved
+/// when the move began, otherwise the current specification.
 pub(crate) fn travels(shoot: &Shoot) -> Result<MigrationApproval> {
     let old = shoot.status.as_ref().and_then(|status| status.migration.as_ref());
     let begun = old.filter(|_| journey(shoot) != Journey::Settled);
@@ -84,8 +86,9 @@ pub(crate) fn travels(shoot: &Shoot) -> Result<MigrationApproval> {
     approve(shoot, route, begun)
 }
 
-/// A source that hands over says so; nobody knows what a seed did before a restore that is asked for by force
-/// (`Aborted`). One that says so and has the shoot still, by the record, has not handed it over.
+/// Whether the present seed has begun no restore. A source that hands over reports success. Before a forced
+/// restore (`Aborted`) the work of the seed is unknown. A seed that reports success but still owns the shoot
+/// according to the record has not handed over.
 fn nothing_was_begun(shoot: &Shoot) -> bool {
     let status = shoot.status.as_ref();
     let last = status.and_then(|status| status.last_operation.as_ref());
@@ -110,7 +113,7 @@ fn approve(
         destination: destination.to_owned(),
         generation: shoot.metadata.generation.unwrap_or_default(),
         spec,
-        // The seed that goes on with the move reports its next step.
+        // The seed that continues the move reports its next step.
         progress: None,
     })
 }
@@ -126,7 +129,7 @@ fn hand_on(shoot: &Shoot, (source, destination): (&str, &str)) -> HandOn {
     });
     HandOn {
         to: destination.to_owned(),
-        // The seed that lets go has opened nothing: whose data they are stays, where it is recorded.
+        // The releasing seed has opened no data: the recorded source of the data stays.
         ownership: Ownership {
             epoch: epoch + 1,
             drained: false,

@@ -14,15 +14,15 @@ use ownership::Ownership;
 use placement::record::recorded;
 use serde_json::{Value, json};
 
-/// What the processes of a seed report in one epoch.
+/// Conditions that the processes of a seed report in a single epoch.
 const OF_THE_SEED: [&str; 2] = [OWNERSHIP_VERIFIED, OWNER_CHECKS_COMPLETE];
 
-/// Records consent, or takes it back.
+/// Records an approval, or removes it.
 #[must_use]
 pub fn consent(shoot: &Shoot, approval: Option<&OwnershipApproval>) -> Value {
     let status = shoot.status.as_ref();
     let before = status.and_then(|status| status.ownership.clone());
-    // A shoot whose epoch nobody has recorded is in its first.
+    // A shoot without a recorded epoch is in its first epoch.
     let after = Recorded {
         approval: approval.cloned(),
         ..before.unwrap_or_else(|| Recorded::of_epoch(1))
@@ -31,9 +31,9 @@ pub fn consent(shoot: &Shoot, approval: Option<&OwnershipApproval>) -> Value {
     on_what_was_judged(shoot, operations)
 }
 
-/// The seed keeps the shoot in a new epoch. Where a move was called off nothing else of the Shoot changes:
-/// its gardenlet restores it. Where a person has asked, `lastOperation` says that the shoot is to be restored
-/// where it is, and with what is specified now.
+/// The seed keeps the shoot in a new epoch. After a cancelled move no other field of the Shoot changes: its
+/// gardenlet restores the shoot. After an operator's request, `lastOperation` states that the shoot is to be
+/// restored in place, with the current specification.
 #[must_use]
 pub fn renew(
     shoot: &Shoot,
@@ -59,14 +59,14 @@ pub fn renew(
     if status.settled_seed_name.is_some() {
         operations.push(json!({"op": "remove", "path": "/status/settledSeedName"}));
     }
-    // What an earlier move has brought is not what is restored.
+    // The approval of an earlier move is not the specification to restore.
     if status.migration.is_some() {
         operations.push(json!({"op": "remove", "path": "/status/migration"}));
     }
     on_what_was_judged(shoot, operations)
 }
 
-/// The record of a new epoch. The approval that it used up tells why it began.
+/// The record of a new epoch. The approval that the epoch consumed gives the reason of the epoch.
 fn of_new_epoch(
     shoot: &Shoot,
     becomes: &Ownership<String>,
@@ -75,10 +75,10 @@ fn of_new_epoch(
     let told = shoot.status.as_ref().and_then(|status| status.ownership.as_ref());
     Recorded {
         approval: approval.cloned(),
-        // A copy goes by the end of the epoch that is its source, and knows by the epoch in it whether it is
-        // that one.
+        // A copy uses the recorded end of its source epoch, and checks by the epoch in the record that the
+        // record belongs to that source.
         sealed: told.and_then(|told| told.sealed.clone()),
-        // What is lost by earlier takeovers, until it is known how much that was, and after.
+        // The losses of earlier takeovers, before and after their size is known.
         restored: told.and_then(|told| told.restored.clone()),
         restored_before: told.map(|told| told.restored_before.clone()).unwrap_or_default(),
         seeds_stated_off: seeds_stated_off(shoot, becomes, approval),
@@ -132,7 +132,7 @@ fn seeds_stated_off(
     all
 }
 
-/// What makes the gardenlet of the new epoch restore the shoot (R17-20).
+/// The `lastOperation` that makes the gardenlet of the new epoch restore the shoot (R17-20).
 fn aborted(reason: &str, now: Time) -> LastOperation {
     LastOperation {
         description: reason.to_owned(),
@@ -143,8 +143,8 @@ fn aborted(reason: &str, now: Time) -> LastOperation {
     }
 }
 
-/// The forced hand-over, all of it in one write. It tests the seed and the whole record, and the version of
-/// the Shoot besides: a test of the epoch alone would skip the data of an owner that has begun to open
+/// The forced hand-over in a single write. The patch tests the seed and the whole record, and the version of
+/// the Shoot as well. A test of the epoch alone would skip the data of an owner that has begun to open
 /// (docs/understand/ownership.md, `a_grant_that_tests_the_epoch_alone`).
 #[must_use]
 pub fn hand_over(
@@ -163,7 +163,7 @@ pub fn hand_over(
     });
     let mut constraints = status.constraints;
     constraints.retain(|constraint| constraint.type_ != READY_FOR_MIGRATION);
-    // What the former seed found says nothing of the next one.
+    // The conditions of the former seed do not apply to the next seed.
     let mut conditions = status.conditions;
     conditions.retain(|condition| !OF_THE_SEED.contains(&condition.type_.as_str()));
     let last_operation = aborted(&approval.reason, now);
@@ -176,7 +176,8 @@ pub fn hand_over(
         ("constraints", json!(constraints)),
         ("conditions", json!(conditions)),
         ("lastOperation", json!(last_operation)),
-        // The destination restores what was approved when the move began, or what is specified now.
+        // The destination restores the specification that was approved when the move began, or the current
+        // specification.
         ("migration", json!(travels)),
     ] {
         operations.push(json!({"op": "add", "path": format!("/status/{field}"), "value": value}));
@@ -195,8 +196,8 @@ fn on_what_was_judged(shoot: &Shoot, operations: Vec<Value>) -> Value {
     let ownership = json!(status.and_then(|status| status.ownership.as_ref()));
     let seed = json!(status.and_then(|status| status.seed_name.as_ref()));
     let mut tests = vec![("seedName".to_owned(), seed)];
-    // All of the record but what seeds write as they like: a time that is read and written again need not be
-    // the same text.
+    // All fields of the record except those that seeds write in their own format: a time that is parsed and
+    // written again may differ as text.
     for (field, value) in ownership.as_object().into_iter().flatten() {
         if !field.starts_with("restored") {
             tests.push((format!("ownership/{field}"), value.clone()));
@@ -204,7 +205,8 @@ fn on_what_was_judged(shoot: &Shoot, operations: Vec<Value>) -> Value {
     }
     let mut all = Vec::new();
     for (field, value) in tests {
-        // What is absent cannot be tested; the version says that it still is.
+        // JSON Patch cannot test an absent field; the resourceVersion guarantees that the field is still
+        // absent.
         if !value.is_null() {
             all.push(json!({"op": "test", "path": format!("/status/{field}"), "value": value}));
         }
@@ -223,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// On its way to seed-b, which has not opened anything, and wanted on seed-d.
+    /// A shoot on its way to seed-b, which has opened no data, and wanted on seed-d.
     fn judged() -> Shoot {
         let lost = json!({"epoch": 4, "lastRevision": 832, "saved": "2025-12-31T00:00:00Z", "fenced": "2025-12-31T00:01:00Z",
             "source": {"name": "a", "epoch": 3}});
@@ -354,8 +356,8 @@ mod tests {
         );
     }
 
-    /// The seed keeps data, losses and former seeds, and its gardenlet restores the shoot with what is
-    /// specified now.
+    /// The seed keeps data, losses and former seeds, and its gardenlet restores the shoot with the current
+    /// specification.
     #[test]
     fn a_renewed_epoch_is_one_write_that_makes_its_seed_restore() {
         let mut shoot = judged();
@@ -406,13 +408,14 @@ mod tests {
                 .spec,
             written.spec
         );
-        // Whoever has written meanwhile is not overwritten.
+        // A concurrent write is not overwritten.
         let mut meanwhile = serde_json::to_value(&shoot).unwrap();
         meanwhile["status"]["ownership"]["phase"] = json!("Leaving");
         json_patch::patch(&mut meanwhile, &patch.0).unwrap_err();
     }
 
-    /// What `a_grant_that_tests_the_epoch_alone` of the model breaks: the owner has begun to open in between.
+    /// The violation of `a_grant_that_tests_the_epoch_alone` in the model: the owner has begun to open in
+    /// between.
     #[test]
     fn a_forced_hand_over_meets_nothing_but_what_was_judged() {
         let shoot = judged();
@@ -429,10 +432,10 @@ mod tests {
             json_patch::patch(&mut meanwhile, &forced(&shoot).0).unwrap_err();
             assert_eq!(meanwhile, before, "{place}");
         }
-        // What is new since then, the version of the Shoot tells.
+        // The version of the Shoot covers every later change.
         let version = json!({"op": "add", "path": "/metadata/resourceVersion", "value": "7"});
         assert!(json!(forced(&shoot)).as_array().unwrap().contains(&version));
-        // How a seed has written a time is nothing to it.
+        // The format of a time that a seed wrote does not matter.
         let mut otherwise = serde_json::to_value(&shoot).unwrap();
         otherwise["status"]["ownership"]["restored"]["saved"] = json!("2025-12-31T00:00:00.5Z");
         otherwise["status"]["ownership"]["restoredBefore"][0]["fenced"] = json!("2025-12-30T00:01:00.0Z");

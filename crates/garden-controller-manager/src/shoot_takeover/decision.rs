@@ -1,19 +1,22 @@
-//! What is next with a shoot whose seed may be dead: a pure decision.
+//! Decides the next step for a shoot whose seed may be dead: a pure decision.
 //!
-//! | consent | asked for | the source | what is next |
+//! | approval | requested | the source | next step |
 //! |---|---|---|---|
-//! | none | by annotation | dead or stuck | it is given |
-//! | none | by annotation | lives, and the planned move passes a hold by force | it waits for the approval of the move, and the annotation goes |
-//! | none | by annotation | lives, or there is another obstacle | it is refused, and the annotation goes |
-//! | any | by annotation, or by nobody | dead or stuck, and the destination is not ready for a reason that passes | it waits |
-//! | none | by nobody | silent for the grace, and not in the middle of progress | it is given |
-//! | given | by annotation still | | the annotation goes |
-//! | given | | still dead or stuck, no obstacle | the shoot is handed over |
-//! | given | | lives again, or it is for something else, or too old | it is taken back |
+//! | none | by annotation | dead or stuck | record the approval |
+//! | none | by annotation | alive, and the planned move passes a hold by force | wait for the approval of the
+//! move, and remove the annotation |
+//! | none | by annotation | alive, or there is another obstacle | refuse, and remove the annotation |
+//! | any | by annotation, or not requested | dead or stuck, and the destination is not ready for a temporary
+//! reason | wait |
+//! | none | not requested | silent for the grace period, and not in the middle of progress | record the
+//! approval |
+//! | recorded | by annotation still | | remove the annotation |
+//! | recorded | | still dead or stuck, no obstacle | hand over the shoot |
+//! | recorded | | alive again, or the approval is for a different move, or too old | withdraw the approval |
 //!
-//! A move that was called off after its source had begun to seal (`Sealing`) needs nobody's consent: the
-//! source keeps the shoot, in a new epoch, since a sealed one never serves again. A new epoch that a person
-//! asks for is decided in `renewal`, a statement about former seeds of a claimed shoot in `statement`.
+//! A move that was cancelled after its source had begun to seal (`Sealing`) needs no approval. The source
+//! keeps the shoot in a new epoch, because a sealed epoch never serves again. `renewal` decides about a new
+//! epoch on an operator's request, `statement` about a statement on former seeds of a claimed shoot.
 
 use std::time::Duration;
 
@@ -41,16 +44,16 @@ use super::{
 };
 use crate::shoot_migration::{ForcedMove, forced_move, wanted_move};
 
-/// Nothing is looked at again later than this, whatever was calculated, nor sooner than [`AT_LEAST`].
+/// Longest requeue interval, for any calculated time; the shortest is [`AT_LEAST`].
 const AT_MOST: Duration = Duration::from_secs(600);
 const AT_LEAST: Duration = Duration::from_secs(1);
 /// Pause between checks of the source while a planned move by force waits for a place at the destination.
 const RECHECK_OF_SOURCE: Duration = Duration::from_secs(60);
-/// Pause between checks of a destination that is expected to recover. Its Seed is watched, and not all that
-/// the preflight reads.
+/// Pause between checks of a destination that is expected to recover. Only its Seed is watched, not all
+/// inputs of the preflight.
 const RECHECK_OF_DESTINATION: Duration = Duration::from_secs(60);
 
-/// What is next.
+/// The next step.
 #[must_use]
 pub fn decide(facts: &Facts<'_>) -> Decision {
     if let Some(becomes) = renewed(facts.shoot) {
@@ -66,7 +69,7 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
     let asked = facts.shoot.annotations().contains_key(SHOOT_FORCE_RESTORE);
     match consent(facts.shoot) {
         Some(approval) if approval.renews() => renewal::on_consent(facts, approval),
-        // The annotation says more than the approval that it would be taken for.
+        // The annotation states more than the recorded approval, so it is a new request.
         Some(approval) if states_source_is_off(facts.shoot) && !approval.source_is_off => on_request(facts),
         Some(approval) => match still_good(facts, approval) {
             Err(why) => Decision::Withdraw(why),
@@ -79,7 +82,7 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
     }
 }
 
-/// Whether there can be anything to decide: reading what [`Facts`] needs costs requests.
+/// Whether a decision is possible at all: reading the inputs in [`Facts`] costs requests.
 #[must_use]
 pub fn is_open(facts: &Facts<'_>) -> bool {
     facts.shoot.annotations().contains_key(SHOOT_FORCE_RESTORE)
@@ -89,8 +92,8 @@ pub fn is_open(facts: &Facts<'_>) -> bool {
         || source_is_dead(facts, ApprovedBy::Silence).is_ok()
 }
 
-/// What the ownership becomes of a shoot that its own seed is to take back, or has begun to, although its
-/// epoch is being sealed. A seed that says so of a shoot that is to move keeps nothing by it.
+/// The new ownership of a shoot that its own seed must take back, or has begun to take back, although its
+/// epoch is being sealed. `None` for a shoot that is to move, even if its seed reports a restore.
 #[must_use]
 pub fn renewed(shoot: &Shoot) -> Option<Ownership<String>> {
     let is_kept = !placement::is_move_wanted(shoot) || shoot.metadata.deletion_timestamp.is_some();
@@ -118,7 +121,7 @@ fn on_request(facts: &Facts<'_>) -> Decision {
     match source_is_dead(facts, ApprovedBy::Operator) {
         Err(Obstacle::Final(why)) => Decision::Refuse(Request::Takeover, why),
         Err(Obstacle::Passing(_, left)) => wait(left),
-        // The constraint ReadyForMigration reports what is awaited.
+        // The constraint ReadyForMigration reports the missing condition.
         Ok(()) if route(facts).is_err() => wait(RECHECK_OF_DESTINATION),
         Ok(()) => {
             let stated = if facts.source_is_off() {
@@ -190,7 +193,7 @@ fn on_silence(facts: &Facts<'_>) -> Decision {
     approve(facts, ApprovedBy::Silence, reason, (from, to, now.now.epoch))
 }
 
-/// Whatever let it be given must hold when it is used.
+/// Whether an approval is still valid: every condition of the approval must hold at its use.
 fn still_good(facts: &Facts<'_>, approval: &OwnershipApproval) -> Result<(), String> {
     let (from, to, now) = route_after_recovery(facts)?;
     let is_of = facts.shoot.uid().as_deref() == Some(approval.uid.as_str())
@@ -205,7 +208,8 @@ fn still_good(facts: &Facts<'_>, approval: &OwnershipApproval) -> Result<(), Str
         return Err("it is too old".to_owned());
     }
     match source_is_dead(facts, approval.by) {
-        // A process that was just started. Consent was given by one that had looked for long enough.
+        // This process has just started. The process that recorded the approval had observed the source for
+        // long enough.
         Ok(()) | Err(Obstacle::Passing(..)) => Ok(()),
         Err(Obstacle::Final(why)) => Err(why),
     }

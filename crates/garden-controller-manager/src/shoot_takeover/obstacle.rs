@@ -1,4 +1,4 @@
-//! Why a shoot may not be taken over: pure decisions, told in the order in which people mend them.
+//! Decides why a shoot may not be taken over: pure, in the order in which users fix the obstacles.
 
 use std::time::Duration;
 
@@ -21,41 +21,41 @@ use placement::{Journey, journey};
 use super::{host_clock, next_step::consent, servers, sightings::Silence};
 use crate::shoot_migration::{Verdict, wanted_move};
 
-/// An operation without any progress for so long is stuck: much longer than any task between two writes of
-/// its progress.
+/// An operation without progress for this long is stuck: much longer than any task between two writes of its
+/// progress.
 pub const STALLED_AFTER: Duration = Duration::from_secs(600);
-/// A migration that fails, and whose attempts get no further for so long, is stuck. Longer than the pause
-/// between two attempts after the first errors, and much shorter than [`STALLED_AFTER`], which a migration
-/// needs that reports no error.
+/// A failing migration whose attempts make no progress for this long is stuck. Longer than the pause between
+/// two attempts after the first errors. Much shorter than [`STALLED_AFTER`], which applies to a migration
+/// that reports no error.
 pub const FAILING_AFTER: Duration = Duration::from_secs(60);
 
-/// A shoot, and what is known.
+/// The input of a decision about a shoot.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// The shoot, as it was read just now.
+    /// The shoot, read just before the decision.
     pub shoot: &'a Shoot,
-    /// The seed that has it, if it is registered still.
+    /// The seed that owns the shoot, if its Seed still exists.
     pub source: Option<&'a Seed>,
-    /// The seed that is to have it.
+    /// The destination seed.
     pub destination: Option<&'a Seed>,
-    /// The preflight. It asks nothing of the source's health.
+    /// The result of the preflight, which does not check the source's health.
     pub verdict: Option<&'a Verdict>,
-    /// Of the source's gardenlet.
+    /// Silence of the source's gardenlet.
     pub silence: Silence,
-    /// For how long the wish to move and the operation have been as they are.
+    /// How long the requested move and the operation have been unchanged.
     pub unchanged: Duration,
-    /// For how long no attempt of the operation has got further than every attempt before. At least as long
-    /// as `unchanged`.
+    /// How long no attempt of the operation has got further than every attempt before. At least as long as
+    /// `unchanged`.
     pub without_progress: Duration,
-    /// The silence after which nobody's word is needed; `None`: never.
+    /// The silence after which no approval of an operator is needed; `None`: an approval is always needed.
     pub grace: Option<Duration>,
-    /// For expiries.
+    /// The current time, for expiries.
     pub now: Timestamp,
 }
 
 impl Facts<'_> {
-    /// Whether a person states that no process of the source runs any more: in the approval that is to be
-    /// used, or in the annotation that asks for one.
+    /// Whether an operator states that no process of the source runs any more: in the approval in use, or in
+    /// the annotation that requests an approval.
     #[must_use]
     pub fn source_is_off(&self) -> bool {
         consent(self.shoot).is_some_and(|approval| approval.source_is_off) || states_source_is_off(self.shoot)
@@ -72,16 +72,17 @@ pub fn states_source_is_off(shoot: &Shoot) -> bool {
 /// Why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// Somebody has to ask anew when it is gone.
+    /// Permanent: the user must repeat the request after the obstacle is gone.
     Final(String),
-    /// It may go by itself within this time.
+    /// The obstacle may disappear without action within this time.
     Passing(String, Duration),
 }
 
-/// What keeps anybody from taking it over, whoever asks; otherwise its route and its ownership.
+/// The route and the ownership of a takeover, or the obstacle that prevents every takeover regardless of the
+/// requester.
 ///
 /// # Errors
-/// A sentence that says what is in the way.
+/// A sentence that names the obstacle.
 pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<String>), String> {
     let shoot = facts.shoot;
     if shoot.metadata.deletion_timestamp.is_some() {
@@ -101,13 +102,14 @@ pub fn route<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, Ownership<Strin
             ));
         }
     }
-    // The setting is of now, and a seed that was cut off before it heard of it asks nobody.
+    // The setting in the Seed is the current setting; a seed that was cut off before the setting arrived runs
+    // without an owner check.
     let serves_nobody = placement::is_asleep(shoot) || now.phase == Phase::Claiming;
     let tolerates = facts
         .source
         .and_then(|seed| seed.spec.owner_checks())
         .is_some_and(OwnerChecks::tolerates_silence);
-    // A process that does not run needs no fence.
+    // A source without running processes needs no fence.
     let needs_no_fence = serves_nobody || facts.source_is_off();
     if let Some(why) = unfenced(shoot, tolerates).filter(|_| !needs_no_fence) {
         return Err(format!(
@@ -157,24 +159,25 @@ pub fn route_after_recovery<'a>(facts: &Facts<'a>) -> Result<(&'a str, &'a str, 
     }
 }
 
-/// Whether a ShootState was ever written for it, or is said to have been: without its keys a shoot is
-/// restored nowhere, and its seed may come back. How old they are does not matter: keys stay.
+/// Whether a ShootState was ever written for the shoot, or an operator states so. Without its keys a shoot
+/// cannot be restored anywhere, and its seed may come back. The age of the keys does not matter: keys stay.
 fn was_saved(shoot: &Shoot) -> bool {
     let status = shoot.status.as_ref();
     let told = status.and_then(|status| find_condition(&status.constraints, SHOOT_STATE_UP_TO_DATE));
     told.is_some_and(|told| told.reason != SHOOT_STATE_NEVER_SYNCED)
 }
 
-/// What a seed tells as the reason of the condition. Any other one is the word of a person.
+/// Reasons of the condition that a seed writes. Any other reason is the statement of an operator.
 const TOLD_BY_A_SEED: [&str; 4] = ["Owner", "NotConfirmed", "NoAnswer", "NotToldAnew"];
 
-/// A process that was not started anew since the setting came asks nobody.
+/// A process that was not restarted since the setting was introduced runs without an owner check.
 const NEVER_TOLD: &str = "has never told whether it asks who owns the shoot";
 
-/// Why no time fences the seed that has the shoot. Whatever it found: where it has told of its checks, its
-/// etcd and its managers know whom to ask. However long ago, too: a seed that is dead tells nothing anew, and
-/// one that asks nobody any more has shut its etcd. `tolerates`: its Seed bears silence, which its etcd may
-/// do by now although it has not told yet.
+/// Why waiting cannot fence the seed that owns the shoot; `None` if waiting can. The status of the condition
+/// does not matter: a seed that has reported its checks has an etcd and managers with an owner check. The age
+/// of the condition does not matter either: a dead seed reports nothing, and a seed whose checks stopped has
+/// shut its etcd. `tolerates`: the Seed tolerates silence, and its etcd may already do so although it has not
+/// reported the setting yet.
 fn unfenced(shoot: &Shoot, tolerates: bool) -> Option<&'static str> {
     let status = shoot.status.as_ref();
     match status.and_then(|status| find_condition(&status.conditions, OWNERSHIP_VERIFIED)) {
@@ -190,7 +193,8 @@ fn unfenced(shoot: &Shoot, tolerates: bool) -> Option<&'static str> {
     }
 }
 
-/// What keeps this one from deciding it: the source may be alive and do it itself.
+/// Whether the approver `by` may decide that the source is dead: a living source may complete the move
+/// itself.
 ///
 /// # Errors
 /// The obstacle.
@@ -203,7 +207,8 @@ pub fn source_is_dead(facts: &Facts<'_>, by: ApprovedBy) -> Result<(), Obstacle>
     }
 }
 
-/// A source that writes into the Shoot lives, whatever its Lease says: only a person takes a shoot from it.
+/// A source that writes to the Shoot is alive, regardless of its Lease: only an operator may take a shoot
+/// from such a source.
 fn is_silent_for_long(facts: &Facts<'_>, begun: bool) -> Result<(), Obstacle> {
     if let Some(why) = host_clock::obstacle_to_silence(facts.shoot) {
         return Err(Obstacle::Final(why));
@@ -226,7 +231,7 @@ fn is_silent_for_long(facts: &Facts<'_>, begun: bool) -> Result<(), Obstacle> {
     }
 }
 
-/// A gardenlet that renews its Lease contradicts the statement.
+/// A gardenlet that renews its Lease contradicts the operator's statement.
 fn is_off(facts: &Facts<'_>) -> Result<(), Obstacle> {
     match facts.silence {
         Silence::Silent(_) => Ok(()),
@@ -275,9 +280,9 @@ fn unknown(left: Duration) -> Obstacle {
     )
 }
 
-/// Whether the source's migration has failed and was not completed since. The state flips between `Error` and
-/// `Processing` while the migration is tried again; the errors stand until an attempt ends without one. An
-/// error that repeats the verdict of the preflight is about the destination.
+/// Whether the source's migration has failed and was not completed since. The state alternates between
+/// `Error` and `Processing` while the migration is retried; the errors stay until an attempt ends without an
+/// error. An error that repeats the result of the preflight concerns the destination.
 #[must_use]
 pub fn is_failing(shoot: &Shoot) -> bool {
     let Some(status) = shoot
@@ -329,7 +334,7 @@ mod tests {
         asked_having(conditions, &told(SHOOT_STATE_UP_TO_DATE, "ShootStateNotSynced"))
     }
 
-    /// Its seed has been dead for hours, and somebody asks for it elsewhere.
+    /// The seed of the shoot has been dead for hours, and a user requests a takeover.
     fn asked_having(conditions: &Value, constraints: &Value) -> Decision {
         let mut conditions = conditions.clone();
         let complete = json!({"type": "OwnerChecksComplete", "status": "True", "reason": "TermsApplied", "message": "m",
@@ -366,8 +371,9 @@ mod tests {
         })
     }
 
-    /// What a dead seed told last becomes old, or was so already when its gardenlet died after its
-    /// etcd-druid. It is fenced all the same; and one that no fence outlasts is so however old that word is.
+    /// The last report of a dead seed becomes old, or was already old when its gardenlet died after its
+    /// etcd-druid. The seed is fenced all the same. A seed that outlasts every fence remains so regardless of
+    /// the age of its report.
     #[test]
     fn how_old_the_word_of_a_dead_seed_is_does_not_matter() {
         for time in [
@@ -411,8 +417,8 @@ mod tests {
         }
     }
 
-    /// R7-40: its keys were written down once, however long ago, or somebody says so; otherwise nobody could
-    /// restore it.
+    /// R7-40: the shoot's keys were saved once, at any time, or an operator states so; otherwise the shoot
+    /// could not be restored.
     #[test]
     fn what_nobody_could_restore_is_left_to_its_seed() {
         let verified = told(OWNERSHIP_VERIFIED, "Owner");
@@ -440,8 +446,8 @@ mod tests {
         .unwrap()
     }
 
-    /// The Seed may say so before the shoot's etcd has told of it, and for ever where the seed was cut off in
-    /// between.
+    /// The Seed may tolerate silence before the shoot's etcd has reported the setting, and for ever if the
+    /// seed was cut off in between.
     #[test]
     fn beside_a_seed_that_bears_silence_only_the_word_of_a_person_counts() {
         for reason in TOLD_BY_A_SEED {
@@ -453,7 +459,7 @@ mod tests {
             let why = unfenced(&having_told(OUTLASTS_FENCE), tolerates).unwrap_or_default();
             assert!(why.contains("for longer than a fence lasts"), "{why}");
             assert_eq!(unfenced(&having_told("SeedIsOff"), tolerates), None);
-            // Its etcd has sealed its epoch.
+            // The etcd of the shoot has sealed its epoch.
             assert_eq!(unfenced(&having_told("Lost"), tolerates), None);
         }
     }
