@@ -1,6 +1,6 @@
-//! With which owner terms the processes of a shoot run: recorded in `status.ownerChecks` of the Shoot when a
-//! flow has ended, and withdrawn before a flow gives other terms to the first process. A takeover needs the
-//! record: a process that was given other terms, or none, may ask a server that no destination knows
+//! The owner terms of a shoot's processes: recorded in `status.ownerChecks` of the Shoot at the end of a
+//! flow, and withdrawn before a flow gives different terms to the first process. A takeover needs the record:
+//! a process with different terms, or without terms, may ask a server that no destination knows
 //! (docs/understand/ownership.md, "Who gets the settings").
 
 use api::gardencore::{Seed as SeedObject, Shoot, shoot::SeedOwnerCheck};
@@ -23,7 +23,8 @@ impl AppliedTerms {
         owner_terms::hash(seed, epoch)
     }
 
-    /// Withdraws the record where this flow gives other terms. Must come before the flow changes anything.
+    /// Withdraws the record if this flow gives different terms. Must come before the first change of the
+    /// flow.
     pub async fn withdraw_other(f: &Facts) -> Result<()> {
         let wanted = Self::of_seed(&f.seed_object, f.epoch());
         change(f, |entry| {
@@ -56,8 +57,8 @@ impl AppliedTerms {
     }
 }
 
-/// Changes the entry of this seed, if the shoot is on this seed in the epoch of the flow. A write that was
-/// overtaken is decided anew.
+/// Changes the entry of this seed, while the shoot is on this seed in the epoch of the flow. After a
+/// concurrent write, `decide` runs again.
 async fn change(f: &Facts, decide: impl Fn(&SeedOwnerCheck) -> Option<SeedOwnerCheck> + Send) -> Result<()> {
     let own = f.seed_object.name_any();
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());

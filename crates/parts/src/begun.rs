@@ -1,5 +1,5 @@
-//! The loss of an epoch that a seed begins with the data of the same seed. When the epoch opens, it is
-//! unknown whether etcd will find the volume; etcd-druid reports the result when etcd has started.
+//! The loss of an epoch that a seed begins with the data of the same seed. At the start of the epoch, no
+//! process knows whether etcd will find the volume; etcd-druid reports the result when etcd has started.
 
 use api::{
     druid::{BegunEpoch, Etcd},
@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 
 use crate::{FIELD_MANAGER, Facts, lost};
 
-/// Replaces an unknown loss of this epoch by the report, or removes the loss where nothing is lost. Without a
-/// report the loss stays unknown. A restore of etcd after a start that lost nothing reports a loss again.
+/// Replaces an unknown loss of this epoch by the report, or removes the loss if the report is complete.
+/// Without a report the loss stays unknown. When etcd is restored after a start without loss, the loss is
+/// reported again.
 pub(crate) async fn record(f: &Facts, etcd: Option<&Etcd>) -> Result<()> {
     let Some(begun) = etcd.and_then(|etcd| report(etcd, f.epoch())) else {
         return Ok(());
@@ -34,7 +35,7 @@ pub(crate) async fn record(f: &Facts, etcd: Option<&Etcd>) -> Result<()> {
             || json!({"restored": Value::Null}),
             |loss| lost::restored_patch(&loss, None),
         );
-        // The version of the Shoot is tested: the loss is that of this epoch.
+        // The write is conditional on the Shoot's resourceVersion: the loss belongs to this epoch.
         let patch = json!({"ownership": patch});
         if FIELD_MANAGER
             .try_merge_status_of(&api, &newest, &patch)
@@ -56,7 +57,7 @@ fn loss_to_report(shoot: &Shoot, seed: &str, begun: &BegunEpoch, now: Timestamp)
     unknown_loss(shoot, seed, begun.epoch).or_else(|| removed_loss(shoot, seed, begun, now))
 }
 
-/// What `Claim::open` has recorded of an epoch without a copy.
+/// The loss that `Claim::open` has recorded for an epoch without a copy.
 fn unknown_loss(shoot: &Shoot, seed: &str, epoch: i64) -> Option<RestoredData> {
     let ownership = shoot.status.as_ref()?.ownership.as_ref()?;
     let restored = ownership.restored.as_ref()?;
@@ -65,7 +66,7 @@ fn unknown_loss(shoot: &Shoot, seed: &str, epoch: i64) -> Option<RestoredData> {
     (ownership.epoch == epoch && restored.epoch == epoch && is_own && is_unknown).then(|| restored.clone())
 }
 
-/// The unknown loss anew, where an earlier report has removed the loss and the present report is incomplete.
+/// The unknown loss again, where an earlier report has removed the loss and the present report is incomplete.
 /// The time of the fence was removed too: `now` is a bound, since the former epoch ended before etcd began
 /// this epoch.
 fn removed_loss(shoot: &Shoot, seed: &str, begun: &BegunEpoch, now: Timestamp) -> Option<RestoredData> {
@@ -124,7 +125,8 @@ mod tests {
         );
         assert_eq!(loss.source.as_ref().map(|source| source.epoch), Some(3));
         assert_eq!(loss.fenced, Time("2026-01-01T00:01:30Z".parse().unwrap()));
-        // Nothing is lost, or the data are not those of this seed, or the report is of an earlier epoch.
+        // The report is complete, or the data are not the data of this seed, or the report is of an earlier
+        // epoch.
         for (ownership, begun) in [
             (record("b", "Last"), begun(4, true)),
             (record("a", "Last"), begun(4, false)),
@@ -137,7 +139,7 @@ mod tests {
                 "{ownership}"
             );
         }
-        // A loss that is recorded stays.
+        // A recorded loss stays.
         let mut known = record("b", "Last");
         known["restored"] = json!(loss);
         let known = shoot(&known);

@@ -21,8 +21,8 @@ use tokio::sync::watch;
 pub struct CloseDeadline(Arc<watch::Sender<Option<Timestamp>>>);
 
 impl CloseDeadline {
-    /// The deadline in the Shoot's status. `None` where no failover is under way: an isolated zone that is
-    /// closed and empty has no deadline, so that its Worker waits for the machines of the other zones as
+    /// The deadline in the Shoot's status. `None` without a failover in progress: an isolated zone that is
+    /// closed and empty has no deadline, so that the Worker waits for the machines of the remaining zones as
     /// usual.
     #[must_use]
     pub fn recorded(shoot: &Shoot) -> Self {
@@ -37,7 +37,7 @@ impl CloseDeadline {
         self.0.send_replace(deadline);
     }
 
-    /// Takes over the deadline of `other`.
+    /// Copies the deadline of `other`.
     pub fn adopt(&self, other: &Self) {
         self.set(*other.0.borrow());
     }

@@ -1,4 +1,4 @@
-//! The shoot's identity: a name that no other cluster of any garden has.
+//! The shoot's identity: a name that is unique among the clusters of all gardens.
 
 use api::gardencore::Shoot;
 use kube::{Api, ResourceExt};
@@ -13,7 +13,7 @@ use crate::{FIELD_MANAGER, Facts};
 pub struct ClusterIdentity;
 
 impl ClusterIdentity {
-    /// "Ensuring Shoot cluster identity". Once there it never changes.
+    /// "Ensuring Shoot cluster identity". An existing identity never changes.
     pub async fn ensure(f: &Facts) -> Result<()> {
         if f.shoot
             .status

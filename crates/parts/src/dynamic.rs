@@ -1,5 +1,5 @@
-//! Objects of the seed whose kind is known by name only: of extensions, or of a group that a seed need not
-//! serve.
+//! Objects of the seed whose kind is known only at run time: of extensions, or of an API group that a seed
+//! may not serve.
 
 use kube::{
     Api, ResourceExt,
@@ -18,7 +18,7 @@ impl Stay {
     }
 }
 
-/// All objects of a kind. Where the server does not know the kind there are none.
+/// All objects of a kind. Empty when the server does not know the kind.
 pub(crate) async fn list(api: &Api<DynamicObject>, kind: &ApiResource) -> Result<Vec<DynamicObject>> {
     match api.list(&ListParams::default()).await {
         Ok(list) => Ok(list.items),
@@ -27,7 +27,7 @@ pub(crate) async fn list(api: &Api<DynamicObject>, kind: &ApiResource) -> Result
     }
 }
 
-/// Merges fields into an object. That it is gone is success.
+/// Merges fields into an object. A missing object is a success.
 pub(crate) async fn merge(
     api: &Api<DynamicObject>,
     kind: &ApiResource,
@@ -46,8 +46,8 @@ pub(crate) async fn merge(
     }
 }
 
-/// Deletes an object. That it is gone is success. The answer, which may be the object itself, is not read:
-/// users of a shoot make some that are too large or too deep for that.
+/// Deletes an object. A missing object is a success. The answer, which may be the object, is not parsed:
+/// users of a shoot create objects that are too large or too deep to parse.
 pub(crate) async fn delete(
     api: &Api<DynamicObject>,
     kind: &ApiResource,
@@ -70,7 +70,7 @@ pub(crate) async fn delete(
     }
 }
 
-/// Takes all finalizers away, so that nobody acts on the deletion any more (RX-22).
+/// Removes all finalizers, so that no controller acts on the deletion any more (RX-22).
 pub(crate) async fn strip_finalizers(
     api: &Api<DynamicObject>,
     kind: &ApiResource,

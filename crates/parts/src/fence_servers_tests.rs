@@ -25,7 +25,7 @@ fn entry(servers: &[&str], servers_named: Option<bool>) -> SeedOwnerCheck {
     }
 }
 
-/// A process may follow either of them.
+/// A process may use the settings or the reported servers.
 #[test]
 fn settings_and_report_of_a_former_seed_both_count() {
     let named = seed(&json!({"enabled": true, "authorities": ["192.0.2.1:53"]}));
@@ -57,7 +57,7 @@ fn settings_and_report_of_a_former_seed_both_count() {
         (Some(&without), None, vec![], false),
         (None, Some(&other), vec!["192.0.2.9:53"], false),
         (None, Some(&found), vec!["192.0.2.8:53"], true),
-        // A person states that nothing of it runs.
+        // A user states that no process of the seed runs.
         (None, Some(&entry(&[], Some(true))), vec![], false),
     ] {
         let known = servers_of("a", seed, reported).unwrap();
@@ -69,7 +69,7 @@ fn settings_and_report_of_a_former_seed_both_count() {
 
 #[test]
 fn a_deleted_seed_whose_servers_are_not_known_holds_the_fence_up() {
-    // Its fence is unknown, too.
+    // The fence of the seed is unknown, too.
     let unbounded = SeedOwnerCheck {
         fence_seconds: None,
         ..entry(&["192.0.2.9:53"], Some(true))
@@ -133,7 +133,7 @@ fn a_statement_that_the_source_is_off_leaves_out_that_seed_alone() {
     assert_eq!(owners(true, 5), ["a", "c"]);
 }
 
-/// A later takeover does not forget what was stated of an earlier source.
+/// A later takeover keeps the statement about an earlier source.
 #[test]
 fn a_seed_that_was_stated_to_be_off_stays_so_until_it_has_the_shoot_again() {
     let owners = |epoch: i64| {

@@ -1,4 +1,4 @@
-//! What a fence counts from, and who must be asked first.
+//! The start of a fence, and the witnesses that the fence needs.
 
 #![allow(clippy::unwrap_used)]
 use std::time::Duration;
@@ -18,8 +18,8 @@ fn terms(silence: Silence) -> Terms {
     .unwrap()
 }
 
-/// R17-20: 24 seconds from when every witness was seen, and not from when the flow began or from a second
-/// look.
+/// R17-20: 24 seconds from the time when every witness showed the destination. Neither the start of the flow
+/// nor a second check counts.
 #[tokio::test(start_paused = true)]
 async fn a_fence_counts_from_the_first_look_that_showed_it_everywhere() {
     let (fence, terms) = (FenceClock::default(), terms(Silence::Deactivate));
@@ -38,7 +38,7 @@ async fn a_fence_counts_from_the_first_look_that_showed_it_everywhere() {
         "{took:?}"
     );
     assert!(fence.has_passed(&terms));
-    // A flow that is begun anew, in this process or another one.
+    // A restarted flow, in this process or a new process.
     assert!(!FenceClock::default().has_passed(&terms));
 }
 
@@ -51,7 +51,7 @@ async fn no_time_fences_a_seed_that_tolerates_silence() {
     assert!(fence.pass(&terms).await.is_err());
 }
 
-/// R7-60. Without the claim the source's etcd would be told in its bucket that it owns the shoot, for ever.
+/// R7-60. Without the claim, the bucket would confirm the ownership to the source's etcd for ever.
 #[test]
 fn the_bucket_shows_what_the_provider_has_claimed_in_this_epoch() {
     let secret = |annotations| -> Secret {
@@ -71,7 +71,7 @@ fn the_bucket_shows_what_the_provider_has_claimed_in_this_epoch() {
         let said = testimony(SOURCE_SECRET, secret, false, epoch);
         assert!(matches!(said, Testimony::Silent(_)), "{said:?}");
     }
-    // Its data were chosen behind a fence, which had begun with the claim; the Secret goes when etcd runs.
+    // The data were chosen after a fence that had begun with the claim; the Secret is deleted when etcd runs.
     assert_eq!(testimony(SOURCE_SECRET, None, true, 3), shown);
 }
 

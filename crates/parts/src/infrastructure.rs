@@ -1,4 +1,4 @@
-//! Infrastructure: what the shoot needs in its provider's account. Its state must be carried (R7-12).
+//! Infrastructure: the shoot's resources in the provider's account. The state must be carried (R7-12).
 
 use api::{
     extensions::{self, DefaultSpec, InfrastructureSpec},
@@ -76,7 +76,7 @@ impl Infrastructure {
 }
 
 impl Facts {
-    /// What every extension object of the shoot's own provider says.
+    /// The common fields of every extension object of the shoot's own provider.
     pub(crate) fn default_spec(&self, config: Option<&PackedExtension>) -> DefaultSpec {
         DefaultSpec {
             type_: self.shoot.spec.provider.type_.clone(),

@@ -12,7 +12,7 @@ use crate::{
     verbs::{Deploy, Sleep, Tasks},
 };
 
-/// The scheduler. The API must answer before it is deployed: the process ends where it does not.
+/// The scheduler. The API must answer before this deployment, because the process exits without the API.
 #[derive(Debug)]
 pub struct KubeScheduler;
 

@@ -1,4 +1,4 @@
-//! Words of RBAC, as roles and bindings in the shoot have them. Pure.
+//! Parts of roles and bindings in the shoot. Pure.
 
 use serde_json::{Value, json};
 

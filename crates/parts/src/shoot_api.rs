@@ -1,4 +1,4 @@
-//! The shoot's own API, as the gardenlet reaches it: inside the seed.
+//! The shoot's own API, which the gardenlet reaches inside the seed.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::{
     secrets::config::{CA, GARDENLET, KUBE_APISERVER},
 };
 
-/// Pause between two tries to reach an API that does not answer yet: there is nothing to watch. Much shorter
-/// than a start of kube-apiserver takes.
+/// Interval between two attempts to reach an API that does not answer yet, because no watch is possible. Much
+/// shorter than a start of kube-apiserver.
 const TRY_EVERY: Duration = Duration::from_millis(500);
-/// For one try. Longer than a busy API takes, shorter than the patience of the step.
+/// Timeout of an attempt. Longer than a busy API needs, shorter than the timeout of the step.
 const TRY_FOR: Duration = Duration::from_secs(5);
 
 impl Stay {
-    /// A client for the shoot's API, through the Service in its namespace.
+    /// A client for the shoot's API, through the Service in the shoot's namespace.
     pub async fn shoot_client(&self) -> Result<Shoot> {
         let mut secret = self.secret_data(GARDENLET).await?;
         let trusted = self.secret_data(CA).await?.remove("ca.crt").unwrap_or_default();
@@ -36,7 +36,7 @@ impl Stay {
 pub struct ShootApi;
 
 impl ShootApi {
-    /// "Initializing connection to Shoot": waits until the shoot's API answers as a user would find it.
+    /// "Initializing connection to Shoot": waits until the shoot's API answers a request.
     pub async fn ready(stay: &Stay) -> Result<()> {
         let client = stay.shoot_client().await?;
         let mut why = String::from("it was not asked yet");

@@ -23,7 +23,7 @@ const MANAGED: &str = "shoot--dev--web/extension-addon";
 /// A reaction of the simulated shoot to the deletion of an object.
 #[derive(Clone, Copy)]
 enum Reaction {
-    /// A controller makes the object anew.
+    /// A controller creates the object again.
     Recreated,
     /// A webhook refuses the request.
     Refused,
@@ -169,7 +169,7 @@ async fn objects_of_an_extension_stay_until_their_managed_resource_goes() {
         ("/apis/apiregistration.k8s.io/v1/apiservices/v1.metrics", api),
         ("/api/v1/namespaces/addon", labelled.clone()),
         ("/api/v1/namespaces/web", json!({"metadata": {}})),
-        // These leave something in the cloud.
+        // These objects keep resources in the cloud.
         ("/api/v1/namespaces/addon/services/labelled", service),
         (
             "/api/v1/namespaces/addon/persistentvolumeclaims/labelled",
@@ -327,7 +327,7 @@ fn namespaces_of_the_cluster_itself_are_kept() {
     assert!(KEPT.iter().all(|name| !is_users(&none, &named(name))));
 }
 
-// The parser of a type that keeps what it reads gives up at 128.
+// A parser of a type that keeps the content stops at a depth of 128.
 #[test]
 fn a_schema_of_any_depth_is_read_over() {
     let schema = "{\"items\":".repeat(10_000) + "{}" + &"}".repeat(10_000);

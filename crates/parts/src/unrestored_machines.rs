@@ -19,8 +19,8 @@ use crate::{
     shoot_state::Opened,
 };
 
-/// A sentence for each machine of the ShootState that this seed has never had. To be asked before any machine
-/// is deleted: a machine that the machine manager has deleted since is in the ShootState, too.
+/// A sentence for each machine of the ShootState that this seed has never had. Must be called before any
+/// machine is deleted: the ShootState also lists machines that the machine manager has deleted since.
 pub async fn unrestored_machines(garden: &Garden, stay: &Stay, shoot: &Shoot) -> Result<Vec<String>> {
     if stay.read_namespace().await?.is_some() && is_worker_here(stay, shoot).await? {
         return Ok(Vec::new());
@@ -44,7 +44,7 @@ async fn is_worker_here(stay: &Stay, shoot: &Shoot) -> Result<bool> {
     Ok(worker.is_some_and(|worker| is_restored(&worker)))
 }
 
-/// A Worker that was handed over has no machine objects, and one that is being restored may lack some.
+/// A handed-over Worker has no machine objects, and a Worker during the restore may lack some objects.
 fn is_restored(worker: &Worker) -> bool {
     let last = worker
         .default_status()
