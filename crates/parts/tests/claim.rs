@@ -1,5 +1,5 @@
-//! How a destination comes from the hand-over to acting, on a real API server: each step once, in order, and
-//! by nobody else.
+//! The path of a destination from the hand-over to an acting owner, on a real API server. Each step runs
+//! once, in order, and only on the destination.
 
 #![allow(clippy::unwrap_used)]
 
@@ -61,7 +61,7 @@ impl Subject {
         Ok(subject)
     }
 
-    /// As the gardenlet of the seed records it.
+    /// Records the identity, like the gardenlet of the seed.
     async fn identity(&self, identity: &str) -> Result<()> {
         let seeds = self.world.any("core.gardener.cloud/v1beta1", "Seed", None);
         let status = json!({"status": {"clusterIdentity": identity}});
@@ -71,7 +71,7 @@ impl Subject {
         Ok(())
     }
 
-    /// As the hand-over, or somebody after it, leaves it.
+    /// Writes the status, like the hand-over or a later writer.
     async fn status(&self, status: Value) -> Result<()> {
         let shoots: Api<Shoot> = Api::namespaced(self.world.client(), PROJECT);
         let body = Patch::Merge(json!({"status": status}));
@@ -89,7 +89,8 @@ impl Subject {
         self.world.facts(Operation::Restore, settings()).await
     }
 
-    /// As the gardenlet of the source has reported it before its end. Its Seed is gone.
+    /// Writes the report of the source's gardenlet from before the end of the source. The source's Seed is
+    /// gone.
     async fn source_asks(&self, zone: &Zone) -> Result<()> {
         let entry = json!({"seedName": "seed-z", "epoch": 19, "servers": [zone.address.to_string()], "serversNamed": true, "fenceSeconds": 0});
         self.status(json!({"ownerChecks": [entry]})).await
@@ -140,7 +141,7 @@ async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -
     Ok(())
 }
 
-/// The chain stands; whether the source acts has to be seen once more.
+/// After a restart the chain stays, and the fence must begin again.
 async fn a_restart_counts_anew(subject: &Subject) -> Result<()> {
     let facts = subject.given(taken(4)).await?;
     facts.copied.keep(data::brought(false));
@@ -159,7 +160,7 @@ async fn a_restart_counts_anew(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// R17-60: it slept while its shoot went on to another seed, or to itself in another epoch, or into another
+/// R17-60: the gardenlet slept while the shoot moved to a different seed, a different epoch or a different
 /// operation.
 async fn woken_late(subject: &Subject) -> Result<()> {
     let gone_on = [
@@ -182,7 +183,7 @@ async fn woken_late(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// Two processes that both think that they hold the lock, beside somebody who writes progress all the time.
+/// Two processes that both assume the lock, beside a writer of progress.
 async fn two_at_once(subject: &Subject) -> Result<()> {
     let facts = subject.given(taken(7)).await?;
     let other = subject.world.facts(Operation::Restore, settings()).await?;
@@ -211,7 +212,7 @@ async fn two_at_once(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// R17-50: a source says how far it is, once, and what it has sealed is not its own to go on with.
+/// R17-50: a source records each phase once, and cannot continue in a sealed epoch.
 async fn leaves_and_stays(subject: &Subject) -> Result<()> {
     let held = json!({"epoch": 10, "phase": "Held"});
     subject.given(held).await?;
@@ -229,13 +230,13 @@ async fn leaves_and_stays(subject: &Subject) -> Result<()> {
         Departure::begin(&source).await?;
         assert_eq!(subject.stands().await?, (10, Some(Leaving), None));
     }
-    // Called off in time: nothing of the epoch is over.
+    // Cancelled in time: the epoch continues.
     let kept = leaves("Restore").await?;
     assert_eq!(Claim::plan(&kept, false)?, ClaimPlan::Kept);
     Departure::call_off(&kept).await?;
     Departure::call_off(&kept).await?;
     assert_eq!(subject.stands().await?, (10, Some(Held), None));
-    // The flow of before wakes up.
+    // The earlier flow wakes up.
     assert_eq!(Departure::begin(&source).await.unwrap_err().class(), "NotOwner");
 
     let source = leaves("Migrate").await?;
@@ -253,11 +254,11 @@ async fn leaves_and_stays(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// The seed that had the shoot is given it anew: its own etcd stops, is kept, and nothing is copied.
+/// The seed gets the shoot again: the seed's own etcd stops, the data are kept, and no copy runs.
 async fn comes_back(subject: &Subject) -> Result<()> {
     let mut record = taken(11);
     record["source"] = json!({"name": "seed-a", "epoch": 9});
-    // Of an earlier takeover, and nothing of it is said of this one.
+    // The loss of an earlier takeover, which must not appear as the loss of this epoch.
     record["restored"] = json!({"epoch": 9, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z",
         "source": {"name": "seed-z", "epoch": 8}, "lostRevisions": 3});
     let facts = subject.given(record).await?;
@@ -280,7 +281,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     Claim::open(&facts).await?;
     assert_eq!(subject.stands().await?, (11, Some(Opening), Some(Last)));
     let record = subject.record().await?;
-    // It does not hide what was lost before.
+    // The new record keeps the earlier loss.
     let before: Vec<_> = record
         .restored_before
         .iter()
@@ -297,7 +298,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
         (9, None)
     );
     assert!(restored.unknown.unwrap().contains("Kept or Restored"));
-    // What was brought up again is of this epoch, and stays.
+    // An etcd that was started again is of this epoch, and stays.
     let up = json!({"metadata": {"annotations": {OWNERSHIP_EPOCH: "11"}}, "spec": {"replicas": 1}});
     etcds
         .patch("etcd-main", &PatchParams::default(), &Patch::Merge(&up))
@@ -312,7 +313,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// What an earlier stay has left is not opened again.
+/// An etcd from an earlier residency is not opened again.
 async fn pods_of_before(subject: &Subject) -> Result<()> {
     let facts = subject.given(taken(8)).await?;
     facts.copied.keep(data::brought(false));

@@ -1,5 +1,5 @@
-//! `runtime::apply::delete_exactly`, by which a Deployment of the control plane is removed, on a real API
-//! server: it removes the object that was read and never a later one of the same name.
+//! `runtime::apply::delete_exactly`, which removes Deployments of the control plane, on a real API server.
+//! The function removes the object that was read, and never a later object of the same name.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -15,7 +15,8 @@ use runtime::{apply::delete_exactly, wait::until_gone};
 use serde_json::json;
 use testkit::ControlPlane;
 
-/// Longer than the garbage collector needs on a busy machine: dependents go first, also where there are none.
+/// Longer than the garbage collector needs on a busy machine: the deletion waits for dependents, even without
+/// dependents.
 const SOON: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,7 +32,8 @@ async fn only_the_object_that_was_read_is_deleted() -> Result<()> {
     until_gone(&api, "web", SOON).await?;
     delete_exactly(&api, &first).await?;
 
-    // Another one has taken the name: that one stays, and the first is gone as was wanted.
+    // A second object has the name now: the second object stays, and the deletion of the first object
+    // succeeds.
     let second = create().await?;
     assert_ne!(first.uid(), second.uid());
     let exactly = DeleteParams {

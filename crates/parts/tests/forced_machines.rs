@@ -1,4 +1,4 @@
-//! The machine manager gets its time in a forced deletion once, on a real API server.
+//! A forced deletion gives the machine manager a bounded time once, on a real API server.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,11 +17,11 @@ use parts::{ForcedMachines, Operation, Settings};
 use serde_json::json;
 use world::{NAMESPACE, PROJECT, World};
 
-/// Longer than the list and the report of one machine take, and much shorter than the time of the machine
+/// Longer than the list and the report of a machine take, and much shorter than the time of the machine
 /// manager.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Each attempt gave the machine manager five more minutes, and a gardenlet that was restarted, too.
+/// Each attempt, and each restart of the gardenlet, gave the machine manager five more minutes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_attempt_that_is_repeated_gives_the_machine_manager_no_further_time() -> Result<()> {
     let world = World::start("forced-machines").await?;

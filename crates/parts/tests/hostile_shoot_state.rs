@@ -1,4 +1,4 @@
-//! A ShootState that a hostile source wrote, on a real API server: nothing of it is applied.
+//! A ShootState that a hostile source wrote, on a real API server: no entry is applied.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -42,8 +42,8 @@ async fn a_hostile_source_makes_the_destination_apply_nothing() -> Result<()> {
         );
         nothing_is_planted(&world).await?;
     }
-    // The same without the plants is restored. Extension objects are given their states later, by a reading
-    // of its own.
+    // The ShootState without the planted entries is restored. Extension objects get their states later, by a
+    // separate read.
     write(&world, &honest).await?;
     Secrets::deploy(&destination).await?;
     assert_eq!(collected(&destination).await?["gardener"], honest["gardener"]);
@@ -55,8 +55,8 @@ async fn a_hostile_source_makes_the_destination_apply_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Another controller of the seed has written into Secrets with reserved names, and the source into an
-/// authority. A foreign key in the Secret of a ManagedResource would be applied in the shoot.
+/// A controller of the seed has written into Secrets with reserved names, and the source into a CA. A foreign
+/// key in the Secret of a ManagedResource would be applied in the shoot.
 #[tokio::test]
 async fn reserved_secrets_hold_no_foreign_keys() -> Result<()> {
     let world = World::start("reserved").await?;
@@ -89,7 +89,7 @@ async fn reserved_secrets_hold_no_foreign_keys() -> Result<()> {
     assert_eq!(manifests.len(), 1, "{manifests:?}");
     assert_eq!(restored, clean);
 
-    // A key that is written later goes with the next reconciliation, and the certificate stays.
+    // A later foreign key is removed by the next reconciliation, and the certificate stays.
     let before: Secret = world.read("etcd-server").await?;
     plant(&world, "etcd-server").await?;
     Secrets::deploy(&destination).await?;
@@ -98,7 +98,7 @@ async fn reserved_secrets_hold_no_foreign_keys() -> Result<()> {
     Ok(())
 }
 
-/// Writes a data key beside those of the owner.
+/// Writes a data key beside the owner's keys.
 async fn plant(world: &World, name: &str) -> Result<()> {
     let foreign = json!({"stringData": {"foreign": "v"}});
     world.apply("v1", "Secret", Some(NAMESPACE), name, foreign).await
@@ -124,7 +124,7 @@ fn refused(error: &runtime::Error, reason: &str) {
     assert!(error.to_string().contains(reason), "{error}; expected: {reason}");
 }
 
-/// What a source that was taken over adds to what it has to give.
+/// Entries that a compromised source adds to an honest ShootState.
 fn plants() -> Vec<(Vec<(&'static str, Value)>, &'static str)> {
     let infrastructure = |kind: &str, name: &str| {
         json!({"kind": "Infrastructure", "name": "web", "state": {"networkID": "n1"},

@@ -1,4 +1,4 @@
-//! Which flags of kubelets follow from what a provider deploys, on a real API server.
+//! Flags of kubelets that depend on the provider's Deployments, on a real API server.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -41,8 +41,8 @@ async fn kubelets_wait_for_a_cloud_controller_manager_only_where_one_is_deployed
         )
         .await?;
 
-    // The first machines wait for a provider that has yet to say what it deploys, and the error is the
-    // provider's.
+    // The first machines wait for a provider that has not reported the Deployments yet, and the error is the
+    // provider's error.
     reports(&world, failed()).await?;
     let error = OperatingSystemConfigs::deploy(&facts)
         .await
@@ -56,7 +56,7 @@ async fn kubelets_wait_for_a_cloud_controller_manager_only_where_one_is_deployed
         "there is no cloud-controller-manager"
     );
 
-    // Once the Deployment exists, nothing else counts.
+    // With an existing Deployment, no further condition counts.
     reports(&world, failed()).await?;
     let pod =
         json!({"metadata": {"labels": {"role": "c"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -70,8 +70,8 @@ async fn kubelets_wait_for_a_cloud_controller_manager_only_where_one_is_deployed
         "there is a cloud-controller-manager"
     );
 
-    // RZ-32: a ControlPlane that fails holds up no machine of a shoot that exists, such as of the zones that
-    // are left.
+    // RZ-32: a failing ControlPlane does not block machines of an existing shoot, such as machines of the
+    // remaining zones.
     let deployments = world.any("apps/v1", "Deployment", Some(NAMESPACE));
     deployments
         .delete(DEPLOYMENT, &kube::api::DeleteParams::default())
@@ -86,7 +86,8 @@ async fn kubelets_wait_for_a_cloud_controller_manager_only_where_one_is_deployed
     Box::pin(lacks_an_extension(&world)).await
 }
 
-/// Preflight of a creation: the extension is named before anything is made, and a shoot that exists goes on.
+/// Preflight of a creation: the error names the missing extension before any change, and an existing shoot
+/// continues.
 async fn lacks_an_extension(world: &World) -> Result<()> {
     let resources = json!([{"kind": "Infrastructure", "type": "local"}]);
     world

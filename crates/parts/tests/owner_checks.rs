@@ -1,5 +1,5 @@
-//! The Seed's setting `ownerChecks`, on a real API server: what it does to a shoot that is there, and what it
-//! needs.
+//! The Seed's setting `ownerChecks`, on a real API server: the effect on an existing shoot, and the
+//! prerequisites.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -31,7 +31,7 @@ const CORE: &str = "core.gardener.cloud/v1beta1";
 const DEPLOY: [Operation; 3] = [Operation::Create, Operation::Reconcile, Operation::Restore];
 const OTHERS: [Operation; 3] = [Operation::Migrate, Operation::Delete, Operation::ForceDelete];
 
-/// Writes the Seed as its operator does.
+/// Writes the Seed, like an operator.
 async fn seed(world: &World, checks: bool, has_domain: bool) -> Result<()> {
     let secret = |name| json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": name});
     let internal =
@@ -62,8 +62,8 @@ async fn a_seed_that_checks_owners() -> Result<()> {
     Box::pin(kube_apiserver_stores_events_past_the_gate(&world)).await
 }
 
-/// I8: a flow works with the Seed as it was when it began. It does not begin without what it would wait for
-/// in vain, and what needs no identity is not held up.
+/// I8: a flow works with the Seed from the start of the flow. A flow does not begin without a field that the
+/// flow would await in vain. Flows without a need for the identity are not blocked.
 async fn nothing_begins_without_an_identity(world: &World) -> Result<()> {
     seed(world, true, true).await?;
     for operation in DEPLOY {
@@ -80,7 +80,7 @@ async fn nothing_begins_without_an_identity(world: &World) -> Result<()> {
     for operation in DEPLOY {
         facts(world, operation).await?;
     }
-    // The domain of a Seed does not go: this is a Seed that never had one.
+    // The domain of a Seed is never removed: this is a Seed that never had a domain.
     let seeds: Api<Seed> = Api::all(world.client());
     seeds.delete("seed-a", &DeleteParams::default()).await?;
     seed(world, true, false).await?;
@@ -94,7 +94,7 @@ async fn nothing_begins_without_an_identity(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// What a gardenlet of this seed does when it starts.
+/// Records the identity, like a starting gardenlet of this seed.
 async fn identify(world: &World, identity: &str) -> Result<()> {
     let seeds: Api<Seed> = Api::all(world.client());
     let status = Patch::Merge(json!({"status": {"clusterIdentity": identity}}));
@@ -104,7 +104,7 @@ async fn identify(world: &World, identity: &str) -> Result<()> {
     Ok(())
 }
 
-/// R17-13: the check comes and goes with the setting, in flows that deploy only: for others the record may be
+/// R17-13: the check follows the setting only in flows that deploy: in all further flows the record may be
 /// gone.
 async fn switched_on_and_off(world: &World) -> Result<()> {
     seed(world, true, true).await?;
@@ -130,7 +130,7 @@ async fn switched_on_and_off(world: &World) -> Result<()> {
     let events: Etcd = world.read("etcd-events").await?;
     assert!(events.spec.backup.owner_check.is_none());
 
-    // An operator lets it serve while all witnesses are gone, and every flow leaves that alone.
+    // An operator lets etcd serve while all witnesses are gone, and every flow keeps this setting.
     silence(world, json!("Tolerate")).await?;
     for operation in DEPLOY.into_iter().chain([Operation::Migrate, Operation::Delete]) {
         Etcds::deploy(&facts(world, operation).await?).await?;
@@ -210,7 +210,7 @@ async fn kube_apiserver_stores_events_past_the_gate(world: &World) -> Result<()>
     Ok(())
 }
 
-/// Where the Deployment kube-apiserver stores Events.
+/// The etcd address for Events in the Deployment kube-apiserver.
 async fn events_address(world: &World) -> Result<String> {
     let deployment: Deployment = world.read("kube-apiserver").await?;
     let pod = deployment.spec.unwrap().template.spec.unwrap();
@@ -221,8 +221,8 @@ async fn events_address(world: &World) -> Result<String> {
     Ok(addresses.next().unwrap().to_owned())
 }
 
-/// A planned move deletes the owner record while the shoot has no API: with a key that was rotated since the
-/// last reconciliation the zone would refuse that. A key that cannot be read stops nothing.
+/// A planned move deletes the owner record while the shoot has no API: the zone would refuse a key that was
+/// rotated since the last reconciliation. An unreadable key stops no flow.
 async fn rotated_keys(world: &World) -> Result<()> {
     let copied = async || -> Result<Option<String>> {
         let secret: Secret = world.read("dnsrecord-web-owner").await?;
@@ -253,7 +253,8 @@ async fn rotated_keys(world: &World) -> Result<()> {
     world.apply("v1", "Secret", Some("garden"), "dns", server).await
 }
 
-/// What the Seed gives reaches etcd and who asks beside it, and what it does not give any more goes.
+/// Values of the Seed reach the Etcd and the terms of the flow. A value that the Seed drops is removed from
+/// the Etcd.
 async fn other_intervals(world: &World) -> Result<()> {
     wrong_intervals(world).await?;
     let longer =
@@ -287,7 +288,7 @@ async fn other_intervals(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// The API server says no before anything acts by it.
+/// The API server refuses invalid values before a process uses the values.
 async fn wrong_intervals(world: &World) -> Result<()> {
     for (wrong, sentence) in [
         (json!({"interval": "0s"}), "must be from 100ms to 1h"),
@@ -316,7 +317,7 @@ async fn wrong_intervals(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// As an operator does.
+/// Changes the settings, like an operator.
 async fn owner_checks(world: &World, change: Value) -> Result<()> {
     let seeds: Api<Seed> = Api::all(world.client());
     let patch = Patch::Merge(json!({"spec": {"settings": {"ownerChecks": change}}}));
@@ -328,7 +329,7 @@ async fn main(world: &World) -> Result<Etcd> {
     world.read("etcd-main").await
 }
 
-/// As an operator does.
+/// Sets `silence`, like an operator.
 async fn silence(world: &World, how: Value) -> Result<()> {
     let etcds: Api<Etcd> = Api::namespaced(world.client(), NAMESPACE);
     let patch = Patch::Merge(json!({"spec": {"backup": {"ownerCheck": {"silence": how}}}}));

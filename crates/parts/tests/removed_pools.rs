@@ -1,5 +1,5 @@
-//! What is left of worker pools that a Shoot does not have any more, on a real API server: of one pool, and
-//! of all.
+//! Leftovers of worker pools that a Shoot no longer has, on a real API server: of a single pool, and of all
+//! pools.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -49,7 +49,7 @@ async fn what_is_left_of_removed_pools_goes() -> Result<()> {
         ["cloud-config-kept"]
     );
 
-    // The last pool cannot be removed; whoever does it nevertheless leaves no machine behind.
+    // Admission refuses to remove the last pool; a removal that happens anyway leaves no machine behind.
     let secret = json!({"name": "cloudprovider", "namespace": NAMESPACE});
     let worker = json!({"type": "local", "region": "local", "secretRef": secret, "pools": []});
     make(&world, "Worker", "web", worker).await?;
@@ -88,13 +88,13 @@ async fn what_is_left_of_removed_pools_goes() -> Result<()> {
     assert_eq!(names::<OperatingSystemConfig>(&world).await?, none);
     assert_eq!(names::<ManagedResource>(&world).await?, none);
     assert!(!names::<Secret>(&world).await?.iter().any(|name| name == secret));
-    // And again, where nothing is left.
+    // A second run, without leftovers.
     Workers::destroy(&facts).await?;
     Workers::gone(&facts).await?;
     Ok(())
 }
 
-/// From now on the Shoot has these pools.
+/// Sets the pools of the Shoot.
 fn wants(facts: &mut Facts, pools: &[&str]) {
     let mut shoot = (*facts.shoot).clone();
     let pool = |name: &&str| Pool {

@@ -1,5 +1,5 @@
-//! What moves with a shoot, on a real API server: carried Secrets, and the protocol by which an extension
-//! object gets its state back before its provider may act.
+//! Data that move with a shoot, on a real API server: carried Secrets, and the restore of an extension
+//! object's state before the provider may act.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -23,8 +23,8 @@ use world::{NAMESPACE, PROJECT, World};
 const EXTENSIONS: &str = "extensions.gardener.cloud/v1alpha1";
 const RESOURCES: &str = "resources.gardener.cloud/v1alpha1";
 
-/// R7-23: carried Secrets are on the destination as they were, and what is made from them fits to what users
-/// have. R7-31: a provider is asked to restore, and has the state in `status.state` by then.
+/// R7-23: carried Secrets are unchanged on the destination, and derived Secrets match the users' copies.
+/// R7-31: the provider is asked to restore only after `status.state` holds the state.
 #[tokio::test]
 async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
     let world = World::start("restore").await?;
@@ -91,7 +91,7 @@ async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
     assert_eq!(status.resources.len(), 1);
     let referenced: Secret = world.read("of-extension").await?;
     assert_eq!(referenced.data.unwrap()["k"].0, b"v");
-    // Newer state is not overwritten by a second run.
+    // A second run does not overwrite a newer state.
     world
         .status(
             EXTENSIONS,
@@ -109,7 +109,7 @@ async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
     Ok(())
 }
 
-/// The provider's part: it answers, and has something to carry.
+/// The provider's part: reports a status and a state to carry.
 async fn infrastructure_reports(world: &World, facts: &Facts) -> Result<()> {
     Infrastructure::deploy(facts).await?;
     create_secret(
@@ -138,7 +138,7 @@ async fn infrastructure_reports(world: &World, facts: &Facts) -> Result<()> {
     Infrastructure::ready(facts).await.map_err(Into::into)
 }
 
-/// A Secret that an extension made.
+/// Creates a Secret, like an extension.
 async fn create_secret(world: &World, secret: Value) -> Result<()> {
     let api = Api::<Secret>::namespaced(world.client(), NAMESPACE);
     api.create(&PostParams::default(), &serde_json::from_value(secret)?)
@@ -146,7 +146,7 @@ async fn create_secret(world: &World, secret: Value) -> Result<()> {
     Ok(())
 }
 
-/// A provider takes the annotation away and writes its status.
+/// Removes the annotation and writes the status, like a provider.
 async fn answer(world: &World, status: Value) -> Result<()> {
     let body =
         kube::api::Patch::Merge(json!({"metadata": {"annotations": {"gardener.cloud/operation": null}}}));
@@ -167,14 +167,14 @@ async fn migrate(world: &World, facts: &Facts) -> Result<()> {
     assert_eq!(told.annotations()["gardener.cloud/operation"], "migrate");
     answer(world, json!({"lastOperation": last("Migrate", "Succeeded")})).await?;
     Infrastructure::migrated(facts).await?;
-    // Over all kinds, too: there is nothing more to tell anybody.
+    // Over all kinds, too: all providers have released the objects.
     AllExtensions::migrate(facts).await?;
     AllExtensions::migrated(facts).await?;
     Ok(())
 }
 
-/// The gardenlet's own go; one of an extension with objects in the shoot holds up the deletion of the
-/// namespace.
+/// The gardenlet's own ManagedResources are deleted. A ManagedResource of an extension with objects in the
+/// shoot blocks the deletion of the namespace.
 async fn managed_resources_of_extensions_are_left_to_them(world: &World, facts: &Facts) -> Result<()> {
     let api = world.any(RESOURCES, "ManagedResource", Some(NAMESPACE));
     for (name, spec) in [
@@ -225,7 +225,7 @@ async fn managed_resources_of_extensions_are_left_to_them(world: &World, facts: 
     Ok(())
 }
 
-/// What the gardenlet writes into the ShootState.
+/// Writes the ShootState, like the gardenlet.
 async fn persist(world: &World, carried: &[Secret]) -> Result<()> {
     let infrastructure: extensions::Infrastructure = world.read("web").await?;
     let status = infrastructure.status.unwrap().default;
@@ -278,7 +278,7 @@ async fn kubeconfig(world: &World) -> Result<Secret> {
     Ok(secret)
 }
 
-/// What must be equal on both seeds.
+/// The fields that must be equal on both seeds.
 fn essence(secret: &Secret) -> (String, Value) {
     (
         secret.name_any(),

@@ -1,5 +1,5 @@
 //! The real etcd, kube-apiserver, kube-controller-manager and kube-scheduler start with exactly the flags and
-//! Secrets that the parts write (only addresses differ: there is no kubelet and no cluster DNS here).
+//! Secrets that the parts write. Only addresses differ: there is no kubelet and no cluster DNS here.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -48,7 +48,7 @@ async fn the_processes_of_a_shoot_run_with_what_is_written() -> Result<()> {
     KubeApiserver::deploy(&facts).await?;
     KubeControllerManager::deploy(&facts).await?;
     KubeScheduler::deploy(&facts).await?;
-    // The pods pass the namespace's pod security admission, or there would be none.
+    // The pods pass the namespace's pod security admission, otherwise no pod would exist.
     KubeApiserver::ready(&facts).await?;
     KubeControllerManager::ready(&facts).await?;
     KubeScheduler::ready(&facts).await?;
@@ -104,8 +104,8 @@ async fn the_processes_of_a_shoot_run_with_what_is_written() -> Result<()> {
     ends_without_etcd(&world, api_port).await
 }
 
-/// Watches of clients go on in a kube-apiserver whose etcd is behind a gate that is shut. The kubelet ends
-/// this process, and with the process all its connections, since the liveness probe asks etcd.
+/// Watches of clients continue in a kube-apiserver whose etcd is behind a closed gate. The liveness probe
+/// asks etcd, so the kubelet ends this process, and with the process all connections.
 async fn ends_without_etcd(world: &World, port: u16) -> Result<()> {
     let api: Api<Deployment> = Api::namespaced(world.client(), NAMESPACE);
     let deployment = serde_json::to_value(api.get("kube-apiserver").await?)?;
@@ -126,8 +126,8 @@ async fn ends_without_etcd(world: &World, port: u16) -> Result<()> {
     Ok(())
 }
 
-/// What is seen is that they work, not how soon they give up their locks on a machine that is busy with other
-/// tests.
+/// Long leases: the test checks that the managers work, not the release of locks on a machine that is busy
+/// with other tests.
 fn beside_others(port: u16) -> [String; 3] {
     [
         format!("--secure-port={port}"),
@@ -136,7 +136,8 @@ fn beside_others(port: u16) -> [String; 3] {
     ]
 }
 
-/// kube-controller-manager makes an account in each namespace: it is logged on and may write.
+/// kube-controller-manager creates an account in each namespace, so the process is authenticated and may
+/// write.
 async fn controllers_work(shoot: &Shoot, kcm: &mut Server) -> Result<()> {
     let accounts: Api<ServiceAccount> = shoot.namespaced("default");
     let worked = eventually("kube-controller-manager works", READY_WITHIN, || {
@@ -147,7 +148,7 @@ async fn controllers_work(shoot: &Shoot, kcm: &mut Server) -> Result<()> {
     worked.map(|_| ())
 }
 
-/// A process may say no for a moment, e.g. where etcd takes more than two seconds for an answer.
+/// A process may refuse for a moment, for example while etcd takes more than two seconds for an answer.
 async fn answers_well(port: u16, path: &str) -> Result<()> {
     eventually(
         "a probe without credentials is answered",
@@ -183,7 +184,7 @@ async fn anonymous(port: u16, path: &str) -> Result<u16> {
         .as_u16())
 }
 
-/// What is in etcd's files is not what was written to the API.
+/// The data in etcd's files differ from the data that were written to the API.
 async fn is_encrypted(shoot: &Shoot, etcd_port: u16, folder: &Path) -> Result<()> {
     let secret: Secret = serde_json::from_value(
         serde_json::json!({"metadata": {"name": "probe"}, "stringData": {"k": "in-plain-sight"}}),
@@ -206,7 +207,7 @@ async fn is_encrypted(shoot: &Shoot, etcd_port: u16, folder: &Path) -> Result<()
         .arg(format!("--cacert={}", mount("ca-etcd", "ca.crt")))
         .arg(format!("--cert={}", mount("etcd-client", "tls.crt")))
         .arg(format!("--key={}", mount("etcd-client", "tls.key")))
-        // By default it gives up after two and five seconds.
+        // The defaults of etcdctl are two and five seconds.
         .args(["--dial-timeout=60s", "--command-timeout=60s"])
         .output()?;
     let stored = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -273,7 +274,7 @@ async fn start(
     )
 }
 
-/// What a kubelet would mount into the pods.
+/// Writes the files that a kubelet would mount into the pods.
 async fn write_mounts(world: &World, folder: &Path, api_port: u16) -> Result<()> {
     let mut all: BTreeMap<String, BTreeMap<String, Vec<u8>>> = BTreeMap::new();
     for (name, secret) in world.secrets().await? {
@@ -342,13 +343,13 @@ async fn deleting_kube_apiserver_leaves_no_pod_and_no_autoscaler() -> Result<()>
     let scalers = world.any("autoscaling/v2", "HorizontalPodAutoscaler", Some(NAMESPACE));
     assert_eq!(scalers.list(&ListParams::default()).await?.items.len(), 0);
     assert!(!KubeApiserver::exists(&facts).await?);
-    // And once more, with nothing there.
+    // A second run, without any object.
     Writers::destroy(&facts).await?;
     Writers::gone(&facts).await.map_err(Into::into)
 }
 
-/// No process is left, also none that is ending, and what was written is as it was; one that was never there
-/// is made stopped.
+/// No process is left, including terminating processes, and the objects are unchanged. A part that never
+/// existed is created stopped.
 async fn they_sleep_and_wake(world: &World, facts: &Facts) -> Result<()> {
     let deployments: Api<Deployment> = Api::namespaced(world.client(), NAMESPACE);
     let before = deployments

@@ -1,5 +1,5 @@
-//! A ShootState of any size, on a real API server: what is collected comes back byte for byte, a crash
-//! between any two writes leaves one that can be read, and what was altered is noticed before anything is
+//! A ShootState of any size, on a real API server. The collected data come back byte for byte. A crash
+//! between any two writes leaves a readable state, and a changed chunk is detected before any entry is
 //! applied (R7-26..R7-28, I7).
 
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -41,10 +41,10 @@ use world::{NAMESPACE, PROJECT, World};
 
 const EXTENSIONS: &str = "extensions.gardener.cloud/v1alpha1";
 const MIB: usize = 1024 * 1024;
-/// So much in so many objects.
+/// Number and size of the objects.
 const OBJECTS: u32 = 56;
 const LARGE: usize = 960_000;
-/// Enough for some chunks.
+/// Enough objects for several chunks.
 const FEW: u32 = 3;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -108,7 +108,7 @@ async fn fifty_mebibytes_are_carried_byte_for_byte(world: &World, facts: &Facts)
     stored_below_a_mebibyte(world).await
 }
 
-/// A shoot that was created here, with its keys and an Infrastructure.
+/// A shoot that was created here, with the shoot's keys and an Infrastructure.
 async fn shoot(name: &str) -> Result<World> {
     let world = World::start(name).await?;
     world.make_shoot_state(ShootStateSpec::default()).await?;
@@ -121,7 +121,7 @@ async fn shoot(name: &str) -> Result<World> {
     Ok(world)
 }
 
-/// Gives an Extension, new or not, a state of this size.
+/// Creates or updates an Extension with a state of this size.
 async fn grow(world: &World, number: u32, size: usize, version: u64) -> Result<()> {
     let name = format!("e{number:03}");
     world
@@ -137,7 +137,7 @@ async fn grow(world: &World, number: u32, size: usize, version: u64) -> Result<(
     world.status(EXTENSIONS, "Extension", &name, status).await
 }
 
-/// Text that cannot be compressed much, the same each time.
+/// Text that hardly compresses, always the same.
 fn content(number: u32, size: usize, version: u64) -> Value {
     let mut state = (u64::from(number) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ version;
     let mut text = String::with_capacity(size);
@@ -231,7 +231,7 @@ async fn one_change_writes_little(world: &World, facts: &Facts) -> Result<()> {
     Ok(())
 }
 
-/// Whoever altered or lost a chunk is noticed, also where another piece is asked for, and nothing is applied.
+/// A changed or lost chunk is detected, also on access to a different piece, and no entry is applied.
 async fn what_is_altered_is_noticed(world: &World) -> Result<()> {
     let infrastructures: Api<extensions::Infrastructure> = Api::namespaced(world.client(), NAMESPACE);
     infrastructures.delete("web", &DeleteParams::default()).await?;
@@ -298,8 +298,8 @@ async fn what_is_altered_is_noticed(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// What is gone for good is not carried for ever, and what fits into the ShootState stands there again. A
-/// move loses nothing.
+/// State of deleted objects is not carried for ever, and small state is stored in the ShootState again. A
+/// move loses no state.
 async fn what_is_gone_is_forgotten(world: &World, facts: &Facts) -> Result<()> {
     let all: Api<extensions::Extension> = Api::namespaced(world.client(), NAMESPACE);
     all.delete_collection(&DeleteParams::default(), &ListParams::default())
@@ -337,8 +337,8 @@ async fn what_is_gone_is_forgotten(world: &World, facts: &Facts) -> Result<()> {
     Ok(())
 }
 
-/// After each write the process dies, with the answer on its way. Whatever was there before or is there now
-/// can be read.
+/// The process dies after each write, before the answer arrives. Either the earlier or the new content is
+/// readable.
 async fn a_crash_between_any_two_writes_is_harmless(world: &World, facts: &Facts) -> Result<()> {
     for (number, size) in [(0, LARGE / 8), (1, LARGE), (2, LARGE / 8)] {
         grow(world, number, size, 0).await?;
@@ -370,7 +370,7 @@ async fn a_crash_between_any_two_writes_is_harmless(world: &World, facts: &Facts
         let (there, needed) = (names(world).await?, referred_to(world).await?);
         assert!(there.is_superset(&needed));
         before = found;
-        // Half of the time the next one meets what this one has left.
+        // In half of the rounds, the next attempt meets the leftovers of this attempt.
         if writes % 2 == 0 {
             ShootState::persist(facts).await?;
             assert_eq!(names(world).await?, referred_to(world).await?, "after {writes}");
@@ -381,7 +381,7 @@ async fn a_crash_between_any_two_writes_is_harmless(world: &World, facts: &Facts
     Ok(())
 }
 
-/// Whether it was done before it had written so often.
+/// Whether the run ended before this number of writes.
 async fn dies_after(world: &World, facts: &Facts, writes: usize) -> Result<bool> {
     let dead = Arc::new(Notify::new());
     let mut facts = facts.clone();
@@ -395,7 +395,7 @@ async fn dies_after(world: &World, facts: &Facts, writes: usize) -> Result<bool>
     }
 }
 
-/// A client of a process that dies when its n-th write was done and before it is told so.
+/// A client of a process that dies after the n-th write, before the answer arrives.
 fn mortal(client: Client, writes: usize, dead: Arc<Notify>) -> Client {
     let namespace = client.default_namespace().to_owned();
     let left = Arc::new(AtomicUsize::new(writes));
@@ -415,7 +415,7 @@ fn mortal(client: Client, writes: usize, dead: Arc<Notify>) -> Client {
     Client::new(service, namespace)
 }
 
-/// R7-12; gardener#12579, #12821: as an entry of its own, and not in the state of the Worker besides.
+/// R7-12; gardener#12579, #12821: as a separate entry, and not also in the state of the Worker.
 async fn machines_are_carried_once(world: &World, facts: &Facts) -> Result<()> {
     let version = "machine.sapcloud.io/v1alpha1";
     let machine =

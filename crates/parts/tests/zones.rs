@@ -1,5 +1,5 @@
-//! A zone that is cut off, on a real API server: the Worker leaves it, its network is closed and opened, and
-//! what was there before goes with the shoot (RZ-10..12, RZ-30).
+//! A zone that is cut off, on a real API server: the Worker leaves the zone, and the zone's network is closed
+//! and opened. The former state moves with the shoot (RZ-10..12, RZ-30).
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -37,7 +37,7 @@ async fn a_zone_is_closed_opened_and_carried() -> Result<()> {
     let subnets = json!({"providerStatus": {"subnets": ["a", "b"]}});
     world.status(EXTENSIONS, "Infrastructure", "web", subnets).await?;
 
-    // Nobody asks for it.
+    // No user isolates a zone.
     SubnetIsolation::deploy(&facts).await?;
     SubnetIsolation::ready(&facts).await?;
     assert!(!SubnetIsolation::is_there(&facts).await?);
@@ -60,7 +60,7 @@ async fn a_zone_is_closed_opened_and_carried() -> Result<()> {
 
     Box::pin(has_a_deadline(&world, &mut facts)).await?;
 
-    // Never two: the one before goes first.
+    // Never two at a time: the former SubnetIsolation is deleted first.
     cut_off(&mut facts, "id-b");
     assert!(SubnetIsolation::is_stale(&facts).await?);
     let refused = SubnetIsolation::deploy(&facts).await.unwrap_err();
@@ -70,15 +70,15 @@ async fn a_zone_is_closed_opened_and_carried() -> Result<()> {
     SubnetIsolation::deploy(&facts).await?;
     assert!(!SubnetIsolation::is_stale(&facts).await?);
 
-    // With the shoot it goes whatever is asked for.
+    // The SubnetIsolation is deleted with the shoot, for every requested isolation.
     SubnetIsolation::destroy(&facts).await?;
     SubnetIsolation::gone(&facts).await?;
     assert!(!SubnetIsolation::is_there(&facts).await?);
     Box::pin(restored(&world)).await
 }
 
-/// A user spends the budget while the flow runs: both objects are given the new deadline. A Worker to which
-/// no flow has come is told to leave the zone at the deadline (RZ-32).
+/// A user spends the budget while the flow runs: both objects get the new deadline. A Worker that no flow has
+/// reached gets the request to leave the zone at the deadline (RZ-32).
 async fn has_a_deadline(world: &World, facts: &mut Facts) -> Result<()> {
     let deadline = |annotations: &std::collections::BTreeMap<String, String>| {
         annotations
@@ -115,14 +115,14 @@ async fn has_a_deadline(world: &World, facts: &mut Facts) -> Result<()> {
     Ok(())
 }
 
-/// On another seed.
+/// Restores on a different seed.
 async fn restored(world: &World) -> Result<()> {
     let mut facts = world.facts(Operation::Restore, Settings::default()).await?;
     facts.isolation = Isolation::Carried {
         zone: "id-b".into(),
         is_left: true,
     };
-    // Its network was not closed yet where it comes from.
+    // The zone's network was not closed yet on the source.
     SubnetIsolation::deploy(&facts).await?;
     SubnetIsolation::ready(&facts).await?;
     assert!(!SubnetIsolation::is_there(&facts).await?);

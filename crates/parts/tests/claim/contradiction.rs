@@ -1,4 +1,4 @@
-//! What the servers of the zone show before a source ends its epoch.
+//! Answers of the zone's servers before a source ends the epoch.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::{Subject, operation, terms, world::NAMESPACE, zone::Zone};
 
-/// R17-50: a server that shows another record would hold up the final snapshot while the shoot has no API.
-/// The move waits before that, and does not wait for a server that is down.
+/// R17-50: a server with a different record would delay the final snapshot while the shoot has no API. The
+/// move waits before the stop of the API, and does not wait for a server that is down.
 pub async fn servers_that_contradict(subject: &Subject) -> Result<()> {
     let (primary, secondary) = (Zone::start().await?, Zone::start().await?);
     let named = [primary.address.to_string(), secondary.address.to_string()];
@@ -49,7 +49,7 @@ pub async fn servers_that_contradict(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// As the provider reports the owner record that it has written.
+/// Writes the owner record, and reports the record as written, like the provider.
 async fn write_record(subject: &Subject, facts: &Facts) -> Result<()> {
     OwnerRecord::deploy(facts).await?;
     let extensions = "extensions.gardener.cloud/v1alpha1";

@@ -1,4 +1,4 @@
-//! With which data an etcd opens, and what is told of the others: by the report of the copy alone.
+//! The data with which an etcd opens, and the recorded loss: both follow only from the report of the copy.
 
 use anyhow::Result;
 use api::druid::CopiedChain;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{Claiming, Final, Held, Last, Subject, operation, settings, taken};
 use crate::world::{NAMESPACE, PROJECT};
 
-/// What a copy reports: the chain holds everything, or its end.
+/// The report of a copy: the chain is complete, or ends early.
 #[allow(clippy::unnecessary_wraps)] // as `Copied::keep` takes it
 pub fn brought(complete: bool) -> Option<CopiedChain> {
     Some(CopiedChain {
@@ -33,8 +33,8 @@ pub fn brought(complete: bool) -> Option<CopiedChain> {
     })
 }
 
-/// R17-45: what a copy of the source's last snapshot leaves out is told, with the choice of the data and not
-/// later.
+/// R17-45: the loss of a copy without the source's last changes is recorded together with the choice of the
+/// data, not later.
 pub async fn tells_what_is_lost(subject: &Subject) -> Result<()> {
     let before = clock::now();
     for (epoch, is_final) in [(30, false), (31, true)] {
@@ -82,7 +82,7 @@ pub async fn given_by_its_source(subject: &Subject) -> Result<()> {
     record["drained"] = json!(true);
     let facts = subject.given(record).await?;
     assert_eq!(Claim::plan(&facts, true)?, ClaimPlan::Given);
-    // Its word says nothing of the bucket: a final snapshot may have gone since.
+    // The hand-over proves no content of the bucket: a final snapshot may have been deleted since.
     for copied in [None, brought(false)] {
         facts.copied.keep(copied);
         let short = Claim::open(&facts).await.unwrap_err().to_string();
@@ -97,8 +97,8 @@ pub async fn given_by_its_source(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// R17-45: a planned move whose backups are short goes on with the consent of a person, and reports the loss
-/// as a number.
+/// R17-45: a planned move with an incomplete copy continues with a user's consent, and reports the loss as a
+/// number.
 pub async fn given_with_a_loss(subject: &Subject) -> Result<()> {
     let mut record = taken(40);
     record["drained"] = json!(true);
@@ -120,7 +120,7 @@ pub async fn given_with_a_loss(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// What the destination makes of the report of a copy.
+/// The destination's decision for each report of a copy.
 pub async fn copies_are_judged(subject: &Subject) -> Result<()> {
     Box::pin(without_phases_a_loss_is_recorded(subject)).await?;
     Box::pin(given_without_an_end(subject)).await?;
@@ -128,7 +128,7 @@ pub async fn copies_are_judged(subject: &Subject) -> Result<()> {
     Box::pin(a_copy_of_an_earlier_epoch_is_no_evidence(subject)).await
 }
 
-/// An Etcd that has copied in an epoch, as etcd-druid reports it.
+/// An Etcd that has copied in an epoch, with the status from etcd-druid.
 async fn copied_in(subject: &Subject, epoch: i64, copied: &Value) -> Result<()> {
     let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
     let spec = json!({"labels": {}, "etcd": {}, "replicas": 1, "backup": {"sourceStore": {"prefix": "p"}}});
@@ -143,7 +143,7 @@ async fn copied_in(subject: &Subject, epoch: i64, copied: &Value) -> Result<()> 
     Ok(())
 }
 
-/// Etcds that are ready. etcd-main reports the data with which the epoch began.
+/// Ready Etcds. etcd-main reports the data with which the epoch began.
 async fn etcd_has_begun(subject: &Subject, begun: &Value) -> Result<()> {
     let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
     for (name, begun) in [("etcd-main", begun), ("etcd-events", &Value::Null)] {
@@ -157,18 +157,18 @@ async fn etcd_has_begun(subject: &Subject, begun: &Value) -> Result<()> {
     Ok(())
 }
 
-/// R17-45: a seed that keeps the shoot learns from its etcd whether the volume was there.
+/// R17-45: a seed that keeps the shoot learns from etcd whether the volume was there.
 async fn a_loss_of_own_data_is_known_when_etcd_has_started(subject: &Subject) -> Result<()> {
     let restored = |epoch: i64| json!({"result": "Restored", "epoch": epoch, "lastRevision": 49, "saved": "2026-01-01T00:00:00Z"});
     for (epoch, begun, expected) in [
-        // Nothing is lost.
+        // No data are lost.
         (
             50,
             json!({"result": "Kept", "epoch": 50, "lastRevision": 49, "complete": true}),
             None,
         ),
         (51, restored(51), Some((Some(49), true))),
-        // Nothing was reported, or of an earlier epoch.
+        // A missing report, or a report of an earlier epoch.
         (52, Value::Null, Some((None, false))),
         (53, restored(52), Some((None, false))),
     ] {
@@ -210,7 +210,7 @@ async fn accepts(subject: &Subject, number: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// As the hand-over of a seed without owner records leaves the Shoot: no phase, whoever restores it.
+/// The Shoot after a hand-over by a seed without owner records: no phase, independent of the restoring seed.
 async fn given_without_phases(subject: &Subject, record: Value) -> Result<Facts> {
     subject
         .status(json!({"seedName": "seed-a", "ownership": null}))
@@ -220,8 +220,8 @@ async fn given_without_phases(subject: &Subject, record: Value) -> Result<Facts>
     subject.world.facts(Operation::Restore, settings()).await
 }
 
-/// R17-45: a loss that a person has accepted was recorded nowhere without phases, and the backups of the
-/// source were deleted.
+/// R17-45: without phases, a loss that a user had accepted was not recorded, and the backups of the source
+/// were deleted.
 async fn without_phases_a_loss_is_recorded(subject: &Subject) -> Result<()> {
     let facts = given_without_phases(subject, json!({"epoch": 42})).await?;
     assert_eq!(Claim::plan(&facts, true)?, ClaimPlan::Nothing);
@@ -239,7 +239,7 @@ async fn without_phases_a_loss_is_recorded(subject: &Subject) -> Result<()> {
     }
     copy_is_gone(subject).await?;
 
-    // A number, and the loss of an earlier epoch beside it.
+    // The loss as a number, beside the loss of an earlier epoch.
     let earlier = json!({"epoch": 41, "lastRevision": 7, "fenced": "2026-01-01T00:01:30Z", "unknown": "why"});
     let facts = given_without_phases(subject, json!({"epoch": 43, "restored": earlier})).await?;
     let short =
@@ -252,7 +252,7 @@ async fn without_phases_a_loss_is_recorded(subject: &Subject) -> Result<()> {
     assert_eq!(record.restored_before.first().map(|lost| lost.epoch), Some(41));
     copy_is_gone(subject).await?;
 
-    // All of it is there.
+    // All data are there.
     let facts = given_without_phases(subject, json!({"epoch": 44})).await?;
     copied_in(
         subject,
@@ -284,14 +284,14 @@ async fn given_without_an_end(subject: &Subject) -> Result<()> {
     accepts(subject, None).await
 }
 
-/// I2: a report of an earlier epoch is of another source.
+/// I2: a report of an earlier epoch is about a different source.
 async fn a_copy_of_an_earlier_epoch_is_no_evidence(subject: &Subject) -> Result<()> {
     let facts = subject.given(taken(47)).await?;
     let whole = json!({"finalSnapshot": true, "lastRevision": 37, "complete": true});
     copied_in(subject, 46, &whole).await?;
     let error = EtcdCopy::ready(&facts).await.unwrap_err().to_string();
     assert!(error.contains("another epoch than epoch 47"), "{error}");
-    // What follows needs the credentials of the buckets; the copy of before is gone by then.
+    // The rest of the step needs the credentials of the buckets; the earlier copy is gone by then.
     EtcdCopy::deploy(&facts).await.unwrap_err();
     let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
     assert!(etcds.get_opt("etcd-main").await?.is_none());

@@ -16,8 +16,7 @@ use serde_json::json;
 use super::{Claiming, Held, Last, Opening, Subject, data, settings, taken, terms, zone::Zone};
 use crate::world::NAMESPACE;
 
-/// R17-20, R7-59, R7-60: the fence begins when the servers of the zone show the new owner, and the bucket
-/// does.
+/// R17-20, R7-59, R7-60: the fence begins when the servers of the zone and the bucket show the new owner.
 pub async fn seen_everywhere(subject: &Subject) -> Result<()> {
     let zone = Zone::start().await?;
     let named = json!({"spec": {"settings": {"ownerChecks": {"authorities": [zone.address.to_string()]}}}});
@@ -27,7 +26,7 @@ pub async fn seen_everywhere(subject: &Subject) -> Result<()> {
         .await?;
     subject.given(taken(20)).await?;
     subject.source_asks(&zone).await?;
-    // Long enough for a slow machine; nobody waits for this fence.
+    // Long enough for a slow machine; no test waits for this fence.
     let settings = Settings {
         owner_check: terms::answered_within(Duration::from_secs(10))?,
         ..Settings::default()
@@ -113,10 +112,10 @@ pub async fn servers_of_the_source(subject: &Subject) -> Result<()> {
     assert!(waits.contains(&whose), "{waits}");
     let unbegun = Fence::ready(&destination).await.unwrap_err();
     assert_eq!(unbegun.class(), "Bug", "the fence counts: {unbegun}");
-    // Healed: the server follows the zone.
+    // The server follows the zone again.
     stale.says("identity-of-a", 20);
     Fence::deploy(&destination).await?;
-    // A person has stated that no process of the source runs: the servers of the source do not matter.
+    // A user has stated that no process of the source runs: the servers of the source do not matter.
     stale.says("identity-of-z", 19);
     let mut record = taken(20);
     record["approval"]["sourceIsOff"] = json!(true);
@@ -134,7 +133,7 @@ pub async fn behind_the_fence(subject: &Subject) -> Result<()> {
         let early = early.unwrap_err();
         assert!(early.is_retryable(), "{early}");
     }
-    // The witnesses were not checked: time alone fences no seed, also where all data are there.
+    // The witnesses were not checked: time alone fences no seed, even when all data are there.
     tokio::time::sleep(Duration::from_millis(600)).await;
     facts.copied.keep(data::brought(true));
     Claim::open(&facts)
@@ -166,7 +165,7 @@ pub async fn behind_the_fence(subject: &Subject) -> Result<()> {
     facts.copied.keep(data::brought(false));
     Claim::open(&facts).await?;
     assert_eq!(subject.stands().await?, (2, Some(Opening), Some(Last)));
-    // A repeated step, as after an answer that was lost.
+    // A repeated step, as after a lost answer.
     Claim::open(&facts).await?;
     assert_eq!(subject.stands().await?, (2, Some(Opening), Some(Last)));
     Claim::hold(&facts).await?;

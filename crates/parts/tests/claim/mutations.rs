@@ -1,4 +1,4 @@
-//! Rules of a claim that are switched off: a scenario of this program fails without each of them.
+//! Switches off each rule of a claim: a scenario of this program fails without the rule.
 
 use mutation::Mutation;
 

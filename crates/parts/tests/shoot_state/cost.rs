@@ -1,5 +1,5 @@
-//! `make bench`: how long a large state takes to be collected, to be read again and to be restored on another
-//! seed, and what memory that needs besides.
+//! `make bench`: time and memory for the collection, the reading and the restore of a large state on a
+//! different seed.
 
 use std::{sync::Arc, time::Instant};
 
@@ -62,8 +62,8 @@ async fn told(work: impl Future<Output = runtime::Result<()>>) -> Result<String>
     Ok(format!("{seconds:.1} s | {}", before.mib()?))
 }
 
-/// Another seed with an API server of its own, and what is known of the shoot there, all of whose Extensions
-/// are to be restored.
+/// A different seed with a separate API server, and the shoot's facts there. All Extensions of the shoot have
+/// to be restored.
 async fn destination(world: &World, objects: u32) -> Result<(ControlPlane, Facts)> {
     let plane = ControlPlane::start("shoot-state-cost-destination").await?;
     testkit::apply_crds(&plane.admin(), &crds_of(Target::Seed)).await?;
@@ -82,7 +82,7 @@ async fn destination(world: &World, objects: u32) -> Result<(ControlPlane, Facts
     Ok((plane, facts))
 }
 
-/// Each has its own state, and is told to be restored from it.
+/// Each Extension has the right state, and a request to restore.
 async fn all_are_there(plane: &ControlPlane, objects: u32) -> Result<()> {
     let api: Api<extensions::Extension> = Api::namespaced(plane.admin(), NAMESPACE);
     for number in 0..objects {

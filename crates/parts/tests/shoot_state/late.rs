@@ -1,4 +1,4 @@
-//! Who has had the shoot in an earlier epoch, and wakes up (R17-60).
+//! A former owner, with an earlier epoch, wakes up (R17-60).
 
 use std::sync::{
     Arc,
@@ -21,8 +21,8 @@ use crate::{
     world::{PROJECT, World},
 };
 
-/// It slept while the shoot went on, before it looked or between its look and its write. Not even a chunk is
-/// made.
+/// The former owner slept while the shoot moved on: before the read, or between the read and the write. No
+/// chunk is created.
 pub async fn a_former_owner_writes_nothing(world: &World, former: &Facts) -> Result<()> {
     let shoots: Api<Shoot> = Api::namespaced(world.client(), PROJECT);
     let later = json!({"status": {"ownership": {"epoch": 3}}});
@@ -49,7 +49,7 @@ pub async fn a_former_owner_writes_nothing(world: &World, former: &Facts) -> Res
         let kept = state(world).await?;
         assert_eq!((kept.spec.epoch, kept.spec.in_chunks.is_some()), (Some(3), true));
         assert_eq!(names(world).await?, referred_to(world).await?, "{slept}");
-        // There would be something to write.
+        // Adds state, so that the former owner would have content to write.
         grow(world, 2, LARGE, 1).await?;
     }
     let states: Api<Object> = Api::namespaced(world.client(), PROJECT);
@@ -66,7 +66,7 @@ pub async fn a_former_owner_writes_nothing(world: &World, former: &Facts) -> Res
     Ok(())
 }
 
-/// A client of a process that sleeps before its first write, and wakes when the owner of a later epoch has
+/// A client of a process that sleeps before the first write, and wakes after the owner of a later epoch has
 /// written.
 fn woken_late(client: Client, owner: &Facts) -> Client {
     let namespace = client.default_namespace().to_owned();

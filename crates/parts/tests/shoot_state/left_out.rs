@@ -39,7 +39,7 @@ async fn unfit_state_is_left_out_and_refuses_a_move_before_it_begins() -> Result
             json!({"spec": {"type": "x"}}),
         )
         .await?;
-    // A kind of its own may be there; only its state is not carried.
+    // A kind of the provider may exist; only the state of the kind is not carried.
     ShootState::check(&facts).await?;
     ShootState::persist(&facts).await?;
 
@@ -113,7 +113,7 @@ async fn refused(facts: &Facts, what: &str) {
     assert!(refused.to_string().contains(what), "{refused}");
 }
 
-/// The second run of a move after a crash skips the check, and its API may be down.
+/// The second run of a move after a crash skips the check, and the shoot's API may be down.
 #[tokio::test]
 async fn state_that_appears_after_the_check_is_left_out_and_named_and_does_not_stop_the_move() -> Result<()> {
     let world = Box::pin(shoot("late")).await?;

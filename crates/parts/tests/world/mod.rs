@@ -1,4 +1,5 @@
-//! One real API server that plays garden and seed, with what the facts of a shoot are read from.
+//! A real API server that serves as garden and seed, with the objects that the facts of a shoot are read
+//! from.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -22,12 +23,12 @@ pub const NAMESPACE: &str = "shoot--dev--web";
 
 /// A garden that is also a seed, with a project, a profile, a Seed and a Shoot.
 pub struct World {
-    /// The control plane below it.
+    /// The control plane of the fixture.
     pub plane: ControlPlane,
 }
 
 impl World {
-    /// Starts it.
+    /// Starts the fixture.
     pub async fn start(name: &str) -> Result<Self> {
         let plane = ControlPlane::start(name).await?;
         let crds: Vec<_> = api::all_crds().into_iter().map(|crd| crd.definition).collect();
@@ -69,7 +70,7 @@ impl World {
         Ok(world)
     }
 
-    /// What garden-controller-manager makes for the Shoot: a Secret to be filled.
+    /// The empty Secret that garden-controller-manager creates for the Shoot.
     #[allow(dead_code)] // not every test binary deploys a kubeconfig
     pub async fn make_kubeconfig_secret(&self) -> Result<()> {
         let shoots: Api<Shoot> = Api::namespaced(self.client(), PROJECT);
@@ -82,7 +83,7 @@ impl World {
         Ok(())
     }
 
-    /// What garden-controller-manager makes for the Shoot: a ShootState to be filled.
+    /// The ShootState that garden-controller-manager creates for the Shoot.
     #[allow(dead_code)] // not every test binary carries something
     pub async fn make_shoot_state(&self, spec: ShootStateSpec) -> Result<ShootState> {
         let shoots: Api<Shoot> = Api::namespaced(self.client(), PROJECT);
@@ -93,12 +94,12 @@ impl World {
         Ok(states.create(&PostParams::default(), &state).await?)
     }
 
-    /// A client that may do everything.
+    /// A client with all rights.
     pub fn client(&self) -> Client {
         self.plane.admin()
     }
 
-    /// The facts of the shoot, which looks as if this operation had been recorded.
+    /// The facts of the shoot for this operation.
     pub async fn facts(&self, operation: Operation, settings: Settings) -> Result<Facts> {
         let shoots: Api<Shoot> = Api::namespaced(self.client(), PROJECT);
         let shoot = shoots.get("web").await?;
@@ -117,7 +118,7 @@ impl World {
         .await?)
     }
 
-    /// Writes an object.
+    /// Applies an object.
     pub async fn apply(
         &self,
         version: &str,
@@ -138,7 +139,7 @@ impl World {
         Ok(())
     }
 
-    /// Merges a status into an object, as its controller would.
+    /// Merges a status into an object, like the object's controller.
     #[allow(dead_code)] // not every test binary plays a controller
     pub async fn status(&self, version: &str, kind: &str, name: &str, status: Value) -> Result<()> {
         let body = Patch::Merge(json!({"status": status}));
@@ -148,7 +149,7 @@ impl World {
         Ok(())
     }
 
-    /// Any kind.
+    /// An API for any kind.
     pub fn any(&self, version: &str, kind: &str, namespace: Option<&str>) -> Api<DynamicObject> {
         let (group, version) = version.split_once('/').unwrap_or(("", version));
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));

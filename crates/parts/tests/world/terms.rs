@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::Result;
 use ownership::{Settings, Terms};
 
-/// Bounds that fit together, and a fence that can be waited for again and again.
+/// Consistent bounds, with a fence that is short enough for repeated waits.
 pub fn short() -> Result<Terms> {
     answered_within(Duration::from_millis(20))
 }
 
-/// The same in proportion to how long an answer is waited for.
+/// The same bounds in proportion to the timeout of an answer.
 pub fn answered_within(short: Duration) -> Result<Terms> {
     Ok(Terms::new(Settings {
         interval: short * 3,

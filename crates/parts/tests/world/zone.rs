@@ -1,4 +1,5 @@
-//! An authority of the zone with the owner records, as far as anybody asks it: two names, each with one text.
+//! A DNS server for the zone with the owner records, limited to the two names of a check, each with a single
+//! text.
 
 use std::{
     net::SocketAddr,
@@ -8,24 +9,24 @@ use std::{
 use anyhow::Result;
 use tokio::{net::UdpSocket, task::JoinSet};
 
-/// Longer than any question here.
+/// Longer than every question in the tests.
 const LONGEST: usize = 512;
-/// Response, authoritative answer; one question, one answer.
+/// DNS header: response, authoritative answer; a single question, a single answer.
 const HEAD: [u8; 6] = [0x84, 0x00, 0, 1, 0, 1];
-/// The name in the question; TXT, IN, 10 seconds.
+/// DNS answer: pointer to the name in the question; TXT, IN, TTL 10 seconds.
 const RECORD: [u8; 10] = [0xc0, 12, 0, 16, 0, 1, 0, 0, 0, 10];
 
 /// The server.
 pub struct Zone {
-    /// Where it answers.
+    /// Address of the server.
     pub address: SocketAddr,
     says: Arc<Mutex<(String, i64)>>,
-    /// Stops with it.
+    /// The task ends with the server.
     _work: JoinSet<()>,
 }
 
 impl Zone {
-    /// Starts it.
+    /// Starts the server.
     pub async fn start() -> Result<Self> {
         let socket = UdpSocket::bind("127.0.0.1:0").await?;
         let address = socket.local_addr()?;
@@ -46,7 +47,7 @@ impl Zone {
         })
     }
 
-    /// What it says from now on.
+    /// Sets the identity and the epoch for all further answers.
     pub fn says(&self, identity: &str, epoch: i64) {
         *self.says.lock().unwrap() = (identity.to_owned(), epoch);
     }
