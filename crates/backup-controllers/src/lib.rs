@@ -4,8 +4,7 @@
 //! | part | acts on | guarantees |
 //! |---|---|---|
 //! | [`backup_bucket`] | BackupBucket | the seed's bucket, made by its provider |
-//! | [`backup_entry`] | BackupEntry | the location of a shoot's backups, handed over to a destination without
-//! loss |
+//! | [`backup_entry`] | BackupEntry | the location of a shoot's backups, handed over without loss |
 //!
 //! Their home is the gardenlet, and a provider can run the controllers as a guest
 //! (docs/understand/leader-migration.md). The controllers may move between these hosts at any time. So **the

@@ -7,8 +7,7 @@
 //! | is leaving | to the approved destination | unchanged: edits wait |
 //! | is leaving | to another destination, which is ready | the new destination; the specification stays |
 //! | is leaving | none: the move was cancelled | none |
-//! | has arrived, and no restore has begun | to another destination, which is ready | the same, and the shoot
-//! is handed on |
+//! | has arrived, no restore has begun | to another destination, which is ready | the same, and a hand-on |
 //! | is being restored | any | unchanged |
 //!
 //! Guarantees: once a move has begun, its specification does not change until the restore is recorded as

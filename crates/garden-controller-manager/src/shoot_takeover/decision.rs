@@ -3,16 +3,15 @@
 //! | approval | requested | the source | next step |
 //! |---|---|---|---|
 //! | none | by annotation | dead or stuck | record the approval |
-//! | none | by annotation | alive, and the planned move passes a hold by force | wait for the approval of the
-//! move, and remove the annotation |
+//! | none | by annotation | alive, and the planned move passes a hold by force | await the planned approval |
 //! | none | by annotation | alive, or there is another obstacle | refuse, and remove the annotation |
-//! | any | by annotation, or not requested | dead or stuck, and the destination is not ready for a temporary
-//! reason | wait |
-//! | none | not requested | silent for the grace period, and not in the middle of progress | record the
-//! approval |
+//! | any | either | dead or stuck, and the destination is temporarily not ready | wait |
+//! | none | not requested | silent for the grace period, and without progress | record the approval |
 //! | recorded | by annotation still | | remove the annotation |
 //! | recorded | | still dead or stuck, no obstacle | hand over the shoot |
 //! | recorded | | alive again, or the approval is for a different move, or too old | withdraw the approval |
+//!
+//! Once the planned move by force is approved, the annotation is removed.
 //!
 //! A move that was cancelled after its source had begun to seal (`Sealing`) needs no approval. The source
 //! keeps the shoot in a new epoch, because a sealed epoch never serves again. `renewal` decides about a new
