@@ -1,10 +1,10 @@
-//! Garden-controller-manager as a process that is stopped in the middle of its work, and woken after its
+//! Garden-controller-manager as a process that is stopped in the middle of its work, and resumed after its
 //! successor has written.
 //!
-//! Each process talks to a real API server through a relay of its own, which writes down what it asks and can
-//! hold back the answers. What arrives at the relay of a process after it was woken, it has sent after that:
-//! bytes that it had given to the operating system before were read by the relay long ago, as its successor
-//! has waited for a lease duration since.
+//! Each process talks to a real API server through its own relay. The relay records the requests of the
+//! process and can hold back the answers. A request that arrives at the relay after the resume was sent after
+//! the resume. The relay read all bytes that the process had given to the operating system before, because
+//! the successor has waited for a lease duration since.
 //!
 //! `STOPPED_TEST_SEED` repeats a run.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
@@ -31,14 +31,14 @@ use tokio::time::{interval, timeout};
 
 /// Longer than a start, an election and some hundred writes take on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
-/// Objects at the same time in one controller. In this test one controller has work.
+/// Objects that a controller reconciles in parallel. In this test a single controller has work.
 const WORKERS: usize = 5;
-/// New Projects for each process that is stopped. A Project takes four writes, and a process that has got the
-/// lock first looks at all that are there.
+/// New Projects for each process that is stopped. A Project takes four writes, and a process that has just
+/// acquired the lock reads all existing Projects first.
 const LOAD: usize = 80;
-/// At which write of its work a process is stopped: long before the end of the work.
+/// The write of its work at which a process is stopped: long before the end of the work.
 const STOP_AT: std::ops::Range<usize> = 8..100;
-/// Where.
+/// The points at which processes are stopped.
 const STOPS: [Stop; 5] = [
     Stop::BeforeChecks,
     Stop::Anywhere,
@@ -47,22 +47,22 @@ const STOPS: [Stop; 5] = [
     Stop::Anywhere,
 ];
 
-/// Where a process is when it is stopped.
+/// The point at which a process is stopped.
 #[derive(Clone, Copy, Debug)]
 enum Stop {
-    /// All its workers wait for an answer. The answers come while it is stopped: what it does next is to
-    /// check.
+    /// All its workers wait for an answer. The answers arrive while the process is stopped: its next action
+    /// is a check.
     BeforeChecks,
-    /// The same, and the answers come after it was woken.
+    /// Like `BeforeChecks`, but the answers arrive after the process is resumed.
     InEffects,
     /// Anywhere.
     Anywhere,
 }
 
 impl Stop {
-    /// How many requests may leave after it was woken. None where all workers wait for answers: nothing is
-    /// between its check and the wire. Stopped anywhere, each worker may have one there, which no lock by
-    /// time can take back.
+    /// How many requests may leave after the resume. Zero if all workers wait for answers, because no request
+    /// is between its check and the wire. At an arbitrary point each worker may have such a request, which no
+    /// time-based lock can take back.
     const fn may_still_send(self) -> usize {
         match self {
             Self::BeforeChecks | Self::InEffects => 0,
@@ -71,7 +71,7 @@ impl Stop {
     }
 }
 
-/// Writes and reads of the work. What the election does is under no permit.
+/// Writes and reads of the work. The requests of the election run without a permit.
 fn is_work(asked: &Asked) -> bool {
     !asked.is_of_election()
 }
@@ -80,7 +80,7 @@ fn is_write(asked: &Asked) -> bool {
     is_work(asked) && asked.is_write()
 }
 
-/// A process, and what it asks.
+/// A process, and its recorded requests.
 struct Manager {
     name: String,
     relay: Relay,
@@ -96,7 +96,7 @@ impl Manager {
             format!("--garden-kubeconfig={}", kubeconfig.display()),
             format!("--health-address=127.0.0.1:{}", free_port()?),
             format!("--concurrent-syncs={WORKERS}"),
-            // The test waits for it each time.
+            // The test waits for this duration each time.
             "--leader-elect-lease-duration=10s".to_owned(),
             "--leader-elect-renew-deadline=9s".to_owned(),
             "--leader-elect-retry-period=500ms".to_owned(),
@@ -111,7 +111,7 @@ impl Manager {
     }
 }
 
-/// One thread takes the signal and tells the others, and on a busy machine they go on until then.
+/// A single thread takes the signal and stops the other threads, which may run for a while on a busy machine.
 async fn stands_still(id: u32) -> Result<()> {
     testkit::eventually("every thread has stopped", LONG, || async {
         for thread in std::fs::read_dir(format!("/proc/{id}/task"))? {
@@ -124,12 +124,12 @@ async fn stands_still(id: u32) -> Result<()> {
     .await
 }
 
-/// To a process that may have ended; then there is nobody to tell.
+/// Sends a signal to a process that may have ended; an error is then ignored.
 fn signal(id: u32, which: Signal) {
     let _ = kill(Pid::from_raw(i32::try_from(id).unwrap()), which);
 }
 
-/// Waits until a process has ended, and returns what it said at last.
+/// Waits until a process has ended, and returns its last error.
 async fn ended(process: &mut Server) -> String {
     let mut looks = interval(Duration::from_millis(50));
     loop {
@@ -140,7 +140,7 @@ async fn ended(process: &mut Server) -> String {
     }
 }
 
-/// Two managers of one garden, and work for them.
+/// Two managers of a garden, and work for the managers.
 struct Field {
     plane: ControlPlane,
     folder: TempDir,
@@ -167,7 +167,7 @@ impl Field {
 
     async fn start(&mut self) -> Result<Manager> {
         self.started += 1;
-        // With a client of its own: what is asked of one must not wait for the other.
+        // With a separate client: the requests of a manager must not wait for the second manager.
         let api = self.plane.client("manager", &["system:masters"]).await?;
         Manager::start(format!("manager-{}", self.started), api, &self.folder).await
     }
@@ -191,8 +191,8 @@ impl Field {
         made.into_iter().collect()
     }
 
-    /// Stops the holder at about this write, with new work for it. False where it has lost the lock before
-    /// that, as may happen on a machine that is very busy.
+    /// Stops the holder at about this write, with new work for the holder. `false` if the holder has lost the
+    /// lock before that, which may happen on a very busy machine.
     async fn stopped_at_work(&mut self, holder: &mut Manager, at: usize, stop: Stop) -> bool {
         self.loads += 1;
         assert!(
@@ -203,7 +203,7 @@ impl Field {
         let id = process.id();
         let stopping = async {
             relay.until(at, LONG, is_write).await?;
-            // Woken in time it goes on: what is silent later is so for the lock.
+            // A process that is resumed in time continues: so a later silence is due to the lock.
             signal(id, SIGSTOP);
             let goes_on = relay.asked().iter().filter(|asked| is_write(asked)).count() + WORKERS + 1;
             signal(id, SIGCONT);
@@ -230,7 +230,8 @@ impl Field {
         stopped.unwrap()
     }
 
-    /// Wakes a process that was stopped, and waits for its end. Returns what it has sent since.
+    /// Resumes a stopped process, and waits for its end. Returns the requests that the process has sent
+    /// since.
     async fn woken(&self, holder: &mut Manager) -> Vec<Asked> {
         let held_by = self.holder().await;
         let before = holder.relay.asked().len();
@@ -264,7 +265,7 @@ async fn a_manager_that_was_stopped_begins_nothing_after_its_successor_has_writt
     for stop in STOPS {
         let (successor, sent) = loop {
             let successor = field.start().await.unwrap();
-            // It waits for the lock from now on.
+            // The successor waits for the lock from now on.
             let waits = successor.relay.until(1, LONG, Asked::is_of_election);
             waits.await.unwrap();
             let at = holder.writes() + random.usize(STOP_AT);

@@ -13,14 +13,14 @@ use serde_json::json;
 use super::decision::{abandoned_on, destination, heir, is_taken};
 use crate::{Context, MANAGER};
 
-/// How often the entry of a Shoot that was handed over is looked at. Shoots are watched; this is for an entry
-/// that was put back as it was before.
+/// Requeue interval of the entry of a Shoot that was handed over. Shoots are watched; this interval detects
+/// an entry that a user reset to its former seed.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
 
-/// In front of the name of a source BackupEntry.
+/// Name prefix of a source BackupEntry.
 const SOURCE: &str = "source-";
 
-/// Pause after somebody else has written an entry at the same moment.
+/// Pause after a concurrent write to an entry.
 const AGAIN: Duration = Duration::from_secs(1);
 
 struct BackupEntryPlacement {
@@ -35,7 +35,7 @@ pub async fn run(context: Context) {
         .await;
 }
 
-/// A hand-over, and nothing else of a Shoot.
+/// A hand-over, and no other change of a Shoot.
 fn wakes(shoot: &Shoot) -> Option<u64> {
     let status = shoot.status.as_ref();
     runner::fingerprint((
@@ -56,7 +56,7 @@ impl Reconciler<Shoot> for BackupEntryPlacement {
         self.place(&shoot).await
     }
 
-    /// A Shoot that is deleted in the middle of a move is restored first, which needs its backups.
+    /// A Shoot that is deleted in the middle of a move is restored first, and the restore needs its backups.
     async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
         self.place(&shoot).await
     }
@@ -70,7 +70,8 @@ impl BackupEntryPlacement {
         let name = format!("{}--{}", status.technical_id, status.uid);
         let mut next = LOOK_AGAIN;
         if is_taken(shoot) {
-            // Of a destination that died, too. Before the other one, for which the next destination waits.
+            // Also for a dead destination. Before the shoot's own entry, for which the next destination
+            // waits.
             let source = format!("{SOURCE}{name}");
             next = self.give(shoot, &source).await?;
             next = next.min(self.release(shoot, &source).await?);
@@ -109,7 +110,7 @@ impl BackupEntryPlacement {
         Ok(LOOK_AGAIN)
     }
 
-    /// Gives one entry to the Shoot's seed, and tells when to look at it again.
+    /// Assigns an entry to the Shoot's seed, and returns the time of the next check.
     async fn give(&self, shoot: &Shoot, name: &str) -> Result<Duration> {
         let namespace = shoot.namespace().unwrap_or_default();
         let entries: Api<BackupEntry> = self.context.garden.namespaced(&namespace);

@@ -6,8 +6,8 @@ use api::{
 };
 use kube::ResourceExt;
 
-/// The seed that is to have the Shoot's entry, if it is not the one that it names. A Shoot that was never
-/// handed over (its epoch is the first) leaves its entry where the gardenlet made it.
+/// The seed that must get the Shoot's entry, if the entry names a different seed. A Shoot that was never
+/// handed over (its epoch is the first) leaves its entry at the seed whose gardenlet made the entry.
 #[must_use]
 pub fn destination(shoot: &Shoot, entry: &BackupEntry) -> Option<String> {
     let status = shoot.status.as_ref().filter(|status| status.epoch() > 1)?;
@@ -16,9 +16,9 @@ pub fn destination(shoot: &Shoot, entry: &BackupEntry) -> Option<String> {
     (!is_going && entry.spec.seed_name.as_ref() != Some(&host)).then_some(host)
 }
 
-/// Whether the Shoot has come, in its present epoch, from a seed that cannot let go of anything: it was taken
-/// over, or the seed that it was handed over to has never begun, so that its data are those of an earlier
-/// epoch still.
+/// Whether the Shoot has come, in its present epoch, from a seed that cannot release the entry. That holds
+/// after a takeover, and if the former destination has never begun, so that the Shoot's data are still those
+/// of an earlier epoch.
 #[must_use]
 pub fn is_taken(shoot: &Shoot) -> bool {
     let status = shoot.status.as_ref();
@@ -35,8 +35,8 @@ pub fn is_taken(shoot: &Shoot) -> bool {
         })
 }
 
-/// The seed that has an entry from now on, where the one that it is on cannot let go of it. Only once the
-/// entry names that seed, or it would give the entry back.
+/// The seed that gets an entry if the present seed of the entry cannot release it. Only once `spec.seedName`
+/// of the entry names the new seed, or that seed would hand the entry back.
 #[must_use]
 pub fn heir(shoot: &Shoot, entry: &BackupEntry) -> Option<String> {
     let host = shoot.status.as_ref()?.seed_name.clone()?;
@@ -46,10 +46,10 @@ pub fn heir(shoot: &Shoot, entry: &BackupEntry) -> Option<String> {
     (is_taken(shoot) && is_given && !on.is_empty() && on != host).then_some(host)
 }
 
-/// The seed that deletes the source BackupEntry of an earlier move, where the Shoot was taken from that seed:
-/// the deletion may never end there, and the entry of that name is to name the bucket of the present source.
-/// Backups that the entry still names are not needed: the epoch of the entry has opened its copy. An entry of
-/// an epoch that has opened nothing names the only data.
+/// The seed that deletes the source BackupEntry of an earlier move, if the Shoot was taken from that seed.
+/// The deletion may never end there, and an entry of the same name must name the bucket of the present
+/// source. The backups that the entry names are not needed any more: the epoch of the entry has opened its
+/// copy. An entry of an epoch that has opened no data names the only data.
 #[must_use]
 pub fn abandoned_on<'a>(shoot: &Shoot, source_entry: &'a BackupEntry) -> Option<&'a str> {
     source_entry.metadata.deletion_timestamp.as_ref()?;
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(destination(&shoot("a", None), &entry("b")), None);
         assert_eq!(destination(&shoot("a", Some(1)), &entry("b")), None);
         assert_eq!(destination(&shoot("", Some(2)), &entry("b")), None);
-        // One that is going stays where it is.
+        // An entry that is being deleted stays where it is.
         let mut going = entry("a");
         going.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
         assert_eq!(destination(&shoot("b", Some(2)), &going), None);
@@ -108,7 +108,7 @@ mod tests {
         entry
     }
 
-    /// R7-02, R17-20: a destination does not wait for what only a dead seed could write.
+    /// R7-02, R17-20: a destination does not wait for a status that only a dead seed could write.
     #[test]
     fn a_seed_that_lost_its_shoot_without_its_help_need_not_let_go() {
         let taken = |epoch: i64, record: serde_json::Value| {
@@ -126,12 +126,12 @@ mod tests {
         for phase in ["Claiming", "Opening", "Held"] {
             assert_eq!(heir_of(&taken(1, json!({"phase": phase}))), Some("b".to_owned()));
         }
-        // The source handed it over by itself since then, or nobody consented to this epoch.
+        // The source handed over the shoot itself since then, or this epoch has no approval.
         assert_eq!(heir_of(&taken(1, json!({"drained": true}))), None);
         assert_eq!(heir_of(&taken(1, json!({"epoch": 3}))), None);
         assert_eq!(heir_of(&taken(2, json!({}))), None);
-        // It was handed over, and on, before the seed in between had begun: its data are those of two epochs
-        // ago.
+        // The shoot was handed over, and handed on, before the seed in between had begun: its data are those
+        // of two epochs ago.
         let of = |source: i64, drained: bool| {
             let record = json!({"epoch": 3, "approval": null, "drained": drained, "source": {"name": "z", "epoch": source}});
             heir_of(&taken(1, record))
@@ -140,7 +140,8 @@ mod tests {
         assert_eq!((of(2, false), of(1, true)), (None, None));
         assert_eq!(heir_of(&shoot("b", Some(2))), None);
         let taken = taken(1, json!({}));
-        // First it is given to that seed, which would give it back otherwise; and it is written once.
+        // The entry is assigned to that seed first, because the seed would otherwise hand it back; and the
+        // status is written once.
         assert_eq!(heir(&taken, &on(&entry("a"), "a")), None);
         assert_eq!(heir(&taken, &on(&entry("b"), "b")), None);
         assert_eq!(heir(&taken, &on(&entry("b"), "")), None);
@@ -164,9 +165,9 @@ mod tests {
         let mut never_begun = left.clone();
         never_begun.status = None;
         assert_eq!(abandoned_on(&taken(3, 2), &never_begun), Some("b"));
-        // Seed b had opened nothing: the entry names the bucket with the only data.
+        // Seed b had opened no data: the entry names the bucket with the only data.
         assert_eq!(abandoned_on(&taken(3, 1), &left), None);
-        // The move was planned: the seed ends the deletion itself. Nobody deletes, or the host does.
+        // The move was planned: the seed ends the deletion itself. There is no deletion, or the host deletes.
         assert_eq!(abandoned_on(&taken(4, 3), &left), None);
         assert_eq!(abandoned_on(&taken(3, 2), &on(&entry("b"), "b")), None);
         let mut own = on(&left, "c");

@@ -1,10 +1,11 @@
-//! Gives a Shoot's BackupEntry to the seed that the Shoot was handed over to: `spec.seedName` of the entry
+//! Assigns a Shoot's BackupEntry to the seed to which the Shoot was handed over: `spec.seedName` of the entry
 //! follows `status.seedName` of the Shoot (R7-47).
 //!
-//! The seed that has the entry then lets go of it, and the other takes it. A seed from which the Shoot was
-//! taken over is not waited for: `status.seedName` of the entry, and of the one that names the source's
-//! backups, is written here then (R7-02). Nobody else may change the field (policy `backupentry-seed-name`),
-//! so that backups never go before their shoot, nor to another seed than their shoot.
+//! The former seed then releases the entry, and the new seed takes over the entry. The controller does not
+//! wait for a seed that lost the Shoot to a takeover. In that case the controller itself writes
+//! `status.seedName` of the entry, and of the source BackupEntry (R7-02). No other user may change the field
+//! (policy `backupentry-seed-name`). So backups never move before their shoot, nor to a different seed than
+//! their shoot.
 //!
 //! A source BackupEntry that such a seed was deleting after an earlier move is released: its finalizer is
 //! removed, and an Event of the Shoot names the backups that may stay.

@@ -1,4 +1,5 @@
-//! Which registrations a seed gets, and which installations have to be written or taken away for that. Pure.
+//! Selects the registrations of a seed, and the installations that must be written or deleted for the
+//! selection. Pure.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,14 +23,14 @@ use runtime::rollout::checksum;
 
 use super::need::{Need, Needs};
 
-/// Condition of an installation: extension objects that it serves are in the seed. The seed's gardenlet
-/// writes it.
+/// Condition of an installation: the seed has extension objects that the installation serves. The seed's
+/// gardenlet writes the condition.
 pub const REQUIRED: &str = "Required";
 /// Longest name of an object.
 const LONGEST_NAME: usize = 253;
 
-/// Whether the registration answers for these objects. Only one that is primary (which is the default) does
-/// so; others stand by.
+/// Whether the registration is responsible for these objects. Only a primary registration (the default) is
+/// responsible; other registrations stand by.
 #[must_use]
 pub fn answers(registration: &ControllerRegistration, need: &Need) -> bool {
     let mut resources = registration.spec.resources.iter();
@@ -38,19 +39,20 @@ pub fn answers(registration: &ControllerRegistration, need: &Need) -> bool {
     })
 }
 
-/// Whether the registration may be in this seed. One that is being deleted comes into no further one.
+/// Whether the registration may be installed in this seed. A registration that is being deleted is installed
+/// in no further seed.
 #[must_use]
 pub fn fits(registration: &ControllerRegistration, seed: &Seed) -> bool {
     let deployment = registration.spec.deployment.as_ref();
     let selector = deployment.and_then(|deployment| deployment.seed_selector.clone());
     let selected = selector.is_none_or(|selector| {
-        // A selector that cannot be read selects nothing.
+        // An invalid selector selects no seed.
         Selector::try_from(selector).is_ok_and(|selector| selector.matches(seed.labels()))
     });
     selected && registration.metadata.deletion_timestamp.is_none()
 }
 
-/// The registrations that a seed is to have, each with the name of its ControllerDeployment, if it has one.
+/// The registrations that a seed must have, each with the name of its ControllerDeployment, if any.
 #[must_use]
 pub fn wanted(
     seed: &Seed,
@@ -86,16 +88,17 @@ fn deployment_of(registration: &ControllerRegistration) -> Option<String> {
     deployment.deployment_refs.first().map(|found| found.name.clone())
 }
 
-/// What is to be written, and what is not needed any more.
+/// The installations to write, and the unneeded installations.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// New installations, and those that get another deployment.
+    /// New installations, and installations with a different deployment.
     pub write: Vec<ControllerInstallation>,
-    /// Installations that nothing needs: nothing wants them, and no object of theirs is in the seed any more.
+    /// Unneeded installations: no registration is wanted for them, and the seed has no extension object of
+    /// theirs any more.
     pub release: Vec<Arc<ControllerInstallation>>,
 }
 
-/// Compares what a seed is to have with what it has.
+/// Compares the wanted registrations of a seed with its installations.
 #[must_use]
 pub fn plan(
     seed: &str,
@@ -111,7 +114,7 @@ pub fn plan(
         let registration = name_of(&installation.spec.registration_ref);
         let goes = installation.metadata.deletion_timestamp.is_some();
         match wanted.get(registration) {
-            // It is made anew when it is gone, which wakes us.
+            // The installation is recreated when it is gone, and a watch reports the deletion.
             _ if goes => {}
             Some(deployment) => {
                 let has = installation.spec.deployment_ref.as_ref().map(name_of);
@@ -141,8 +144,8 @@ pub fn plan(
     plan
 }
 
-/// Whether the seed's gardenlet says that nothing of it is left there. While it says nothing, nothing is
-/// known.
+/// Whether the seed's gardenlet reports that no extension object of the installation is left. Without a
+/// report the installation stays.
 #[must_use]
 pub fn may_go(installation: &ControllerInstallation) -> bool {
     let status = installation.status.as_ref();
@@ -160,7 +163,7 @@ fn name_of(reference: &ObjectReference) -> &str {
     reference.name.as_deref().unwrap_or_default()
 }
 
-/// The same at each try, so that one that is not seen yet is not made twice.
+/// The same name at each try, so that an installation that the cache does not show yet is not created twice.
 fn name(registration: &str, seed: &str) -> String {
     let hash = checksum([(registration, seed)]);
     let suffix = format!("-{}", hash.get(..8).unwrap_or(&hash));

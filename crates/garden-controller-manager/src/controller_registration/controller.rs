@@ -1,4 +1,4 @@
-//! Gives each seed its extensions, and takes away what it does not need any more.
+//! Gives each seed its extensions, and removes unneeded extensions.
 
 use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc, time::Duration};
 
@@ -17,8 +17,7 @@ use super::{
 };
 use crate::{Context, MANAGER};
 
-/// How often a seed is looked at although nothing changed. Everything that counts is watched; this is for
-/// what a watch may lose.
+/// Requeue interval of a seed without changes. Every input is watched; the interval covers lost watch events.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
 
 struct SeedExtensions {
@@ -44,7 +43,7 @@ impl Reconciler<Seed> for SeedExtensions {
         self.bring_about(&seed).await
     }
 
-    /// A seed that goes keeps what its last shoots and backups need.
+    /// A seed that is being deleted keeps the extensions that its last shoots and backups need.
     async fn cleanup(&self, seed: Arc<Seed>) -> Result<Next> {
         self.bring_about(&seed).await
     }
@@ -78,7 +77,7 @@ impl SeedExtensions {
         wanted(seed, &registrations, &needs, !shoots.is_empty())
     }
 
-    /// Takes an installation away, if that is still right by what the garden says now.
+    /// Deletes an installation, if a fresh read of the garden confirms that the installation is unneeded.
     async fn release(&self, seed: &Seed, name: &str) -> Result<()> {
         let installations: Api<ControllerInstallation> = self.context.garden.cluster_wide();
         let read = installations.get_opt(name).await;
@@ -93,7 +92,8 @@ impl SeedExtensions {
         if wanted.contains_key(registration) {
             return Ok(());
         }
-        // Exactly as it was read: a gardenlet that finds at this moment that it is needed writes it.
+        // Conditional on uid and resourceVersion: a gardenlet that finds at this moment that the installation
+        // is needed writes to it.
         let exactly = Preconditions {
             uid: read.uid(),
             resource_version: read.resource_version(),
@@ -110,8 +110,8 @@ impl SeedExtensions {
         }
     }
 
-    /// The shoots of a seed as the garden has them, not as they are remembered. Seeds that clean up cannot be
-    /// asked for, and are remembered: what is left there is for their gardenlets to say.
+    /// The shoots of a seed, read from the garden and not from the cache. Seeds that still clean up cannot be
+    /// selected by a field, so the cache provides these: their gardenlets report the remaining objects.
     async fn shoots_now(&self, seed: &str) -> Result<Vec<Arc<Shoot>>> {
         let api: Api<Shoot> = self.context.garden.all();
         let mut shoots = self.sources.shoots_of(seed);

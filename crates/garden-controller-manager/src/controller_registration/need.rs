@@ -1,7 +1,7 @@
-//! Which kinds and types of extension objects a seed has to serve. Pure.
+//! The kinds and types of extension objects that a seed must serve. Pure.
 //!
-//! A shoot that moves needs them in both seeds: the one that it leaves takes leave of its objects by its
-//! providers.
+//! A moving shoot needs its kinds and types in both seeds: the source needs the providers to migrate and
+//! delete the shoot's objects.
 
 use std::{
     collections::BTreeSet,
@@ -42,10 +42,10 @@ impl Display for Need {
     }
 }
 
-/// A set of them.
+/// A set of needed kinds and types.
 pub type Needs = BTreeSet<Need>;
 
-/// Seeds that have something of a shoot: the one it is meant for, the one that has it, and those that still
+/// Seeds with objects of a shoot: the seed in the spec, the seed in the status, and former seeds that still
 /// clean up.
 #[must_use]
 pub fn seeds_of(shoot: &Shoot) -> BTreeSet<String> {
@@ -64,7 +64,7 @@ pub fn seeds_of(shoot: &Shoot) -> BTreeSet<String> {
         .collect()
 }
 
-/// What a shoot needs in each of its seeds.
+/// The needs of a shoot in each of its seeds.
 #[must_use]
 pub fn of_shoot(shoot: &Shoot, registrations: &[Arc<ControllerRegistration>]) -> Needs {
     let spec = &shoot.spec;
@@ -93,8 +93,8 @@ pub fn of_shoot(shoot: &Shoot, registrations: &[Arc<ControllerRegistration>]) ->
     needs
 }
 
-/// What a seed needs for itself: names for its shoots, a place for backups, its own extensions. One that goes
-/// needs none of it any more; what is still there counts by itself ([`of_backups`], [`of_shoot`]).
+/// The needs of a seed itself: DNS for its shoots, a bucket for backups, its own extensions. A seed that is
+/// being deleted has no such needs any more; [`of_backups`] and [`of_shoot`] cover its remaining objects.
 #[must_use]
 pub fn of_seed(seed: &Seed, registrations: &[Arc<ControllerRegistration>]) -> Needs {
     let mut needs = Needs::new();
@@ -127,7 +127,7 @@ pub fn of_seed(seed: &Seed, registrations: &[Arc<ControllerRegistration>]) -> Ne
     needs
 }
 
-/// What the buckets and backups need that a seed has or is to have, also while it goes.
+/// The needs of the buckets and backups that a seed has or must get, also while the seed is being deleted.
 #[must_use]
 pub fn of_backups(seed: &str, buckets: &[Arc<BackupBucket>], entries: &[Arc<BackupEntry>]) -> Needs {
     let here = |name: Option<&String>| name.is_some_and(|name| name == seed);

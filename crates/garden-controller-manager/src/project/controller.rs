@@ -1,4 +1,4 @@
-//! Makes the namespace of a project, and takes it away when nothing is left in it.
+//! Creates the namespace of a project, and deletes the namespace when it is empty.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,8 +19,8 @@ use serde_json::json;
 use super::namespace::{MADE_FOR, Verdict, desired_namespace, name_of, obstacle, verdict};
 use crate::{Context, MANAGER};
 
-/// When a project that cannot go or cannot be made is looked at again. The namespace is watched; this is for
-/// shoots and backups, which are not.
+/// Requeue interval of a project that cannot be deleted or created. The namespace is watched; the interval
+/// detects changes of shoots and backups, which are not watched.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 struct ProjectController {
@@ -70,7 +70,7 @@ impl Reconciler<Project> for ProjectController {
             }
             Verdict::Create => {
                 if !self.create(&project).await? {
-                    // Somebody else made it in this moment: it is judged anew.
+                    // A concurrent writer created the namespace: the next run judges the namespace again.
                     return Ok(Next::After(LOOK_AGAIN));
                 }
             }
@@ -110,7 +110,8 @@ impl Reconciler<Project> for ProjectController {
                 .await;
             return Ok(Next::After(LOOK_AGAIN));
         }
-        // One that was given to the project, or made for an earlier one, is not this project's to delete.
+        // A namespace that an operator assigned to the project, or that was created for an earlier project,
+        // must not be deleted.
         if found.annotations().get(MADE_FOR) != project.uid().as_ref() {
             return Ok(Next::Change);
         }
@@ -138,7 +139,8 @@ impl ProjectController {
         Ok(obstacle(project, &labelled.items))
     }
 
-    /// Not by apply, which would take a namespace that somebody made in between. Returns whether it was made.
+    /// Not by apply, which would take a namespace that another user created in between. Returns whether the
+    /// namespace was created.
     async fn create(&self, project: &Project) -> Result<bool> {
         let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
         let params = PostParams {
@@ -166,7 +168,7 @@ impl ProjectController {
             .map(|_| ())
     }
 
-    /// What still needs the namespace, if anything.
+    /// The objects that still need the namespace, if any.
     async fn still_used(&self, namespace: &str) -> Result<Option<String>> {
         let some = ListParams::default();
         let shoots: Api<PartialObjectMeta<Shoot>> = self.context.garden.namespaced(namespace);

@@ -1,8 +1,8 @@
-//! Projects: each has a namespace, and its phase says whether it can be used.
+//! Projects: each has a namespace, and its phase states whether the project can be used.
 //!
-//! Promises: a namespace has one project and a project one namespace; one that was there before is taken only
-//! if an operator labelled it for the project; one is deleted only if it was made for this very project, and
-//! when no shoot and no backup of one is left in it.
+//! Guarantees: a namespace has a single project and a project a single namespace. A namespace that existed
+//! before is taken only if an operator labelled it for the project. A namespace is deleted only if it was
+//! created for this very project, and contains no shoot and no backup of a shoot.
 
 mod controller;
 mod namespace;

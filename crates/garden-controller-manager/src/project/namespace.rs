@@ -1,4 +1,4 @@
-//! Which namespace a project has: pure decisions.
+//! The namespace of a project: pure decisions.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,24 @@ use api::{
 use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::ResourceExt;
 
-/// Annotation of a namespace that was made for a project: the Project's uid. With the Project goes only a
-/// namespace that has it.
+/// Annotation of a namespace that was created for a project: the Project's uid. Only a namespace with this
+/// annotation is deleted together with the Project.
 pub const MADE_FOR: &str = "project.gardener.cloud/made-for-uid";
 /// The label [`ROLE`] of a project's namespace.
 const PROJECT_ROLE: &str = "project";
 
-/// Whether the namespace that a project wants can be its own.
+/// Whether a project may use its wanted namespace.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It does not exist yet.
     Create,
-    /// It was made for the project, and goes with it; labels may have to be put right.
+    /// The namespace was created for the project, and is deleted with the project; its labels may need a
+    /// repair.
     Made,
-    /// An operator gave it to the project by its labels. It stays when the project goes.
+    /// An operator assigned the namespace to the project by labels. The namespace stays when the project is
+    /// deleted.
     Adopted,
-    /// It may not be taken, and why.
+    /// The namespace may not be taken, with the reason.
     Refused(String),
 }
 
@@ -39,8 +41,8 @@ pub fn name_of(project: &Project) -> String {
         .unwrap_or_else(|| format!("garden-{}", project.name_any()))
 }
 
-/// The namespace as it is to be, for a project that has none. Users of a project cannot write namespaces: its
-/// labels say what its shoots are called on their seeds.
+/// The namespace to create for a project without a namespace. Users of a project cannot write namespaces: the
+/// labels decide the names of the project's shoots on their seeds.
 #[must_use]
 pub fn desired_namespace(project: &Project) -> Namespace {
     let labels = BTreeMap::from([
@@ -59,9 +61,9 @@ pub fn desired_namespace(project: &Project) -> Namespace {
     }
 }
 
-/// Judges the namespace that is there. Nobody but an operator labels one, and without its labels none is
-/// taken: whoever may make a Project could otherwise have any namespace, and have it deleted with the
-/// Project.
+/// Judges the existing namespace. Only an operator labels namespaces, and a namespace without the labels is
+/// not taken. Otherwise a user who may create a Project could take any namespace, and have the namespace
+/// deleted with the Project.
 #[must_use]
 pub fn verdict(project: &Project, found: Option<&Namespace>) -> Verdict {
     let Some(found) = found else {
@@ -105,8 +107,8 @@ pub fn verdict(project: &Project, found: Option<&Namespace>) -> Verdict {
     }
 }
 
-/// Why a project cannot have its namespace although that is its own: another is labelled for it too, and
-/// shoots of one name in both would be called the same on their seeds.
+/// Why a project cannot use its own namespace: a second namespace has the project's label, and shoots of the
+/// same name in both would have the same name on their seeds.
 #[must_use]
 pub fn obstacle(project: &Project, labelled: &[Namespace]) -> Option<String> {
     let (own, name) = (name_of(project), project.name_any());

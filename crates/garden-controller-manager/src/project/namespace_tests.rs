@@ -1,4 +1,4 @@
-//! Which namespaces a project takes, and which not.
+//! The namespaces that a project takes or refuses.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

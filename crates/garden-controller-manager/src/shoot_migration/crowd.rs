@@ -1,13 +1,13 @@
-//! How many shoots may be on their way to one seed at the same time.
+//! Limits the shoots that move to a seed at the same time.
 //!
 //! A seed that takes over many control planes at once starts all of them at once, and each is down for
-//! longer. So a move begins only when there is a place for it: it waits while it still runs where it is,
-//! never between two seeds. The bound is of the destination alone: from a seed that is evacuated shoots go to
-//! several others side by side, and a seed on which nothing comes up is sent few. A shoot that does not get
-//! on takes its place for a quarter of an hour, and one whose restore was given up none: whoever breaks his
-//! own shoots on purpose does not hold up those of others.
+//! longer. So a move begins only when the destination has a free slot: the shoot waits while it still runs at
+//! the source, never between two seeds. The limit applies to the destination alone: shoots of an evacuated
+//! seed move to several destinations in parallel, and an overloaded destination gets few. A shoot without
+//! progress holds its slot for a quarter of an hour, and a shoot with an aborted restore holds no slot. So a
+//! user who deliberately breaks shoots does not block the shoots of other users.
 //!
-//! Promises: a move that was approved goes on. Who has waited longest is looked at first.
+//! Guarantees: an approved move continues. The shoot that has waited longest comes first.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -28,16 +28,16 @@ use super::{
     preflight::{BUSY, Verdict, wanted_move},
 };
 
-/// A place is kept for so long for a shoot that may begin. Its source begins at once, or is dead, and then it
-/// takes none.
+/// How long a slot is reserved for a shoot that may begin. Its source begins at once, or is dead, and then
+/// the shoot needs no slot.
 const KEPT_FOR: SignedDuration = SignedDuration::from_secs(60);
-/// One that has not arrived after so long waits for something, and is no load.
+/// A shoot that has not arrived after this time waits for a cause outside the destination, and is no load.
 const LONGEST: SignedDuration = SignedDuration::from_mins(15);
 
 /// The reason why a shoot gets no place on the way to a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPlace {
-    /// As many shoots as may be are on the way.
+    /// The maximum number of shoots is on the way.
     Busy(usize),
     /// The seed has as many shoots as `status.allocatable.shoots` allows.
     Full {
@@ -52,12 +52,12 @@ pub enum NoPlace {
 #[derive(Debug)]
 pub struct Crowd {
     at_most: usize,
-    /// Places that were given lately, which caches may not show yet, by the uid of the Shoot.
+    /// Slots that were given recently, and that caches may not show yet, by the uid of the Shoot.
     given: Mutex<HashMap<String, (String, Timestamp)>>,
 }
 
 impl Crowd {
-    /// At most so many on their way to a seed.
+    /// Allows at most `at_most` shoots on their way to a seed.
     #[must_use]
     pub fn new(at_most: usize) -> Self {
         Self {
@@ -66,11 +66,11 @@ impl Crowd {
         }
     }
 
-    /// Gives the shoot a place on the way to `destination`, unless as many as may be are on it, or the seed
-    /// has as many shoots as `room` allows. `known`: all Shoots.
+    /// Gives the shoot a slot on the way to `destination`, unless the limit is reached, or the seed has as
+    /// many shoots as `room` allows. `known`: all Shoots.
     ///
     /// # Errors
-    /// There is no place.
+    /// There is no free slot.
     pub fn enter(
         &self,
         shoot: &Shoot,
@@ -112,8 +112,8 @@ impl Crowd {
         self.given().remove(&shoot.uid().unwrap_or_default());
     }
 
-    /// Who waits for a place on the way to `destination`: as many as may be on it, those first who have
-    /// waited longest.
+    /// The shoots that wait for a slot on the way to `destination`: at most as many as the limit, the longest
+    /// waiting first.
     #[must_use]
     pub fn next(&self, destination: &str, known: &[Arc<Shoot>]) -> Vec<Arc<Shoot>> {
         let waits = |shoot: &&Arc<Shoot>| wanted_move(shoot).is_some_and(|(_, to)| to == destination);
@@ -131,7 +131,7 @@ impl Crowd {
     }
 }
 
-/// Whether one with this verdict needs a place: it would begin now.
+/// Whether a shoot with this verdict needs a slot, because its move would begin now.
 #[must_use]
 pub fn needs_place(shoot: &Shoot, verdict: &Verdict) -> bool {
     let approved = shoot
@@ -141,7 +141,7 @@ pub fn needs_place(shoot: &Shoot, verdict: &Verdict) -> bool {
     verdict.ready && !approved && journey(shoot) == Journey::Settled
 }
 
-/// What is told while there is no place.
+/// The verdict while there is no free slot.
 #[must_use]
 pub fn busy(source: &str, destination: &str, others: usize) -> Verdict {
     Verdict {

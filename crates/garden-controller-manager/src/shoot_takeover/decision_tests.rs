@@ -13,13 +13,13 @@ mod source;
 const MINUTE: Duration = Duration::from_secs(60);
 const HOURS: Duration = Duration::from_secs(10800);
 const PROCESSING: &str = "Migrate Processing";
-/// What the preflight says of the destination.
+/// The obstacle that the preflight reports at the destination.
 const OBSTACLE: &str = "Seed b has no spec.backup.";
-/// What the source says of its own attempt.
+/// The error that the source reports of its own attempt.
 const FAILED: &str = "task \"Deleting machines\" failed: not done after 600s";
 
-/// What is known; each test changes what it is about.
-#[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
+/// The facts; each test changes the facts under test.
+#[allow(clippy::struct_excessive_bools)] // The fields are independent facts.
 struct Known {
     to: &'static str,
     last: &'static str,
@@ -49,7 +49,7 @@ fn known() -> Known {
         off: false,
         deleting: false,
         checks: (true, true),
-        // Whatever was found: it was asked.
+        // The status of the condition does not matter: the seed has an owner check.
         verified: Some("NotConfirmed"),
         ready: true,
         silence: Silence::Silent(MINUTE),
@@ -126,7 +126,7 @@ impl Known {
             now: at(1000),
         };
         let decision = decide(&facts);
-        // What would be missed if it were not read.
+        // `is_open` must be true, or the decision would be missed.
         if !matches!(decision, Decision::Nothing | Decision::Wait(_)) {
             assert!(is_open(&facts), "{decision:?}");
         }
@@ -194,7 +194,7 @@ fn asked() -> Known {
     }
 }
 
-/// R17-05: whatever the source has begun or not begun.
+/// R17-05: regardless of the source's progress.
 #[test]
 fn an_operator_may_take_a_shoot_over_from_a_seed_that_is_silent() {
     for last in [
@@ -231,7 +231,7 @@ fn an_operator_may_take_a_shoot_over_from_a_seed_that_is_silent() {
     }
 }
 
-/// A force-restore of a shoot whose source is well.
+/// A force-restore of a shoot with a healthy source.
 #[test]
 fn a_source_that_lives_and_gets_on_is_not_taken_from() {
     for last in ["Reconcile Succeeded", "Reconcile Processing", "Migrate Pending"] {
@@ -252,12 +252,12 @@ fn a_source_that_lives_and_gets_on_is_not_taken_from() {
         &known,
         "reports no error, and its operation has made no progress for 599 s only, not for 600 s",
     );
-    // R17-04: it began and is stuck.
+    // R17-04: the operation began and is stuck.
     known.unchanged = STALLED_AFTER;
     assert_eq!(approved_by(&known.decide()), Some(ApprovedBy::Operator));
 }
 
-/// Neither refused nor heeded: this process has just started.
+/// Neither refused nor accepted: this process has just started.
 #[test]
 fn nothing_is_decided_before_it_can_be_known() {
     let left = Duration::from_secs(17);
@@ -293,7 +293,8 @@ fn each_refusal_says_what_is_in_the_way() {
         },
         "without a fence two control planes could write: seed b does not say",
     );
-    // Nothing of it asks: the setting came when the seed was cut off already.
+    // No process of the seed has an owner check: the setting was introduced when the seed was already cut
+    // off.
     let unasked = Known {
         verified: None,
         ..asked()
@@ -314,11 +315,11 @@ fn each_refusal_says_what_is_in_the_way() {
         };
         refused(&known, "its phases are not recorded");
     }
-    // It takes back what it has never handed over, and dies.
+    // The source takes back a shoot that it has never handed over, and dies.
     let last = "Restore Processing";
     let known = Known { last, ..asked() };
     assert_eq!(approved_by(&known.decide()), Some(ApprovedBy::Operator));
-    // What has opened nothing acknowledges nothing.
+    // A seed that has opened no data acknowledges no writes.
     let known = Known {
         last,
         ownership: json!({"epoch": 2, "phase": "Claiming", "source": {"name": "c", "epoch": 1}}),
@@ -328,7 +329,7 @@ fn each_refusal_says_what_is_in_the_way() {
     assert_eq!(approved_by(&known.decide()), Some(ApprovedBy::Operator));
 }
 
-/// A hypervisor may pause such a seed, which writes on when it wakes.
+/// A hypervisor may pause such a seed, and the seed continues to write when it resumes.
 #[test]
 fn silence_is_no_approval_where_the_clock_of_the_source_may_stop() {
     let known = Known {
@@ -368,7 +369,7 @@ fn consent_is_used_when_the_annotation_is_gone() {
     assert_eq!(known.decide(), Decision::Wait(MINUTE));
 }
 
-/// A destination that died before it had opened anything: the data are where they were.
+/// A destination that died before it had opened any data: the data are still at the source.
 #[test]
 fn a_seed_that_has_opened_nothing_is_no_source() {
     for (phase, source) in [("Claiming", ("c", 4)), ("Opening", ("a", 5))] {
@@ -388,7 +389,7 @@ fn a_seed_that_has_opened_nothing_is_no_source() {
     }
 }
 
-/// A sealed epoch never serves again: called off, the shoot stays in a new one.
+/// A sealed epoch never serves again: after the cancellation the shoot stays in a new epoch.
 #[test]
 fn a_call_off_after_the_seal_begins_a_new_epoch() {
     let in_phase = |phase: &str, to, last, deleting| {
@@ -413,7 +414,7 @@ fn a_call_off_after_the_seal_begins_a_new_epoch() {
         assert_eq!((becomes.phase, becomes.drained), (Phase::Claiming, false));
         let source = becomes.source.unwrap();
         assert_eq!((source.seed.as_str(), source.epoch), ("a", 7));
-        // The owner goes back by itself, or is not on its way.
+        // The owner goes back without a new epoch, or is not on its way.
         for phase in ["Held", "Leaving", "Claiming", "Opening"] {
             let decision = in_phase(phase, to, PROCESSING, deleting);
             assert!(
@@ -422,12 +423,12 @@ fn a_call_off_after_the_seal_begins_a_new_epoch() {
             );
         }
     }
-    // It goes on leaving, also if it says that it takes the shoot back: nobody has called the move off.
+    // The source continues to leave, even if its seed reports a restore: the user has not cancelled the move.
     for last in [PROCESSING, "Restore Processing"] {
         let decision = in_phase("Sealing", "b", last, false);
         assert!(!matches!(decision, Decision::Renew { .. }), "{decision:?}");
     }
-    // Its gardenlet was faster, and works in an epoch in which etcd does not open.
+    // The gardenlet was faster, and works in an epoch in which etcd does not open.
     assert!(matches!(
         in_phase("Sealing", "a", "Restore Processing", false),
         Decision::Renew { .. }
@@ -444,7 +445,7 @@ fn consent_is_for_one_move_and_not_for_long() {
     ] {
         withdrawn(&known().consented(&other), "it is for seed");
     }
-    // Used up: it is history.
+    // A used approval is history.
     let used = known().consented(&json!({"epoch": 0}));
     assert_eq!(used.decide(), Decision::Wait(AT_MOST));
     withdrawn(

@@ -11,12 +11,12 @@ use api::{
 };
 use ownership::Ownership;
 
-/// What a person can ask for by annotation.
+/// The requests that an operator can make by annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// That the shoot is taken over without the help of the seed that has it.
+    /// Take over the shoot without the help of its owner.
     Takeover,
-    /// That the seed keeps the shoot in the next epoch.
+    /// The seed keeps the shoot in the next epoch.
     Renewal,
 }
 
@@ -31,41 +31,42 @@ impl Request {
     }
 }
 
-/// What is next.
+/// The next step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// Nothing, until something changes.
+    /// No step until a change.
     Nothing,
-    /// Time passes.
+    /// Requeue after this time.
     Wait(Duration),
-    /// It was asked for, and may not be. The annotation goes.
+    /// Refuse the request and remove the annotation.
     Refuse(Request, String),
-    /// It was asked for, and the consent stands. The annotation goes.
+    /// The approval of the request is recorded: remove the annotation.
     Consume(Request),
-    /// Consent is recorded.
+    /// Record the approval.
     Approve(OwnershipApproval),
-    /// Consent counts for nothing any more.
+    /// Withdraw the approval.
     Withdraw(String),
-    /// The point of no return: what the ownership becomes.
+    /// The point of no return: hand over the shoot.
     HandOver {
-        /// With what it is now.
+        /// The new ownership, with the present ownership.
         becomes: Ownership<String>,
-        /// The consent that is used.
+        /// The approval that is consumed.
         approval: OwnershipApproval,
     },
-    /// These former seeds are recorded as stated to be off; the shoot stays where it is.
+    /// Record that these former seeds are stated to be off; the shoot stays in its seed.
     StateOff(Vec<FormerSeed>),
     /// The seed keeps the shoot in a new epoch.
     Renew {
-        /// What the ownership becomes.
+        /// The new ownership.
         becomes: Ownership<String>,
-        /// The consent that is used. None is needed where a move was called off after its source had begun to
+        /// The approval that is consumed. `None` for a move that was cancelled after its source had begun to
         /// seal.
         approval: Option<OwnershipApproval>,
     },
 }
 
-/// Consent that is to be used. One of an earlier epoch was used, and tells how this epoch began.
+/// The approval that is still to be used. An approval of an earlier epoch is used up, and records how this
+/// epoch began.
 #[must_use]
 pub fn consent(shoot: &Shoot) -> Option<&OwnershipApproval> {
     let ownership = shoot.status.as_ref()?.ownership.as_ref()?;

@@ -1,23 +1,23 @@
-//! Since when something has not changed, as this process saw it with its own clock. Times of other machines
-//! are compared with themselves only.
+//! How long values have been unchanged, measured with the clock of this process. Times of other machines are
+//! only compared with earlier times of the same machine.
 
 use std::{collections::HashMap, time::Duration};
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// What is known of a seed's Lease.
+/// The silence of a seed's Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// It was renewed within the monitor period.
+    /// The Lease was renewed within the monitor period.
     Fresh,
-    /// It has not been watched for a whole monitor period: so much of it is left.
+    /// The Lease has not been watched for a whole monitor period; the value is the remaining time.
     Unknown(Duration),
-    /// It was not renewed for so long, which is longer than the monitor period.
+    /// The Lease was not renewed for this time, which is longer than the monitor period.
     Silent(Duration),
 }
 
-/// Values by name, and since when they are what they are.
+/// Values by name, with the time of their last change.
 #[derive(Debug)]
 pub struct Sightings<V> {
     seen: HashMap<String, Seen<V>>,
@@ -27,7 +27,8 @@ pub struct Sightings<V> {
 struct Seen<V> {
     value: V,
     since: Instant,
-    /// A change was seen, so that `since` is when something was done and not when this process began to look.
+    /// A change was observed, so `since` is the time of a write and not the time at which this process began
+    /// to watch.
     changed: bool,
 }
 
@@ -38,7 +39,7 @@ impl<V> Default for Sightings<V> {
 }
 
 impl<V: PartialEq> Sightings<V> {
-    /// Takes note of what is there, and tells for how long it has been.
+    /// Records the present value, and returns how long the value has been unchanged.
     pub fn note(&mut self, name: &str, value: V, now: Instant) -> Duration {
         match self.seen.get_mut(name) {
             Some(seen) if seen.value == value => return now.saturating_duration_since(seen.since),
@@ -61,18 +62,18 @@ impl<V: PartialEq> Sightings<V> {
         Duration::ZERO
     }
 
-    /// What was seen last.
+    /// The last observed value.
     pub fn get(&self, name: &str) -> Option<&V> {
         self.seen.get(name).map(|seen| &seen.value)
     }
 
-    /// Forgets one that is gone.
+    /// Removes the entry of a deleted object.
     pub fn forget(&mut self, name: &str) {
         self.seen.remove(name);
     }
 
-    /// The garden could not be read: what was not seen may have happened meanwhile, and others may not have
-    /// been able to write.
+    /// Resets all times after the garden could not be read: changes may have been missed, and other processes
+    /// may have been unable to write.
     pub fn begin_anew(&mut self, now: Instant) {
         for seen in self.seen.values_mut() {
             seen.since = now;
@@ -82,8 +83,7 @@ impl<V: PartialEq> Sightings<V> {
 }
 
 impl Sightings<Option<Timestamp>> {
-    /// Takes note of a Lease's renewal time. One that was not there, or not shown yet, is no sign of life
-    /// when it is.
+    /// Records a Lease's renewal time. A Lease that appears after a read without a Lease is no sign of life.
     pub fn note_renewal(&mut self, seed: &str, renewed: Option<Timestamp>, now: Instant) -> Duration {
         if renewed.is_some() && self.get(seed) == Some(&None) {
             self.forget(seed);
@@ -112,7 +112,7 @@ impl Sightings<Option<Timestamp>> {
     }
 }
 
-/// How far an operation has come in all of its attempts.
+/// The progress of an operation over all of its attempts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Advance {
     operation: u64,
@@ -120,8 +120,8 @@ pub struct Advance {
 }
 
 impl Sightings<Advance> {
-    /// Takes note of the progress, and returns for how long the operation has got no further than ever
-    /// before. An attempt that repeats what an earlier attempt has done is no progress.
+    /// Records the progress, and returns how long the operation has made no progress beyond its maximum. An
+    /// attempt that repeats the work of an earlier attempt is no progress.
     pub fn note_progress(&mut self, name: &str, operation: u64, progress: i32, now: Instant) -> Duration {
         let reached = match self.get(name) {
             Some(seen) if seen.operation == operation => seen.reached.max(progress),
@@ -141,7 +141,7 @@ mod tests {
         Timestamp::from_second(second).ok()
     }
 
-    /// A process looks at a Shoot before its watch has shown the Leases.
+    /// A process reads a Shoot before its watch has shown the Leases.
     #[test]
     fn a_first_look_is_no_sign_of_life() {
         let (mut leases, start) = (Sightings::default(), Instant::now());
@@ -157,7 +157,7 @@ mod tests {
         let start = Instant::now();
         let later = |seconds| start + Duration::from_secs(seconds);
         let mut judge = |second, time| leases.silence("a", at(second), PERIOD, later(time));
-        // However old the Lease says it is: nothing is known of the time before.
+        // The age that the Lease states does not matter: the time before the first read is unknown.
         assert_eq!(judge(1, 0), Silence::Unknown(PERIOD));
         assert_eq!(judge(1, 30), Silence::Unknown(Duration::from_secs(10)));
         assert_eq!(judge(1, 41), Silence::Silent(Duration::from_secs(41)));

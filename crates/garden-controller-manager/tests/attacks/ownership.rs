@@ -1,4 +1,5 @@
-//! Who has a shoot: a seed that was not given it takes nothing, and one that gave it away keeps nothing.
+//! The owner of a shoot: a seed that never got the shoot cannot write to it, and a seed that handed over the
+//! shoot cannot write to it any more.
 
 use api::gardencore::Shoot;
 use kube::{
@@ -44,7 +45,7 @@ pub async fn the_destination_writes_nothing_before_it_has_the_shoot(garden: &Gar
     ] {
         refused(garden.patch_status(&b, "early", status).await, word);
     }
-    // Two policies refuse these: one for the seed, one for everybody.
+    // Two policies refuse these writes: a policy for the seed, and a policy for all users.
     let theirs = "the gardenlet of seed \"seed-b\" may not";
     refused(
         garden
@@ -109,7 +110,7 @@ pub async fn a_shoot_is_handed_over_as_it_was_approved(garden: &Garden) {
     let good = hand_over(&[("seed-a", 1)], 2);
     let not_approved = "has not approved a move from seed \"seed-a\" to it";
     refused(write(good.clone()).await, not_approved);
-    // It does not approve itself.
+    // The seed does not approve its own move.
     let word = "status.migration of Shoot web";
     refused(
         write(json!({"migration": approval("seed-a", "seed-b")})).await,
@@ -134,7 +135,7 @@ pub async fn a_shoot_is_handed_over_as_it_was_approved(garden: &Garden) {
         write(json!({"constraints": []})).await,
         "constraint ReadyForMigration of Shoot web",
     );
-    // Of another source, or to another destination, an approval is none.
+    // An approval of a different source, or for a different destination, does not count.
     for (source, destination) in [("seed-c", "seed-b"), ("seed-a", "seed-c")] {
         let other = json!({"migration": approval(source, destination)});
         allowed(garden.patch_status(&manager, "web", other).await);
@@ -142,7 +143,7 @@ pub async fn a_shoot_is_handed_over_as_it_was_approved(garden: &Garden) {
     }
     let approved = json!({"migration": approval("seed-a", "seed-b")});
     allowed(garden.patch_status(&manager, "web", approved).await);
-    // The seed reports the progress of the move beside the approval, and changes nothing else of it.
+    // The seed reports the progress of the move beside the approval, and cannot change the approval itself.
     let progress =
         |seed: &str| json!({"migration": {"progress": {"seedName": seed, "step": "s", "startTime": now}}});
     allowed(write(progress("seed-a")).await);
@@ -169,8 +170,8 @@ pub async fn a_shoot_is_handed_over_as_it_was_approved(garden: &Garden) {
     allowed(write(good).await);
 }
 
-/// A gardenlet that was stopped between its check and its write, and woken when another one of its seed has
-/// handed the shoot over.
+/// A gardenlet that was stopped between its check and its write, and resumed when another gardenlet of its
+/// seed has handed over the shoot.
 pub async fn a_hand_over_that_comes_late_is_refused(garden: &Garden) {
     moving(garden, "late").await;
     let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
@@ -193,15 +194,16 @@ pub async fn a_hand_over_that_comes_late_is_refused(garden: &Garden) {
     };
     let hand_over = hand_over(&[("seed-a", 1)], 2);
     allowed(write(hand_over.clone(), read.as_ref()).await);
-    // As gardenlets write it, for the Shoot that was read: the same, and one with another epoch.
+    // Gardenlets write conditionally on the Shoot that they have read: the same hand-over, and a hand-over
+    // with a different epoch.
     let changed = "the object has been modified";
     refused(write(hand_over.clone(), read.as_ref()).await, changed);
     refused(
         write(json!({"ownership": {"epoch": 1}}), read.as_ref()).await,
         changed,
     );
-    // Without that the rules for seeds refuse it: while the other one restores it, when this one is
-    // forgotten, and when it is back.
+    // Without that condition the rules for seeds refuse the hand-over: while the destination restores the
+    // shoot, after this seed is removed from the former seeds, and after the shoot is back.
     let restoring = json!({"lastOperation": operation("Restore", "Processing")});
     allowed(garden.patch_status(&b, "late", restoring.clone()).await);
     refused(
@@ -305,7 +307,7 @@ pub async fn the_source_writes_no_metadata_but_that_of_its_work(garden: &Garden)
     allowed(write(json!({"finalizers": null})).await);
 }
 
-/// It may do what a source cannot that is dead; and it is bound by the same arithmetic.
+/// garden-controller-manager may write for a dead source, and follows the same epoch rules.
 pub async fn garden_controller_manager_hands_over_by_one_epoch(garden: &Garden) {
     moving(garden, "dead").await;
     let manager: Api<Shoot> = Api::namespaced(garden.manager.clone(), NAMESPACE);
@@ -320,14 +322,14 @@ pub async fn garden_controller_manager_hands_over_by_one_epoch(garden: &Garden) 
     );
     allowed(write(json!({"ownership": {"epoch": 2}})).await);
     allowed(write(hand_over(&[("seed-a", 2)], 3)).await);
-    // Entries of Seeds that are gone; it adds none.
+    // Only entries of deleted Seeds may be removed; garden-controller-manager adds no entries.
     let more = json!([{"name": "seed-a", "epoch": 2}, {"name": "seed-c", "epoch": 1}]);
     refused(
         write(json!({"formerSeeds": more})).await,
         "garden-controller-manager those of Seeds that are gone",
     );
     allowed(write(json!({"formerSeeds": []})).await);
-    // A Shoot that is nowhere is taken by the seed itself.
+    // Only the seed itself takes a Shoot that is on no seed.
     garden.shoot("nowhere", "seed-a", None, ("", "")).await;
     let uid = manager.get("nowhere").await.unwrap().uid();
     let status = json!({"seedName": "seed-a", "technicalID": "shoot--dev--nowhere", "uid": uid});

@@ -1,4 +1,4 @@
-//! Who may have a shoot taken over, and what a seed could gain by writing into the record of its ownership.
+//! The users that may request a takeover, and the gain of a seed that writes into the ownership record.
 
 use api::gardencore::Shoot;
 use kube::{Api, api::DeleteParams};
@@ -12,7 +12,7 @@ fn asks(value: &Value) -> Value {
     json!({"metadata": {"annotations": {(ASK): value}}})
 }
 
-/// Somebody who may edit every Shoot still has no right to lose its data.
+/// A user who may edit every Shoot still has no right to lose its data.
 pub async fn it_takes_a_verb_of_its_own(garden: &Garden) {
     let admin: Api<Shoot> = garden.admin(NAMESPACE);
     for (name, seed) in [("stays", "seed-a"), ("goes", "seed-b")] {
@@ -44,7 +44,7 @@ pub async fn it_takes_a_verb_of_its_own(garden: &Garden) {
         garden.patch(&admin, "stays", asks(&json!("source-is-off"))).await,
         "shoot stays is to move nowhere",
     );
-    // A seed that claims the shoot waits for former seeds, of which a person may state that they are off.
+    // A seed that claims the shoot waits for former seeds; an operator may state that these are off.
     garden
         .shoot("claimed", "seed-a", Some("seed-a"), ("Restore", "Processing"))
         .await;
@@ -58,32 +58,32 @@ pub async fn it_takes_a_verb_of_its_own(garden: &Garden) {
     let states = asks(&json!("source-is-off"));
     refused(garden.patch(&theirs, "claimed", states.clone()).await, word);
     allowed(garden.patch(&admin, "claimed", states).await);
-    // Destination and word in one edit.
+    // Destination and annotation in a single edit.
     let mut both = yes.clone();
     both["spec"] = json!({"seedName": "seed-b"});
     allowed(garden.patch(&admin, "stays", both).await);
     allowed(garden.patch(&admin, "goes", yes).await);
-    // What was asked for one destination is not redirected to another by somebody who might not have asked.
+    // A user without the verb must not redirect a request to a different destination.
     let elsewhere = json!({"spec": {"seedName": "seed-c"}});
     refused(garden.patch(&theirs, "goes", elsewhere).await, word);
     allowed(garden.patch(&theirs, "goes", label).await);
-    // Nor does such a person state more than the person who asked.
+    // Nor may such a user state more than the requester.
     let off = asks(&json!("source-is-off"));
     refused(garden.patch(&theirs, "goes", off.clone()).await, word);
     allowed(garden.patch(&admin, "goes", off).await);
     refused(garden.patch(&theirs, "goes", asks(&json!("true"))).await, word);
-    // Of the metadata garden-controller-manager takes this away and nothing else.
+    // Of the metadata garden-controller-manager may remove only this annotation.
     let more = json!({"metadata": {"annotations": {(ASK): null, "x": "y"}}});
     refused(
         garden.patch(&manager, "goes", more).await,
         "may not change Shoot goes",
     );
     allowed(garden.patch(&manager, "goes", asks(&Value::Null)).await);
-    // Anybody may think better of it.
+    // Any editor may withdraw the request.
     allowed(garden.patch(&theirs, "stays", asks(&Value::Null)).await);
 }
 
-/// All processes of a shoot stop for the time of a fence: the right to edit a Shoot is not enough.
+/// All processes of a shoot stop for the duration of a fence: the right to edit a Shoot is not enough.
 pub async fn a_new_epoch_takes_a_verb_of_its_own(garden: &Garden) {
     const RENEW: &str = "shoot.gardener.cloud/renew-ownership";
     let renews = |value: &Value| json!({"metadata": {"annotations": {(RENEW): value}}});
@@ -126,7 +126,7 @@ pub async fn a_new_epoch_takes_a_verb_of_its_own(garden: &Garden) {
         refused(garden.patch(&admin, name, yes.clone()).await, why);
     }
     allowed(garden.patch(&admin, "kept", yes.clone()).await);
-    // It stands: whoever may edit the Shoot goes on.
+    // The annotation stands: users who may edit the Shoot can continue to edit.
     allowed(garden.patch(&theirs, "kept", label).await);
     let more = json!({"metadata": {"annotations": {(RENEW): null, "x": "y"}}});
     refused(
@@ -183,7 +183,7 @@ pub async fn no_seed_consents_to_a_takeover(garden: &Garden) {
             .await,
         "may not change status.ownership.seedsStatedOff",
     );
-    // It takes nothing by it either: that is a write of the garden.
+    // The seed does not get the shoot by that either: the hand-over is a write of the garden.
     let taken = json!({"seedName": "seed-b", "ownership": {"epoch": 2}, "formerSeeds": [{"name": "seed-a", "epoch": 1}]});
     refused(
         garden.patch_status(&b, "coveted", taken).await,
@@ -273,7 +273,7 @@ async fn hands_over_only_what_it_has(garden: &Garden, admin: &Api<Shoot>, b: &Ap
     let good =
         json!({"epoch": 3, "phase": "Claiming", "source": {"name": "seed-b", "epoch": 2}, "chain": null});
     let word = "with this status.ownership";
-    // Opened, and not yet its own.
+    // The shoot is opened, but not yet held by the seed.
     refused(hand_over(good.clone()).await, word);
     allowed(
         garden
@@ -291,8 +291,8 @@ async fn hands_over_only_what_it_has(garden: &Garden, admin: &Api<Shoot>, b: &Ap
     allowed(hand_over(good).await);
 }
 
-/// R17-46: what is known of a loss comes from a seed that nobody trusts any more. It says it once, of its own
-/// stay, and nothing else.
+/// R17-46: the report of a loss comes from a seed that is not trusted any more. The seed may report once,
+/// about its own residency, and write no other field.
 pub async fn a_former_seed_tells_its_own_loss_once(garden: &Garden) {
     let admin: Api<Shoot> = garden.admin(NAMESPACE);
     let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);

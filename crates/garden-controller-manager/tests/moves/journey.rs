@@ -1,4 +1,4 @@
-//! One shoot that is sent from seed to seed and edited all the while.
+//! A shoot that moves from seed to seed and is edited all the while.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,12 +24,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::garden::{self, Garden, NAMESPACE, allowed, operation};
 
-/// Many times what the controller needs, also on a slow machine.
+/// Many times the controller's duration, also on a slow machine.
 const SOON: Duration = Duration::from_secs(120);
-/// Shorter than the pause after which a move that waits is looked at again in any case.
+/// Shorter than the requeue interval of a move that waits.
 const AT_ONCE: Duration = Duration::from_secs(45);
 
-/// An edit that comes between the judgement and its record is not covered by it.
+/// The record of a verdict does not cover an edit that comes between the verdict and its record.
 pub async fn a_verdict_never_lands_on_a_newer_specification(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     garden
@@ -59,13 +59,14 @@ pub async fn a_verdict_never_lands_on_a_newer_specification(garden: &Garden) {
     }
     let edited = shoots.get("hasty").await.unwrap();
     assert_eq!(edited.status.as_ref().unwrap().migration, None);
-    // On the version that was judged it is.
+    // A write on the judged version succeeds.
     let written = write(edited.clone()).await.unwrap();
     assert_eq!(
         approval(&written).unwrap().generation,
         edited.metadata.generation.unwrap()
     );
-    // A later specification replaces the recorded one as a whole: what the edit took away is gone there too.
+    // A later specification replaces the recorded specification as a whole: a removed field is removed there
+    // too.
     allowed(edit(garden, "hasty", json!({"purpose": null})).await);
     let written = write(shoots.get("hasty").await.unwrap()).await.unwrap();
     let spec: Value = approval(&written).unwrap().spec.decode().unwrap();
@@ -122,7 +123,8 @@ async fn the_specification_travels(garden: &Garden) {
         ("seed-a", "1.34.9".to_owned())
     );
     assert_eq!(judged.spec.decode::<ShootSpec>().unwrap(), shoot.spec);
-    // The source begins; somebody wants an upgrade. The destination's fall makes the controller look.
+    // The source begins; a user requests an upgrade. A status change of the destination triggers the
+    // controller.
     as_seed(
         garden,
         "mover",
@@ -133,7 +135,7 @@ async fn the_specification_travels(garden: &Garden) {
     say(garden, "seed-b", "GardenletReady", ConditionStatus::Unknown).await;
     let shoot = until(&shoots, "mover", |shoot| !is_ready(shoot)).await;
     assert_eq!(approval(&shoot), Some(&judged));
-    // It is sent elsewhere, with what was recorded.
+    // The shoot is redirected, with the recorded specification.
     allowed(edit(garden, "mover", json!({"seedName": "seed-c"})).await);
     let shoot = until(&shoots, "mover", |shoot| is_for(shoot, "seed-c")).await;
     let redirected = approval(&shoot).unwrap();
@@ -157,7 +159,7 @@ async fn the_specification_travels(garden: &Garden) {
     a_seed_that_is_gone_is_no_former_seed(garden).await;
 }
 
-/// Nobody else would take its entry out, and the shoot could never move to a seed of that name again.
+/// No other process would remove the entry, and the shoot could never move to a seed of that name again.
 async fn a_seed_that_is_gone_is_no_former_seed(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let seeds: Api<Seed> = Api::all(garden.administrator());
@@ -173,7 +175,8 @@ fn former(shoot: &Shoot) -> Vec<(&str, i64)> {
         .collect()
 }
 
-/// The shoot was handed over to seed-c, which dies before it has begun. It goes on to seed-b in one write.
+/// The shoot was handed over to seed-c, which dies before it has begun. A single write hands the shoot on to
+/// seed-b.
 async fn a_shoot_is_handed_on(garden: &Garden, spec: &PackedExtension) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let handed_over = json!({
@@ -181,7 +184,7 @@ async fn a_shoot_is_handed_on(garden: &Garden, spec: &PackedExtension) {
         "ownership": {"epoch": 2}, "formerSeeds": [{"name": "seed-a", "epoch": 1}],
     });
     as_seed(garden, "mover", handed_over).await;
-    // Back to the source, which is still cleaning up: it has to wait, and nobody is handed anything.
+    // Back to the source, which is still cleaning up: the shoot must wait, and there is no hand-over.
     allowed(edit(garden, "mover", json!({"seedName": "seed-a"})).await);
     make_ready(garden, "seed-a").await;
     let shoot = until(&shoots, "mover", |shoot| {
@@ -213,7 +216,7 @@ async fn a_call_off_takes_the_approval_back(garden: &Garden) {
     create(garden, "stayer").await;
     allowed(edit(garden, "stayer", json!({"seedName": "seed-b"})).await);
     until(&shoots, "stayer", |shoot| is_for(shoot, "seed-b")).await;
-    // Not begun: what is not ready any more is not approved any more.
+    // The move has not begun: if the destination is not ready any more, the approval is withdrawn.
     say(
         garden,
         "seed-b",
@@ -246,8 +249,8 @@ async fn a_call_off_takes_the_approval_back(garden: &Garden) {
     assert_eq!((host(&shoot), reason(&shoot)), ("seed-a", None));
 }
 
-/// A seed takes one at a time here. Who waits runs on where it is, and begins when there is a place, not some
-/// time later.
+/// The destination takes a single shoot at a time here. A waiting shoot keeps running at the source, and
+/// begins as soon as there is a free slot.
 pub async fn one_after_the_other(garden: &Garden) {
     make_ready(garden, "seed-b").await;
     let work = early_and_late(garden);
@@ -278,7 +281,7 @@ async fn early_and_late(garden: &Garden) {
     assert!(freed.elapsed() < AT_ONCE, "{:?}", freed.elapsed());
 }
 
-/// Nobody touches the shoot nor the seed meanwhile.
+/// Neither the shoot nor the seed changes meanwhile.
 async fn a_bucket_that_falls_ill_takes_the_verdict_back(garden: &Garden, shoots: &Api<Shoot>) {
     let seeds: Api<Seed> = Api::all(garden.administrator());
     let uid = seeds.get("seed-b").await.unwrap().uid().unwrap();
@@ -315,7 +318,7 @@ pub async fn create_on(garden: &Garden, name: &str, seed: &str) {
     garden.entry(&format!("{id}--{uid}"), seed, "bucket-a").await;
 }
 
-/// The seed reports itself well, and has a bucket.
+/// The seed reports that it is healthy, and has a bucket.
 pub async fn make_ready(garden: &Garden, seed: &str) {
     let seeds: Api<Seed> = Api::all(garden.administrator());
     let backup = json!({"spec": {"backup": {"provider": "local"}}});
@@ -334,7 +337,7 @@ pub async fn make_ready(garden: &Garden, seed: &str) {
     garden.status(&buckets, &uid, ready).await;
 }
 
-/// Sets one condition of a seed.
+/// Sets a condition of a seed.
 async fn say(garden: &Garden, seed: &str, type_: &str, status: ConditionStatus) {
     let seeds: Api<Seed> = Api::all(garden.administrator());
     let mut conditions = seeds
@@ -355,7 +358,7 @@ async fn say(garden: &Garden, seed: &str, type_: &str, status: ConditionStatus) 
         .await;
 }
 
-/// What the gardenlet of seed-a writes.
+/// Writes a status as the gardenlet of seed-a.
 pub async fn as_seed(garden: &Garden, name: &str, status: Value) {
     let shoots: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
     allowed(garden.patch_status(&shoots, name, status).await);

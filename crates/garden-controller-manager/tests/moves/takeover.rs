@@ -1,4 +1,4 @@
-//! A shoot whose seed is silent is taken over on somebody's word, and one whose seed lives is not (R17-05,
+//! A shoot with a silent seed is taken over on request, and a shoot with a living seed is not (R17-05,
 //! R17-20).
 
 use std::time::Duration;
@@ -28,10 +28,10 @@ use crate::{
     renewal, servers, source,
 };
 
-/// Many times what the controller needs, also on a slow machine.
+/// Many times the controller's duration, also on a slow machine.
 const SOON: Duration = Duration::from_secs(120);
-/// Much shorter than the silence that is borne here, so that a machine that rests for seconds is not taken
-/// for a silent gardenlet.
+/// Much shorter than the monitor period here, so that a machine that stalls for seconds does not make the
+/// gardenlet look silent.
 const RENEWED_EVERY: Duration = Duration::from_millis(250);
 
 /// With the rights that the chart gives, and the policies in force.
@@ -50,7 +50,7 @@ pub async fn with_the_controller(garden: &Garden) {
         Box::pin(a_silent_seed_loses_its_shoot(garden)).await;
         Box::pin(source::a_source_that_is_stated_to_be_off_needs_no_fence(garden)).await;
     };
-    // A seed of its own, whose gardenlet lives meanwhile.
+    // A separate seed, whose gardenlet is alive meanwhile.
     let of_seed_d = Box::pin(source::a_source_that_fails_in_a_loop_loses_its_shoot(garden));
     futures::join!(of_seed_a, of_seed_d);
     a_third_seed_takes_what_the_second_has_not_opened(garden).await;
@@ -69,7 +69,7 @@ async fn a_seed_that_lives_keeps_its_shoot(garden: &Garden) {
     check_owners(garden, "seed-a", true).await;
     allowed(edit(garden, "alive", json!({"seedName": "seed-b"})).await);
     let refusal = async {
-        // Until this process has heard it once it says nothing.
+        // Until this process has seen the first renewal, it decides nothing.
         ask(garden, "alive").await;
         unasked(garden, "alive").await
     };
@@ -81,27 +81,28 @@ async fn a_seed_that_lives_keeps_its_shoot(garden: &Garden) {
     );
 }
 
-/// Silent by now, and asked for by somebody who may.
+/// The seed is silent by now, and an authorized user requests a takeover.
 async fn without_a_fence_nothing_is_taken(garden: &Garden) {
     check_owners(garden, "seed-a", false).await;
     ask(garden, "alive").await;
     let shoot = unasked(garden, "alive").await;
     assert_eq!(shoot.status.unwrap().ownership, None);
     check_owners(garden, "seed-a", true).await;
-    // The seed was cut off before it heard of it: its etcd asks nobody.
+    // The seed was cut off before the setting arrived: its etcd has no owner check.
     ask(garden, "alive").await;
     let shoot = unasked(garden, "alive").await;
     assert_eq!(shoot.status.unwrap().ownership, None);
     tells(garden, "alive", "conditions", "OwnershipVerified").await;
     servers::the_shoot_stays_where_a_server_list_is_not_shared(garden, "alive").await;
-    // It died before it had written any key down.
+    // The seed died before it had saved any key.
     ask(garden, "alive").await;
     let shoot = unasked(garden, "alive").await;
     assert_eq!(shoot.status.unwrap().ownership, None);
     tells(garden, "alive", "constraints", "ShootStateUpToDate").await;
 }
 
-/// What the gardenlet of a seed that checks owners, and saves what another one needs, tells of each shoot.
+/// The conditions that the gardenlet of a seed with owner checks and a current ShootState reports for each
+/// shoot.
 pub async fn tells(garden: &Garden, name: &str, list: &str, type_: &str) {
     let told = json!({"type": type_, "status": "True", "reason": "R", "message": "m",
         "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"});
@@ -197,7 +198,7 @@ async fn seed_a_deletes_backups_of_an_earlier_move(garden: &Garden) -> String {
     name
 }
 
-/// So that the destination can create an entry of that name, and a user learns which backups stay.
+/// Then the destination can create an entry of the same name, and a user learns which backups stay.
 async fn is_released(garden: &Garden, name: &str) -> Result<(), String> {
     let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
     if entries
@@ -225,7 +226,7 @@ async fn is_released(garden: &Garden, name: &str) -> Result<(), String> {
         .ok_or_else(|| "no Event".to_owned())
 }
 
-/// As its gardenlet has left it. R7-02: it will not let go.
+/// The BackupEntry in the state in which the gardenlet left it. R7-02: the seed will not release the entry.
 async fn backups_are_on_seed_a(garden: &Garden) {
     let (shoots, entries): (Api<Shoot>, Api<BackupEntry>) =
         (garden.admin(NAMESPACE), garden.admin(NAMESPACE));
@@ -236,7 +237,7 @@ async fn backups_are_on_seed_a(garden: &Garden) {
         .await;
 }
 
-/// The destination dies before it has opened anything: the data are where they were.
+/// The destination dies before it has opened any data: the data are still at the source.
 async fn a_third_seed_takes_what_the_second_has_not_opened(garden: &Garden) {
     garden.bring(&garden::seed("seed-c")).await.unwrap();
     make_ready(garden, "seed-c").await;
@@ -273,7 +274,7 @@ async fn a_call_off_after_the_seal_begins_a_new_epoch(garden: &Garden) {
     assert_eq!(status.last_operation.unwrap().type_, Type::Migrate);
 }
 
-/// Asks for it until it is so: it is refused as long as the last sign of life is young.
+/// Repeats the request until the takeover: the request is refused while the last sign of life is recent.
 async fn taken_over(garden: &Garden, to: &str) -> Shoot {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     eventually("it is taken over", SOON, || async {
@@ -313,7 +314,7 @@ pub async fn ask_for(garden: &Garden, name: &str, (annotation, value): (&str, &s
     allowed(garden.patch(&shoots, name, asked).await);
 }
 
-/// It may have been handed over meanwhile, and then there is nothing to ask for.
+/// The shoot may have been handed over meanwhile, and then the request is moot.
 async fn ask_again(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let asked = json!({"metadata": {"annotations": {(SHOOT_FORCE_RESTORE): "true"}}});
