@@ -1,5 +1,5 @@
-//! What must hold: I5 (by running at all), I6 nothing left behind, I7 carried state is equal, I8/I9 nothing
-//! outside lost.
+//! The invariants: I5 (by running at all), I6 (no leftovers), I7 (carried state is equal), I8/I9 (no outside
+//! resource lost).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,24 +27,24 @@ use crate::seed::RunningSeed;
 use crate::subject::{InCloud, Subject, transient};
 use crate::zones::Zone;
 
-/// What a Shoot has that a move must not change.
+/// The properties of a Shoot that a move must not change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     /// Data of the Secrets that are carried, by name.
     secrets: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
-    /// The node network in the cloud, and the list of its instances.
+    /// The node network in the cloud, with the list of the network's instances.
     pub network: InCloud,
-    /// What its extensions have outside.
+    /// The outside things of the Shoot's extensions.
     extended: BTreeMap<String, u32>,
-    /// Its machines in the cloud.
+    /// The machines of the Shoot in the cloud.
     pub machines: BTreeMap<u32, String>,
-    /// The zone that is cut off.
+    /// The isolated zone.
     zone: Zone,
 }
 
 /// Longer than etcd-druid takes to see an annotation on a busy machine.
 const TOLD_WITHIN: Duration = Duration::from_secs(30);
-/// What runs of each.
+/// The Deployments of each control plane.
 const CONTROL_PLANE: [&str; 4] = [
     "kube-apiserver",
     "kube-controller-manager",
@@ -88,7 +88,7 @@ pub fn require(holds: bool, sentence: impl Into<String>) -> Result<()> {
 }
 
 impl ShootScenario<'_> {
-    /// What must hold at any moment of a move.
+    /// The conditions at any moment of a move.
     pub async fn check_always(&self) -> Result<()> {
         self.check_zones().await?;
         let moving = matches!(
@@ -140,8 +140,8 @@ impl ShootScenario<'_> {
         )
     }
 
-    /// The record names who has the shoot now, and nobody where it is between two seeds or gone (R17-21,
-    /// R17-50).
+    /// The record names the present owner. Between two seeds or after the deletion, the record names no seed
+    /// (R17-21, R17-50).
     async fn check_owner_at_end(&self) -> Result<()> {
         let (owner, epoch) = match self.drilled {
             Drilled::Create
@@ -162,7 +162,7 @@ impl ShootScenario<'_> {
         self.check_owner(owner, epoch).await
     }
 
-    /// What must hold after the drilled flow has ended.
+    /// The conditions after the drilled flow has ended.
     pub async fn check_end(&self) -> Result<()> {
         self.check_always().await?;
         let extended = self.extended();
@@ -173,9 +173,9 @@ impl ShootScenario<'_> {
         )?;
         let has_machines = self.has_nodes && !self.drilled.deletes() && self.drilled != Drilled::Hibernate;
         let (wanted, machines) = (usize::from(has_machines) * machines::PER_SHOOT, self.machines());
-        // What has grown elsewhere stays (RZ-22).
+        // The growth elsewhere stays (RZ-22).
         let wanted = wanted + usize::from(self.drilled == Drilled::Failback);
-        // The cloud keeps an instance, and every other instance went with its machine.
+        // The cloud keeps an instance; every further instance was deleted with the instance's machine.
         let wanted = wanted + usize::from(self.drilled == Drilled::ForceDelete && self.has_nodes);
         require(
             machines.len() == wanted,
@@ -187,8 +187,8 @@ impl ShootScenario<'_> {
         match self.drilled {
             Drilled::Create => {
                 self.check_here(self.place()).await?;
-                // etcd-druid remembers from now on that it has data; nobody told it to before its first
-                // start.
+                // From now on, etcd-druid remembers that the etcd has data; before the first start, no
+                // annotation was set.
                 let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
                 let etcd = etcds.get("etcd-main").await?;
                 require(
@@ -234,7 +234,7 @@ impl ShootScenario<'_> {
         self.check_nothing_left(self.place()).await?;
         self.check_backups().await?;
         if self.drilled == Drilled::ForceDelete {
-            // The cloud and the DNS server refused: what they keep is left, and nothing waited for them.
+            // The cloud and the DNS server refused: their resources are left, and the deletion did not wait.
             require(
                 Some(self.network().await?) == self.evidence.as_ref().map(|e| e.network.clone()),
                 "the cloud refused, and the network is another one",
@@ -263,7 +263,7 @@ impl ShootScenario<'_> {
     pub async fn check_same(&self) -> Result<()> {
         let mut now = Evidence::collect(self, self.place()).await?;
         if let (Drilled::Hibernate, Some(before)) = (self.drilled, &self.evidence) {
-            // It sleeps, and is to have none.
+            // A hibernated shoot must have no machines.
             now.machines.clone_from(&before.machines);
         }
         require(
@@ -272,7 +272,8 @@ impl ShootScenario<'_> {
         )
     }
 
-    /// RX-11: each extension was restored from what it wrote last: when it let go, where its source could.
+    /// RX-11: each extension was restored from the last written state; if the source could act, the state
+    /// comes from migrate.
     async fn check_states(&self) -> Result<()> {
         let lets_go = !self.drilled.takes_over() && self.drilled != Drilled::Renew;
         let times = u32::from(lets_go);
@@ -285,7 +286,7 @@ impl ShootScenario<'_> {
         )
     }
 
-    /// Nothing of it runs and all of it is there: what stops, its data, and its names.
+    /// No process of the shoot runs, and all stopped objects, data and names exist.
     async fn check_asleep(&self) -> Result<()> {
         let (client, namespace) = (self.place().client(), self.namespace());
         let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
@@ -316,8 +317,7 @@ impl ShootScenario<'_> {
         self.check_reachable(self.place()).await
     }
 
-    /// I9: the BackupEntry and the backups follow the Shoot after their grace period, whatever the deletion
-    /// was.
+    /// I9: the BackupEntry and the backups follow the Shoot after the grace period, for any kind of deletion.
     async fn check_backups(&self) -> Result<()> {
         let entry = self.backup_entry().await?;
         require(
@@ -332,7 +332,7 @@ impl ShootScenario<'_> {
         Ok(sets.get("etcd-main").await?)
     }
 
-    /// R17-29, R17-30: nothing is left of the copy, neither in the seed nor in the garden.
+    /// R17-29, R17-30: the copy has left no object, neither in the seed nor in the garden.
     async fn check_copy_is_gone(&self) -> Result<()> {
         let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
         require(
@@ -346,9 +346,9 @@ impl ShootScenario<'_> {
         require(left.is_none(), format!("{name}… is left in the garden"))
     }
 
-    /// An etcd that was restored must not start empty, and the next reconciliation does not make it restart.
+    /// A restored etcd must not start empty, and the next reconciliation does not restart the etcd.
     async fn check_etcd_has_a_past(&self) -> Result<()> {
-        // An Etcd that was there before is told of it while it runs, and nobody waits for that.
+        // An existing Etcd gets the flag while the etcd runs, and the flow does not wait for the flag.
         let told = eventually("etcd-main refuses to start empty", TOLD_WITHIN, || async {
             require(
                 refuses_to_be_empty(&self.etcd_main().await?),
@@ -367,8 +367,8 @@ impl ShootScenario<'_> {
         )
     }
 
-    /// The garden knows all that the next seed needs, nothing writes any more, and nothing that a call-off
-    /// needs is gone.
+    /// The garden has all data that the destination needs, no process writes any more, and all objects that a
+    /// cancellation needs still exist.
     async fn check_ready_to_be_handed_over(&self) -> Result<()> {
         let states: Api<ShootState> = Api::namespaced(self.world.garden(), PROJECT);
         let state = states.get_opt(&self.name).await?;
@@ -405,7 +405,8 @@ impl ShootScenario<'_> {
         )
     }
 
-    /// Nothing runs in the source any more and nothing leads there; the data wait for the destination.
+    /// No process of the shoot runs in the source any more and no name leads there; the data wait for the
+    /// destination.
     async fn check_left(&self) -> Result<()> {
         let facts = Box::pin(self.facts(&self.world.seeds[0], Operation::Restore)).await?;
         require(
@@ -422,13 +423,13 @@ impl ShootScenario<'_> {
             self.is_in(self.place()).await?,
             "the namespace, and with it the data, went before the destination had restored",
         )?;
-        // The destination can do without what is gone.
+        // The destination does not need the removed objects.
         self.check_always().await
     }
 }
 
 impl Subject<'_> {
-    /// The control plane is on this seed, complete, and found by its names.
+    /// The control plane is complete on this seed, and reachable by the shoot's names.
     pub async fn check_here(&self, seed: &RunningSeed) -> Result<()> {
         let deployments: Api<Deployment> = Api::namespaced(seed.client(), &self.namespace());
         for name in CONTROL_PLANE {
@@ -439,7 +440,7 @@ impl Subject<'_> {
         self.check_reachable(seed).await
     }
 
-    /// It is found by its names, and its users can log on.
+    /// The shoot is reachable by the shoot's names, and users can log on.
     pub async fn check_reachable(&self, seed: &RunningSeed) -> Result<()> {
         for name in self.names() {
             let found = self.addresses(&name).await?;
@@ -484,7 +485,7 @@ impl Subject<'_> {
     }
 }
 
-/// Whether its sidecar ends with an error where there are neither data nor backups.
+/// Whether the sidecar ends with an error without data and backups.
 fn refuses_to_be_empty(set: &StatefulSet) -> bool {
     let pod = set.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
     pod.and_then(|pod| pod.init_containers.as_ref())

@@ -1,4 +1,4 @@
-//! What one process writes for another is understood by that other.
+//! Flags that a process writes for a second process are accepted by the second process.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use ownership::Terms;
 use provider_local::control_plane::cloud_controller_manager::{Settings, Wanted, migration_file, process};
 use serde_json::json;
 
-/// What provider-local writes into a Deployment, as long as controllers are at home, move, and have moved.
+/// The arguments in provider-local's Deployment, before, during and after a move of controllers.
 #[test]
 fn the_flags_of_a_control_plane_are_understood() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -26,7 +26,7 @@ fn the_flags_of_a_control_plane_are_understood() {
         zone: "example.test".into(),
         authorities: vec!["192.0.2.53:53".parse().unwrap()],
         epoch: 3,
-        // Flags that say more than the usual.
+        // Owner flags beyond the defaults.
         terms: Terms::default()
             .given([("fence", Some("45s"))], Some(500))
             .unwrap(),
@@ -52,7 +52,7 @@ fn the_flags_of_a_control_plane_are_understood() {
         if let Some(map) = migration_file(Some(&told)) {
             std::fs::write(file.path(), map.data.unwrap().into_values().next().unwrap()).unwrap();
             args.push(format!("--leader-migration-config={}", file.path().display()));
-            // Where it would be mounted.
+            // The path of the mounted file in a pod.
             args.retain(|arg| !arg.starts_with("--leader-migration-config=/srv/"));
         }
         let config = Config::of(std::iter::once(pod.containers[0].name.clone()).chain(args)).unwrap();

@@ -1,7 +1,8 @@
-//! Provider X, which is no part of the suite and keeps to none of its conventions: a Secret that is carried
-//! and names another manager, ManagedResources of both classes without a label `origin`, Deployments whose
-//! names contain those of the control plane, and a kind of extension objects that no gardenlet knows. Its
-//! Extension has the type [`TYPE`] and goes through the same flows as all others (`guest`).
+//! Provider X, a third-party provider without the conventions of this project. Provider X has a carried
+//! Secret that names a different manager, and ManagedResources of both classes without a label `origin`. The
+//! names of the Deployments contain names of the control plane, and a kind of extension objects is unknown to
+//! every gardenlet. The Extension has the type [`TYPE`] and goes through the same flows as every further
+//! Extension (`guest`).
 
 use anyhow::{Context as _, ensure};
 use api::constants::{OPERATION, operation};
@@ -36,7 +37,7 @@ fn firewall() -> ApiResource {
     ApiResource::from_gvk_with_plural(&kind, "firewalls")
 }
 
-/// Installs the kind in a seed, and runs its controller until `tasks` is dropped.
+/// Installs the kind in a seed, and runs the kind's controller until `tasks` is dropped.
 pub async fn install(tasks: &mut JoinSet<()>, seed: &Client) -> anyhow::Result<()> {
     let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let definition: CustomResourceDefinition = serde_json::from_value(json!({
@@ -67,9 +68,9 @@ pub async fn install(tasks: &mut JoinSet<()>, seed: &Client) -> anyhow::Result<(
     Ok(())
 }
 
-/// As the extension contract wants it of each kind: `migrate` releases the object, and a deletion removes the
-/// finalizer. With the object the provider removes all its objects in the namespace, as a seed that a shoot
-/// has left waits for them.
+/// The extension contract for each kind: `migrate` releases the object, and a deletion removes the finalizer.
+/// With the object, the provider removes all of the provider's objects in the namespace, because a seed that
+/// a shoot has left waits for the removal.
 async fn act(seed: &Client, object: &DynamicObject) -> kube::Result<()> {
     let api: Api<DynamicObject> =
         Api::namespaced_with(seed.clone(), &object.namespace().unwrap_or_default(), &firewall());

@@ -1,6 +1,6 @@
-//! Extensions of a shoot, with a provider that follows the contract, on a real API server: each is handled at
-//! its time, takes the state along that it wrote when it let go, goes when nobody wants it any more, and
-//! tells what is wrong with it.
+//! Extensions of a shoot, with a provider that follows the contract, on a real API server. Each extension is
+//! handled at the extension's lifecycle time and is restored from the state written in migrate. Unwanted
+//! extensions are removed, and faults are reported.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -42,10 +42,10 @@ use world::{NAMESPACE, PROJECT, World};
 const CORE: &str = "core.gardener.cloud/v1beta1";
 /// More than a provider on a busy machine takes.
 const LONG: Duration = Duration::from_secs(120);
-/// For one that never answers.
+/// Timeout for an extension that never answers.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// What the provider has outside: for each type how often it was made.
+/// The outside things of the provider: by type, the number of creations.
 type Outside = Arc<Mutex<BTreeMap<String, u32>>>;
 
 #[derive(Clone, Default)]
@@ -120,7 +120,7 @@ fn serve(world: &World, running: &mut JoinSet<()>, type_: &'static str, guest: &
     });
 }
 
-/// The Shoot with these extensions, as a flow begins with it.
+/// The Shoot with these extensions, at the begin of a flow.
 async fn begin(world: &World, operation: Operation, named: &Value) -> Result<Facts> {
     Box::pin(begin_with(world, operation, named, LONG)).await
 }
@@ -192,7 +192,7 @@ async fn an_extension_has_its_time_and_takes_its_state_along() -> Result<()> {
     Box::pin(each_goes_at_its_time(&world, &guest)).await
 }
 
-/// A list that cannot be had, and a configuration that nobody can read.
+/// An unsupported extension, and an invalid configuration.
 async fn what_is_wrong_is_told(world: &World) -> Result<()> {
     let named = json!([{"type": "refused"}]);
     let error = Box::pin(begin(world, Operation::Reconcile, &named))
@@ -203,7 +203,7 @@ async fn what_is_wrong_is_told(world: &World) -> Result<()> {
         error.contains("\"refused\" in spec.extensions is not for shoots without workers"),
         "{error}"
     );
-    // What is there is still let go of, and taken down.
+    // An existing extension is still migrated and deleted.
     Box::pin(begin(world, Operation::Delete, &named)).await?;
 
     let garbage = json!([{"type": "early", "providerConfig": {"greeting": 5}}]);
@@ -238,7 +238,8 @@ async fn each_comes_at_its_time(world: &World, facts: &Facts) -> Result<()> {
     Ok(())
 }
 
-/// The wait ends and names it; and when the Shoot does not name it any more, it goes, and nothing else does.
+/// The wait for a silent extension ends with an error that names the extension. After the Shoot stops naming
+/// the extension, exactly this extension is removed.
 async fn nobody_answers_and_nobody_wants_it(world: &World, wanted: &Value) -> Result<()> {
     let mut more = wanted.clone();
     more.as_array_mut().unwrap().push(json!({"type": "silent"}));
@@ -261,7 +262,8 @@ async fn nobody_answers_and_nobody_wants_it(world: &World, wanted: &Value) -> Re
     Ok(())
 }
 
-/// Both let go, each at its time; what they wrote then is what they are restored from (RX-11, RX-31).
+/// Both extensions migrate, each at its lifecycle time; the state written then is the input of the restore
+/// (RX-11, RX-31).
 async fn state_is_carried(world: &World, wanted: &Value) -> Result<()> {
     let facts = Box::pin(begin(world, Operation::Migrate, wanted)).await?;
     world.make_shoot_state(ShootStateSpec::default()).await?;
@@ -298,7 +300,8 @@ async fn state_is_carried(world: &World, wanted: &Value) -> Result<()> {
 
 async fn each_goes_at_its_time(world: &World, guest: &Guest) -> Result<()> {
     let outside = || guest.outside.lock().unwrap().keys().cloned().collect::<Vec<_>>();
-    // Its Shoot names it no more, but it is still there: it goes as well.
+    // The Shoot does not name the extension any more, but the object still exists: the object is deleted as
+    // well.
     let facts = Box::pin(begin(world, Operation::Delete, &json!([]))).await?;
     FurtherExtensions::destroy_in(&facts, BeforeKubeAPIServer).await?;
     FurtherExtensions::gone_in(&facts, BeforeKubeAPIServer).await?;

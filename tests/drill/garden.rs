@@ -1,4 +1,4 @@
-//! What operators and users write into the garden before there is a Shoot.
+//! The objects of operators and users in the garden before the first Shoot.
 
 use anyhow::{Context, Result};
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -12,11 +12,11 @@ use crate::guest;
 use crate::world::DOMAIN;
 
 pub const VERSION: &str = "1.34.4";
-/// To which a Shoot may be upgraded.
+/// The version for upgrades of a Shoot.
 pub const NEWER_VERSION: &str = "1.34.5";
 /// Namespace of the project.
 pub const PROJECT: &str = "garden-dev";
-/// Namespace in the garden that plays the cloud.
+/// Namespace in the garden that simulates the cloud.
 pub const CLOUD: &str = "cloud";
 
 /// Writes an object as a user does.
@@ -49,7 +49,7 @@ fn secret(namespace: &str, name: &str, data: &Value) -> Value {
     })
 }
 
-/// Writes all of it.
+/// Writes all objects.
 pub async fn fill(garden: &ControlPlane, dns: &NameServer, store: &ObjectStore) -> Result<()> {
     let client = garden.admin();
     for name in ["garden", PROJECT, CLOUD] {
@@ -111,7 +111,7 @@ pub async fn fill(garden: &ControlPlane, dns: &NameServer, store: &ObjectStore) 
     Ok(())
 }
 
-/// A Seed with backups and a domain, whose names that server has.
+/// A Seed with backups and a domain; the DNS server `authority` serves the domain's names.
 pub fn seed(name: &str, authority: &str) -> Value {
     let secret =
         |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": name});
@@ -128,7 +128,7 @@ pub fn seed(name: &str, authority: &str) -> Value {
     })
 }
 
-/// A Shoot as its user writes it.
+/// A Shoot as a user writes the object.
 pub fn shoot(name: &str) -> Value {
     json!({
         "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",

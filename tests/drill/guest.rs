@@ -1,6 +1,5 @@
-//! A provider of further extensions that somebody installed by hand in both seeds: one type for each time at
-//! which an extension can be handled. What it has outside is in the memory of the test, which both seeds
-//! share.
+//! A provider of further extensions, installed by hand in both seeds: a type for each possible lifecycle
+//! time. The outside things are in the memory of the test, shared by both seeds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +19,7 @@ use serde_json::{Value, json};
 use crate::foreign;
 use crate::subject::transient;
 
-/// Types, each with when it is reconciled, migrated and deleted.
+/// Types, each with the times of reconcile, migrate and delete.
 const TYPES: [(&str, [&str; 3]); 4] = [
     (
         foreign::TYPE,
@@ -34,7 +33,7 @@ const TYPES: [(&str, [&str; 3]); 4] = [
     ),
 ];
 
-/// What is there for shoots: by namespace and type, a number that no other thing ever had.
+/// The outside things of shoots: by namespace and type, a unique number.
 #[derive(Clone, Default)]
 pub struct Outside(Arc<Mutex<Things>>);
 
@@ -42,7 +41,7 @@ pub struct Outside(Arc<Mutex<Things>>);
 type Things = (u32, BTreeMap<(String, String), u32>);
 
 impl Outside {
-    /// What this shoot has.
+    /// The things of this shoot.
     pub fn of(&self, namespace: &str) -> BTreeMap<String, u32> {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = inner.1.iter().filter(|((of, _), _)| of == namespace);
@@ -79,11 +78,11 @@ impl Outside {
 #[derive(Serialize, Deserialize)]
 struct State {
     number: u32,
-    /// How often it was let go of: written by no other operation.
+    /// The number of migrations: only migrate writes this number.
     left: u32,
 }
 
-/// What provider-local serves in these seeds, besides.
+/// Further kinds that provider-local serves in these seeds.
 const OF_PROVIDER: [&str; 9] = [
     "BackupBucket",
     "BackupEntry",
@@ -96,8 +95,9 @@ const OF_PROVIDER: [&str; 9] = [
     "Worker",
 ];
 
-/// What tells the garden of it. No deployment: it was installed by hand. Where one provider is registered all
-/// must be, or no seed is known to serve what a shoot needs.
+/// The ControllerRegistration in the garden, without a deployment because of the installation by hand. If a
+/// single provider is registered, all must be registered, or no seed would count as serving the shoot's
+/// kinds.
 pub fn registration() -> Value {
     let extensions = TYPES.map(|(type_, [reconcile, migrate, delete])| {
         json!({"kind": "Extension", "type": type_, "workerlessSupported": true,
@@ -111,7 +111,7 @@ pub fn registration() -> Value {
     })
 }
 
-/// What a Shoot names.
+/// The extensions in the Shoot's spec.
 pub fn wanted() -> Value {
     json!(TYPES.map(|(type_, _)| json!({"type": type_})))
 }
@@ -119,7 +119,7 @@ pub fn wanted() -> Value {
 /// How many each Shoot has.
 pub const PER_SHOOT: usize = TYPES.len();
 
-/// How often an object was let go of, as its state tells.
+/// The number of an object's migrations, from the state.
 pub fn left(object: &Extension) -> Option<u32> {
     let state = object.status.as_ref()?.state.as_ref()?;
     serde_json::from_value(state.0.clone())
@@ -127,7 +127,7 @@ pub fn left(object: &Extension) -> Option<u32> {
         .map(|state: State| state.left)
 }
 
-/// Runs it in a seed.
+/// Runs the provider in a seed.
 pub fn join(process: &mut Process, seed: &Client, outside: &Outside) {
     for (type_, _) in TYPES {
         let permit = Permit::sole("the drill has no other process");
@@ -169,7 +169,8 @@ impl Actuator<Extension> for Guest {
 
     async fn restore(&self, context: &Context<Extension>) -> Result<Outcome> {
         let Some(state) = context.state::<State>()? else {
-            // One that never came to an end where it was has none, and may have something outside.
+            // An extension that was never completed in the source has no state, and may have an outside
+            // thing.
             return self.reconcile(context).await;
         };
         self.keep(context, &state)?;
@@ -245,7 +246,7 @@ fn outcome(number: u32, left: u32) -> Result<Outcome> {
     })
 }
 
-/// The late one is let go of, and goes, when the shoot's API has stopped.
+/// The late extension is migrated and deleted only after the shoot's API has stopped.
 async fn check_order(context: &Context<Extension>) -> Result<()> {
     let deployments = context.seed.namespaced::<Deployment>(&context.namespace()?);
     let api = deployments.get_opt("kube-apiserver").await?;

@@ -1,9 +1,9 @@
-//! Node IPAM goes from one manager of a shoot to the other and back, while the gardenlet that sees to it is
-//! dropped at random moments (RK-05, RK-20..25, I5).
+//! Node IPAM moves from the first manager of a shoot to the second and back, while the responsible gardenlet
+//! is dropped at random moments (RK-05, RK-20..25, I5).
 //!
-//! The managers are pods that do not run. What they would do is played by [`Managers`]: it reads from the
-//! flags of the pods who would run node IPAM, gives the lock that they share to one of them, and writes down
-//! when two would run it at once.
+//! The managers are pods that do not run. [`Managers`] simulates the work: derives from the pods' flags which
+//! managers would run node IPAM, gives the shared lock to one of these, and records each moment with two
+//! running managers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,17 +30,17 @@ use crate::world::World;
 const LOCK: &str = "node-ipam-migration";
 const HOME: &str = "kube-controller-manager";
 const GUEST: &str = "cloud-controller-manager";
-/// Longest time that a gardenlet has before it is dropped. A whole hand-over takes about a second and a half
-/// here.
+/// Longest time in milliseconds before a gardenlet is dropped. A whole hand-over takes about a second and a
+/// half here.
 const DROPPED_WITHIN: u64 = 350;
-/// So often at most; a gardenlet that is left alone needs one go.
+/// Maximum attempts; an undisturbed gardenlet needs a single attempt.
 const TRIES: usize = 200;
-/// Bounds one step.
+/// Timeout of a step.
 const TOLD_WITHIN: Duration = Duration::from_secs(60);
 /// A look at the pods. Much shorter than a pod lives.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// There and back with interruptions, turned round half-way, and a Shoot that is made with it.
+/// There and back with interruptions, a reversal half-way, and a Shoot that is created with the new setting.
 pub async fn check(world: &World) -> Result<()> {
     let mut scenario = ShootScenario::without_nodes(world, Drilled::Create);
     scenario.reset().await?;
@@ -56,17 +56,17 @@ pub async fn check(world: &World) -> Result<()> {
         "hardly any gardenlet was dropped on the way: {dropped}"
     );
     ends(&scenario, GUEST).await?;
-    // Back, and there again before it has arrived.
+    // Back, and there again before the way back is complete.
     wanted(&scenario, HOME).await?;
     let _ = Box::pin(interrupted(&scenario, &mut random, 2)).await;
     wanted(&scenario, GUEST).await?;
     Box::pin(interrupted(&scenario, &mut random, TRIES)).await?;
     ends(&scenario, GUEST).await?;
-    // And as the flow does it, undisturbed.
+    // As in the undisturbed flow.
     wanted(&scenario, HOME).await?;
     scenario.run(&Undisturbed).await?;
     ends(&scenario, HOME).await?;
-    // A task of one flow is tried again after an error: it goes on from where the first try came to.
+    // A task of a flow is retried after an error: the task continues where the first attempt stopped.
     wanted(&scenario, GUEST).await?;
     Box::pin(tried_again(&scenario, &mut random)).await?;
     ends(&scenario, GUEST).await?;
@@ -90,8 +90,8 @@ async fn wanted(scenario: &ShootScenario<'_>, component: &str) -> Result<()> {
     Ok(())
 }
 
-/// The hand-over by gardenlets that are dropped at random moments, until one carries it to its end.
-/// Returns how many were dropped.
+/// The hand-over by gardenlets that are dropped at random moments, until a gardenlet completes the hand-over.
+/// Returns the number of dropped gardenlets.
 async fn interrupted(
     scenario: &ShootScenario<'_>,
     random: &mut fastrand::Rng,
@@ -103,7 +103,7 @@ async fn interrupted(
         // Longer and longer, so that on a machine that is slow just now a step is carried out at last.
         let longer = 1 + u32::try_from(dropped / 8)?;
         let within = longer * Duration::from_millis(random.u64(50..DROPPED_WITHIN));
-        // Errors are what a half-made step may look like to the next gardenlet: only the end counts.
+        // An error may follow from a half-done step of the former gardenlet: only the end counts.
         if let Ok(Ok(())) = tokio::time::timeout(within, Box::pin(ControllerLeaders::hand_over(&facts))).await
         {
             return Ok(dropped);
@@ -112,8 +112,8 @@ async fn interrupted(
     anyhow::bail!("node IPAM is not handed over after {tries} tries")
 }
 
-/// The hand-over by one gardenlet in one flow, whose task is ended at random moments and tried again, also
-/// when all is done.
+/// The hand-over by a gardenlet in a single flow; the task is dropped at random moments and retried, also
+/// after the completion.
 async fn tried_again(scenario: &ShootScenario<'_>, random: &mut fastrand::Rng) -> Result<()> {
     let facts = Box::pin(scenario.facts(&scenario.world.seeds[0], Operation::Reconcile)).await?;
     let mut done = 0;
@@ -164,7 +164,7 @@ async fn home_is(scenario: &ShootScenario<'_>, does: Manager) -> Result<()> {
     Ok(())
 }
 
-/// Only one manager knows of it, and nothing of the way is left.
+/// Only one manager knows node IPAM, and no intermediate setting is left.
 async fn ends(scenario: &ShootScenario<'_>, component: &str) -> Result<()> {
     let client = scenario.world.seeds[0].client();
     let namespace = scenario.namespace();
@@ -202,7 +202,7 @@ async fn ends(scenario: &ShootScenario<'_>, component: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a manager does with node IPAM.
+/// The setting of node IPAM in a manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manager {
     Rests,
@@ -250,7 +250,7 @@ fn of_deployment(deployment: &Deployment) -> Vec<String> {
     )
 }
 
-/// Plays the managers of one shoot until it is dropped.
+/// Simulates the managers of a shoot until dropped.
 struct Managers {
     _tasks: JoinSet<()>,
     twice: Arc<Mutex<Vec<String>>>,
@@ -273,7 +273,7 @@ impl Managers {
         Self { _tasks: tasks, twice }
     }
 
-    /// Fails with the moments in which two would have run node IPAM.
+    /// Fails with the moments in which two managers would have run node IPAM.
     fn twice(&self) -> Result<()> {
         let twice = self.twice.lock().unwrap_or_else(PoisonError::into_inner);
         ensure!(twice.is_empty(), "run twice: {twice:?}");
@@ -283,7 +283,8 @@ impl Managers {
 
 async fn look(seed: &Client, shoot: &Client, namespace: &str, twice: &Mutex<Vec<String>>) -> Result<()> {
     let leases: Api<Lease> = Api::namespaced(shoot.clone(), "kube-system");
-    // Before the pods: who is gone when a lock is taken away must not make it again.
+    // Read before the pods: a manager whose pod is gone by the removal of a lock must not create the lock
+    // again.
     let (home, guest) = (leases.get_opt(HOME).await?, leases.get_opt(GUEST).await?);
     let shared = leases.get_opt(LOCK).await?;
     let pods: Api<Pod> = Api::namespaced(seed.clone(), namespace);
@@ -316,8 +317,9 @@ async fn look(seed: &Client, shoot: &Client, namespace: &str, twice: &Mutex<Vec<
     hold(&leases, LOCK, shared.as_ref(), sharers).await
 }
 
-/// Gives a lock that was found like this to one of these, unless one of them has it. Who is gone has not
-/// given it back. As with real managers, nothing is written when the lock was changed or taken away since.
+/// Gives a lock in the state `found` to a candidate, unless a candidate holds the lock. A manager without a
+/// pod has not released the lock. As with real managers, no write happens when the lock was changed or
+/// removed since.
 async fn hold<'a>(
     leases: &Api<Lease>,
     lock: &str,

@@ -1,2 +1,2 @@
-//! Only a place for the test `drill`: each flow of the gardenlet, failed before, failed after and repeated at
+//! The package of the test `drill`: each flow of the gardenlet, failed before, failed after and repeated at
 //! every task.

@@ -1,7 +1,7 @@
-//! Plays the machine-controller-manager of each shoot of a seed, where no pod runs: it makes the machines
-//! that are wanted and missing, and takes away those that go and those that it does not know, as a real one
-//! does. A Machine that is restored too late or not at all shows in the cloud, which is in the memory of the
-//! test and which both seeds share.
+//! A fake machine-controller-manager for each shoot of a seed, where no pod runs. The fake creates wanted and
+//! missing machines, and removes terminating and unknown machines, as a real manager does. A Machine that is
+//! restored too late or not at all shows in the cloud. The cloud is in the memory of the test, shared by both
+//! seeds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 const MANAGER: &str = "machine-controller-manager";
-/// Machines of a shoot with nodes: one in each zone.
+/// Machines of a shoot with nodes: a machine in each zone.
 pub const PER_SHOOT: usize = 2;
 const BY: FieldManager = FieldManager("played-machine-controller-manager");
 
@@ -34,14 +34,13 @@ pub fn pools() -> Value {
     }])
 }
 
-/// What runs for shoots, by namespace: each instance with the name of its machine, under an id that no other
-/// ever had.
+/// The instances of shoots, by namespace: each instance with the name of the machine, under a unique id.
 #[derive(Clone, Default)]
 pub struct Instances(Arc<Mutex<(u32, Cloud)>>, Arc<Mutex<BTreeMap<String, String>>>);
 
 type Cloud = BTreeMap<String, BTreeMap<u32, String>>;
 
-/// Reason for which the cloud does not delete an instance.
+/// The reason why the cloud does not delete an instance.
 const KEPT: &str = "the cloud keeps the instance";
 
 impl Instances {
@@ -70,7 +69,7 @@ impl Instances {
         inner.0 += 1;
         let (id, cloud) = (inner.0, &mut inner.1);
         let own = cloud.entry(namespace.to_owned()).or_default();
-        // One whose id was not written down is found again.
+        // An instance whose id was not recorded is found again.
         if let Some((id, _)) = own.iter().find(|(_, of)| *of == machine) {
             return *id;
         }
@@ -104,13 +103,13 @@ pub fn play(tasks: &mut JoinSet<()>, seed: Client, instances: Instances) {
                 namespace: &namespace,
                 instances: &instances,
             };
-            // What collides is done at the next change.
+            // A conflicting write is repeated at the next change.
             let _ = of.act().await;
         }
     });
 }
 
-/// Namespaces in which something has changed.
+/// Namespaces with a change.
 fn changes<K>(seed: &Client, config: watcher::Config) -> BoxStream<'static, String>
 where
     K: Object + Resource<Scope = NamespaceResourceScope>,
@@ -122,7 +121,7 @@ where
         .boxed()
 }
 
-/// That of one shoot.
+/// The fake manager of a shoot.
 struct Of<'a> {
     seed: &'a Client,
     namespace: &'a str,
@@ -172,7 +171,7 @@ impl Of<'_> {
         Ok(())
     }
 
-    /// Makes what is missing, and says how many there are.
+    /// Creates missing machines, and reports the number of machines.
     async fn scale(&self, deployment: &MachineDeployment) -> Result<()> {
         let (set, name) = (self.set_of(deployment).await?, deployment.name_any());
         let machines = self.all::<Machine>().await?;
@@ -215,7 +214,7 @@ impl Of<'_> {
         Ok(())
     }
 
-    /// The set that makes machines of the deployment's class, which has the name of the class.
+    /// The set for machines of the deployment's class; the set has the name of the class.
     async fn set_of(&self, deployment: &MachineDeployment) -> Result<MachineSet> {
         let template = deployment.spec.template.clone();
         let class = template.spec.as_ref().and_then(|spec| spec.class.clone()?.name);

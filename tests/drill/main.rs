@@ -1,16 +1,18 @@
 //! Fail at every task, run every task twice: the shoot flows on real API servers.
 //!
 //! One garden and two seeds run as processes, with the real controllers of the gardenlet (backups),
-//! etcd-druid and provider-local, a real DNS server and a real object store. Not real is what would run in
-//! pods: a pod only gets the status that a kubelet would report, and two answers that pods would give are
-//! given by [`pods`].
+//! etcd-druid and provider-local, a real DNS server and a real object store. Only the processes in pods are
+//! not real: a pod only gets the status that a kubelet would report, and [`pods`] gives two answers that pods
+//! would give.
 //!
-//! Each flow has a Shoot of its own, so flows run side by side. A flow fails after each of its tasks, is run
-//! again each time, and at last does each task twice. `REPOT_DRILL_FAULTS=each` gives each task a Shoot of
-//! its own; `REPOT_DRILL_FAULTS=all` makes a case of each fault by itself, also fails before each task and
-//! drops each flow while a task runs; `REPOT_DRILL_FLOWS=Migrate,Restore` runs only these flows (and
-//! `HandOver`, and `Crash`, which only runs where it is named: the process that takes a shoot over ends after
-//! each task); `REPOT_DRILL_WIDTH` says how many cases run at a time.
+//! Each flow has a separate Shoot, so flows run concurrently. A flow fails after each task, is run again each
+//! time, and finally runs each task twice. Variables select the cases:
+//! - `REPOT_DRILL_FAULTS=each` gives each task a separate Shoot.
+//! - `REPOT_DRILL_FAULTS=all` makes a case of each fault, also fails before each task, and drops each flow
+//!   while a task runs.
+//! - `REPOT_DRILL_FLOWS=Migrate,Restore` runs only these flows. `HandOver` and `Crash` are accepted too.
+//!   `Crash` only runs when named: the process that takes a shoot over ends after each task.
+//! - `REPOT_DRILL_WIDTH` is the number of concurrent cases.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
@@ -45,14 +47,15 @@ use futures::{StreamExt, stream};
 use scenario::{Drilled, ShootScenario};
 use world::World;
 
-/// Cases at a time. A case mostly waits (for the namespace controller, five seconds at least); more than this
-/// only makes single cases slower on two cores.
+/// Concurrent cases. A case mostly waits (for the namespace controller, five seconds at least); a higher
+/// number only slows single cases down on two cores.
 const WIDTH: usize = 24;
 
-/// What must hold in the end is in [`evidence`]. Of a shoot that is moved: one record says whose it is
-/// (R17-10), as the object that a provider has reconciled (R17-11); a planned move has taken it away
-/// (R17-50); a restoration needs no migration before (R17-20); of the copy of the backups nothing is left
-/// (R17-29, R17-30).
+/// [`evidence`] checks the conditions at the end. For a moved shoot:
+/// - A single record names the owner (R17-10), as the object that a provider has reconciled (R17-11).
+/// - A planned move has removed the record (R17-50).
+/// - A restoration needs no migration before (R17-20).
+/// - The copy of the backups has left no object (R17-29, R17-30).
 #[test]
 fn every_task_of_every_flow_may_fail_and_may_run_twice() {
     on_large_stacks(every_task_of_every_flow);
@@ -76,8 +79,8 @@ async fn every_task_of_every_flow() {
         .collect();
     let world = World::for_flows().await.unwrap();
     let world = &world;
-    // Where each flow has one Shoot, all of them run at a time; where each task has one, one flow after the
-    // other.
+    // If each flow has a single Shoot, all flows run concurrently; if each task has a Shoot, the flows run in
+    // sequence.
     let at_a_time = if faults.is_empty() { flows.len().max(1) } else { 1 };
     let drilled = stream::iter(flows.into_iter().map(|drilled| async move {
         let begin = tokio::time::Instant::now();
@@ -126,10 +129,10 @@ async fn every_task_of_every_flow() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// Zones that are cut off and taken back (RZ-10..14, RZ-20..22, RZ-30..35): the flow fails after each of its
-/// tasks, and the gardenlet ends after each of them. Of a shoot that moves the one is played while its user
-/// takes the zone back on the way, the other while it stays cut off: the move brings it along as it was in
-/// both, and the next reconciliation does what is wanted.
+/// Isolated zones that are taken back (RZ-10..14, RZ-20..22, RZ-30..35): the flow fails after each task, and
+/// the gardenlet ends after each task. A shoot that moves is run twice: in the first run the user takes the
+/// zone back on the way, in the second run the zone stays isolated. In both runs the move carries the zone
+/// unchanged, and the next reconciliation executes the request.
 async fn of_zones(world: &World, drilled: Drilled) -> Result<Summary, DrillError> {
     let fails = drill::in_one_world(|| ShootScenario::asking_no_more(world, drilled));
     let ends = drill::end_after_each(|| ShootScenario::new(world, drilled));
@@ -140,8 +143,8 @@ async fn of_zones(world: &World, drilled: Drilled) -> Result<Summary, DrillError
     })
 }
 
-/// The destination ends after each of its tasks, with all that is under way, and takes the shoot over all the
-/// same. Says what failed; nothing where it is not named.
+/// The destination ends after each task, with all work under way, and takes the shoot over regardless.
+/// Returns the failure; `None` if `only` does not name the case.
 async fn crashed(world: &World, only: &str) -> Option<String> {
     if !only.contains("Crash") {
         return None;
@@ -192,7 +195,7 @@ fn many_moves_at_once() {
     });
 }
 
-/// Plays what happens at random moments: at those of a former run, or at others.
+/// Runs a case with random moments: the moments of a former run, or new moments.
 fn by_lot<F>(what: &'static str, play: impl FnOnce(u64) -> F)
 where
     F: Future<Output = anyhow::Result<()>> + Send + 'static,

@@ -9,7 +9,8 @@ use kube::Client;
 use runtime::{Events, Garden, Permit, Process};
 use tokio::task::JoinSet;
 
-/// Those that a flow needs: they make what no seed may make, and give backups to the seed that has the shoot.
+/// The controllers that a flow needs: the controllers create objects that no seed may create, and assign
+/// backups to the owner seed.
 pub const FOR_FLOWS: &[&str] = &["shoot-kubeconfig", "shoot-state", "backup-entry-placement"];
 
 /// Runs these until the set is dropped.

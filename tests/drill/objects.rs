@@ -1,5 +1,5 @@
-//! Plays the resource-manager of a seed as gardenlet and providers see it: what a ManagedResource names is
-//! applied at once. The shoots of the test share one API, in which the objects of one would be those of all.
+//! A fake resource-manager of a seed, for gardenlet and providers: the objects of a ManagedResource count as
+//! applied at once. The objects are not really applied, because the shoots of the test share a single API.
 
 use anyhow::Result;
 use api::resources::ManagedResource;
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 const BY: FieldManager = FieldManager("played-resource-manager");
 
-/// What its Secret is called.
+/// Prefix of the Secret's name.
 const OF_SECRET: &str = "managedresource-";
 
 /// Acts on each change, until `tasks` is dropped.
@@ -41,7 +41,7 @@ pub fn play(tasks: &mut JoinSet<()>, seed: Client) {
     let mut changed = select(by_resources.boxed(), by_secrets.boxed());
     tasks.spawn(async move {
         while let Some((namespace, name)) = changed.next().await {
-            // What collides is done at the next change.
+            // A conflicting write is repeated at the next change.
             let _ = apply(&seed, &namespace.unwrap_or_default(), &name).await;
         }
     });

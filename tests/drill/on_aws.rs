@@ -1,6 +1,6 @@
-//! A Shoot on AWS, looked after by whole gardenlets, garden-controller-manager and the provider, with all
-//! that a user does to it: one of its zones is cut off, it moves, the zone is taken back, it goes. EC2 is
-//! moto's, what makes machines is real, Nodes are played.
+//! A Shoot on AWS, reconciled by whole gardenlets, garden-controller-manager and the provider, with all
+//! actions of a user: a zone is isolated, the shoot moves, the zone is taken back, and the shoot is deleted.
+//! EC2 is simulated by moto, the machine-controller-manager is real, and Nodes are simulated.
 
 #[path = "aws/managers.rs"]
 mod managers;
@@ -40,20 +40,20 @@ use crate::seed::RunningSeed;
 use crate::world::World;
 use world::{IMAGE, Region, is_complete};
 
-/// Its technical id is [`world::SHOOT`].
+/// The technical id of the Shoot is [`world::SHOOT`].
 const NAME: &str = "one";
-/// Who plays its user, where its user annotates.
+/// The field manager of the user's annotations.
 const USER: FieldManager = FieldManager("user");
 const REGION: &str = "eu-central-1";
 /// The seeds' indices and names.
 const A: usize = 0;
 const B: usize = 1;
 const NAME_OF_B: &str = "seed-b";
-/// What provider-aws serves.
+/// The kinds that provider-aws serves.
 const KINDS: [&str; 4] = ["ControlPlane", "Infrastructure", "SubnetIsolation", "Worker"];
 
-/// A zone is cut off; the shoot moves meanwhile, and the cloud is asked for nothing; the zone is taken back
-/// on the other seed, and no machine elsewhere has noticed; the shoot goes, and nothing is left. Gardenlets
+/// A zone is isolated. The shoot moves meanwhile, without a write to the cloud. The zone is taken back in the
+/// destination seed, and no machine elsewhere has noticed. The shoot is deleted without leftovers. Gardenlets
 /// and garden-controller-manager are killed all the while (RZ-01..04, RZ-10..14, RZ-20..22, RZ-30..35,
 /// R7-03).
 pub async fn check(lot: u64) -> Result<()> {
@@ -89,7 +89,7 @@ pub async fn check(lot: u64) -> Result<()> {
     Ok(())
 }
 
-/// A garden that knows of AWS, and seeds with its provider.
+/// A garden with the objects for AWS, and seeds with the provider.
 async fn world_of(region: &Region) -> Result<World> {
     let mut world = World::without_machines().await?;
     for object in of_garden() {
@@ -106,7 +106,7 @@ async fn world_of(region: &Region) -> Result<World> {
     Ok(world)
 }
 
-/// What operators and users write of AWS, beside what is in every garden here.
+/// The objects of operators and users for AWS, in addition to the objects of every garden here.
 fn of_garden() -> Vec<Value> {
     let data = world::credentials();
     let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
@@ -146,7 +146,7 @@ fn of_garden() -> Vec<Value> {
     ]
 }
 
-/// A Shoot with two machines, one in each of two zones, as its user writes it.
+/// A Shoot with two machines in two zones, as a user writes the object.
 fn written(region: &Region) -> Value {
     let mut config = region.config();
     config["apiVersion"] = json!("aws.provider.extensions.gardener.cloud/v1alpha1");
@@ -190,7 +190,7 @@ fn provider(seed: &RunningSeed, region: &Region) -> Process {
         place: Place::new(Some(region.proxy.endpoint.clone())),
         // Nodes are simulated, and have no taint of a cloud-controller-manager.
         cloud_controller_manager: None,
-        // It runs in this process.
+        // The machine-controller-manager runs in this process.
         machine_controller_manager_image: "not-run".to_owned(),
         machine_controller_manager_env: Vec::new(),
     };
@@ -199,7 +199,7 @@ fn provider(seed: &RunningSeed, region: &Region) -> Process {
     process
 }
 
-/// Those who make machines of a seed, and its Nodes.
+/// The machine controllers of a seed, and the fake Nodes.
 fn look_after_machines(seed: &RunningSeed, world: &World, region: &Region) -> [JoinSet<()>; 2] {
     let (client, shoot, endpoint) = (seed.client(), world.shoot_api(), &region.proxy.endpoint);
     [
@@ -208,7 +208,7 @@ fn look_after_machines(seed: &RunningSeed, world: &World, region: &Region) -> [J
     ]
 }
 
-/// The Shoot, and where it is.
+/// The Shoot, with the region.
 struct OnAws<'w> {
     journey: Journey<'w>,
     region: &'w Region,
@@ -252,8 +252,7 @@ impl OnAws<'_> {
         Ok(())
     }
 
-    /// To the other seed; while it does nothing is asked of the cloud that would change something, and what
-    /// is carried arrives.
+    /// Moves to the second seed; meanwhile no write reaches the cloud, and the carried state arrives.
     async fn moved(&self) -> Result<()> {
         let (from, to) = (&self.journey.world.seeds[A], &self.journey.world.seeds[B]);
         let before = Evidence::collect(&self.journey, from).await?;
@@ -276,7 +275,7 @@ impl OnAws<'_> {
         .await
     }
 
-    /// As its user does.
+    /// Annotates the Shoot like a user.
     async fn annotate(&self, zone: Option<&str>) -> Result<()> {
         let shoots = self.journey.shoots();
         USER.annotate(&shoots, NAME, SHOOT_ISOLATED_ZONE, zone).await?;
@@ -288,7 +287,7 @@ impl OnAws<'_> {
         self.journey.until(&what, |shoot| is(shoot, phase)).await
     }
 
-    /// By what the provider knows the first zone.
+    /// The provider's ID of the first zone.
     async fn first_zone_id(&self) -> Result<String> {
         let seed = self.journey.world.seeds[A].client();
         let objects: Api<Infrastructure> = Api::namespaced(seed, world::SHOOT);

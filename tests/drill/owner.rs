@@ -1,4 +1,4 @@
-//! What stands in DNS of who has a shoot (R17-10..12, R17-21, R17-50).
+//! The owner record of a shoot in DNS (R17-10..12, R17-21, R17-50).
 
 use api::druid::Etcd;
 use api::gardencore::Seed;
@@ -16,7 +16,7 @@ impl Subject<'_> {
         format!("owner.{}.dev.internal.{DOMAIN}", self.name)
     }
 
-    /// R17-13: the etcd of who has the shoot asks for its record.
+    /// R17-13: the etcd of the owner checks the shoot's record.
     async fn check_etcd_asks(&self, seed: &RunningSeed, identity: Option<&str>) -> Result<()> {
         let etcds: Api<Etcd> = Api::namespaced(seed.client(), &self.namespace());
         let check = etcds.get("etcd-main").await?.spec.backup.owner_check;
@@ -45,7 +45,7 @@ impl Subject<'_> {
         let name = self.owner_name();
         let epoch = epoch.map(|epoch| epoch.to_string());
         for (name, wanted) in [(name.clone(), identity), (format!("epoch.{name}"), epoch)] {
-            // It is asked by UDP: a question that was not answered in time is asked again. Any answer counts.
+            // The query uses UDP: an unanswered query is repeated. Any answer counts.
             let found = eventually("an answer of the name server", ANSWER_WITHIN, || {
                 self.world.dns.texts(&name)
             });

@@ -18,8 +18,8 @@ use tokio::task::JoinSet;
 
 use crate::sidecar::{LAST_REVISION, Sidecars};
 
-/// A copy of backups reports what it has brought: everything where it knows the end of the source, else what
-/// was there.
+/// A copy of backups reports the copied revision: all of the source if the end of the source is known, else
+/// the present backups.
 pub fn fate(pod: &Pod) -> Fate {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let mut args = containers.flat_map(|container| container.args.iter().flatten());

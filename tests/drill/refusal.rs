@@ -1,6 +1,6 @@
-//! What must be in the world so that a deletion can be seen to go wrong: backups that could get lost, and a
-//! cloud and a DNS server that refuse one Shoot's credentials. They are refused for real, since the
-//! credentials in the seed are no good.
+//! The preconditions of a deletion that can fail: backups that could get lost, and a cloud and a DNS server
+//! that refuse the credentials of a single Shoot. The refusals are real, because the credentials in the seed
+//! are invalid.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,14 +21,14 @@ use crate::garden::PROJECT;
 use crate::scenario::ShootScenario;
 use crate::subject::Subject;
 
-/// Longer than a refusal takes to be told on a busy machine.
+/// Longer than the report of a refusal takes on a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 /// Name of the object that stands for the Shoot's backups.
 const SNAPSHOT: &str = "Full-00000000-00000009-1";
 /// A key of the right form that the DNS server does not know.
 const WRONG_KEY: &str = "d3Jvbmcgc2VjcmV0IG9mIDMyIGJ5dGVzLCByZWFsbHkh";
 
-/// Puts an object where the Shoot's etcd would put its snapshots.
+/// Writes an object into the folder of the Shoot's etcd snapshots.
 pub async fn back_up(of: &Subject<'_>) -> Result<()> {
     let place = place(of).await?;
     let written = std::fs::create_dir_all(&place)
@@ -36,7 +36,7 @@ pub async fn back_up(of: &Subject<'_>) -> Result<()> {
     written.map_err(|error| Error::transient(format!("{}: {error}", place.display())))
 }
 
-/// Whether that object is still what it was.
+/// Whether that object is unchanged.
 pub async fn is_backed_up(of: &Subject<'_>) -> Result<bool> {
     let object = place(of).await?.join(SNAPSHOT);
     Ok(std::fs::read(object).is_ok_and(|content| content == of.name.as_bytes()))
@@ -56,8 +56,8 @@ async fn place(of: &Subject<'_>) -> Result<PathBuf> {
         .join("etcd-main/v2"))
 }
 
-/// From now on cloud and DNS server refuse, and an ordinary deletion is seen to be held up: it is how a user
-/// comes to ask for force, and what the forced deletion finds.
+/// From now on, cloud and DNS server refuse, and an ordinary deletion is held up: the situation in which a
+/// user requests force, and the input of the forced deletion.
 pub async fn begin(of: &ShootScenario<'_>) -> Result<()> {
     let (seed, namespace) = (of.place().client(), of.namespace());
     let secrets: Api<Secret> = Api::namespaced(seed.clone(), &namespace);

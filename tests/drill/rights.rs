@@ -1,4 +1,4 @@
-//! The rights and policies of a garden as its charts have them, and who acts under them.
+//! The rights and policies of a garden from the charts, with the clients under these rights.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use testkit::ControlPlane;
 
 use crate::garden;
 
-/// Files with what is installed, below `charts`.
+/// Files with the installed objects, below `charts`.
 const TEMPLATES: [&str; 3] = [
     "garden/templates/gardenlets-rbac.yaml",
     "garden-controller-manager/templates/clusterrole.yaml",
@@ -20,7 +20,7 @@ const TEMPLATES: [&str; 3] = [
 /// Folder of the policies, below `charts`.
 const POLICIES: &str = "garden/files/policies";
 
-/// Installs roles, then policies. They are in force some seconds later.
+/// Installs roles, then policies. The policies are in force some seconds later.
 pub async fn install(client: &Client) -> Result<()> {
     garden::apply(client, garden::namespace("gardener-system-seed-lease")).await?;
     let mut files: Vec<PathBuf> = TEMPLATES.iter().map(|file| charts().join(file)).collect();
@@ -35,13 +35,13 @@ pub async fn install(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// The garden as garden-controller-manager reaches it.
+/// A client of the garden with garden-controller-manager's rights.
 pub async fn manager(garden: &ControlPlane) -> Result<Client> {
     let name = "system:serviceaccount:garden:garden-controller-manager";
     garden.client(name, &[]).await
 }
 
-/// The garden as the gardenlet of a seed reaches it.
+/// A client of the garden with the rights of a seed's gardenlet.
 pub async fn gardenlet(garden: &ControlPlane, seed: &str) -> Result<Client> {
     let name = format!("gardener.cloud:system:seed:{seed}");
     garden.client(&name, &["gardener.cloud:system:seeds"]).await
@@ -51,7 +51,7 @@ fn charts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts")
 }
 
-/// The objects of a file, or of a template of a chart without what only decorates.
+/// The objects of a file, or of a chart's template without lines that are only templating.
 fn objects(path: &Path) -> Result<Vec<Value>> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let lines: Vec<_> = text.lines().filter(|line| !line.contains("{{-")).collect();

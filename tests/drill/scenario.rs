@@ -1,4 +1,4 @@
-//! One Shoot on its way through one of the flows.
+//! A Shoot on the way through a flow.
 
 use std::ops::Deref;
 
@@ -28,32 +28,33 @@ use crate::zones;
 pub enum Drilled {
     Create,
     Migrate,
-    /// The source brings the shoot back to life after a move that was all but handed over: in a new epoch.
+    /// The source revives the shoot after a move that was nearly handed over: in a new epoch.
     CallOff,
-    /// The seed keeps the shoot in a new epoch, after its owner record was deleted.
+    /// The seed keeps the shoot in a new epoch, after the deletion of the owner record.
     Renew,
     Restore,
-    /// The destination takes over a shoot whose source is silent, with all that it has there (R17-20..31).
+    /// The destination takes over a shoot whose source is silent, with all objects of the source left there
+    /// (R17-20..31).
     TakeOver,
     /// The source cleans up after the hand-over.
     Leave,
     Hibernate,
-    /// The destination takes over a shoot that sleeps. At its end the shoot wakes there.
+    /// The destination takes over a hibernated shoot. At the end, the shoot wakes up there.
     RestoreAsleep,
     Delete,
-    /// While the cloud and the DNS server refuse, and the cloud keeps the instance of a machine.
+    /// The cloud and the DNS server refuse, and the cloud keeps the instance of a machine.
     ForceDelete,
-    /// A zone is cut off (RZ-10, RZ-11).
+    /// A zone is isolated (RZ-10, RZ-11).
     Failover,
-    /// It is taken back (RZ-12, RZ-22).
+    /// The zone is taken back (RZ-12, RZ-22).
     Failback,
-    /// Another zone is to be cut off while one is.
+    /// The user requests a second zone while a zone is isolated.
     AnotherZone,
-    /// The destination restores a shoot one of whose zones is cut off.
+    /// The destination restores a shoot with an isolated zone.
     RestoreIsolated,
-    /// The same of a shoot whose source is silent.
+    /// As `RestoreIsolated`, with a silent source.
     TakeOverIsolated,
-    /// A shoot goes one of whose zones is cut off (RZ-14).
+    /// A shoot with an isolated zone is deleted (RZ-14).
     DeleteIsolated,
 }
 
@@ -78,8 +79,8 @@ impl Drilled {
         Self::DeleteIsolated,
     ];
 
-    /// Whether it is among these, by its name. Where none are named those are left out that are left to
-    /// `make e2e-all`, which names them: most of their tasks are those of other flows.
+    /// Whether `only` contains the name. For an empty `only`, flows left to `make e2e-all` are skipped,
+    /// because most of their tasks are tasks of the remaining flows.
     pub fn is_wanted(self, only: &str) -> bool {
         let is_like_others = matches!(
             self,
@@ -90,12 +91,12 @@ impl Drilled {
             || only.is_empty() && !is_like_others && !self.is_of_zones()
     }
 
-    /// Whether nothing of the Shoot is wanted any more.
+    /// Whether the flow deletes the Shoot.
     pub fn deletes(self) -> bool {
         matches!(self, Self::Delete | Self::ForceDelete | Self::DeleteIsolated)
     }
 
-    /// Whether the Shoot is handed over before.
+    /// Whether the hand-over of the Shoot comes before.
     pub fn follows_hand_over(self) -> bool {
         matches!(
             self,
@@ -108,7 +109,7 @@ impl Drilled {
         matches!(self, Self::TakeOver | Self::TakeOverIsolated)
     }
 
-    /// Whether a zone is cut off, before or by the drilled flow.
+    /// Whether a zone is isolated, before or by the drilled flow.
     pub fn is_of_zones(self) -> bool {
         self == Self::Failover || self.begins_isolated()
     }
@@ -124,8 +125,8 @@ impl Drilled {
         )
     }
 
-    /// Whether the Shoot has nodes. A shoot that sleeps when it moves has none, so that a shoot without nodes
-    /// is drilled, too.
+    /// Whether the Shoot has nodes. A shoot that moves during hibernation has none, so that a shoot without
+    /// nodes is drilled, too.
     fn has_nodes(self) -> bool {
         self != Self::RestoreAsleep
     }
@@ -153,15 +154,15 @@ impl Drilled {
     }
 }
 
-/// A Shoot of its own. It is created on the first seed and moves to the second.
+/// A separate Shoot. The Shoot is created on the first seed and moves to the second.
 pub struct ShootScenario<'w> {
     subject: Subject<'w>,
     pub drilled: Drilled,
     /// Whether the Shoot has nodes.
     pub has_nodes: bool,
-    /// Whether its user takes the zone back while the shoot moves.
+    /// Whether the user takes the zone back while the shoot moves.
     pub asks_no_more: bool,
-    /// What must survive; known once the Shoot was created.
+    /// The state that must survive; known after the creation of the Shoot.
     pub evidence: Option<Evidence>,
 }
 
@@ -176,7 +177,7 @@ impl<'w> ShootScenario<'w> {
         }
     }
 
-    /// The same, for what nodes have no part in.
+    /// As [`Self::new`], for cases that do not involve nodes.
     pub fn without_nodes(world: &'w World, drilled: Drilled) -> Self {
         Self {
             has_nodes: false,
@@ -184,7 +185,7 @@ impl<'w> ShootScenario<'w> {
         }
     }
 
-    /// The same, whose user takes the zone back on the way.
+    /// As [`Self::new`], with a user who takes the zone back on the way.
     pub fn asking_no_more(world: &'w World, drilled: Drilled) -> Self {
         Self {
             asks_no_more: true,
@@ -192,12 +193,12 @@ impl<'w> ShootScenario<'w> {
         }
     }
 
-    /// The seed on which the drilled flow runs.
+    /// The seed of the drilled flow.
     pub fn place(&self) -> &'w RunningSeed {
         &self.world.seeds[usize::from(self.drilled.is_on_destination())]
     }
 
-    /// As its user does, who asks for force where nothing else helps.
+    /// Deletes like a user; a user requests force only as the last resort.
     async fn delete(&self) -> Result<()> {
         let mut metadata = json!({"finalizers": ["gardener"]});
         if self.drilled == Drilled::ForceDelete {
@@ -213,7 +214,7 @@ impl<'w> ShootScenario<'w> {
         Ok(())
     }
 
-    /// Writes into its status.
+    /// Writes the status of the Shoot.
     pub async fn status(&self, status: Value) -> Result<()> {
         let patch = Patch::Merge(json!({"status": status}));
         self.shoots()
@@ -222,7 +223,7 @@ impl<'w> ShootScenario<'w> {
         Ok(())
     }
 
-    /// As its user does.
+    /// Changes the hibernation like a user.
     async fn wants_sleep(&self, enabled: bool) -> Result<()> {
         let patch = Patch::Merge(json!({"spec": {"hibernation": {"enabled": enabled}}}));
         self.shoots()
@@ -231,7 +232,7 @@ impl<'w> ShootScenario<'w> {
         Ok(())
     }
 
-    /// Wakes it where it is.
+    /// Wakes the Shoot up in the present seed.
     pub async fn wake(&self) -> Result<()> {
         self.wants_sleep(false).await?;
         self.status(json!({"hibernated": false})).await?;
@@ -264,7 +265,7 @@ impl<'w> ShootScenario<'w> {
             .await
     }
 
-    /// The same on this seed. Of zones it is recorded besides what a gardenlet records.
+    /// As [`Self::flow`], on this seed. For zones, the drill also writes the gardenlet's records.
     pub async fn flow_on(
         &self,
         seed: &RunningSeed,
@@ -299,7 +300,7 @@ impl<'w> ShootScenario<'w> {
         Ok(report)
     }
 
-    /// What the source writes when it hands the Shoot over.
+    /// The source's status write at the hand-over.
     async fn hand_over(&self) -> Result<()> {
         let former = json!([{"name": "seed-a", "epoch": 1}]);
         let mut ownership = granted();
@@ -310,7 +311,8 @@ impl<'w> ShootScenario<'w> {
             .await
     }
 
-    /// What the garden had of it when its source fell silent, and what garden-controller-manager writes then.
+    /// The garden's state at the time of the silence of the source, followed by the write of
+    /// garden-controller-manager.
     async fn is_taken(&self) -> Result<()> {
         let facts = Box::pin(self.facts(&self.world.seeds[0], Operation::Reconcile)).await?;
         ShootState::persist(&facts).await?;
@@ -319,7 +321,7 @@ impl<'w> ShootScenario<'w> {
             .await
     }
 
-    /// Nothing says any more whose the shoot is.
+    /// Removes the owner record.
     async fn is_forgotten_by_dns(&self) -> Result<()> {
         let owner = self.owner_name();
         let epoch = format!("epoch.{owner}");
@@ -331,8 +333,8 @@ impl<'w> ShootScenario<'w> {
             .map_err(transient)
     }
 
-    /// What garden-controller-manager writes when the move is called off after etcd's epoch has ended, or a
-    /// person asks for a new epoch.
+    /// The write of garden-controller-manager after a cancellation with a sealed epoch, or after a person's
+    /// request for a new epoch.
     async fn is_granted_anew(&self) -> Result<()> {
         self.status(json!({"ownership": granted()})).await
     }
@@ -353,7 +355,7 @@ impl<'w> Deref for ShootScenario<'w> {
     }
 }
 
-/// What stands in `status.ownership` after a grant, whoever is given the shoot.
+/// The content of `status.ownership` after a grant, for any new owner.
 fn granted() -> Value {
     json!({"epoch": 2, "phase": "Claiming", "source": {"name": "seed-a", "epoch": 1}, "chain": null})
 }

@@ -1,5 +1,4 @@
-//! A seed with the controllers that run in one. Its gardenlet is started by whoever needs it, whole or in
-//! parts.
+//! A seed with the seed's controllers. A test starts the gardenlet, whole or in parts.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -25,23 +24,23 @@ use crate::machines::{self, Instances};
 use crate::sidecar::Sidecars;
 use crate::{foreign, garden, objects, pods, terms};
 
-/// What a gardenlet looks at to call its seed well: a Deployment in namespace `garden`.
+/// The component that a gardenlet checks for the seed's health: a Deployment in namespace `garden`.
 const COMPONENT: &str = "etcd-druid";
 
-/// Time that a machine manager gets in a forced deletion. The cloud keeps one instance for all of that time.
-/// Longer than the first attempts that a drill interrupts take: the time is counted once.
+/// Time limit of a machine manager in a forced deletion. The cloud keeps an instance for the whole time.
+/// Longer than the first attempts that a drill interrupts: the time is counted once.
 const FORCED_MACHINES: Duration = Duration::from_secs(6);
 
-/// A seed and what runs in it.
+/// A seed with the running processes.
 pub struct RunningSeed {
     pub name: &'static str,
     pub address: Ipv4Addr,
     pub settings: Arc<Settings>,
-    /// The backup processes of the shoots that are here.
+    /// The backup processes of the shoots in this seed.
     pub sidecars: Sidecars,
     config: Arc<Config>,
     garden: Client,
-    /// Where pods are played.
+    /// Address of the simulated pods.
     pods: String,
     _manifest: tempfile::NamedTempFile,
     controllers: JoinSet<()>,
@@ -50,8 +49,7 @@ pub struct RunningSeed {
 }
 
 impl RunningSeed {
-    /// `garden`: the garden as the gardenlet of this seed reaches it; `authority`: who answers for the names
-    /// of shoots.
+    /// `garden`: the client of this seed's gardenlet; `authority`: the name server of the shoots' names.
     pub async fn start(
         name: &'static str,
         plane: ControlPlane,
@@ -82,7 +80,7 @@ impl RunningSeed {
         let mut process = others(&client, &pods)?;
         guest::join(&mut process, &client, outside);
         foreign::install(&mut controllers, &client).await?;
-        // Somebody applies objects in shoots.
+        // A fake resource-manager.
         objects::play(&mut controllers, client.clone());
         controllers.spawn(async move {
             if let Err(ended) = process.run().await {
@@ -105,24 +103,24 @@ impl RunningSeed {
         })
     }
 
-    /// Somebody makes machines, in the cloud that all seeds share.
+    /// Starts a fake machine manager, with the cloud that all seeds share.
     pub fn play_machines(&mut self, instances: &Instances) {
         let client = self.client();
         machines::play(&mut self.controllers, client, instances.clone());
     }
 
-    /// Something else runs in it, too.
+    /// Runs a further process in the seed.
     pub fn run(&mut self, work: impl Future<Output = ()> + Send + 'static) {
         self.controllers.spawn(work);
     }
 
-    /// How the processes of this seed learn whose a shoot is.
+    /// The owner checks of this seed's processes.
     pub fn owners(&self, metrics: &Metrics) -> OwnerChecks {
         owners(&self.pods, metrics)
     }
 
-    /// Waits longer for who says whose a shoot is. All of a garden is one process here, which may be busy for
-    /// longer than an answer takes.
+    /// Extends the timeout for answers of owner checks. All processes of a garden run in this process, and
+    /// may be busy for longer than an answer takes.
     pub fn is_busy(&mut self) -> Result<()> {
         let owner_check = terms::answered_within(Duration::from_millis(200))?;
         self.settings = Arc::new(Settings {
@@ -136,7 +134,7 @@ impl RunningSeed {
         self.plane.admin()
     }
 
-    /// Starts these controllers of the gardenlet, as a process that was just begun. It dies with the set.
+    /// Starts these controllers of the gardenlet, like a new process. Dropping the set kills the process.
     pub fn gardenlet(&self, names: &[&'static str]) -> JoinSet<()> {
         let process = Process::new("drill");
         let permit = Permit::sole("the drill has no other process");
@@ -188,7 +186,7 @@ fn component() -> Value {
     })
 }
 
-/// The place where clients of all shoots of the seed arrive.
+/// The Service for the clients of all shoots of the seed.
 async fn front(client: &Client, address: Ipv4Addr) -> Result<()> {
     for name in ["garden", "garden-exposure"] {
         garden::apply(client, garden::namespace(name)).await?;
@@ -210,7 +208,7 @@ fn owners(pods: &str, metrics: &Metrics) -> OwnerChecks {
     OwnerChecks::with_sidecars_at(&format!("{pods}/backup/{{namespace}}"), metrics)
 }
 
-/// The processes of the seed beside its gardenlet. `pods`: where pods are played.
+/// The processes of the seed beside the gardenlet. `pods`: the address of the simulated pods.
 fn others(seed: &Client, pods: &str) -> Result<Process> {
     let mut process = Process::new("drill");
     let permit = Permit::sole("the drill has no other process");
@@ -244,12 +242,12 @@ fn others(seed: &Client, pods: &str) -> Result<Process> {
             image: "cloud-controller-manager-local".into(),
             load_balancer_range: None,
         },
-        // Its work is played (`machines`).
+        // `machines` simulates the work.
         machine_controller_manager_image: "not-run".to_owned(),
         network_image: "not-run".to_owned(),
         guests: None,
     };
-    // Without locks: what is drilled is the flow, and there is one process of each kind.
+    // Without locks: the drill covers the flow, and runs a single process of each kind.
     let provider = provider_local::controllers::run(PROVIDER_LOCAL.controllers.to_vec(), of_provider);
     process.fallible_part("provider-local", provider);
     Ok(process)

@@ -1,8 +1,8 @@
-//! Plays etcd-backup-restore of each shoot of a seed as the gardenlet sees it, where no pod runs: once it has
-//! taken the final snapshot of an epoch it has finished, takes no other snapshot, and says so until it is
-//! told to go on. Where the owner is checked it takes that snapshot by itself, when phase `Sealing` was
-//! reported and the owner record has gone (R17-50), and at nobody's request. It stays sealed from then on,
-//! until its etcd is started in another epoch.
+//! A fake etcd-backup-restore for each shoot of a seed, as seen by the gardenlet, where no pod runs. After
+//! the final snapshot of an epoch, the process has finished, takes no further snapshot, and reports the end
+//! until the process is reopened. With owner checks, the process takes the final snapshot unasked, after the
+//! report of phase `Sealing` and the removal of the owner record (R17-50). Requests for the final snapshot
+//! are then refused. From then on the process stays sealed, until the etcd starts in a new epoch.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,11 +20,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
-/// Those of one seed.
+/// The fake processes of a seed.
 #[derive(Clone, Default)]
 pub struct Sidecars {
     finished: Epochs,
-    /// Of which phase `Sealing` was reported: before that a record that has gone is no loss.
+    /// Epochs with a report of phase `Sealing`: before that report, a missing record is no loss.
     sealing: Epochs,
 }
 
@@ -35,12 +35,12 @@ fn lock(epochs: &Epochs) -> MutexGuard<'_, BTreeSet<(String, i64)>> {
 }
 
 impl Sidecars {
-    /// Whether that of this namespace has finished in this epoch.
+    /// Whether the process of this namespace has finished in this epoch.
     pub fn has_finished(&self, namespace: &str, epoch: i64) -> bool {
         self.finished().contains(&(namespace.to_owned(), epoch))
     }
 
-    /// What they serve.
+    /// The HTTP endpoints of the processes.
     pub fn router(&self, seed: Client) -> Router {
         Router::new()
             .route("/backup/{namespace}/snapshot/full", get(usual).post(last))
@@ -67,7 +67,7 @@ struct Served {
     seed: Client,
 }
 
-/// One that answers a request: its namespace and the epoch that its etcd was started in.
+/// An answering process: the namespace and the start epoch of the etcd.
 type One = (String, i64);
 
 impl Served {
@@ -85,7 +85,7 @@ impl Served {
 }
 
 impl Served {
-    /// Whether it checks who owns the shoot, and the shoot has no owner any more.
+    /// Whether the process checks the owner, and the shoot has no owner any more.
     async fn is_lost(&self, namespace: &str) -> Result<Option<bool>, Response> {
         let failed = |error: kube::Error| (StatusCode::BAD_GATEWAY, error.to_string()).into_response();
         let etcds: Api<Etcd> = Api::namespaced(self.seed.clone(), namespace);
@@ -102,8 +102,8 @@ impl Served {
         Ok(Some(!is_there))
     }
 
-    /// The final snapshot is refused while kube-apiserver is there, since what that writes later would be
-    /// lost (I2).
+    /// The final snapshot is refused while kube-apiserver exists, because later writes of kube-apiserver
+    /// would be lost (I2).
     async fn finish(&self, one: One) -> Response {
         let api: Api<Deployment> = Api::namespaced(self.seed.clone(), &one.0);
         match api.get_opt("kube-apiserver").await {
@@ -145,7 +145,7 @@ async fn usual(State(served): State<Served>, Path(namespace): Path<String>) -> R
     }
 }
 
-/// Where the owner is checked nobody needs to ask.
+/// With owner checks, no request is needed.
 async fn last(State(served): State<Served>, Path(namespace): Path<String>) -> Response {
     let one = match served.of(namespace).await {
         Ok(one) => one,

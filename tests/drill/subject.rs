@@ -1,4 +1,4 @@
-//! One Shoot of a world, and how it is looked at: in the garden, in a seed, in the cloud, by its names.
+//! A Shoot, with reads in the garden, in a seed, in the cloud, and by the DNS names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use crate::world::{DOMAIN, World};
 /// Longer than the name server takes to answer on a busy machine.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// What a Shoot has in the cloud, by name.
+/// The objects of a Shoot in the cloud, by name.
 pub type InCloud = BTreeMap<String, BTreeMap<String, String>>;
 
-/// A Shoot by its name.
+/// A Shoot by name.
 pub struct Subject<'w> {
     pub world: &'w World,
     pub name: String,
 }
 
 impl<'w> Subject<'w> {
-    /// One that does not exist yet.
+    /// A Shoot that does not exist yet.
     pub fn new(world: &'w World) -> Self {
         Self {
             world,
@@ -39,7 +39,7 @@ impl<'w> Subject<'w> {
         }
     }
 
-    /// The one of this name, which no other has.
+    /// A Shoot with this unique name.
     pub fn named(world: &'w World, name: &str) -> Self {
         let name = name.to_owned();
         Self { world, name }
@@ -54,7 +54,7 @@ impl<'w> Subject<'w> {
         namespace_of(&self.name)
     }
 
-    /// Works on it with all rights.
+    /// The facts of the Shoot, with clients that have all rights.
     pub async fn facts(&self, seed: &RunningSeed, operation: Operation) -> Result<Facts> {
         Facts::new(
             Garden::new(self.world.garden(), &Permit::sole("the drill")),
@@ -67,7 +67,7 @@ impl<'w> Subject<'w> {
         .await
     }
 
-    /// Under which its API is found.
+    /// The DNS names of the Shoot's API.
     pub fn names(&self) -> [String; 2] {
         [
             format!("api.{}.dev.internal.{DOMAIN}", self.name),
@@ -75,16 +75,16 @@ impl<'w> Subject<'w> {
         ]
     }
 
-    /// Where a name leads to.
+    /// The addresses of a name.
     pub async fn addresses(&self, name: &str) -> Result<Vec<String>> {
-        // It is asked by UDP: a question that was not answered in time is asked again. Any answer counts.
+        // The query uses UDP: an unanswered query is repeated. Any answer counts.
         let answer = eventually("an answer of the name server", ANSWER_WITHIN, || {
             self.world.dns.addresses(name)
         });
         answer.await.map_err(transient)
     }
 
-    /// What the Shoot has in the cloud: its network and the list of its instances; empty if there is nothing.
+    /// The Shoot's network and the list of instances in the cloud; empty without objects.
     pub async fn network(&self) -> Result<InCloud> {
         let cloud: Api<ConfigMap> = Api::namespaced(self.world.garden(), CLOUD);
         let mut found = InCloud::new();
@@ -96,17 +96,17 @@ impl<'w> Subject<'w> {
         Ok(found)
     }
 
-    /// Its machines, by what they are in the cloud.
+    /// The machines of the Shoot in the cloud.
     pub fn machines(&self) -> BTreeMap<u32, String> {
         self.world.instances.of(&self.namespace())
     }
 
-    /// What its extensions have outside, by type.
+    /// The outside things of the Shoot's extensions, by type.
     pub fn extended(&self) -> BTreeMap<String, u32> {
         self.world.outside.of(&self.namespace())
     }
 
-    /// The entry of its backups in the garden.
+    /// The BackupEntry of the Shoot in the garden.
     pub async fn backup_entry(&self) -> Result<Option<BackupEntry>> {
         let entries: Api<BackupEntry> = Api::namespaced(self.world.garden(), PROJECT);
         let all = entries.list(&ListParams::default()).await?;
@@ -114,7 +114,7 @@ impl<'w> Subject<'w> {
         Ok(all.into_iter().find(|entry| entry.name_any().starts_with(&begin)))
     }
 
-    /// Whether its namespace is in this seed.
+    /// Whether this seed has the Shoot's namespace.
     pub async fn is_in(&self, seed: &RunningSeed) -> Result<bool> {
         let namespaces: Api<Namespace> = Api::all(seed.client());
         Ok(namespaces.get_opt(&self.namespace()).await?.is_some())

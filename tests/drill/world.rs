@@ -1,4 +1,4 @@
-//! Everything that stands around the flows: clusters, name server, object store, controllers.
+//! The test environment of the flows: clusters, name server, object store, controllers.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,12 +17,12 @@ use crate::seed::RunningSeed;
 use crate::zones::Wishes;
 use crate::{garden, manager, rights};
 
-/// Domain under which shoots are found.
+/// Domain of the shoots' names.
 pub const DOMAIN: &str = "example.test";
-/// Those controllers of a gardenlet that flows need.
+/// The controllers of a gardenlet that flows need.
 const FOR_FLOWS: &[&str] = &["seed", "backup-bucket", "backup-entry"];
 
-/// Longer than a gardenlet that has just started takes to record what its seed is, on a busy machine.
+/// Longer than a gardenlet that has just started takes to record the identity of the seed, on a busy machine.
 const IDENTIFIED_WITHIN: Duration = Duration::from_secs(60);
 
 /// A garden with two seeds.
@@ -31,11 +31,11 @@ pub struct World {
     pub garden: ControlPlane,
     pub dns: NameServer,
     pub store: ObjectStore,
-    /// What extensions have outside.
+    /// The outside things of extensions.
     pub outside: Outside,
     /// The machines of all shoots.
     pub instances: Instances,
-    /// What the cloud was asked for of zones.
+    /// The requests to the cloud about zones.
     pub wishes: Wishes,
     /// The API that all shoots of this world share.
     shoots: ControlPlane,
@@ -45,14 +45,14 @@ pub struct World {
 }
 
 impl World {
-    /// Flows are run by the test; those controllers run that a flow needs, and may do everything.
+    /// The test runs the flows; only the controllers that a flow needs run, with all rights.
     pub async fn for_flows() -> Result<Self> {
         let mut world = Self::start(async |garden, _| Ok(garden.admin())).await?;
         world.play_machines();
         let manager = manager::start(&world.garden(), manager::FOR_FLOWS)?;
         let gardenlets = world.seeds.iter().map(|seed| seed.gardenlet(FOR_FLOWS));
         world.controllers = gardenlets.chain([manager]).collect();
-        // A flow does not begin before, and nobody here begins it once more.
+        // A flow must not begin before, and no controller here begins the flow a second time.
         let seeds: Api<Seed> = Api::all(world.garden());
         for seed in &world.seeds {
             wait::until(&seeds, seed.name, IDENTIFIED_WITHIN, look_identified).await?;
@@ -60,15 +60,15 @@ impl World {
         Ok(world)
     }
 
-    /// Controllers do all of the work, with their own rights under the policies of a garden. Gardenlets and
-    /// garden-controller-manager are started, and killed, by the test.
+    /// Controllers do all of the work, with separate rights under the policies of a garden. The test starts
+    /// and kills gardenlets and garden-controller-manager.
     pub async fn for_journeys() -> Result<Self> {
         let mut world = Self::without_machines().await?;
         world.play_machines();
         Ok(world)
     }
 
-    /// The same, where nobody makes machines yet.
+    /// As [`Self::for_journeys`], without a machine manager.
     pub async fn without_machines() -> Result<Self> {
         let mut world = Self::start(rights::gardenlet).await?;
         for seed in &mut world.seeds {
@@ -78,7 +78,7 @@ impl World {
         Ok(world)
     }
 
-    /// `identity`: the garden as the gardenlet of the seed of that name reaches it.
+    /// `identity`: returns the client of the garden for the gardenlet of the named seed.
     async fn start(identity: impl AsyncFn(&ControlPlane, &str) -> Result<Client>) -> Result<Self> {
         let [garden, a, b, shoots] =
             ControlPlane::start_all(["garden", "seed-a", "seed-b", "shoots"]).await?;
@@ -157,7 +157,7 @@ impl World {
         self.shoots.admin()
     }
 
-    /// A Shoot name that nobody had.
+    /// A new, unique Shoot name.
     pub fn shoot_name(&self) -> String {
         format!("s{}", self.next.fetch_add(1, Ordering::Relaxed))
     }

@@ -1,9 +1,7 @@
-//! Zones that are cut off (GEP-21): what is asked for and recorded, what the cloud was asked for, and what
-//! must hold.
+//! Isolated zones (GEP-21): the requests and records, the orders to the cloud, and the conditions.
 //!
-//! The hosts of the cloud are played: each confirms at once what is wanted of it. What is wanted is seen in
-//! each of its versions, so that a zone that was opened and closed again by a disturbance does not go
-//! unnoticed.
+//! The hosts of the cloud are fakes: each host confirms an order at once. Every version of an order is
+//! observed, so that a zone that a disturbance opens and closes again does not go unnoticed.
 
 #[path = "../../crates/provider-local/tests/world/hosts.rs"]
 mod hosts;
@@ -38,20 +36,20 @@ use crate::scenario::{Drilled, ShootScenario};
 use crate::seed::RunningSeed;
 use crate::subject::{ANSWER_WITHIN, Subject, transient};
 
-/// What the hosts look at.
+/// The account of the hosts.
 const ACCOUNT: &str = CLOUD;
 const MANAGER_OF_TEST: FieldManager = FieldManager("drill");
-/// The zone that is cut off, and the one to which all goes.
+/// The isolated zone, and the zone that takes the machines.
 pub const SICK: &str = "a";
 pub const OTHER: &str = "b";
 
-/// What the cloud was asked for, by cluster and in this order: `a closed`, `a open`, and `a gone` when
-/// nothing says so any more.
+/// The orders to the cloud, by cluster and in order: `a closed`, `a open`, and `a gone` after the removal of
+/// the order.
 #[derive(Clone, Default)]
 pub struct Wishes(Arc<Mutex<BTreeMap<String, Vec<String>>>>);
 
 impl Wishes {
-    /// Plays the hosts, and sees what is wanted of them, until `tasks` is dropped.
+    /// Runs the fake hosts, and records the orders, until `tasks` is dropped.
     pub async fn watch(tasks: &mut JoinSet<()>, cloud: Client) -> anyhow::Result<Self> {
         let mut playing = hosts::play(&cloud, ["host-1", "host-2"]).await?;
         tasks.spawn(async move { while playing.join_next().await.is_some() {} });
@@ -94,17 +92,17 @@ impl Wishes {
     }
 }
 
-/// What a shoot has of a zone that is cut off.
+/// The objects of a shoot for an isolated zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zone {
-    /// Which is closed in the cloud, and since when.
+    /// The closed zone in the cloud, with the begin.
     pub closed: Value,
-    /// What its provider remembers of it in this seed.
+    /// The provider's recorded state in this seed.
     pub remembered: Option<Value>,
 }
 
 impl Subject<'_> {
-    /// As it is now. `seed`: where it is remembered.
+    /// The present objects. `seed`: the seed with the recorded state.
     pub async fn zone(&self, seed: &RunningSeed) -> Result<Zone> {
         let objects: Api<SubnetIsolation> = Api::namespaced(seed.client(), &self.namespace());
         let object = objects.get_opt(&self.name).await?;
@@ -114,13 +112,13 @@ impl Subject<'_> {
         })
     }
 
-    /// What the cloud has of a closed zone; an empty list where none is.
+    /// The closed zone in the cloud; an empty list without a closed zone.
     pub async fn closed(&self) -> Result<Value> {
         let closed = hosts::closed(&self.world.garden(), &self.namespace()).await;
         closed.map_err(transient)
     }
 
-    /// How many machines are in each zone, as this seed has them.
+    /// The number of machines in each zone, according to this seed.
     async fn machines_in(&self, seed: &RunningSeed) -> Result<BTreeMap<String, usize>> {
         let machines: Api<Machine> = Api::namespaced(seed.client(), &self.namespace());
         let mut counted = BTreeMap::new();
@@ -133,7 +131,7 @@ impl Subject<'_> {
 }
 
 impl ShootScenario<'_> {
-    /// As its user does: this zone is to be cut off, or none (RZ-01, RZ-02).
+    /// Requests the isolation of a zone, or of no zone, like a user (RZ-01, RZ-02).
     pub async fn asks_for(&self, zone: Option<&str>) -> Result<()> {
         let id = zone.map(zones::id_of);
         MANAGER_OF_TEST
@@ -142,7 +140,7 @@ impl ShootScenario<'_> {
             .map(drop)
     }
 
-    /// Records what an operation records of zones when it begins.
+    /// Writes the records on zones at the begin of an operation.
     pub async fn zone_begins(&self, operation: Operation) -> Result<()> {
         let shoot = self.shoots().get(&self.name).await?;
         let writer = Writer {
@@ -161,7 +159,7 @@ impl ShootScenario<'_> {
         self.status(Value::Object(told)).await
     }
 
-    /// Records what a gardenlet records of zones when an operation has ended well.
+    /// Writes the gardenlet's records on zones after a successful operation.
     pub async fn zone_ends(&self, seed: &RunningSeed, operation: Operation) -> Result<()> {
         let shoot = self.shoots().get(&self.name).await?;
         let reconciled = matches!(operation, Operation::Create | Operation::Reconcile);
@@ -176,7 +174,7 @@ impl ShootScenario<'_> {
         };
         let mut ended = json!({"phase": phase, "status": Status::Done});
         if isolated {
-            // RZ-20: what the account calls it.
+            // RZ-20: the account's name of the zone.
             let workers: Api<Worker> = Api::namespaced(seed.client(), &self.namespace());
             let told = workers.get(&self.name).await?.status;
             let name = told.and_then(|status| status.isolated_zone_code);
@@ -186,7 +184,7 @@ impl ShootScenario<'_> {
         self.status(json!({"zoneIsolation": ended})).await
     }
 
-    /// What must hold at any moment.
+    /// The conditions at any moment.
     pub async fn check_zones(&self) -> Result<()> {
         if !self.drilled.is_of_zones() {
             return Ok(());
@@ -194,7 +192,7 @@ impl ShootScenario<'_> {
         self.check_one_zone().await?;
         match self.drilled {
             Drilled::DeleteIsolated => self.check_order_of_deletion().await,
-            // An Infrastructure without changes writes nothing.
+            // An Infrastructure without changes triggers no write.
             Drilled::Failover | Drilled::Failback | Drilled::AnotherZone => require(
                 Some(self.network().await?) == self.evidence.as_ref().map(|e| e.network.clone()),
                 "the network in the cloud changed",
@@ -203,7 +201,7 @@ impl ShootScenario<'_> {
         }
     }
 
-    /// Never two, whoever has them; and RZ-35: while one is closed no machine is in it.
+    /// Never two closed zones, in any seed; and RZ-35: a closed zone has no machine.
     async fn check_one_zone(&self) -> Result<()> {
         let mut ids = BTreeSet::new();
         let before = self.closed().await?;
@@ -223,7 +221,7 @@ impl ShootScenario<'_> {
             before.as_array().is_some_and(|all| all.contains(&entry))
         };
         if before != self.closed().await? {
-            // What was counted in between belongs to neither.
+            // The count in between is ambiguous.
             return Ok(());
         }
         let inside: Vec<_> = left.iter().filter(|zone| is_closed(zone)).collect();
@@ -233,8 +231,8 @@ impl ShootScenario<'_> {
         )
     }
 
-    /// RZ-14: the zone is opened when the Worker has gone, and what it is a part of goes when it is open.
-    /// Nothing acts between two runs but what a run has asked for.
+    /// RZ-14: the zone is opened after the Worker is gone, and the network is deleted after the zone is open.
+    /// Between two runs, only requests of a run have an effect.
     async fn check_order_of_deletion(&self) -> Result<()> {
         let workers: Api<Worker> = Api::namespaced(self.place().client(), &self.namespace());
         let has_worker = workers.get_opt(&self.name).await?.is_some();
@@ -250,10 +248,10 @@ impl ShootScenario<'_> {
         )
     }
 
-    /// What must hold after the drilled flow has ended: as after a run that nobody has disturbed.
+    /// The conditions after the drilled flow has ended: as after an undisturbed run.
     pub async fn check_zones_at_end(&self) -> Result<()> {
         let (a, b) = (SICK, OTHER);
-        // What was asked for, machines by zone, and how many of those that were there before are there still.
+        // The orders, the machines by zone, and the number of original machines that still exist.
         let (wishes, machines, kept) = match self.drilled {
             Drilled::Failover => (vec![format!("{a} closed")], vec![(b, 2)], 1),
             Drilled::Failback => (opened(a), vec![(a, 1), (b, 2)], 2),
@@ -309,8 +307,8 @@ impl ShootScenario<'_> {
         )
     }
 
-    /// After a move: what its user asks for by now was not obeyed, waits if it is something else, and is
-    /// obeyed next.
+    /// After a move: the user's present request was not executed, waits if the request differs, and is
+    /// executed next.
     pub async fn next_obeys(&self) -> Result<()> {
         let shoot = self.shoots().get(&self.name).await?;
         let told = recorded(&shoot).map(|recorded| (recorded.phase, recorded.status));
@@ -340,7 +338,7 @@ impl ShootScenario<'_> {
     }
 }
 
-/// What the cloud is asked for of a zone that is closed and opened once.
+/// The orders to the cloud for a zone that is closed and opened once.
 fn opened(zone: &str) -> Vec<String> {
     ["closed", "open", "gone"]
         .map(|word| format!("{zone} {word}"))

@@ -8,7 +8,7 @@ use testkit::{ControlPlane, eventually};
 
 use crate::programs::{Desk, Said};
 
-/// A policy is in force some seconds after it was made, and a new kind is found every half minute.
+/// A policy is in force some seconds after the creation, and a new kind is found every half minute.
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
 const NAMESPACE: &str = "shoot--dev--demo";
 const CONFIRMATION: &str = "confirmation.gardener.cloud/deletion=true";
@@ -16,7 +16,7 @@ const GARDENLET: &str = "system:serviceaccount:garden:gardenlet";
 const NAMESPACE_CONTROLLER: &str = "system:serviceaccount:kube-system:namespace-controller";
 const PROVIDER: &str = "system:serviceaccount:extension-provider-local:provider-local";
 
-/// Deletes without effect, as the administrator or as another user.
+/// Deletes as a dry run, as the administrator or as a different user.
 async fn try_delete(desk: &Desk, user: Option<&str>, object: &[&str]) -> Said {
     let mut args = vec!["delete", "--dry-run=server", "--wait=false"];
     if let Some(user) = user {
@@ -44,7 +44,7 @@ async fn kubectl(desk: &Desk, args: &[&str]) -> String {
     said.or_fail(&format!("kubectl {args:?}")).unwrap()
 }
 
-/// A control plane as a gardenlet makes one, as far as policies look at it.
+/// A control plane like a gardenlet's, as far as policies read the objects.
 async fn make_control_plane(desk: &Desk) {
     let extensions = "extensions.gardener.cloud/v1alpha1";
     let name = |name: &str| json!({"name": name, "namespace": NAMESPACE});
@@ -74,7 +74,8 @@ async fn make_control_plane(desk: &Desk) {
     .unwrap();
 }
 
-/// A kind that only a provider knows. Its chart binds the usual verbs on the kind to the gardenlet.
+/// A kind that only a provider knows. The provider's chart binds the usual verbs on the kind to the
+/// gardenlet.
 async fn make_foreign_kind(desk: &Desk) {
     let group = "extensions.gardener.cloud";
     let rbac = "rbac.authorization.k8s.io";
@@ -148,7 +149,7 @@ async fn a_deletion_by_accident_in_a_seed_is_refused() {
         eventually(&format!("{object:?} is protected"), IN_FORCE_WITHIN, refusal)
             .await
             .unwrap();
-        // The controllers of Kubernetes delete whatever lies in a namespace, or has lost its owner.
+        // The controllers of Kubernetes delete all objects in a namespace, and all objects without an owner.
         is_refused(&desk, Some(NAMESPACE_CONTROLLER), object).await;
         is_refused(
             &desk,
@@ -192,7 +193,7 @@ async fn the_users_confirmation_counts(desk: &Desk, definitions: &[&str]) {
     is_allowed(desk, None, &["crd", definitions[0]]).await;
 }
 
-/// The namespace controller removes objects without a confirmation of their own, because the deletion of the
+/// The namespace controller removes objects without a separate confirmation, because the deletion of the
 /// namespace was confirmed. Otherwise the namespace of a shoot would be Terminating for ever.
 async fn a_confirmed_namespace_goes_with_all_its_objects(desk: &Desk) {
     kubectl(desk, &["annotate", "namespace", NAMESPACE, CONFIRMATION]).await;
@@ -203,8 +204,8 @@ async fn a_confirmed_namespace_goes_with_all_its_objects(desk: &Desk) {
     .await;
 }
 
-/// A namespace that is no shoot's can be deleted without a confirmation. Its extension objects keep the
-/// namespace Terminating until the namespace is confirmed.
+/// The namespace of no shoot can be deleted without a confirmation. The extension objects keep the namespace
+/// Terminating until the namespace is confirmed.
 async fn objects_stay_where_no_policy_asks_for_the_namespace(desk: &Desk) {
     let infrastructure = ["infrastructure", "-n", "other", "demo"];
     kubectl(desk, &["delete", "namespace", "other", "--wait=false"]).await;

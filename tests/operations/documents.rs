@@ -1,18 +1,18 @@
-//! What the documentation tells people to type: commands in fenced blocks and in code spans, and files to be
-//! written.
+//! The commands and files of the documentation: commands in fenced blocks and in code spans, and files to
+//! write.
 
 use std::fs;
 
 use crate::programs::root;
 
-/// Where a command is meant to be run.
+/// The cluster of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cluster {
     Garden,
     Seed,
 }
 
-/// A command as it stands in the documentation.
+/// A command of the documentation.
 #[derive(Clone, Debug)]
 pub struct Documented {
     pub page: String,
@@ -53,7 +53,7 @@ pub fn files() -> Vec<(String, String)> {
     files
 }
 
-/// The pages that an operator reads in this order, from the installation on, then all others.
+/// The pages that an operator reads in this order, from the installation on, then all further pages.
 pub fn pages() -> Vec<(String, String)> {
     const IN_ORDER: [&str; 5] = [
         "docs/operate/install.md",
@@ -112,7 +112,7 @@ fn of_page(page: &str, text: &str) -> Vec<Documented> {
             }
             continue;
         }
-        // Every other part between back quotes is code.
+        // Each second part between back quotes is code.
         for span in line.split('`').skip(1).step_by(2).filter(|span| is_command(span)) {
             let cluster = if ["shoot--", "extension-", "kube-system"]
                 .iter()

@@ -1,5 +1,5 @@
-//! The EncryptionConfiguration of the documentation, and that of the landscapes, encrypt what the garden
-//! keeps (R7-25), on a real kube-apiserver: what is read is read out of etcd.
+//! The EncryptionConfiguration of the documentation, and the configuration of the landscapes, encrypt the
+//! garden's stored state (R7-25), on a real kube-apiserver. The test reads the values from etcd.
 
 use std::{fs, time::Duration};
 
@@ -13,8 +13,7 @@ use crate::programs::{Desk, root};
 const KEY: &str = "<head -c 32 /dev/urandom | base64>";
 /// 32 bytes.
 const A_KEY: &str = "c2VjcmV0Ym94IHdhbnRzIHRoaXJ0eS10d28gYnl0ZXM=";
-/// A definition is served a moment after it is there; long enough for several runs of kubectl on a busy
-/// machine.
+/// A CRD is served a moment after the creation; long enough for several runs of kubectl on a busy machine.
 const SOON: Duration = Duration::from_secs(150);
 
 /// The block of the documentation.
@@ -36,7 +35,7 @@ fn landscapes_have_what_the_documentation_says() {
     assert_eq!(parsed(&of_landscapes), parsed(&documented));
 }
 
-/// What etcd has under a key.
+/// The value of a key in etcd.
 async fn stored(plane: &ControlPlane, key: &str) -> Result<Vec<u8>> {
     let said = Command::new(testkit::find_program("etcdctl")?)
         .args(["get", "--print-value-only", key, "--endpoints", plane.etcd_url()])
@@ -58,7 +57,7 @@ fn definition(kind: &str, plural: &str) -> Result<Value> {
     Ok(definition)
 }
 
-/// Each with the same word in it.
+/// Each object contains the same word.
 fn objects() -> Result<Vec<Value>> {
     let object = |version: &str, kind: &str, content: &Value| {
         let mut object = content.clone();
@@ -120,7 +119,7 @@ async fn what_the_garden_keeps_is_encrypted_in_etcd() -> Result<()> {
         );
         ensure!(!readable(&value), "{key} can be read");
     }
-    // What is not listed is stored as it is: the look into etcd sees something.
+    // An unlisted resource is stored in plain text: this proves that the read from etcd works.
     let plain = stored(&plane, "/registry/configmaps/default/web").await?;
     ensure!(readable(&plain), "a ConfigMap cannot be read");
     let read = desk

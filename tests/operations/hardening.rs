@@ -1,10 +1,12 @@
-//! Pods of the charts: what each may do to the node that it runs on, and what it may take from it.
+//! Pods of the charts: the actions that each pod may take on the node, and the resources that each pod may
+//! use.
 
 use serde_json::Value;
 
 use crate::programs::Desk;
 
-/// Service accounts whose pods talk to the API of their cluster, and so get a token. Nobody else does.
+/// Service accounts whose pods use the API of their cluster, and thus get a token. No further pod gets a
+/// token.
 const WITH_TOKEN: &[&str] = &[
     "etcd-druid",
     "garden-controller-manager",
@@ -13,10 +15,10 @@ const WITH_TOKEN: &[&str] = &[
     "resource-manager",
 ];
 
-/// Containers that take a port of their node.
+/// Containers that use a port of the node.
 const WITH_HOST_PORT: &[(&str, &str)] = &[("edge", "the front of a seed without load balancers")];
 
-/// Ways in which the two charts are installed; what is rendered only then is looked at too.
+/// Variants of the installation of the two charts; objects that only a variant renders are checked too.
 const WAYS: &[(&str, &[&str])] = &[
     ("garden", &[]),
     ("seed", &[]),
@@ -44,7 +46,7 @@ const WAYS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Everything that the charts make, each way.
+/// All objects of the charts, for each variant.
 pub async fn everything() -> Vec<(&'static str, Vec<Value>)> {
     let desk = Desk::new().unwrap();
     let mut all = Vec::new();
@@ -71,7 +73,7 @@ fn pods(objects: &[Value]) -> impl Iterator<Item = (String, &Value)> {
     })
 }
 
-/// What a pod lacks.
+/// The missing hardening of a pod.
 fn gaps_of_pod(pod: &Value) -> Vec<String> {
     let mut gaps = Vec::new();
     let mut want = |holds: bool, what: &str| {
@@ -191,7 +193,7 @@ async fn no_container_has_more_power_over_its_node_than_it_needs() {
     assert!(seen >= 10, "{seen}");
 }
 
-/// A drain of nodes takes one of several processes at a time, and never waits for a single one.
+/// A drain of nodes evicts several processes one at a time, and never waits for a single process.
 #[tokio::test]
 async fn several_processes_are_not_drained_at_once_and_a_single_one_blocks_no_drain() {
     for (chart, objects) in everything().await {

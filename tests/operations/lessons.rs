@@ -1,12 +1,12 @@
-//! Each complaint and bug of those who came before has a test (docs/understand/lessons.md), so has each
-//! requirement of the bad case (docs/understand/gep-17.md), which names its number, and each test that a page
-//! names is there.
+//! Each known complaint and bug of earlier projects has a test (docs/understand/lessons.md). Each requirement
+//! of the bad case (docs/understand/gep-17.md) has a test that names the requirement's number. Each test that
+//! a page names exists.
 
 use std::{collections::BTreeSet, fs};
 
 use crate::programs::root;
 
-/// A word of each row's source, in order. A row must not go away in silence.
+/// A word of each row's source, in order. A row must not vanish unnoticed.
 const ROWS: [&str; 37] = [
     "gardener#11222",
     "gardener#12579",
@@ -48,7 +48,7 @@ const ROWS: [&str; 37] = [
 ];
 const NOT_APPLICABLE: &str = "not applicable: ";
 
-/// What a row of the table lacks.
+/// The faults of a table row.
 fn lacks(row: &str) -> Option<String> {
     let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
     let [number, told, prevents, test] = cells[..] else {
@@ -84,7 +84,7 @@ fn missing(file: &str, function: &str) -> Option<String> {
     (!there).then(|| format!("there is no function {function} in {file}"))
 }
 
-/// What the file of a requirement's test lacks: the number of the requirement in a comment.
+/// The fault in the file of a requirement's test: no comment has the number of the requirement.
 fn uncited(file: &str, number: u32) -> Option<String> {
     let text = fs::read_to_string(root().join(file)).unwrap_or_default();
     (!cites(&text, number)).then(|| format!("no comment in {file} cites R17-{number:02}"))
@@ -172,7 +172,7 @@ fn each_requirement_of_the_bad_case_has_its_test() {
     assert!(lack.is_empty(), "docs/understand/gep-17.md:\n{}", lack.join("\n"));
 }
 
-/// GEP-17 does not repeat what GEP-7 names as a weakness.
+/// GEP-17 does not repeat the weaknesses that GEP-7 names.
 #[test]
 fn each_requirement_of_gep_7_on_the_page_has_its_test() {
     let table = page("gep-17.md");
@@ -186,8 +186,8 @@ fn each_requirement_of_gep_7_on_the_page_has_its_test() {
     }
 }
 
-/// A span that begins with `::` goes on with the file before; one of a table with a folder in its head begins
-/// there.
+/// A span that begins with `::` continues the file before; a span of a table with a folder in the head begins
+/// in that folder.
 #[test]
 fn each_test_that_prevents_something_is_there() {
     let text = page("prevented.md");
@@ -222,7 +222,7 @@ fn tests_folder(head: &str) -> String {
     head.split('`').nth(1).unwrap_or_default().to_owned()
 }
 
-/// Some rows name a file by its last part, where the one before has named its folder.
+/// Some rows name a file only by the last part, after an earlier row has named the folder.
 fn in_tree(file: &str, function: &str) -> bool {
     let mut folders = vec![root().join("crates"), root().join("tests")];
     while let Some(folder) = folders.pop() {

@@ -1,2 +1,1 @@
-//! Only a place for the test `operations`: what an operator does by hand is done here by Helm and kubectl
-//! themselves.
+//! The package of the test `operations`: Helm and kubectl perform an operator's manual steps.

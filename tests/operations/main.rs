@@ -1,4 +1,4 @@
-//! What an operator does by hand, by the programs that he uses: charts are rendered, installed and
+//! The manual steps of an operator, by the operator's programs: charts are rendered, installed and
 //! uninstalled, manifests are applied, and commands of the documentation are run, on real API servers.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]

@@ -1,5 +1,4 @@
-//! Manifests as users of Gardener have them are taken as they are, by a real API server that refuses unknown
-//! fields.
+//! Manifests of Gardener's users are accepted unchanged, by a real API server that refuses unknown fields.
 
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use testkit::{ControlPlane, eventually};
 
 use crate::programs::{Desk, documents, root};
 
-/// A policy that looks at another kind refuses everybody until the API server has found that kind, every half
+/// A policy with a parameter kind refuses all requests until the API server has found the kind, every half
 /// minute.
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
 
@@ -51,7 +50,7 @@ async fn manifests_of_gardeners_users_are_accepted_and_what_has_no_effect_is_tol
     for (name, text) in files() {
         desk.write(&name, &text).unwrap();
         is_taken(&desk, &name).await;
-        // Applying it again changes nothing: no default of the server fights with what its owner wrote.
+        // A second apply changes nothing: no default of the server conflicts with the values of the owner.
         kubectl(&["apply", "--validate=strict", "-f", &name])
             .await
             .or_fail(&name)
@@ -113,8 +112,8 @@ async fn an_annotation_without_effect_is_reported_once(desk: &Desk) {
     assert!(said.contains(&format!("metadata.annotations[{flag}]")), "{said}");
 }
 
-/// A manifest is taken, at the latest when the policies for its kind are in force: each finds what it looks
-/// at by itself.
+/// A manifest is accepted, at the latest when the policies for the kind are in force: each policy finds the
+/// parameter kind separately.
 async fn is_taken(desk: &Desk, name: &str) {
     let apply = ["apply", "--validate=strict", "-f", name];
     eventually(&format!("{name} is taken"), IN_FORCE_WITHIN, || async {
@@ -128,7 +127,7 @@ async fn is_taken(desk: &Desk, name: &str) {
     .unwrap();
 }
 
-/// Whoever uses a field without effect is told its name.
+/// A user of a field without effect gets a warning with the field's name.
 async fn warnings_are_given(desk: &Desk) {
     let (_, shoot) = files()
         .into_iter()
@@ -144,7 +143,7 @@ async fn warnings_are_given(desk: &Desk) {
         "metadata.annotations[shoot.gardener.cloud/cleanup-infrastructure-resources-grace-period-seconds]",
     ];
     warning_is_given(desk, &shoot, &told, "spec.provider.workers[].systemComponents").await;
-    // Some fields have an effect with one value, and none with another.
+    // Some fields have an effect only with certain values.
     let other = shoot.replace("maximum: 5", "maximum: 3\n      systemComponents: {allow: false}");
     let told = [told[0], "spec.provider.workers[].systemComponents.allow"];
     warning_is_given(desk, &other, &told, "spec.provider.workers[].maximum").await;
@@ -168,7 +167,7 @@ async fn warning_is_given(desk: &Desk, shoot: &str, told: &[&str], untold: &str)
     .unwrap();
 }
 
-/// The measure of the test above: an unknown field is refused by its name, in every kind.
+/// The counter-test: an unknown field is refused by name, in every kind.
 async fn misspelt_fields_are_refused(desk: &Desk) {
     for (name, text) in files() {
         for mut object in documents(&text).unwrap() {

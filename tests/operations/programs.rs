@@ -1,5 +1,5 @@
-//! Helm and kubectl as processes, with a home of their own: what they remember of one test's server is not
-//! taken for another's.
+//! Helm and kubectl as processes, with a separate home folder: caches of one test's server must not be used
+//! for a second server.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -20,7 +20,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What a program said.
+/// The output of a program.
 #[derive(Debug)]
 pub struct Said {
     pub success: bool,
@@ -29,7 +29,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// What is on stdout; an error if it failed.
+    /// The content of stdout; an error after a failure.
     pub fn or_fail(self, what: &str) -> Result<String> {
         if !self.success {
             bail!("{what}: {}{}", self.out, self.err);
@@ -38,14 +38,14 @@ impl Said {
     }
 }
 
-/// Where programs run: a folder with the repository's charts in it, and a cluster or none.
+/// The place for runs of programs: a folder with the repository's charts, and an optional cluster.
 pub struct Desk {
     folder: TempDir,
     kubeconfig: Option<PathBuf>,
 }
 
 impl Desk {
-    /// One without a cluster.
+    /// A desk without a cluster.
     pub fn new() -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("repot-desk-").tempdir()?;
         std::os::unix::fs::symlink(
@@ -58,7 +58,7 @@ impl Desk {
         })
     }
 
-    /// One that looks at a cluster.
+    /// A desk with a cluster.
     pub fn at(kubeconfig: PathBuf) -> Result<Self> {
         Ok(Self {
             kubeconfig: Some(kubeconfig),
@@ -99,7 +99,7 @@ impl Desk {
         Ok(command)
     }
 
-    /// Runs a program to its end.
+    /// Runs a program to the end.
     pub async fn run(&self, program: &str, args: &[&str]) -> Result<Said> {
         let ended = tokio::time::timeout(ENDS_WITHIN, self.command(program, args)?.output())
             .await
@@ -121,13 +121,13 @@ impl Desk {
         .await
     }
 
-    /// What a chart becomes.
+    /// The rendered objects of a chart.
     pub async fn rendered(&self, chart: &str, args: &[&str]) -> Result<Vec<Value>> {
         documents(&self.template(chart, args).await?.or_fail(chart)?)
     }
 }
 
-/// All documents of a file, empty ones left out.
+/// All documents of a file, without empty documents.
 pub fn documents(text: &str) -> Result<Vec<Value>> {
     let mut found = Vec::new();
     for document in serde_yaml_ng::Deserializer::from_str(text) {
@@ -139,7 +139,7 @@ pub fn documents(text: &str) -> Result<Vec<Value>> {
     Ok(found)
 }
 
-/// Every chart, by the name of its folder.
+/// Every chart, by folder name.
 pub fn charts() -> Vec<String> {
     let folders = std::fs::read_dir(root().join("charts")).unwrap();
     let mut names: Vec<String> = folders

@@ -1,5 +1,5 @@
-//! What people are told to look for: sentences in tables whose first column is "it says" are sentences of the
-//! code. A runbook that explains what nobody says any more fails here.
+//! Documented sentences: sentences in tables whose first column is "it says" must be sentences of the code. A
+//! runbook that explains an obsolete sentence fails here.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::programs::root;
 
 /// Head of the column.
 const IT_SAYS: &str = "it says";
-/// Shorter parts of a sentence are found anywhere.
+/// Shorter parts of a sentence would match anywhere.
 const SHORTEST: usize = 8;
 
 #[test]
@@ -28,7 +28,7 @@ fn what_is_explained_is_said() {
     assert!(missing.is_empty(), "nobody says: {missing:#?}");
 }
 
-/// The parts of its sentences that are always the same.
+/// The constant parts of the page's sentences.
 fn explained(text: &str) -> Vec<String> {
     let (mut parts, mut is_told) = (Vec::new(), false);
     for line in text.lines().map(str::trim) {
@@ -39,14 +39,14 @@ fn explained(text: &str) -> Vec<String> {
         let cell = row.split('|').next().unwrap_or_default().trim();
         is_told |= cell == IT_SAYS;
         if is_told {
-            // Every other part between back quotes is code.
+            // Each second part between back quotes is code.
             parts.extend(cell.split('`').skip(1).step_by(2).flat_map(fixed));
         }
     }
     parts
 }
 
-/// What stands between the places that differ: an ellipsis, or one capital letter.
+/// The text between the variable parts: an ellipsis, or a single capital letter.
 fn fixed(sentence: &str) -> Vec<String> {
     let is_place = |word: &str| {
         let bare = word.trim_end_matches([':', ',', ';', '.']);
@@ -60,7 +60,7 @@ fn fixed(sentence: &str) -> Vec<String> {
     parts.filter(|part| part.len() >= SHORTEST).collect()
 }
 
-/// All of it, with texts that go on in the next line in one piece.
+/// The whole code; texts that continue in the next line are joined.
 fn code() -> String {
     let mut all = String::new();
     for entry in fs::read_dir(root().join("crates")).unwrap() {

@@ -151,12 +151,12 @@ pub async fn a_dry_run_is_answered(garden: &Desk) -> Result<()> {
     let time = "2026-01-01T00:00:00Z";
     let answer = json!({"type": "MigrationDryRun", "status": "True", "reason": "MigrationPossible", "message": "m",
         "lastTransitionTime": time, "lastUpdateTime": time});
-    // The Shoot keeps its other constraints.
+    // The Shoot keeps the remaining constraints.
     let patch = json!([{"op": "add", "path": "/status/constraints/-", "value": answer}]);
     patch_status(garden, "json", &patch, "an answer").await
 }
 
-/// Patches the status of the documented shoot. `kind`: that of the patch, as kubectl names it.
+/// Patches the status of the documented shoot. `kind`: the type of the patch, as kubectl names the type.
 async fn patch_status(garden: &Desk, kind: &str, patch: &Value, state: &str) -> Result<()> {
     let (kind, patch) = (format!("--type={kind}"), patch.to_string());
     let shoot = ["-n", "garden-dev", "patch", "shoot", "demo"];

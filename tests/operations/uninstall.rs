@@ -1,4 +1,4 @@
-//! Uninstalling a chart takes processes, rights and policies away, and never what users have made.
+//! The uninstallation of a chart removes processes, rights and policies, and never the objects of users.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use testkit::{ControlPlane, eventually};
 
 use crate::programs::Desk;
 
-/// A policy that looks at another kind refuses everybody until the API server has found that kind, every half
+/// A policy with a parameter kind refuses all requests until the API server has found the kind, every half
 /// minute.
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
 
-/// Makes objects of any kind by kubectl and returns what identifies them.
+/// Creates objects of any kind by kubectl and returns the identities of the objects.
 async fn make(desk: &Desk, objects: &[Value]) -> Vec<String> {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
     desk.write("objects.json", &list.to_string()).unwrap();
@@ -46,7 +46,7 @@ async fn alive(desk: &Desk) -> Vec<String> {
     said.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// Everything that Helm knows of a release is gone, but what holds data.
+/// All objects of a Helm release are gone, except objects that hold data.
 async fn only_data_is_left(client: &Client, namespaces: &[&str]) -> Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     for definition in definitions.list(&ListParams::default()).await? {
@@ -112,7 +112,7 @@ async fn uninstalling_the_garden_deletes_no_shoot_and_no_seed() {
         .await
         .unwrap();
     assert_eq!(alive(&desk).await, before);
-    // What was kept does not stand in the way of the next installation.
+    // The kept objects do not block the next installation.
     helm(&desk, &install).await;
     assert_eq!(alive(&desk).await, before);
 }
@@ -154,7 +154,7 @@ async fn uninstalling_a_seed_deletes_no_etcd_and_no_extension_resource() {
     assert_eq!(alive(&desk).await, before);
 }
 
-/// Whatever a chart brings that others fill: each is annotated, in the rendered manifests themselves.
+/// Every object of a chart that users fill is annotated, in the rendered manifests.
 #[tokio::test]
 async fn every_definition_and_namespace_of_a_chart_is_kept() {
     let desk = Desk::new().unwrap();

@@ -1,12 +1,12 @@
-//! Values of charts: a slip of the pen is refused before anything is installed, and what the project itself
-//! gives passes.
+//! Values of charts: a typing error is refused before the installation, and the project's own values are
+//! accepted.
 
 use serde_json::{Map, Value, json};
 
 use crate::documents;
 use crate::programs::{Desk, charts, root};
 
-/// Gives every map below `value` a key that nobody knows, and returns these keys.
+/// Adds an unknown key to every map below `value`, and returns these keys.
 fn misspell(value: &mut Value, keys: &mut Vec<String>) {
     let Some(map) = value.as_object_mut() else { return };
     for below in map.values_mut() {
@@ -125,7 +125,7 @@ async fn the_environment_reaches_each_container_that_needs_it() {
     }
 }
 
-/// What a function of `hack/install.sh` writes.
+/// The output of a function of `hack/install.sh`.
 async fn written_by(desk: &Desk, function: &str, argument: &str) -> String {
     let script = std::fs::read_to_string(root().join("hack/install.sh")).unwrap();
     let begin = script.find(&format!("\n{function}() {{")).unwrap() + 1;
@@ -141,7 +141,7 @@ async fn written_by(desk: &Desk, function: &str, argument: &str) -> String {
     .unwrap()
 }
 
-/// What `hack/install.sh` writes for a seed, by that script's own function.
+/// The values that `hack/install.sh` writes for a seed, by that script's own function.
 #[tokio::test]
 async fn values_of_the_installation_pass() {
     let desk = Desk::new().unwrap();
@@ -160,15 +160,15 @@ async fn values_of_the_installation_pass() {
     );
 }
 
-/// The same for the provider, which a gardenlet installs from its registration: with what the gardenlet says
-/// of the seed, and with values for one seed.
+/// The values for the provider, installed by a gardenlet from the registration: with the gardenlet's values
+/// for the seed, and with values for a single seed.
 #[tokio::test]
 async fn values_of_the_registration_pass() {
     let desk = Desk::new().unwrap();
     let text = written_by(&desk, "provider_values", "").await;
     let mut values: Value = serde_yaml_ng::from_str(&text).unwrap();
     values["seeds"] = json!({"seed-b": {"replicas": 2, "leaderMigration": {"enabled": false}}});
-    // What is false or 0 for one seed counts too.
+    // A value of false or 0 for a single seed counts too.
     values["leaderMigration"] = json!({"enabled": true});
     for (seed, replicas, flag) in [("seed-a", 1, true), ("seed-b", 2, false)] {
         values["gardener"] = json!({"seed": {"name": seed, "spec": {}}, "version": "0.1.0"});
@@ -189,7 +189,7 @@ async fn values_of_the_registration_pass() {
     }
 }
 
-/// The examples of the documentation, together, as they are to be used.
+/// The examples of the documentation, together, as documented.
 #[tokio::test]
 async fn values_of_the_documentation_pass() {
     let desk = Desk::new().unwrap();

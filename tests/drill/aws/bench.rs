@@ -1,6 +1,6 @@
-//! How long it takes until a zone of many machines is empty and closed, and what that asks of the cloud. The
-//! controllers are those of the processes, with their usual times; Nodes are played, and pods end as soon as
-//! they are told to.
+//! Measures the time until a zone with many machines is empty and closed, and the requests to the cloud. The
+//! controllers and their intervals are those of the real processes. Nodes are simulated, and pods end as soon
+//! as they are deleted.
 
 use std::{
     collections::BTreeSet,
@@ -45,18 +45,18 @@ use crate::{
 
 /// On each Node of the zone.
 const PODS: usize = 5;
-/// Requests of the test itself at a time.
+/// Concurrent requests of the test.
 const AT_ONCE: usize = 10;
 /// Longer than a hundred machines take.
 const WITHIN: Duration = Duration::from_secs(900);
 
-/// A shoot with so many machines in two zones, one of which is cut off. Prints a row for
+/// A shoot with so many machines in two zones; the first zone is isolated. Prints a row for
 /// docs/understand/bench.md.
 pub async fn measure(machines: usize) -> Result<()> {
     let moto = Moto::start().await?;
     let region = Region::of(&moto, REGION).await?;
     let [plane, mut shoot] = ControlPlane::start_all(["seed", "shoot"]).await?;
-    // Nobody else judges Nodes that nobody keeps alive.
+    // No node lifecycle controller may judge Nodes without a kubelet.
     shoot.stop_controllers();
     let (client, shoot) = (seed(&plane).await?, shoot.admin());
     equip(&client, REGION, b"for a process; here it is played".to_vec()).await?;
@@ -131,7 +131,7 @@ fn provide(seed: &Client, region: &Region) -> JoinSet<Result<(), String>> {
     tasks
 }
 
-/// The network and the machines. Returns what the Infrastructure tells.
+/// Creates the network and the machines. Returns the `providerStatus` of the Infrastructure.
 async fn made(seed: &Client, region: &Region, machines: usize) -> Result<Value> {
     let infrastructure: Infrastructure = object("one", REGION, json!({"providerConfig": region.config()}))?;
     let api = of_shoot(seed);
@@ -183,7 +183,7 @@ fn of_shoot<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(seed:
     Api::namespaced(seed.clone(), SHOOT)
 }
 
-/// When the operation that was asked for has succeeded.
+/// The time at which the requested operation has succeeded.
 async fn succeeded<K: ExtensionObject>(api: &Api<K>) -> Result<Instant> {
     let is_done = |object: Option<&K>| {
         object.is_some_and(|object| {
@@ -200,7 +200,7 @@ async fn succeeded<K: ExtensionObject>(api: &Api<K>) -> Result<Instant> {
     Ok(Instant::now())
 }
 
-/// When the last of these has gone.
+/// The time at which the last of these objects is gone.
 async fn gone<K: Object>(api: Api<K>, of: Config) -> Result<Instant> {
     let all_gone = async {
         let (mut left, mut listed) = (BTreeSet::new(), false);

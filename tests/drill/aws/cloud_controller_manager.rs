@@ -1,7 +1,7 @@
-//! Kubernetes' own cloud-controller-manager for AWS, as a ControlPlane deploys it: the real program with a
-//! real API server and the rights that a gardenlet gives it, and EC2 as moto plays it (RZ-21, R17-60).
+//! Kubernetes' own cloud-controller-manager for AWS, as a ControlPlane deploys the process: the real program
+//! with a real API server and the rights from the gardenlet, and EC2 simulated by moto (RZ-21, R17-60).
 //!
-//! The pod is simulated: its arguments, Secrets and ConfigMap are put where the program finds them.
+//! The pod is simulated: the arguments, Secrets and ConfigMap are placed where the program expects the files.
 
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
@@ -88,7 +88,7 @@ async fn a_node_gets_its_zone_and_loses_its_taint_through_the_cloud_controller_m
         }
     }
 
-    // Neither kubelet reports. The Node goes whose instance has ended, and no other Node.
+    // No kubelet reports. The Node of the ended instance is removed, and no further Node.
     let machines = Machines::of(region.direct.clone(), SHOOT);
     world::until_done(|| machines.terminate("one", None, SOON)).await?;
     eventually("the Node of the ended instance is gone", SOON, || async {
@@ -111,7 +111,7 @@ async fn a_node_gets_its_zone_and_loses_its_taint_through_the_cloud_controller_m
     Ok(())
 }
 
-/// Deploys the ControlPlane with the rights of the chart. Returns the arguments of Kubernetes' program, whose
+/// Deploys the ControlPlane with the rights of the chart. Returns the arguments of Kubernetes' program; the
 /// files are in `folder`.
 async fn deployed(
     plane: &Plane,
@@ -156,7 +156,7 @@ async fn deployed(
     mounted(client, folder).await
 }
 
-/// The files of the pod, and the arguments with their paths.
+/// The files of the pod, and the arguments with the files' paths.
 async fn mounted(client: &Client, folder: &Path) -> Result<Vec<String>> {
     let deployment: Deployment = Api::namespaced(client.clone(), SHOOT)
         .get("cloud-controller-manager")
@@ -194,14 +194,14 @@ async fn mounted(client: &Client, folder: &Path) -> Result<Vec<String>> {
         .collect())
 }
 
-/// The shoot's RBAC, as the gardenlet writes it.
+/// The shoot's RBAC, as the gardenlet writes the objects.
 async fn deploy_rights(client: &Client) -> Result<()> {
     let shoot = Shoot::new(client.clone(), &Permit::sole("a test"));
     parts::controller_leaders::deploy_cloud_controller_manager_rights(&shoot).await?;
     Ok(())
 }
 
-/// A Node as a kubelet with `--cloud-provider=external` registers it, with the ID that its
+/// A Node as a kubelet with `--cloud-provider=external` registers the Node, with the ID that the
 /// machine-controller-manager adds. The instance runs in the zone.
 async fn joined(
     client: &Client,
@@ -242,7 +242,7 @@ async fn is_described(client: &Client, name: &str) -> Result<Node, String> {
     if is_tainted {
         return Err("it is tainted".to_owned());
     }
-    // The program writes the addresses after it has removed the taint.
+    // The program writes the addresses after the removal of the taint.
     let addresses = node
         .status
         .iter()
@@ -253,7 +253,7 @@ async fn is_described(client: &Client, name: &str) -> Result<Node, String> {
     Ok(node)
 }
 
-/// Why the program has ended, if it has.
+/// The reason why the program has ended, if so.
 fn ended(running: &mut JoinSet<Result<(), String>>) -> String {
     match running.try_join_next() {
         Some(ended) => format!("{ended:?}"),

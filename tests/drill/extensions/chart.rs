@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use anyhow::{Context as _, Result, ensure};
 use testkit::find_program;
 
-/// One object, which says what the chart was given.
+/// A ConfigMap with the values that the chart received.
 pub const CONFIG_MAP: &str = "apiVersion: v1
 kind: ConfigMap
 metadata: {name: {{ .Release.Name }}}
@@ -66,9 +66,10 @@ pub fn with(template: &str) -> Result<Vec<u8>> {
     pack(&[("only", template)], "")
 }
 
-/// With a chart that is to be got elsewhere.
+/// A chart with a dependency from a repository.
 pub fn with_dependency(repository: &str) -> Result<Vec<u8>> {
-    // helm does not pack one whose dependencies are not there, so it is packed without them first.
+    // helm does not pack a chart with missing dependencies, so the chart is first packed without
+    // dependencies.
     let folder = folder(&[("map", CONFIG_MAP)], "")?;
     let dependencies =
         format!("dependencies: [{{name: other, version: 1.0.0, repository: '{repository}'}}]\n");
@@ -86,7 +87,7 @@ pub fn with_dependency(repository: &str) -> Result<Vec<u8>> {
     Ok(packed.stdout)
 }
 
-/// Nothing, compressed by gzip.
+/// An empty archive, compressed by gzip.
 pub fn empty_archive() -> Vec<u8> {
     vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0]
 }

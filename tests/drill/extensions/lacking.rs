@@ -1,6 +1,6 @@
-//! A move to a seed that does not have the shoot's extensions: the preflight says which, and nothing else
-//! changes (R7-46, I8). garden-controller-manager judges, and the gardenlet of the source looks at what it
-//! says.
+//! A move to a seed that lacks the shoot's extensions: the preflight names the missing extensions, and no
+//! further state changes (R7-46, I8). garden-controller-manager decides, and the source's gardenlet reads the
+//! decision.
 
 use anyhow::{Context as _, Result, ensure};
 use api::{
@@ -21,9 +21,9 @@ use tokio::task::JoinSet;
 use crate::world::{SOON, World, core};
 
 const NAME: &str = "mover";
-/// Its technical id.
+/// The technical id of the Shoot.
 const ID: &str = "shoot--dev--mover";
-/// What neither seed serves yet of all that it needs.
+/// The required kinds that neither seed serves yet.
 const LACKING: [(&str, &str); 6] = [
     ("BackupBucket", "metal"),
     ("BackupEntry", "metal"),
@@ -51,7 +51,7 @@ pub async fn no_move_begins(world: &World) -> Result<()> {
     ensure!(!said.contains("Infrastructure"), "it is registered: {said}");
     ensure!(seen(world).await? == before, "{:#}", seen(world).await?);
 
-    // Registered is not installed: nobody answers for the other seed.
+    // Registered does not mean installed: no extension runs in the destination seed.
     let resources = LACKING.map(|(kind, type_)| json!({"kind": kind, "type": type_}));
     let registered = json!({"spec": {"resources": resources, "deployment": {"seedSelector": {}}}});
     testkit::apply(
@@ -64,7 +64,7 @@ pub async fn no_move_begins(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// The seed reports itself well, and has a bucket.
+/// The seed reports healthy conditions, and has a bucket.
 async fn make_ready(world: &World, seed: &str) -> Result<()> {
     let seeds: Api<Seed> = Api::all(world.admin());
     let time = "2026-01-01T00:00:00Z";
@@ -92,7 +92,7 @@ async fn make_ready(world: &World, seed: &str) -> Result<()> {
     Ok(())
 }
 
-/// The shoot was reconciled there, and has backups and something in the seed.
+/// The shoot was reconciled in the seed, and has backups and an object in the seed.
 async fn stands_on(world: &World, seed: &str) -> Result<()> {
     world.shoot(NAME, seed).await?;
     let uid = shoots(world).get(NAME).await?.uid().context("a UID")?;
@@ -114,7 +114,7 @@ async fn stands_on(world: &World, seed: &str) -> Result<()> {
     testkit::apply(&world.admin(), infrastructure).await.map(drop)
 }
 
-/// Its user names the seed. The next reconciliation, which would come in any case, is a day away.
+/// The user names the seed. The next regular reconciliation is a day away.
 async fn wants(world: &World, seed: &str) -> Result<()> {
     let edit = Patch::Merge(json!({"spec": {"seedName": seed}}));
     let edited = shoots(world).patch(NAME, &PatchParams::default(), &edit).await?;
@@ -129,7 +129,7 @@ async fn write_status(world: &World, status: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Awaits the verdict, and that the gardenlet has passed it on to the user.
+/// Waits for the verdict, and until the gardenlet has passed the verdict on to the user.
 async fn is_told(world: &World, reason: &str) -> Result<String> {
     let shoots = shoots(world);
     eventually(&format!("{NAME} is told {reason}"), SOON, || async {
@@ -146,7 +146,7 @@ async fn is_told(world: &World, reason: &str) -> Result<String> {
     .await
 }
 
-/// What a move would change first: whose the shoot is, what is done with it, and what its provider is told.
+/// The first changes of a move: the owner of the shoot, the operation, and the Infrastructure.
 async fn seen(world: &World) -> Result<Value> {
     let status = shoots(world).get(NAME).await?.status.unwrap_or_default();
     let objects: Api<Infrastructure> = Api::namespaced(world.admin(), ID);

@@ -1,6 +1,6 @@
-//! A seed gets the extensions that its shoots need, and loses them when nothing needs them:
-//! garden-controller-manager, gardenlet and resource-manager with the rights of their charts, helm, and one
-//! real API server that plays garden and seed.
+//! A seed gets the extensions that the seed's shoots need, and loses unused extensions. The test runs
+//! garden-controller-manager, gardenlet and resource-manager with the rights of their charts, helm, and a
+//! single real API server in the role of garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -42,7 +42,7 @@ async fn a_seed_has_the_extensions_that_its_shoots_need() -> Result<()> {
     world.installed("by-hand", "seed-a").await?;
     other_seeds_keep_off(&world, &here).await?;
 
-    // A move that has only been asked for: both seeds have it.
+    // A move that is only requested: both seeds have the extension.
     let status = json!({"status": {"seedName": "seed-a"}});
     let shoots: Api<Shoot> = Api::namespaced(world.admin(), "garden-dev");
     shoots
@@ -55,13 +55,13 @@ async fn a_seed_has_the_extensions_that_its_shoots_need() -> Result<()> {
         })
         .await?;
     change(&shoots, "web", json!({"spec": {"seedName": "seed-a"}})).await?;
-    // Nobody carries that one out, so nobody says that it can go.
+    // No gardenlet runs for that seed, so no gardenlet releases the installation.
     let there = world.all::<ControllerInstallation>().await?;
     for one in there.iter().filter(|found| world::seed_of(found) == "seed-b") {
         world.delete::<ControllerInstallation>(&one.name_any()).await?;
     }
 
-    // What is in use stays without its shoot, and goes afterwards.
+    // An extension in use stays without the shoot, and is removed after the use has ended.
     world.network().await?;
     world
         .tells(&here, "Required", "True", &format!("{NAMESPACE}/web"))
@@ -110,13 +110,13 @@ async fn is_installed(world: &World) -> Result<()> {
         .map(drop)
 }
 
-/// Each with its own credentials, and the policy of the garden's chart.
+/// Each gardenlet with separate credentials, and the policy of the garden's chart.
 async fn other_seeds_keep_off(world: &World, name: &str) -> Result<()> {
     let mine: Api<ControllerInstallation> = Api::all(world.gardenlet("seed-a").await?);
     let other: Api<ControllerInstallation> = Api::all(world.gardenlet("seed-b").await?);
     let params = PatchParams::default();
     let status = Patch::Merge(json!({"status": {"conditions": []}}));
-    // A policy is in force some time after it was made.
+    // A policy is in force only some time after the creation.
     let probe = PatchParams {
         dry_run: true,
         ..PatchParams::default()
@@ -147,7 +147,7 @@ async fn other_seeds_keep_off(world: &World, name: &str) -> Result<()> {
 
 async fn a_registration_in_use_stays(world: &World, installation: &str) -> Result<()> {
     world.delete::<ControllerRegistration>("mesh").await?;
-    // The same for an installation that somebody deletes by hand: what it serves is still there.
+    // The same for a manual deletion of an installation: the served object still exists.
     world.delete::<ControllerInstallation>(installation).await?;
     world.told(installation, "ControllerInstallationRequired").await?;
     let registration = world
@@ -162,7 +162,8 @@ async fn a_registration_in_use_stays(world: &World, installation: &str) -> Resul
         .map(drop)
 }
 
-/// Each is told, none stops the others, and a good one afterwards is installed.
+/// Each fault is reported, no fault stops the remaining installations, and a valid chart afterwards is
+/// installed.
 async fn charts_that_cannot_be_rendered(world: &World) -> Result<()> {
     world
         .register("bad", "Always", "Bastion", Some(b"no archive"))

@@ -1,4 +1,5 @@
-//! One API server that plays garden and seed, and the three processes with the rights of their charts.
+//! A single API server in the role of garden and seed, and the three processes with the rights of their
+//! charts.
 
 use std::{fmt::Debug, fs, path::Path, sync::Arc, time::Duration};
 
@@ -23,7 +24,7 @@ use testkit::{ControlPlane, PlayedKubelet, eventually, find_program};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Where the shoot's extension objects are.
+/// Namespace of the shoot's extension objects.
 pub const NAMESPACE: &str = "shoot--dev--web";
 const MANAGER: &str = "system:serviceaccount:garden:garden-controller-manager";
 const RESOURCE_MANAGER: &str = "system:serviceaccount:garden:resource-manager";
@@ -36,9 +37,9 @@ pub struct World {
     plane: ControlPlane,
     _pods: PlayedKubelet,
     _processes: JoinSet<()>,
-    /// What the controllers of garden-controller-manager share.
+    /// The shared context of garden-controller-manager's controllers.
     pub manager: garden_controller_manager::Context,
-    /// The same of the gardenlet of seed-a.
+    /// The shared context of seed-a's gardenlet.
     pub gardenlet_of_a: Arc<gardenlet::Context>,
 }
 
@@ -92,7 +93,7 @@ impl World {
         self.plane.admin()
     }
 
-    /// As it is in the garden.
+    /// A client with the gardenlet's rights in the garden.
     pub async fn gardenlet(&self, seed: &str) -> Result<Client> {
         self.plane
             .client(&format!("gardener.cloud:system:seed:{seed}"), &[SEEDS])
@@ -154,7 +155,7 @@ impl World {
         testkit::apply(&self.admin(), network).await.map(drop)
     }
 
-    /// The name of an installation, once there is one.
+    /// Waits for an installation, and returns the name.
     pub async fn made(&self, registration: &str, seed: &str) -> Result<String> {
         let why = format!("{registration} is to be in {seed}");
         let all = self
@@ -166,7 +167,7 @@ impl World {
         Ok(found.context("an installation")?.name_any())
     }
 
-    /// The same, once it is installed and works.
+    /// Waits until the installation is installed and healthy, and returns the name.
     pub async fn installed(&self, registration: &str, seed: &str) -> Result<String> {
         let name = self.made(registration, seed).await?;
         for (condition, status) in [
@@ -297,7 +298,7 @@ impl<K> OfCluster for K where
 {
 }
 
-/// It was refused with these words.
+/// Checks that the request was refused with these words.
 #[track_caller]
 pub fn refused<T: Debug>(outcome: Result<T, kube::Error>, words: &str) {
     match outcome {
@@ -329,7 +330,7 @@ pub fn core(kind: &str, name: &str, fields: &Value) -> Value {
     object
 }
 
-/// The documents of a file of a chart, without what only decorates.
+/// The documents of a chart's file, without lines that are only templating.
 fn documents(file: &str) -> Result<Vec<Value>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../charts")

@@ -1,4 +1,4 @@
-//! A Shoot that is acted on as its user does, and awaited.
+//! A Shoot with the actions of a user, and the waits for results.
 
 use std::fmt;
 use std::ops::Deref;
@@ -27,14 +27,15 @@ use crate::refusal;
 use crate::subject::Subject;
 use crate::world::World;
 
-/// Bounds one step of a journey, with all others beside it, on a busy machine.
+/// Bounds a step of a journey, with all journeys beside, on a busy machine.
 const STEP_WITHIN: Duration = Duration::from_secs(600);
 /// Rest after a watch that failed.
 const WATCHED_ANEW_AFTER: Duration = Duration::from_millis(200);
-/// An API server looks for a kind that a policy needs every half minute, and refuses everybody until then.
+/// An API server searches every half minute for a kind that a policy needs, and refuses all requests until
+/// then.
 const SET_WITHIN: Duration = Duration::from_secs(120);
 
-/// What all journeys share.
+/// The state shared by all journeys.
 pub struct Stage<'w> {
     pub world: &'w Arc<World>,
     pub mortals: Mortals<'w>,
@@ -42,7 +43,7 @@ pub struct Stage<'w> {
 }
 
 impl Stage<'_> {
-    /// Both seeds say of themselves what a preflight asks for.
+    /// Waits until both seeds report the conditions that a preflight needs.
     pub async fn is_set(&self) -> Result<()> {
         let seeds: Api<Seed> = Api::all(self.world.garden());
         for seed in &self.world.seeds {
@@ -68,7 +69,7 @@ impl Stage<'_> {
     }
 }
 
-/// One Shoot on its way.
+/// A Shoot on a journey.
 pub struct Journey<'w> {
     pub stage: &'w Stage<'w>,
     subject: Subject<'w>,
@@ -90,18 +91,18 @@ impl<'w> Journey<'w> {
         }
     }
 
-    /// The one of this name, which no other has.
+    /// A Shoot with this unique name.
     pub fn named(stage: &'w Stage<'w>, name: &str) -> Self {
         let subject = Subject::named(stage.world, name);
         Self { stage, subject }
     }
 
-    /// Makes it on the first seed, and says what must survive.
+    /// Creates the Shoot on the first seed, and returns the state that must survive.
     pub async fn begin(&self) -> Result<Evidence> {
         self.begin_as(&garden::shoot(&self.name)).await
     }
 
-    /// The same, as its user writes it.
+    /// As [`Self::begin`], with this manifest.
     pub async fn begin_as(&self, shoot: &Value) -> Result<Evidence> {
         eventually("the Shoot is accepted", SET_WITHIN, || async {
             let made = garden::apply(&self.world.garden(), shoot.clone()).await;
@@ -113,12 +114,12 @@ impl<'w> Journey<'w> {
         Ok(Evidence::collect(self, &self.world.seeds[0]).await?)
     }
 
-    /// Its user names another seed.
+    /// The user names a new seed.
     pub async fn send_to(&self, seed: &str) -> Result<Shoot> {
         self.edit(json!({"seedName": seed})).await
     }
 
-    /// Its user edits the specification.
+    /// The user edits the specification.
     pub async fn edit(&self, spec: Value) -> Result<Shoot> {
         let patch = Patch::Merge(json!({"spec": spec}));
         let edited = self
@@ -128,12 +129,12 @@ impl<'w> Journey<'w> {
         edited.with_context(|| format!("the edit {spec} was refused"))
     }
 
-    /// Its user deletes it, and says that it is meant; one who does not say so is refused.
+    /// The user deletes the Shoot with a confirmation; a deletion without confirmation is refused.
     pub async fn delete(&self) -> Result<()> {
         self.delete_with(&DeleteParams::default()).await
     }
 
-    /// The same with a policy about what belongs to it.
+    /// As [`Self::delete`], with a policy for the dependents.
     pub async fn delete_with(&self, how: &DeleteParams) -> Result<()> {
         let dry = DeleteParams {
             dry_run: true,
@@ -149,7 +150,8 @@ impl<'w> Journey<'w> {
         Ok(())
     }
 
-    /// Waits until it is complete on this seed as it is specified now, and nothing of a move is left.
+    /// Waits until the Shoot is complete on this seed in the present specification, without leftovers of a
+    /// move.
     pub async fn settled(&self, seed: usize) -> Result<Shoot> {
         let seed = self.world.seeds[seed].name;
         self.until(&format!("it is settled on {seed}"), |shoot| {
@@ -158,7 +160,7 @@ impl<'w> Journey<'w> {
         .await
     }
 
-    /// Waits until it is as asked for.
+    /// Waits until the condition holds.
     pub async fn until(&self, what: &str, holds: impl Fn(&Shoot) -> bool) -> Result<Shoot> {
         let waiting = self.watched(|found| found.is_none_or(&holds));
         match tokio::time::timeout(STEP_WITHIN, waiting).await {
@@ -176,7 +178,7 @@ impl<'w> Journey<'w> {
         .await
     }
 
-    /// What its user is told just now.
+    /// The present status in the user's view.
     async fn told(&self) -> String {
         let found = self.shoots().get(&self.name).await;
         let status = found.ok().and_then(|found| found.status).unwrap_or_default();
@@ -185,7 +187,7 @@ impl<'w> Journey<'w> {
         last.into_iter().chain(errors).collect::<Vec<_>>().join("; ")
     }
 
-    /// Waits until it is gone.
+    /// Waits until the Shoot is gone.
     pub async fn ends(&self) -> Result<()> {
         let waiting = self.watched(|found| found.is_none());
         if tokio::time::timeout(STEP_WITHIN, waiting).await.is_err() {
@@ -197,8 +199,8 @@ impl<'w> Journey<'w> {
         Ok(())
     }
 
-    /// The Shoot when it is as asked for. A connection that the server closes just when it is used, for
-    /// having been idle, says nothing of it.
+    /// The Shoot once the condition holds. A connection that the server closes at the moment of use, because
+    /// the connection was idle, is no statement about the Shoot.
     async fn watched(&self, holds: impl Fn(Option<&Shoot>) -> bool) -> Option<Shoot> {
         loop {
             match Box::pin(await_condition(self.shoots(), &self.name, &holds)).await {
@@ -210,7 +212,7 @@ impl<'w> Journey<'w> {
     }
 }
 
-/// A point on the way from one seed to the other.
+/// A point of a move.
 #[derive(Clone, Copy, Debug)]
 pub enum Moment {
     /// The source is so many percent through.
@@ -232,7 +234,7 @@ impl fmt::Display for Moment {
 }
 
 impl Moment {
-    /// Whether it is now, or was, on the way that begins in this epoch.
+    /// Whether the move that begins in this epoch has reached the point.
     fn is_reached(self, shoot: &Shoot, leaving: i64) -> bool {
         let handed_over = epoch(shoot) > leaving;
         match (self, last(shoot)) {
@@ -260,7 +262,7 @@ fn is_settled(shoot: &Shoot, seed: &str) -> bool {
     succeeded && observed && wanted && at_rest && host(shoot) == seed
 }
 
-/// Why its move does not begin or go on, if the constraint says so.
+/// The reason of the constraint why the move does not begin or continue.
 pub fn obstacle(shoot: &Shoot) -> Option<&str> {
     let constraint = shoot.status.as_ref()?.constraint(READY_FOR_MIGRATION)?;
     (constraint.status == ConditionStatus::False).then_some(constraint.reason.as_str())

@@ -1,20 +1,20 @@
-//! Shoots on their way through dispatch, controllers and recorded status: two whole gardenlets and
-//! garden-controller-manager, each with its own rights under the policies of a garden, act on each Shoot in
-//! all their roles. Users edit, call off and delete in the middle, and all three are killed at random moments
-//! all the while (A6, B7, B11, B12).
+//! Journeys of Shoots through dispatch, controllers and recorded status. Two whole gardenlets and
+//! garden-controller-manager, each with separate rights under the policies of a garden, act on each Shoot in
+//! all roles. Users edit, cancel and delete midway, and all three processes are killed at random moments all
+//! the while (A6, B7, B11, B12).
 //!
-//! | file | what |
+//! | module | content |
 //! |---|---|
-//! | `plots` | what happens to a Shoot |
-//! | `journey` | a Shoot that is acted on as its user does, and awaited |
+//! | `plots` | the course of a Shoot |
+//! | `journey` | the actions of a user on a Shoot, and the waits |
 //! | `mortals` | the processes that die on the way |
-//! | `witness` | sees every version of every Shoot, and what runs for it where |
-//! | `traces` | what of a Shoot in a seed could act for it |
-//! | `rules` | what must hold from one version of a Shoot to the next |
-//! | `outcome` | what must hold in the end |
-//! | `together` | how long moves take that begin at once |
+//! | `witness` | observes every version of every Shoot, and the running processes by seed |
+//! | `traces` | the objects of a Shoot in a seed that could act for the Shoot |
+//! | `rules` | the conditions between two consecutive versions of a Shoot |
+//! | `outcome` | the conditions at the end |
+//! | `together` | the duration of concurrent moves |
 //!
-//! `REPOT_SEED` repeats the random moments of a former run; `REPOT_PLOTS=Renewed,Misled` plays only these
+//! `REPOT_SEED` repeats the random moments of a former run; `REPOT_PLOTS=Renewed,Misled` runs only these
 //! plots.
 
 pub mod journey;
@@ -44,7 +44,7 @@ use mortals::Mortals;
 use plots::Plot;
 use witness::{SEEN_WITHIN, Witness};
 
-/// Plays all plots side by side. `lot`: from which the random moments are drawn.
+/// Runs all plots concurrently. `lot`: the seed of the random moments.
 pub async fn check(world: &Arc<World>, lot: u64) -> Result<()> {
     let mut random = Rng::with_seed(lot);
     let stage = Stage {
@@ -73,7 +73,7 @@ pub async fn check(world: &Arc<World>, lot: u64) -> Result<()> {
             failed.push(format!("{plot:?} with Shoot {name}: {why:#}\n{story}"));
         }
     }
-    // A witness that looked away has seen nothing wrong.
+    // A witness that missed a hand-over proves nothing.
     let shoots: Api<Shoot> = Api::namespaced(world.garden(), PROJECT);
     let living = shoots.list(&ListParams::default()).await?;
     let known: i64 = living.iter().map(|shoot| rules::epoch(shoot) - 1).sum();

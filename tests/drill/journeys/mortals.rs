@@ -16,18 +16,18 @@ use crate::manager;
 use crate::seed::RunningSeed;
 use crate::world::World;
 
-/// Shortest and longest life of the first ones, in milliseconds. A move takes longer here.
+/// Shortest and longest life of the first processes, in milliseconds. A move takes longer here.
 const LIVES: std::ops::Range<u64> = 1_000..6_000;
 /// Longest pause before a successor starts, in milliseconds.
 const AWAY: u64 = 700;
-/// After so many deaths lives are twice as long, thrice after twice as many, and so on: on a machine that is
-/// slow just now everything comes to its end at last.
+/// After so many deaths, lives are twice as long, after twice as many deaths three times as long, and so on:
+/// so every journey ends even on a slow machine.
 const LONGER_AFTER: u32 = 9;
 
-/// What runs one process of a kind.
+/// The kind of a process, with the start parameters.
 enum Kind<'w> {
     Gardenlet(&'w RunningSeed),
-    /// As it reaches the garden, with further flags.
+    /// The client for the garden, and further flags.
     Manager(Client, Vec<String>),
 }
 
@@ -53,7 +53,7 @@ impl<'w> Mortal<'w> {
         Ok(Self { kind, running })
     }
 
-    /// Ends it, whatever it is doing.
+    /// Kills the process at any point of the work.
     async fn kill(&self) -> Dead<'_> {
         let mut running = self.running.lock().await;
         running.shutdown().await;
@@ -64,7 +64,7 @@ impl<'w> Mortal<'w> {
     }
 }
 
-/// A process that does not run. Its successor starts when this is dropped.
+/// A killed process. Dropping the value starts the successor.
 pub struct Dead<'a> {
     kind: &'a Kind<'a>,
     running: MutexGuard<'a, JoinSet<()>>,
@@ -79,14 +79,15 @@ impl Drop for Dead<'_> {
     }
 }
 
-/// All of them. The gardenlets first, in the order of the seeds.
+/// All processes. First the gardenlets, in the order of the seeds.
 pub struct Mortals<'w> {
     all: [Mortal<'w>; 3],
     killed: AtomicU32,
 }
 
 impl<'w> Mortals<'w> {
-    /// Starts all. `garden`: as garden-controller-manager reaches it, which has these further flags.
+    /// Starts all processes. `garden`: the client of garden-controller-manager; `flags`: further flags of
+    /// garden-controller-manager.
     pub fn start(world: &'w World, garden: Client, flags: &[String]) -> Result<Self> {
         let [a, b] = &world.seeds;
         Ok(Self {
@@ -104,7 +105,7 @@ impl<'w> Mortals<'w> {
         self.all[seed].kill().await
     }
 
-    /// Kills one after the other, for ever.
+    /// Kills the processes in turn, for ever.
     pub async fn die_now_and_then(&self, random: &mut Rng) -> Infallible {
         loop {
             let longer = 1 + self.killed() / LONGER_AFTER;

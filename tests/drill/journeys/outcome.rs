@@ -1,4 +1,4 @@
-//! What must hold when a journey is over.
+//! The conditions at the end of a journey.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,11 +14,13 @@ use super::rules::epoch;
 use crate::evidence::{Evidence, require};
 use crate::garden::PROJECT;
 
-/// What follows a Shoot takes longest for the garbage collector, and for a source that nobody waits for.
+/// The deletion of dependents takes longest in the garbage collector, and in a source whose cleanup is not
+/// awaited.
 pub const FOLLOWS_WITHIN: Duration = Duration::from_secs(300);
 
 impl Journey<'_> {
-    /// It is complete on this seed with all that it had, and the other one has nothing of it.
+    /// The Shoot is complete on this seed with all former state, and the second seed has no object of the
+    /// Shoot.
     pub async fn is_complete_on(&self, seed: usize, evidence: &Evidence) -> anyhow::Result<()> {
         let (here, there) = (&self.world.seeds[seed], &self.world.seeds[1 - seed]);
         self.check_here(here).await?;
@@ -43,7 +45,7 @@ impl Journey<'_> {
         .await
     }
 
-    /// R7-42: a seed that dies takes nothing with it.
+    /// R7-42: a seed that dies takes no key along.
     async fn keys_are_kept(&self) -> Result<()> {
         let states: Api<ShootState> = Api::namespaced(self.world.garden(), PROJECT);
         let state = states.get_opt(&self.name).await?;
@@ -53,8 +55,8 @@ impl Journey<'_> {
         )
     }
 
-    /// It is gone, and nothing of it is anywhere. What the witness saw when it was told is not looked at
-    /// again here.
+    /// The Shoot is gone, without leftovers anywhere. Observations of the witness at the time of the report
+    /// are not repeated here.
     pub async fn is_nowhere(&self) -> anyhow::Result<()> {
         self.ends().await?;
         let nothing = eventually("nothing of it is left", FOLLOWS_WITHIN, || self.nothing_is_left());
@@ -91,7 +93,7 @@ impl Journey<'_> {
     }
 }
 
-/// Files in a folder of that name, wherever it is.
+/// Files in a folder of that name, at any depth.
 fn objects_below(folder: &Path, name: &str) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What happens to a Shoot.
+//! The courses of a Shoot.
 
 use anyhow::{Result, ensure};
 use api::constants::{OPERATION, SHOOT_RENEW_OWNERSHIP, operation};
@@ -20,26 +20,26 @@ const A: usize = 0;
 const B: usize = 1;
 const NAME_OF_A: &str = "seed-a";
 const NAME_OF_B: &str = "seed-b";
-/// A Seed that nobody looks after.
+/// A Seed without a gardenlet.
 const SILENT: &str = "seed-c";
 
-/// What happens to one Shoot.
+/// The course of a Shoot.
 #[derive(Clone, Copy, Debug)]
 pub enum Plot {
-    /// It moves, moves back, and is deleted.
+    /// The Shoot moves, moves back, and is deleted.
     ThereAndBack,
-    /// Its version is edited at this moment of a move.
+    /// The version is edited at this moment of a move.
     Edited(Moment),
-    /// Its move is called off at this moment.
+    /// The move is cancelled at this moment.
     CalledOff(Moment),
-    /// Its move is called off when it is handed over.
+    /// The move is cancelled after the hand-over.
     CalledOffTooLate,
-    /// It is deleted at this moment of a move.
+    /// The Shoot is deleted at this moment of a move.
     Deleted(Moment),
-    /// Its owner record was forged, so that its seed does nothing for it any more; the record is repaired,
-    /// and a person asks for a new epoch. After that a new epoch is asked for while all is well.
+    /// The owner record was forged, so that the seed stops all work for the Shoot. The record is repaired,
+    /// and a person requests a new epoch. After that, a new epoch is requested for a healthy Shoot.
     Renewed,
-    /// It is sent to a seed that cannot take it, before a move and at this moment of one.
+    /// The Shoot is sent to a seed that cannot take the Shoot, before a move and at this moment of a move.
     Misled(Moment),
 }
 
@@ -63,7 +63,7 @@ impl Plot {
         ]
     }
 
-    /// Whether it is among these, by its name. Where none are named all are.
+    /// Whether `only` contains the name; an empty `only` contains all names.
     pub fn is_wanted(self, only: &str) -> bool {
         let name = format!("{self:?}");
         let name = name.split('(').next().unwrap_or_default();
@@ -130,19 +130,20 @@ impl Journey<'_> {
             return self.goes_on_after_all(&evidence).await;
         }
         let settled = self.settled(A).await?;
-        // One that etcd will not serve in again goes on in the next; garden-controller-manager grants it.
+        // If etcd will not serve again in an epoch, the shoot continues in the next epoch;
+        // garden-controller-manager grants the next epoch.
         ensure!(
             epoch(&settled) <= 2,
             "a move that was called off made several epochs"
         );
         self.is_complete_on(A, &evidence).await?;
-        // And nothing is in the way of another try.
+        // A second attempt meets no obstacle.
         self.send_to(NAME_OF_B).await?;
         self.settled(B).await?;
         self.is_complete_on(B, &evidence).await
     }
 
-    /// The destination has begun nothing yet: its gardenlet is dead.
+    /// The destination has begun no operation yet: the gardenlet is dead.
     async fn called_off_too_late(&self) -> Result<()> {
         let evidence = self.begin().await?;
         self.send_to(NAME_OF_B).await?;
@@ -155,18 +156,18 @@ impl Journey<'_> {
         self.goes_on_after_all(&evidence).await
     }
 
-    /// Calls the move off, and says whether that was too late: the other seed has the Shoot.
+    /// Cancels the move, and returns whether the cancellation was too late: the destination has the Shoot.
     async fn is_too_late_to_call_off(&self) -> Result<bool> {
         match self.send_to(NAME_OF_A).await {
             Ok(shoot) => Ok(host(&shoot) == NAME_OF_B),
-            // The destination is restoring it, and a policy says so.
+            // The destination is restoring the Shoot, and a policy refuses the change.
             Err(error) if format!("{error:#}").contains("restores the shoot") => Ok(true),
             Err(error) => Err(error),
         }
     }
 
-    /// Who has left cannot take it back while it holds the data that the other one needs: the user is told,
-    /// and names that one.
+    /// The former seed cannot take the Shoot back while the former seed holds the data that the destination
+    /// needs: the user gets a report, and names the destination again.
     async fn goes_on_after_all(&self, evidence: &Evidence) -> Result<()> {
         let told = |shoot: &Shoot| obstacle(shoot) == Some("DestinationSeedNotCleanedUp");
         let wanted = self.shoots().get(&self.name).await?.spec.seed_name;
@@ -182,8 +183,8 @@ impl Journey<'_> {
         self.begin().await?;
         self.send_to(NAME_OF_B).await?;
         if matches!(moment, Moment::HandedOver) {
-            // Dead, the destination has begun nothing. And what belongs to the Shoot goes at once, as some
-            // tools delete.
+            // The destination is dead and has begun no operation. The dependents of the Shoot are deleted at
+            // once, as some tools do.
             self.reaches(Moment::Migrate(60), 1).await?;
             let dead = self.stage.mortals.kill_gardenlet(B).await;
             self.reaches(moment, 1).await?;
@@ -218,13 +219,13 @@ impl Journey<'_> {
             self.settled(A).await?;
             self.is_complete_on(A, &evidence).await?;
         }
-        // And nothing is in the way of a move.
+        // A move meets no obstacle.
         self.send_to(NAME_OF_B).await?;
         self.settled(B).await?;
         self.is_complete_on(B, &evidence).await
     }
 
-    /// What the owner record says, whoever has written it.
+    /// Writes the content of the owner record, bypassing all writers.
     async fn dns_says(&self, owner: Option<&str>, epoch: Option<&str>) -> Result<()> {
         let name = self.owner_name();
         let of_epoch = format!("epoch.{name}");
@@ -255,7 +256,7 @@ impl Journey<'_> {
         };
         self.send_to(SILENT).await?;
         self.until("it is told why it stays", told).await?;
-        // It is looked after all the same.
+        // The Shoot is reconciled regardless.
         let edited = self.edit(json!({"purpose": "testing"})).await?;
         let reconciled = |shoot: &Shoot| {
             let observed = shoot

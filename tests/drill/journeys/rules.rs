@@ -1,9 +1,9 @@
-//! What must hold from one version of a Shoot to the next, whoever wrote it.
+//! The conditions between two consecutive versions of a Shoot, for all writers.
 
 use api::gardencore::{Shoot, ShootStatus, shoot::OwnershipPhase};
 use api::meta::{LastOperationState as State, LastOperationType as Type};
 
-/// The seed that has it; empty while none does.
+/// The seed that has the Shoot; empty without a seed.
 pub fn host(shoot: &Shoot) -> &str {
     let status = shoot.status.as_ref();
     status
@@ -21,7 +21,7 @@ pub fn last(shoot: &Shoot) -> Option<(Type, State, i32)> {
     Some((last.type_, last.state, last.progress))
 }
 
-/// What has just succeeded, if this version is the one that tells it.
+/// The operation that has just succeeded, if this version is the first to report the success.
 pub fn succeeded(old: Option<&Shoot>, new: &Shoot) -> Option<Type> {
     let success = |shoot: &Shoot| match last(shoot) {
         Some((type_, State::Succeeded, _)) => Some(type_),
@@ -31,8 +31,7 @@ pub fn succeeded(old: Option<&Shoot>, new: &Shoot) -> Option<Type> {
     (old.and_then(success) != Some(now) || old.map(epoch) != Some(epoch(new))).then_some(now)
 }
 
-/// Whether a seed that had sealed its epoch, or for which a person has asked, keeps the Shoot in the next
-/// epoch.
+/// Whether the same seed keeps the Shoot in the next epoch, after a sealed epoch or a person's request.
 fn is_renewed(old: &Shoot, new: &Shoot) -> bool {
     let record = |shoot: &Shoot| shoot.status.as_ref()?.ownership.clone();
     let phase = |shoot: &Shoot| record(shoot)?.phase;
@@ -110,7 +109,7 @@ mod tests {
         .unwrap()
     }
 
-    /// A witness that sees nothing wrong would be of no use.
+    /// The rules must detect faults: without this test, a witness without findings would prove nothing.
     #[test]
     fn each_way_to_lose_track_of_a_shoot_is_seen() {
         let last = |state: &str| {

@@ -1,8 +1,8 @@
-//! How long a move takes alone, and how long each of many takes that are wanted at once; counted from its own
-//! start, since a setting bounds how many are on their way to a seed (`--concurrent-migrations`).
+//! The duration of a single move, and of each of many concurrent moves, counted from the begin of each move,
+//! because a setting bounds the moves to a seed (`--concurrent-migrations`).
 //!
-//! `make bench` runs it. Kubelets are played, so no pod is started: what is measured is the suite, the API
-//! servers, the object store and the name server, all on one machine.
+//! `make bench` runs the measurement. Kubelets are simulated, so no pod is started: the figures cover the
+//! processes of this project, the API servers, the object store and the name server, all on one machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +23,8 @@ use crate::world::World;
 const A: &str = "seed-a";
 const B: &str = "seed-b";
 
-/// One alone, `count` at once, of which `at_a_time` are on their way together, and one alone again: both that
-/// are alone say how much else the machine had to do.
+/// A single move, then `count` concurrent moves with `at_a_time` of them under way, and a single move again.
+/// The two single moves show the further load of the machine.
 pub async fn measure(world: &Arc<World>, count: usize, at_a_time: usize) -> Result<()> {
     let bound = [format!("--concurrent-migrations={at_a_time}")];
     let stage = Stage {
@@ -64,7 +64,7 @@ pub async fn measure(world: &Arc<World>, count: usize, at_a_time: usize) -> Resu
 }
 
 impl Journey<'_> {
-    /// Goes from the first seed to the second, and says how long that took from its own start.
+    /// Moves from the first seed to the second, and returns the duration from the begin of the move.
     async fn moves(&self) -> Result<Duration> {
         self.send_to(B).await?;
         let leaves = |shoot: &Shoot| host(shoot) != A || matches!(last(shoot), Some((Type::Migrate, ..)));

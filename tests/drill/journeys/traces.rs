@@ -1,4 +1,4 @@
-//! What there is of a shoot in one seed that could act for it.
+//! The objects of a shoot in a seed that could act for the shoot.
 
 use api::druid::Etcd;
 use api::extensions::{ControlPlane, DNSRecord, ExtensionObject, Infrastructure};
@@ -28,13 +28,13 @@ pub fn writes(name: &str) -> bool {
         || name.contains("controller-manager")
 }
 
-/// Whether it is to have pods.
+/// Whether the Deployment wants pods.
 pub fn runs(deployment: &Deployment) -> bool {
     let replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas);
     deployment.metadata.deletion_timestamp.is_none() && replicas != Some(0)
 }
 
-/// What writes to the shoot from here.
+/// The Deployments and pods in this seed that write to the shoot.
 pub async fn writers(seed: &RunningSeed, namespace: &str) -> Result<Vec<String>> {
     let all = ListParams::default();
     let deployments: Api<Deployment> = Api::namespaced(seed.client(), namespace);
@@ -49,7 +49,7 @@ pub async fn writers(seed: &RunningSeed, namespace: &str) -> Result<Vec<String>>
     Ok(found.filter(is_writer).collect())
 }
 
-/// What acts here on what the shoot has outside, and was not told to let go.
+/// The objects in this seed that act on outside resources of the shoot, and were not migrated.
 pub async fn claims(seed: &RunningSeed, namespace: &str) -> Result<Vec<String>> {
     let mut found = held::<Infrastructure>(seed, namespace).await?;
     found.extend(held::<ControlPlane>(seed, namespace).await?);
@@ -75,7 +75,7 @@ where
         .collect())
 }
 
-/// Whether an etcd is here whose backups go on.
+/// Whether the seed has an etcd whose backups continue.
 pub async fn etcd_goes_on(seed: &RunningSeed, namespace: &str) -> Result<bool> {
     let etcds: Api<Etcd> = Api::namespaced(seed.client(), namespace);
     let found = etcds.get_opt("etcd-main").await?;

@@ -1,9 +1,9 @@
-//! Sees every version of every Shoot, looks at both seeds when something is told, and writes down what must
-//! never be.
+//! Observes every version of every Shoot, checks both seeds when a success is reported, and records
+//! violations.
 //!
-//! Two seeds are looked at one after the other, so a look says something only about what cannot come back in
-//! between: what a source has given away before its successor is told; what is there in both seeds, if that
-//! in the first is still there after that in the second was seen.
+//! The two seeds are checked in sequence. So a check only proves facts that cannot be reverted in between: an
+//! object that a source has released before the successor is reported. Or an object in both seeds, if the
+//! object in the first seed still exists after the object in the second seed was seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -32,18 +32,18 @@ use crate::world::World;
 /// Longer than the witness is behind on a busy machine.
 pub const SEEN_WITHIN: Duration = Duration::from_secs(60);
 
-/// Until it is dropped.
+/// Observes until dropped.
 pub struct Witness {
     seen: Arc<Mutex<Seen>>,
     _watches: JoinSet<()>,
 }
 
-/// What was seen, by the names of Shoots.
+/// The observations, by Shoot name.
 #[derive(Default)]
 struct Seen {
     shoots: BTreeMap<String, Shoot>,
     stories: BTreeMap<String, Vec<String>>,
-    /// Images of kube-apiserver, in their order, by the names of Shoot and seed.
+    /// Images of kube-apiserver in order, by Shoot and seed name.
     images: BTreeMap<(String, &'static str), Vec<String>>,
     broken: Vec<String>,
     hand_overs: u32,
@@ -78,7 +78,7 @@ impl Witness {
         }
     }
 
-    /// What happened to a Shoot, a line each.
+    /// The course of a Shoot, a line per event.
     pub fn story(&self, name: &str) -> String {
         let seen = lock(&self.seen);
         seen.stories
@@ -87,13 +87,13 @@ impl Witness {
             .unwrap_or_default()
     }
 
-    /// Which kube-apiservers ran for a Shoot on a seed.
+    /// The kube-apiserver images that ran for a Shoot on a seed.
     pub fn images(&self, name: &str, seed: &'static str) -> Vec<String> {
         let images = lock(&self.seen).images.get(&(name.to_owned(), seed)).cloned();
         images.unwrap_or_default()
     }
 
-    /// What must never be and was, a sentence each.
+    /// The violations, a sentence each.
     pub fn broken(&self) -> Vec<String> {
         lock(&self.seen).broken.clone()
     }
@@ -165,7 +165,7 @@ fn line(shoot: &Shoot, is_gone: bool) -> String {
     )
 }
 
-/// What is wrong with a success.
+/// The faults of a success.
 async fn look(world: &Arc<World>, shoot: &Shoot, told: Type, is_gone: bool) -> Result<Vec<String>> {
     let subject = Subject {
         world,
@@ -207,8 +207,8 @@ async fn look(world: &Arc<World>, shoot: &Shoot, told: Type, is_gone: bool) -> R
             }
         }
     }
-    // It may have gone on since, and what was looked at with it: then nothing is said. What is gone for good
-    // stays so.
+    // The Shoot may have changed since, together with the checked objects: then no fault is reported. A final
+    // removal stays a fact.
     let now = subject.shoots().get_opt(&subject.name).await?;
     let is_same = now.is_none_or(|now| {
         let same_operation = last(&now).map(|(type_, ..)| type_) == Some(told);
@@ -221,7 +221,7 @@ fn other(world: &World, seed: usize) -> &RunningSeed {
     &world.seeds[1 - seed]
 }
 
-/// All objects of a kind in a seed, each time that one of them changes.
+/// All objects of a kind in a seed, at each change of an object.
 fn changes<K>(seed: &RunningSeed) -> BoxStream<'static, watcher::Result<K>>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
@@ -244,7 +244,7 @@ async fn deployments(world: Arc<World>, seed: usize, notes: Arc<Mutex<Seen>>) {
         let Some(name) = name_of(&namespace).filter(|_| writes(&found.name_any()) && runs(&found)) else {
             continue;
         };
-        // Its status changes often and says nothing here.
+        // The status changes often and does not matter here.
         if !known.insert((found.uid(), found.metadata.generation)) {
             continue;
         }
@@ -273,7 +273,7 @@ async fn deployments(world: Arc<World>, seed: usize, notes: Arc<Mutex<Seen>>) {
     }
 }
 
-/// An etcd is opened only where the other one is at its end (I2).
+/// An etcd is opened only after the end of the former etcd (I2).
 async fn etcds(world: Arc<World>, seed: usize, notes: Arc<Mutex<Seen>>) {
     let own = &world.seeds[seed];
     let mut events = changes::<Etcd>(own);
