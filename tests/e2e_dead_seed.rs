@@ -340,7 +340,7 @@ fn check_watch(moved: &Takeover, plan: Plan<'_>) {
     );
 }
 
-/// Two control planes never serve at once, and the time without a serving control plane is bounded.
+/// The source stops within the fence, the destination serves only afterwards, and within the limit.
 fn check_times(moved: &Takeover, plan: Plan<'_>) {
     let (served, back) = (moved.served_for().unwrap(), moved.writable_after().unwrap());
     println!(

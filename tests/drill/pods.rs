@@ -18,8 +18,8 @@ use tokio::task::JoinSet;
 
 use crate::sidecar::{LAST_REVISION, Sidecars};
 
-/// A copy of backups reports the copied revision: all of the source if the end of the source is known, else
-/// the present backups.
+/// A copy of backups reports a complete copy if the copy knows the end of the source (`--required-revision`),
+/// else the present backups.
 pub fn fate(pod: &Pod) -> Fate {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let mut args = containers.flat_map(|container| container.args.iter().flatten());

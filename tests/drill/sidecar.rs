@@ -145,7 +145,7 @@ async fn usual(State(served): State<Served>, Path(namespace): Path<String>) -> R
     }
 }
 
-/// With owner checks, no request is needed.
+/// With owner checks, a request for the final snapshot is refused: the process takes the snapshot unasked.
 async fn last(State(served): State<Served>, Path(namespace): Path<String>) -> Response {
     let one = match served.of(namespace).await {
         Ok(one) => one,

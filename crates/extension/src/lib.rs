@@ -15,7 +15,8 @@
 //! describes only the processes ([`control_plane`]), and for a SubnetIsolation only how a zone's network is
 //! closed ([`subnet_isolation`]). The test [`contract`] proves that an actuator keeps the contract.
 //!
-//! The protocol, for authors of a gardenlet or an actuator. The first matching entry decides:
+//! The protocol, for authors of a gardenlet or an actuator. Precedence: `wait-for-state` and `migrate` come
+//! before a deletion, and a deletion comes before `restore` and `reconcile`.
 //! - `gardener.cloud/operation: reconcile` runs `reconcile`. The annotation is removed at the beginning
 //!   (RX-13). The finalizer is set before.
 //! - `gardener.cloud/operation: migrate` runs `migrate`, also during a deletion (RX-10). The annotation is

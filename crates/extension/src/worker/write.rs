@@ -380,9 +380,10 @@ impl There {
         Ok(())
     }
 
-    /// Waits for the deployments and their machines. A MachineSet is gone once the set has requested the
-    /// deletions, so for a hibernated shoot the machines are awaited too, because machines are drained first.
-    /// The same holds for an isolated zone, within the time limit.
+    /// Waits for the end of deployments and machines. A deployment is gone, and a MachineSet has no replicas,
+    /// as soon as the deletions are requested. So the machines of deleted deployments, of a hibernated shoot
+    /// and of an isolated zone are awaited too, because machines are drained first. An overdue machine of an
+    /// isolated zone is only logged.
     async fn until_gone(&self, awaited: &Awaited<'_>, end: Instant) -> Result<()> {
         for old in &awaited.gone {
             wait::until_gone(&self.deployments, old, left(end)).await?;
