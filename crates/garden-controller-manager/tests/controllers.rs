@@ -31,12 +31,12 @@ use serde_json::{Value, json};
 use testkit::eventually;
 use tokio::task::JoinSet;
 
-/// Longer than some of a controller's own pauses (10 s) one after the other on a slow machine.
+/// Longer than several pauses of a controller (10 s each) in sequence on a slow machine.
 const SOON: Duration = Duration::from_secs(120);
-/// How long a seed may be silent here.
+/// The monitor period in these tests.
 const SILENCE_BORNE: Duration = Duration::from_secs(8);
-/// Much shorter than the silence that is borne, so that a machine that rests for seconds is not taken for a
-/// silent gardenlet.
+/// Much shorter than the monitor period, so that a machine that stalls for seconds does not make the
+/// gardenlet look silent.
 const RENEWED_EVERY: Duration = Duration::from_millis(250);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,7 +91,7 @@ async fn a_project_has_a_namespace(garden: &Garden) {
     assert_eq!(web.spec.namespace.as_deref(), Some("garden-web"));
     let namespace = namespaces.get("garden-web").await.unwrap();
     assert_eq!(namespace.labels()["project.gardener.cloud/name"], "web");
-    // It goes only when nothing is left in it.
+    // The namespace is deleted only when it is empty.
     let shoots: Api<Shoot> = garden.admin("garden-web");
     garden.shoot_in("garden-web", "last", "", None, ("", "")).await;
     projects.delete("web", &DeleteParams::default()).await.unwrap();
@@ -115,7 +115,8 @@ async fn a_project_has_a_namespace(garden: &Garden) {
     gone(&namespaces, "garden-web").await;
 }
 
-/// An operator's labels give it to a project; and it does not go with one that did not make it.
+/// An operator's labels assign the namespace to a project; and the namespace is not deleted with a project
+/// that did not create it.
 async fn a_namespace_that_was_there_is_not_taken(garden: &Garden) {
     let projects: Api<Project> = Api::all(garden.administrator());
     let namespaces: Api<Namespace> = Api::all(garden.administrator());
@@ -161,7 +162,7 @@ async fn backups_follow_their_shoot(garden: &Garden) {
     );
 }
 
-/// What a gardenlet does all the time.
+/// Renews the Lease like a gardenlet.
 async fn renew(garden: &Garden, seed: &str) -> Result<(), kube::Error> {
     let leases: Api<Lease> = garden.admin("gardener-system-seed-lease");
     let lease = json!({
@@ -201,7 +202,7 @@ async fn a_move_waits_for_its_destination(garden: &Garden) {
         (refused.status, refused.reason.as_str()),
         (ConditionStatus::False, "DestinationSeedHasNoBackup")
     );
-    // Called off: the constraint goes, and nothing else has changed.
+    // Cancelled: the constraint is removed, and no other field has changed.
     allowed(
         garden
             .patch(&shoots, "mover", json!({"spec": {"seedName": "seed-a"}}))
@@ -215,7 +216,7 @@ async fn a_move_waits_for_its_destination(garden: &Garden) {
             .await,
     );
     give_it_a_bucket(garden).await;
-    // Its gardenlet is heard all the time.
+    // The gardenlet renews its Lease all the time.
     let conditions = [
         "GardenletReady",
         "SeedSystemComponentsHealthy",
@@ -337,7 +338,7 @@ fn condition(type_: &str, status: ConditionStatus) -> Value {
     })
 }
 
-/// C16: a Shoot may leave its version open, and a profile that offers more later upgrades nobody.
+/// C16: a Shoot may leave its version open, and a profile that offers more later upgrades no shoot.
 async fn a_version_is_completed_once(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let profiles: Api<CloudProfile> = Api::all(garden.administrator());
@@ -360,7 +361,7 @@ async fn a_version_is_completed_once(garden: &Garden) {
             },
         })
     };
-    // The profile comes later than the Shoot: nobody has to touch the Shoot again.
+    // The profile is created after the Shoot: the Shoot needs no further change.
     allowed(garden.apply(&shoots, "open", shoot("open", None)).await);
     allowed(garden.apply(&shoots, "half", shoot("half", Some("1.33"))).await);
     allowed(
@@ -382,7 +383,7 @@ async fn a_version_is_completed_once(garden: &Garden) {
             )
             .await,
     );
-    // This one is completed from the new offer, so the controller has seen it by then.
+    // This Shoot is completed from the new offer, so the controller has seen the offer by then.
     allowed(garden.apply(&shoots, "late", shoot("late", None)).await);
     until(&shoots, "late", is("1.35.0")).await;
     assert!(is("1.34.4")(&shoots.get("open").await.unwrap()));

@@ -1,8 +1,8 @@
-//! A garden-controller-manager that has nothing to do is small, however many shoots there are, and however
-//! large their tenants make them: the last ones have as much in them as a Shoot may have, in the shape that
-//! takes most memory.
+//! An idle garden-controller-manager needs little memory, for any number and size of shoots. Some shoots here
+//! have the maximum size of a Shoot, in the shape that needs most memory.
 //!
-//! `make bench` runs it; `REPOT_IDLE_SHOOTS` is how many, `REPOT_IDLE_LARGE` how many of them are large.
+//! `make bench` runs this test; `REPOT_IDLE_SHOOTS` sets the number of shoots, `REPOT_IDLE_LARGE` the number
+//! of large shoots.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -25,8 +25,7 @@ use testkit::{ControlPlane, Idle, Server, apply, eventually, size};
 
 const SHOOTS: usize = 250;
 const LARGE: usize = 20;
-/// What one process may need of memory that is its own, in KiB. What it has of its program's file is shared
-/// and can be dropped.
+/// Private memory that a process may need, in KiB. Pages of the program's file are shared and can be dropped.
 const AT_MOST: u64 = 40 * 1024;
 /// On a busy machine.
 const SETTLED_WITHIN: Duration = Duration::from_secs(300);
@@ -71,8 +70,8 @@ async fn a_garden_controller_manager_idles_in_little_memory() -> Result<()> {
     let arguments = [
         format!("--garden-kubeconfig={}", plane.admin_kubeconfig_file().display()),
         "--health-address=127.0.0.1:0".into(),
-        // What it needs is measured, not how soon it gives up its lock on a machine that is busy with other
-        // tests.
+        // The test measures memory, so the process must not lose its lock on a machine that is busy with
+        // other tests.
         "--leader-elect-lease-duration=90s".into(),
         "--leader-elect-renew-deadline=60s".into(),
     ];
@@ -105,7 +104,7 @@ fn as_much_as_may_be() -> Value {
     json!({"chains": vec![chain; 180], "text": "x".repeat(40_000)})
 }
 
-/// Whether each shoot has its Secret, its ShootState, and who may read that.
+/// Whether each shoot has its Secret, its ShootState, and the RoleBinding for the readers.
 async fn settled(client: &Client, count: usize) -> Result<(), String> {
     for found in [
         known::<Secret>(client).await,

@@ -53,7 +53,8 @@ async fn the_policies_of_the_garden() {
     garden::no_gaps();
 }
 
-/// An older API server may not read what a newer one wrote, and one that skips a minor version neither.
+/// An older API server may not be able to read the data of a newer server, and the same holds for a skipped
+/// minor version.
 async fn version_of_a_shoot(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     garden
@@ -150,7 +151,7 @@ async fn controller_leaders_of_a_shoot(garden: &Garden) {
     );
 }
 
-/// R7-43: before a shoot was created it cannot be moved; a name that no seed has can be corrected.
+/// R7-43: before its creation a shoot cannot be moved; a name of a missing seed can be corrected.
 async fn seed_name_before_creation(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let to = |seed: &str| json!({"spec": {"seedName": seed}});
@@ -250,7 +251,7 @@ async fn deletion(garden: &Garden) {
         "only on a shoot that is being deleted",
     );
     allowed(annotate("confirmation.gardener.cloud/deletion", "true").await);
-    // Its backups are safe while it lives.
+    // The backups are safe while the shoot lives.
     let entries: Api<BackupEntry> = garden.admin(NAMESPACE);
     garden
         .status(
@@ -275,8 +276,8 @@ async fn deletion(garden: &Garden) {
         .entry("source-shoot--dev--young--u1", "seed-a", "bucket-a")
         .await;
     allowed(delete().await);
-    // And until nothing writes them any more: also before the garbage collector, which a deletion in the
-    // foreground sends.
+    // And while any process still writes the backups: also before the garbage collector, which a foreground
+    // deletion triggers.
     let source = "source-shoot--dev--young--u1";
     garden::until_refused(|| garden::try_delete(&entries, source)).await;
     refused(forget(source).await, "may have to be restored from");
@@ -376,7 +377,7 @@ async fn own_shoots(garden: &Garden) {
     );
 }
 
-/// R17-22, and whom a BackupEntry is for.
+/// R17-22, and the seed of a BackupEntry.
 async fn own_backups(garden: &Garden) {
     let buckets: Api<BackupBucket> = Api::all(garden.seed_a.clone());
     allowed(
@@ -405,12 +406,13 @@ async fn own_backups(garden: &Garden) {
         garden.patch(&b, "e1", label).await,
         "may not write BackupEntry e1, which is on seed \"seed-a\"",
     );
-    // Backups never go before their shoot: not even the seed that has them gives them away.
+    // Backups never move before their shoot: even the owning seed cannot hand them over.
     let word = "garden-controller-manager does, after its shoot was handed over";
     refused(garden.patch(&a, "e1", to_b.clone()).await, word);
     let manager: Api<BackupEntry> = Api::namespaced(garden.manager.clone(), NAMESPACE);
     allowed(garden.patch(&manager, "e1", to_b).await);
-    // It is meant for seed-b now, which may neither send it on nor back; and seed-a only lets go of it.
+    // The entry is assigned to seed-b now. Seed-b may neither send it on nor back, and seed-a may only
+    // release it.
     let back = json!({"spec": {"seedName": "seed-a"}});
     refused(garden.patch(&b, "e1", back).await, word);
     refused(
@@ -430,7 +432,7 @@ async fn own_backups(garden: &Garden) {
             .await,
         "which is on seed \"seed-b\"",
     );
-    // The source entry says what the original says, or is refused.
+    // The source entry must equal the original, or is refused.
     let source = |bucket: &str| garden::entry("source-e1", "seed-b", bucket);
     garden::until_refused(|| garden::try_apply(&b, "source-e1", source("bucket-x"))).await;
     refused(

@@ -1,4 +1,4 @@
-//! Makes what is missing. What is there cannot be seen, and is left alone.
+//! Creates missing Secrets. Existing Secrets cannot be read, and stay unchanged.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,11 +15,11 @@ use serde_json::json;
 
 use crate::{Context, MANAGER, shoots};
 
-/// When a Secret is missed that somebody deleted: Secrets are not watched, since whoever watches them reads
-/// all of them.
+/// Requeue interval that detects a deleted Secret. Secrets are not watched, because a watch would read all
+/// Secrets.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
-/// The same for a new Shoot, whose gardenlet waits for it: that of an earlier Shoot of the same name may be
-/// about to go.
+/// Requeue interval of a new Shoot, whose gardenlet waits for the Secret: the Secret of an earlier Shoot of
+/// the same name may be about to be deleted.
 const LOOK_AGAIN_WHILE_AWAITED: Duration = Duration::from_secs(5);
 
 struct ShootKubeconfig {
@@ -34,7 +34,7 @@ pub async fn run(context: Context) {
         .await;
 }
 
-/// A new Shoot, and one that somebody wants to be looked at.
+/// Triggers for a new Shoot, and for a Shoot with an operation annotation.
 fn wakes(shoot: &Shoot) -> Option<u64> {
     runner::fingerprint((
         shoot.uid(),
@@ -64,13 +64,13 @@ impl Reconciler<Shoot> for ShootKubeconfig {
         };
         match secrets.create(&params, &secret(&shoot, &project)?).await {
             Ok(_) => Ok(Next::After(LOOK_AGAIN)),
-            // Not a conflict that a new try could mend: it is there.
+            // The Secret exists: no conflict that a retry could fix.
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(Next::After(pause(&shoot))),
             Err(error) => Err(error).context("could not make the Secret for the Shoot's kubeconfig"),
         }
     }
 
-    /// It follows the Shoot by its owner reference.
+    /// The owner reference deletes the Secret with the Shoot.
     async fn cleanup(&self, _: Arc<Shoot>) -> Result<Next> {
         Ok(Next::Change)
     }
@@ -85,7 +85,7 @@ fn pause(shoot: &Shoot) -> Duration {
     }
 }
 
-/// With the labels by which users find it. They are no gardenlet's to change.
+/// The Secret with the labels by which users find it. Gardenlets cannot change these labels.
 fn secret(shoot: &Shoot, project: &str) -> Result<Secret> {
     let name = shoot.name_any();
     serde_json::from_value(json!({

@@ -1,8 +1,10 @@
-//! Makes the Secret `<shoot>.kubeconfig` of each Shoot, empty: the gardenlet of the shoot's seed fills it.
+//! Creates the Secret `<shoot>.kubeconfig` of each Shoot, empty: the gardenlet of the shoot's seed fills the
+//! Secret.
 //!
-//! Whoever may make Secrets in the garden may make a token of any service account of it. Therefore no
-//! gardenlet may, and this process may make no others: policy `garden-controller-manager-secret` refuses
-//! them, and its role lets it read none.
+//! A user who may create Secrets in the garden may create a token of any of its service accounts. Therefore
+//! no gardenlet may create Secrets, and this process may create only these Secrets. Policy
+//! `garden-controller-manager-secret` refuses all other Secrets, and the role of this process does not allow
+//! reading any Secret.
 
 mod controller;
 

@@ -1,4 +1,4 @@
-//! One Shoot on its way from seed a to seed b, edited in the middle.
+//! A Shoot on its way from seed a to seed b, edited in the middle.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -85,9 +85,9 @@ fn an_edit_before_the_begin_is_judged_anew() {
     let edited = with(shoot("b", "a", 4, "1.34.0", SETTLED), Some(approved()));
     let approval = after(&edited, true).unwrap();
     assert_eq!((approval.generation, version(&approval).as_str()), (4, "1.34.0"));
-    // What is not ready any more loses its approval.
+    // A move that is not ready any more loses its approval.
     assert_eq!(after(&edited, false), None);
-    // So does one that was called off, and one whose move has ended.
+    // So does a cancelled move, and a move that has ended.
     for host in ["a", "b"] {
         let settled = with(shoot(host, host, 4, "1.34.0", SETTLED), Some(approved()));
         assert_eq!(after(&settled, false), None);
@@ -114,12 +114,12 @@ fn an_edited_version_in_the_middle_becomes_no_upgrade() {
     ];
     for (host, last) in states {
         let edited = with(shoot("b", host, 4, "1.34.0", last), Some(approved()));
-        // Whatever the destination looks like meanwhile.
+        // Regardless of the destination's state meanwhile.
         for ready in [true, false] {
             assert_eq!(after(&edited, ready), Some(approved()), "{last:?}");
         }
     }
-    // The end of the restore lets the edit through, whatever was recorded after it.
+    // The end of the restore lets the edit through, regardless of the operation recorded after it.
     for type_ in [Type::Restore, Type::Reconcile, Type::Delete] {
         let ended = with(
             shoot("b", "b", 4, "1.34.0", (type_, State::Succeeded)),
@@ -147,10 +147,10 @@ fn another_destination_in_the_middle_takes_over_what_was_begun() {
         ("a", "c", 4)
     );
     assert_eq!(version(&approval), "1.33.0");
-    // Until it is well nobody may go there: the approval keeps naming the former one, which the Shoot does
-    // not.
+    // Until the new destination is ready the move may not go there: the approval keeps naming the former
+    // destination, which the Shoot does not name any more.
     assert_eq!(after(&elsewhere, false), Some(approved()));
-    // A move that began under an older version has no approval yet; it gets one to go on with.
+    // A move that began under an older version has no approval yet, and gets an approval to continue.
     let unapproved = shoot("b", "a", 4, "1.34.0", LEAVING);
     assert_eq!(after(&unapproved, true).unwrap().destination, "b");
     assert_eq!(after(&unapproved, false), None);
@@ -198,7 +198,7 @@ fn a_shoot_that_nobody_has_begun_to_restore_is_handed_on() {
         former_seeds: vec![source, left],
     };
     assert_eq!(hand_on, Some(expected));
-    // Not to one that is not ready, and not once the restore may have begun.
+    // Not to a destination that is not ready, and not once the restore may have begun.
     assert_eq!(after(&elsewhere, false), Some(approved()));
     for last in [
         RESTORING,
@@ -208,7 +208,7 @@ fn a_shoot_that_nobody_has_begun_to_restore_is_handed_on() {
         let begun = with(shoot("c", "b", 4, "1.34.0", last), Some(approved()));
         assert_eq!(after(&begun, true), Some(approved()));
     }
-    // Nor one that still has its source, or that has arrived where it is wanted.
+    // Nor a shoot that still has its source, or that has arrived at its wanted seed.
     assert_eq!(
         decide(&shoot("c", "a", 4, "1.34.0", LEAVING), true)
             .unwrap()

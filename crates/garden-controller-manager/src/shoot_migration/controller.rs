@@ -1,4 +1,4 @@
-//! Reads what the preflight needs, and writes its verdict.
+//! Reads the inputs of the preflight, and writes its verdict.
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,19 +34,19 @@ use super::{
 };
 use crate::{Context, controller_registration::seed_of, shoots};
 
-/// Collisions in a row that are borne. A gardenlet that works on the shoot writes its progress once a second,
-/// which is long beside one read and one write.
+/// Number of successive write conflicts before an error. A gardenlet that reconciles the shoot writes its
+/// progress once a second, a long time compared to a read and a write.
 const ATTEMPTS: usize = 5;
 
-/// When a move that waits for a place is looked at again, if nothing that was awaited told of its end.
+/// Requeue interval of a move that waits for a slot, if no other event triggers a check.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 struct ShootMigration {
     context: Context,
     crowd: Crowd,
-    /// All Shoots.
+    /// The cache of all Shoots.
     known: Store<Shoot>,
-    /// Told of Shoots for which somebody may have waited.
+    /// Sends Shoots that may have waited for a slot.
     places: UnboundedSender<Shoot>,
 }
 
@@ -54,8 +54,8 @@ struct ShootMigration {
 pub async fn run(context: Context) {
     let controller = shoots::controller(&context, its_place_alone, |_| None);
     let (of_seed, of_bucket, of_entry) = (controller.store(), controller.store(), controller.store());
-    // A change of a seed concerns the shoots that are about to move there or away from there, and its end
-    // those that left it.
+    // A change of a Seed triggers the shoots that are about to move to or from that seed. The end of a Seed
+    // triggers the shoots that left that seed.
     let seeds: Api<Seed> = context.garden.cluster_wide();
     let controller = controller.watches(seeds, watcher::Config::default(), move |seed| {
         let name = seed.name_any();
@@ -82,7 +82,7 @@ pub async fn run(context: Context) {
     });
     let controller = with_extensions(&context, controller);
     let (known, (places, freed)) = (controller.store(), mpsc::unbounded());
-    // Whoever is mapped to is looked at: a Shoot that is sent here stands for itself.
+    // The mapper returns the Shoot itself: a Shoot that is sent here is reconciled.
     let controller = controller.watches_stream(freed.map(Ok), |waiting| [ObjectRef::from_obj(&waiting)]);
     context
         .run(controller, |context| ShootMigration {
@@ -94,8 +94,8 @@ pub async fn run(context: Context) {
         .await;
 }
 
-/// An installation concerns the shoots that are about to move to its seed, a registration or a CloudProfile
-/// all that are about to move.
+/// An installation triggers the shoots that are about to move to its seed; a registration or a CloudProfile
+/// triggers all shoots that are about to move.
 fn with_extensions(context: &Context, controller: Controller<Shoot>) -> Controller<Shoot> {
     let (of_installation, of_registration) = (controller.store(), controller.store());
     let (of_profile, profiles) = (controller.store(), context.garden.cluster_wide::<CloudProfile>());
@@ -115,7 +115,7 @@ fn with_extensions(context: &Context, controller: Controller<Shoot>) -> Controll
         })
 }
 
-/// The shoots of which this holds.
+/// The shoots for which the predicate holds.
 fn concerned(shoots: &Store<Shoot>, holds: impl Fn(&Shoot) -> bool) -> Vec<ObjectRef<Shoot>> {
     let all = shoots.state();
     let concerned = all.iter().filter(|shoot| holds(shoot));
@@ -131,7 +131,7 @@ fn moves(shoot: &Shoot, between: impl Fn(&str, &str) -> bool) -> bool {
 impl Reconciler<Shoot> for ShootMigration {
     const NAME: &'static str = "shoot-migration";
 
-    /// Shoots that neither want to move nor carry anything of a move are none of this controller's business.
+    /// Ignores Shoots without a requested move and without fields of a move.
     fn is_responsible(&self, shoot: &Shoot) -> bool {
         let marked = shoot
             .status
@@ -141,8 +141,8 @@ impl Reconciler<Shoot> for ShootMigration {
         marked || asks || former_seeds::names(shoot).next().is_some() || wanted_move(shoot).is_some()
     }
 
-    /// What is judged is read, never taken from a cache, and what is written is written on the version that
-    /// was judged.
+    /// The judged objects are read from the API server, never from a cache, and the write is conditional on
+    /// the judged version.
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
         let name = shoot.name_any();
         let shoots: Api<Shoot> = self
@@ -199,7 +199,7 @@ impl Reconciler<Shoot> for ShootMigration {
 }
 
 impl ShootMigration {
-    /// The verdict on a move that would begin now, where it is one too many.
+    /// The verdict on a move that would begin now, changed if the destination has no free slot.
     fn with_place(&self, shoot: &Shoot, seed: Option<&Seed>, verdict: Verdict) -> Verdict {
         match wanted_move(shoot) {
             Some((source, destination)) if crowd::needs_place(shoot, &verdict) => {
@@ -214,7 +214,7 @@ impl ShootMigration {
         }
     }
 
-    /// Where a shoot is not on its way to a seed any more, another one may be.
+    /// If a shoot is not on its way to a seed any more, another shoot may start.
     fn let_in(&self, shoot: &Shoot, decision: &Decision) {
         let old = shoot.status.as_ref().and_then(|status| status.migration.as_ref());
         let Some(old) = old else { return };
@@ -227,12 +227,12 @@ impl ShootMigration {
         }
         self.crowd.leave(shoot);
         for next in self.crowd.next(&old.destination, &self.known.state()) {
-            // Nobody listens any more when the process ends.
+            // The channel is closed when the process ends.
             let _ = self.places.unbounded_send(next.as_ref().clone());
         }
     }
 
-    /// The seeds that the shoot has left and that are not registered any more.
+    /// The former seeds of the shoot whose Seed does not exist any more.
     async fn gone(&self, shoot: &Shoot) -> Result<Vec<String>> {
         let seeds: Api<Seed> = self.context.garden.cluster_wide();
         let mut gone = Vec::new();

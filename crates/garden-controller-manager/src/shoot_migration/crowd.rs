@@ -4,8 +4,8 @@
 //! longer. So a move begins only when the destination has a free slot: the shoot waits while it still runs at
 //! the source, never between two seeds. The limit applies to the destination alone: shoots of an evacuated
 //! seed move to several destinations in parallel, and an overloaded destination gets few. A shoot without
-//! progress holds its slot for a quarter of an hour, and a shoot with an aborted restore holds no slot. So a
-//! user who deliberately breaks shoots does not block the shoots of other users.
+//! progress holds its slot for a quarter of an hour, and a shoot whose operation is `Failed` holds no slot.
+//! So a user who deliberately breaks shoots does not block the shoots of other users.
 //!
 //! Guarantees: an approved move continues. The shoot that has waited longest comes first.
 

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::shoot_takeover::{host_clock, servers};
 
-/// Annotation of a Shoot whose value says why it may move between seeds of different provider types.
+/// Annotation of a Shoot whose value says why the shoot may move between seeds of different provider types.
 pub const ALLOW_DIFFERENT_PROVIDER: &str = "migration.gardener.cloud/allow-different-provider";
 
 /// The reason of a move that waits for a place on the way (`crowd`).
@@ -27,7 +27,7 @@ pub(super) const FULL: &str = "DestinationSeedFull";
 /// The reason of a move while the source BackupEntry of an earlier move is being deleted.
 pub(super) const SOURCE_ENTRY_LEFT: &str = "SourceBackupEntryNotDeleted";
 
-/// A move that somebody wants, and what is known of it.
+/// A requested move, and its inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Move<'a> {
     /// The shoot.
@@ -36,27 +36,27 @@ pub struct Move<'a> {
     pub destination: Option<&'a Seed>,
     /// The seed that `status.seedName` names, if there still is one.
     pub source: Option<&'a Seed>,
-    /// Where the shoot's backups are.
+    /// The BackupEntry of the shoot.
     pub backup_entry: Option<&'a BackupEntry>,
     /// The destination's bucket.
     pub bucket: Option<&'a BackupBucket>,
-    /// What the garden knows of extensions.
+    /// The extensions that are registered in the garden, and the installations in the destination.
     pub extensions: &'a Extensions,
 }
 
-/// The outcome: a reason for machines and a sentence for people.
+/// The outcome: a reason for machines and a sentence for humans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Whether the move may begin.
     pub ready: bool,
     /// CamelCase.
     pub reason: &'static str,
-    /// What is wrong and what to do.
+    /// Obstacle and remedy.
     pub message: String,
 }
 
 impl Verdict {
-    /// Who has to act: nobody needs to edit anything where a seed is only not ready yet.
+    /// Error codes of the verdict: without an edit of a user if a seed is only not ready yet.
     #[must_use]
     pub fn codes(&self) -> Vec<ErrorCode> {
         match self.reason {
@@ -76,7 +76,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the obstacle is expected to pass, so that no person has to edit anything.
+    /// Whether the obstacle is expected to disappear without an edit of a user.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         self.codes() == [ErrorCode::ErrRetryableInfraDependencies]
@@ -96,8 +96,8 @@ pub fn wanted_move(shoot: &Shoot) -> Option<(&str, &str)> {
     (source != destination).then_some((source, destination))
 }
 
-/// Whether the move may begin; `None` if none is wanted. The first obstacle is told, in the order in which
-/// people mend them.
+/// Whether the move may begin; `None` if no move is requested. Reports the first obstacle, in the order in
+/// which users fix the obstacles.
 #[must_use]
 pub fn judge(wanted: &Move<'_>) -> Option<Verdict> {
     let (source, destination) = wanted_move(wanted.shoot)?;
@@ -147,8 +147,8 @@ pub fn judge(wanted: &Move<'_>) -> Option<Verdict> {
     })
 }
 
-/// What the move does to an etcd that refuses writes. The restore makes room, so that a move is a remedy and
-/// no risk for the data.
+/// The effect of the move on an etcd that refuses writes. The restore makes room, so that a move is a remedy
+/// and no risk for the data.
 fn no_space_note(shoot: &Shoot) -> Option<String> {
     let conditions = shoot.status.as_ref().map(|status| &status.conditions)?;
     let healthy = find_condition(conditions, CONTROL_PLANE_HEALTHY)?;
@@ -160,8 +160,8 @@ fn no_space_note(shoot: &Shoot) -> Option<String> {
     })
 }
 
-/// Whether a takeover of the shoot without the help of its source would be refused, or would need a person. A
-/// planned move needs no fence.
+/// Whether a takeover of the shoot without the help of its source would be refused, or would need an
+/// operator. A planned move needs no fence.
 fn takeover_note(wanted: &Move<'_>) -> Option<String> {
     let (source, destination) = (wanted.source?, wanted.destination?);
     if !source.spec.checks_owners() || !destination.spec.checks_owners() {
@@ -226,8 +226,8 @@ fn seed_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Opti
     None
 }
 
-/// What the seed says of itself. A gardenlet that is silent is not `GardenletReady`, so the first of these
-/// vouches for the others.
+/// The health that the seed reports. `GardenletReady` is checked first: if the gardenlet is silent, all later
+/// conditions are outdated.
 fn health_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Option<(&'static str, String)> {
     let conditions = seed
         .status

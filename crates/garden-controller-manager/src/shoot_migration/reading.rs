@@ -1,5 +1,5 @@
-//! Reads what the preflight needs, and writes on exactly what was read. What is judged is never taken from a
-//! cache.
+//! Reads the inputs of the preflight, and writes on exactly the read version. The judged objects never come
+//! from a cache.
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ use super::{
 };
 use crate::{Context, MANAGER};
 
-/// A move that somebody wants, and the verdict on it.
+/// A requested move, its inputs and its verdict.
 #[derive(Debug, Default)]
 pub struct Judged {
-    /// The seed that the shoot is on, if it is registered.
+    /// The present seed of the shoot, if its Seed exists.
     pub source: Option<Seed>,
-    /// The seed that it is to move to, if it is registered.
+    /// The destination seed, if its Seed exists.
     pub destination: Option<Seed>,
-    /// Whether the destination could take it. The source is asked for nothing but what is specified there.
+    /// Whether the destination could take the shoot. Of the source only the spec is considered.
     pub verdict: Option<Verdict>,
     /// The CloudProfile that the Shoot names.
     pub profile: Option<CloudProfile>,
-    /// The source BackupEntry, which an earlier move may have left.
+    /// The source BackupEntry that an earlier move may have left.
     pub source_entry: Option<BackupEntry>,
 }
 
-/// Judges the move that the Shoot wants, if it wants one.
+/// Judges the move that the Shoot requests, if any.
 pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
     let Some((source, destination)) = wanted_move(shoot) else {
         return Ok(Judged::default());
@@ -86,13 +86,13 @@ pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
 /// In front of the name of a source BackupEntry.
 pub(super) const SOURCE: &str = "source-";
 
-/// The entry with the shoot's name in the seed and its uid, as the gardenlet names it.
+/// The name of the entry, built from the shoot's technical id and uid like the gardenlet does.
 pub(super) fn backup_entry_name(shoot: &Shoot) -> Option<String> {
     let status = shoot.status.as_ref()?;
     Some(placement::names::backup_entry(&status.technical_id, &status.uid))
 }
 
-/// What the garden knows of extensions, and what of it is in the seed that the shoot is to move to.
+/// The extensions that are registered in the garden, and the installations in the destination seed.
 async fn extensions(context: &Context, shoot: &Shoot) -> Result<Extensions> {
     let garden = &context.garden;
     let all = garden.cluster_wide::<ControllerRegistration>();
@@ -132,7 +132,7 @@ async fn backup_entry(context: &Context, shoot: &Shoot, prefix: &str) -> Result<
         .context(format_args!("could not read BackupEntry {name}"))
 }
 
-/// Whether it was written; not where somebody else has written since the Shoot was read.
+/// Returns whether the patch was written; `false` if the Shoot has changed since it was read.
 pub(crate) async fn write(shoots: &Api<Shoot>, name: &str, patch: Value) -> Result<bool> {
     let patch = serde_json::from_value(patch)
         .map_err(|error| Error::bug(format!("the change of a Shoot is no JSON patch: {error}")))?;

@@ -1,13 +1,13 @@
-//! What a seed puts into a shoot that the shoot does not say itself: names and networks. They are in the
-//! issuer of its service accounts' tokens, in certificates, in kubeconfigs and in the address of every
-//! Service, so a move must not change them.
+//! The values that a seed provides for fields that the shoot leaves unset: names and networks. These values
+//! are part of the issuer of its service account tokens, of certificates, of kubeconfigs and of the address
+//! of every Service. So a move must not change these values.
 //!
-//! | of the seed | matters |
+//! | field of the seed | relevance |
 //! |---|---|
-//! | `spec.dns.internal` | always: nodes know the API by it, and it is the issuer |
-//! | first of `spec.dns.defaults` | to a shoot without `spec.dns.domain` |
-//! | the one of `spec.dns.defaults` above the shoot's domain | unless the shoot names the provider of its own DNS |
-//! | `spec.networks.shootDefaults` | for pods or services of which the shoot names no network |
+//! | `spec.dns.internal` | always: nodes reach the API by this name, and it is the issuer |
+//! | first of `spec.dns.defaults` | for a shoot without `spec.dns.domain` |
+//! | the `spec.dns.defaults` entry above the shoot's domain | unless the shoot names its own DNS provider |
+//! | `spec.networks.shootDefaults` | for pods or services without a network in the shoot |
 
 use api::gardencore::{
     Seed, Shoot,
@@ -16,10 +16,10 @@ use api::gardencore::{
 };
 use kube::ResourceExt;
 
-/// Something that the destination would put into the shoot in another way than the source has.
+/// A value that the destination would provide differently than the source.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Difference {
-    /// CamelCase.
+    /// The reason in CamelCase.
     pub(super) reason: &'static str,
     /// Both sides, as the beginning of a sentence.
     pub(super) what: String,
@@ -45,8 +45,8 @@ fn internal_domain(source: &Seed, destination: &Seed) -> Option<Difference> {
     })
 }
 
-/// The domain below which users find the shoot, or who keeps it, comes from the seed unless the shoot says
-/// otherwise.
+/// Compares the default domain: the domain below which users find the shoot, or the DNS provider of that
+/// domain, comes from the seed unless the shoot sets its own.
 fn default_domain(shoot: &Shoot, source: &Seed, destination: &Seed) -> Option<Difference> {
     let dns = shoot.spec.dns.as_ref();
     let own_domain = dns.and_then(|dns| dns.domain.as_deref());
@@ -79,7 +79,7 @@ fn default_domain(shoot: &Shoot, source: &Seed, destination: &Seed) -> Option<Di
     })
 }
 
-/// Whether the shoot itself says who keeps its domain; `unmanaged` says that nobody is to.
+/// Whether the shoot itself names the DNS provider of its domain; `unmanaged` means without a provider.
 fn keeps_its_own(providers: &[DNSProvider]) -> bool {
     let primary = providers.iter().find(|provider| provider.primary == Some(true));
     let primary = primary.or(match providers {
@@ -124,7 +124,7 @@ fn same_place(from: Option<&SeedDNSProviderConfig>, to: Option<&SeedDNSProviderC
         (Some(from), Some(to)) => {
             let zones_agree = match (&from.zone, &to.zone) {
                 (Some(from), Some(to)) => from == to,
-                // One that is not named is looked up by the domain.
+                // A zone without a name is found by the domain.
                 _ => true,
             };
             from.domain == to.domain && from.type_ == to.type_ && zones_agree
@@ -151,7 +151,7 @@ fn place(dns: Option<&SeedDNSProviderConfig>) -> String {
     }
 }
 
-/// What has to be done, for the end of the sentence.
+/// The remedy, for the end of the sentence.
 pub(super) fn remedy(source: &Seed, destination: &Seed) -> String {
     format!(
         "configure seed {} as seed {} is",

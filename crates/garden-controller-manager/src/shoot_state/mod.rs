@@ -1,12 +1,11 @@
-//! Makes the ShootState of each Shoot, keeps it, and lets the seed that has the shoot get at it, and no
-//! other.
+//! Creates and keeps the ShootState of each Shoot, and grants access only to the seed that owns the shoot.
 //!
-//! It is made empty: the seed that a shoot is on fills it and keeps it up to date, and no seed may make or
-//! delete one. A restore reads it until its very end. Were it gone before the restore is recorded as
-//! succeeded, an error in between would leave a shoot that can never be restored again
-//! (gardener/gardener#11222). Promises: it is there as long as its Shoot; what it holds is readable by the
-//! seed in `status.seedName`, and by no other seed and no user; a move cannot lose it. This process watches
-//! metadata only: it holds nobody's keys.
+//! The ShootState is created empty: the owning seed fills and updates it, and no seed may create or delete a
+//! ShootState. A restore reads the ShootState until its very end. If the ShootState were lost before the
+//! restore is recorded as succeeded, an error in between would leave a shoot that cannot be restored any more
+//! (gardener/gardener#11222). Guarantees: the ShootState exists as long as its Shoot. Only the seed in
+//! `status.seedName` can read its content, no other seed and no user. A move cannot lose the ShootState. This
+//! process watches metadata only, so it holds no keys.
 
 mod controller;
 mod making;
@@ -18,8 +17,8 @@ pub use protection::{FINALIZER, needs_protection};
 
 use crate::Context;
 
-/// Runs the controllers until shutdown: by Shoot, for what is missing and for rights, and by ShootState, for
-/// what is deleted.
+/// Runs the controllers until shutdown: by Shoot, for missing objects and for rights, and by ShootState, for
+/// deletions.
 pub async fn run(context: Context) {
     futures::join!(
         making::run(context.clone()),

@@ -11,7 +11,8 @@ use crate::{
     garden::{Garden, NAMESPACE, allowed},
 };
 
-/// A time that came while nobody looked is acted on once; a user who says otherwise afterwards is obeyed.
+/// A time that came while the controller was not running takes effect once; a later edit of a user has
+/// precedence.
 pub async fn are_kept_and_nobody_else_is_put_to_sleep(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     for name in ["nightly", "wakeful"] {
@@ -23,11 +24,11 @@ pub async fn are_kept_and_nobody_else_is_put_to_sleep(garden: &Garden) {
     let triggered = json!({"lastHibernationTriggerTime": an_hour_ago.to_string()});
     garden.status(&shoots, "nightly", triggered.clone()).await;
     garden.status(&shoots, "wakeful", triggered).await;
-    // One minute of this hour, and only one that is over: nothing else comes while this test runs.
+    // A minute of this hour that is over: no further time comes while this test runs.
     let minute = (clock::now() - jiff::SignedDuration::from_mins(30))
         .strftime("%M")
         .to_string();
-    // The first is told and left out.
+    // The first schedule is reported and skipped.
     let schedules = json!([{"start": format!("{minute} * * * *"), "location": "Europe/Nowhere"},
         {"start": format!("{minute} * * * *"), "location": "Europe/Berlin"}]);
     let body = json!({"spec": {"hibernation": {"enabled": false, "schedules": schedules}}});
@@ -46,8 +47,7 @@ pub async fn are_kept_and_nobody_else_is_put_to_sleep(garden: &Garden) {
     eventually("a shoot is put to sleep", SOON, asleep).await.unwrap();
     let awake = json!({"spec": {"hibernation": {"enabled": false}}});
     allowed(garden.patch(&shoots, "nightly", awake).await);
-    // Whoever would put it to sleep again has looked at it by the time at which another shoot was put to
-    // sleep.
+    // By the time at which a second shoot is put to sleep, the controller has also checked this shoot.
     let body = json!({"spec": {"hibernation": {"schedules": [{"start": format!("{minute} * * * *")}]}}});
     allowed(garden.patch(&shoots, "wakeful", body).await);
     eventually("another shoot is put to sleep", SOON, || async {

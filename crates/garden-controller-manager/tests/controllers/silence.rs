@@ -18,10 +18,10 @@ use super::{
     gardenlet_of, renew, until,
 };
 
-/// For how much longer than its seed the shoots of a silent gardenlet keep their conditions.
+/// How much longer than its seed the shoots of a silent gardenlet keep their conditions.
 const SHOOT_SILENCE_BORNE: Duration = Duration::from_secs(2);
 
-/// The Garden is this test's own, so that no other test writes the Shoots.
+/// The Garden is used by this test only, so that no other test writes the Shoots.
 #[tokio::test(flavor = "multi_thread")]
 async fn silence_of_a_gardenlet() {
     let garden = Garden::start().await.unwrap();
@@ -46,8 +46,8 @@ type Health = (Option<ConditionStatus>, Option<&'static str>);
 const HEALTHY: Health = (Some(ConditionStatus::True), Some("healthy"));
 const UNKNOWN: Health = (Some(ConditionStatus::Unknown), Some("unknown"));
 
-/// The seed is reported first, its shoots after the second grace period; the gardenlet that is back keeps
-/// what it reports.
+/// The seed is reported first, its shoots after the second grace period; the reports of a recovered gardenlet
+/// stay.
 async fn shows_in_the_seed_and_then_in_its_shoots(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let seeds: Api<Seed> = Api::all(garden.administrator());
@@ -56,7 +56,7 @@ async fn shows_in_the_seed_and_then_in_its_shoots(garden: &Garden) {
     healthy(garden, "rescued", "seed-elsewhere").await;
     let mut seen = None;
     for _ in 0..5 {
-        // Heard first: the controller has counted since it started.
+        // The gardenlet renews its Lease first: the controller has counted since it started.
         allowed(renew(garden, "seed-c").await);
         healthy(garden, "quiet", "seed-c").await;
         let ready = condition("GardenletReady", ConditionStatus::True);
@@ -65,7 +65,7 @@ async fn shows_in_the_seed_and_then_in_its_shoots(garden: &Garden) {
             .await;
         let silence = renewed_for(garden, SILENCE_BORNE + Duration::from_secs(2)).await;
         seen = gardenlet_of(&seeds.get("seed-c").await.unwrap());
-        // Where the machine stood still, the seed was silent indeed: that shows nothing.
+        // If the machine stalled, the seed was really silent: that proves no fault.
         if seen == Some(ConditionStatus::True) || silence < SILENCE_BORNE / 2 {
             break;
         }
@@ -103,8 +103,8 @@ async fn renewed_for(garden: &Garden, time: Duration) -> Duration {
     longest
 }
 
-/// A pass over the shoots of a silent seed overwrites no report that comes while it goes on, be it of the
-/// gardenlet or of the seed that takes a shoot over, and it ends when the Lease is renewed.
+/// A pass over the shoots of a silent seed overwrites no concurrent report, neither of the gardenlet nor of
+/// the seed that takes over a shoot. The pass ends when the Lease is renewed.
 async fn that_ends_in_between_overwrites_no_report(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let manager = garden.context(&[]).garden;
@@ -138,7 +138,7 @@ async fn that_ends_in_between_overwrites_no_report(garden: &Garden) {
     assert_eq!(healths().await, [HEALTHY, UNKNOWN]);
 }
 
-/// A Shoot in this seed, with what its gardenlet reports of a healthy one.
+/// A Shoot in this seed, with the conditions that its gardenlet reports for a healthy shoot.
 async fn healthy(garden: &Garden, name: &'static str, seed: &str) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     garden
@@ -153,7 +153,7 @@ async fn healthy(garden: &Garden, name: &'static str, seed: &str) {
     allowed(garden.patch(&shoots, name, label).await);
 }
 
-/// What the Shoot reports of its API server, and of its health as a whole.
+/// The Shoot's condition of its API server, and its overall health.
 fn health_of(shoot: &Shoot) -> Health {
     let status = shoot.status.as_ref().unwrap();
     let available = find_condition(&status.conditions, "APIServerAvailable").map(|c| c.status);

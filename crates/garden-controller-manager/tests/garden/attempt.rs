@@ -1,4 +1,4 @@
-//! Tries without effect, and waiting for what the API server knows a moment later.
+//! Dry-run attempts, and waits for caches of the API server.
 
 use std::future::Future;
 
@@ -12,8 +12,8 @@ use testkit::eventually;
 
 use super::{IN_FORCE_WITHIN, Object};
 
-/// Waits until a policy refuses. One whose parameters are not read yet refuses everything, with another
-/// sentence.
+/// Waits until a policy refuses. A policy whose parameters are not read yet refuses every request, with a
+/// different sentence.
 pub(super) async fn in_force(policy: &str, attempt: impl Fn() -> Attempt) -> Result<()> {
     let phrase = format!("ValidatingAdmissionPolicy '{policy}'");
     eventually(&format!("{policy} is in force"), IN_FORCE_WITHIN, || {
@@ -29,13 +29,13 @@ pub(super) async fn in_force(policy: &str, attempt: impl Fn() -> Attempt) -> Res
     .await
 }
 
-/// Waits until this is refused. What a policy knows of other objects than the one that is written it has from
-/// a cache of the API server, which follows their last change a moment later.
+/// Waits until this is refused. A policy reads other objects than the written object from a cache of the API
+/// server, which follows their last change a moment later.
 pub async fn until_refused(attempt: impl Fn() -> Attempt) {
     settled(attempt, true).await;
 }
 
-/// The same, with these words: rights are known to the API server a moment after they were given.
+/// Like [`until_refused`], with these words: the API server sees new rights a moment later.
 pub async fn until_refused_with(words: &str, attempt: impl Fn() -> Attempt) {
     let _ = eventually("the last change is known", IN_FORCE_WITHIN, || {
         let attempt = attempt();
@@ -49,12 +49,13 @@ pub async fn until_refused_with(words: &str, attempt: impl Fn() -> Attempt) {
     .await;
 }
 
-/// The same, until it goes through.
+/// Like [`until_refused`], until the attempt succeeds.
 pub async fn until_allowed(attempt: impl Fn() -> Attempt) {
     settled(attempt, false).await;
 }
 
-/// Only gives time: what is not so in the end is told, with its line, by the try in earnest that follows.
+/// Only waits: if the condition never holds, the real attempt that follows reports the failure, with its
+/// line.
 async fn settled(attempt: impl Fn() -> Attempt, refused: bool) {
     let _ = eventually("the last change is known", IN_FORCE_WITHIN, || {
         let attempt = attempt();
@@ -69,10 +70,10 @@ async fn settled(attempt: impl Fn() -> Attempt, refused: bool) {
     .await;
 }
 
-/// Something that is tried without effect.
+/// A dry-run attempt.
 pub type Attempt = std::pin::Pin<Box<dyn Future<Output = Result<(), kube::Error>> + Send>>;
 
-/// Tries to merge.
+/// A dry-run merge patch.
 pub fn try_patch<K: Object>(api: &Api<K>, name: &'static str, body: &Value) -> Attempt {
     let (api, body) = (api.clone(), body.clone());
     Box::pin(async move {

@@ -1,4 +1,4 @@
-//! Who may write what of a move.
+//! The users that may write the fields of a move.
 
 use api::{gardencore::Shoot, meta::LastOperationState};
 use kube::Api;
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::garden::{self, Garden, NAMESPACE, allowed, operation, refused};
 
-/// R7-43, R7-44, I8: who is moved where, and when not.
+/// R7-43, R7-44, I8: the permitted moves, and the times at which a move is refused.
 pub async fn seed_name_of_a_shoot(garden: &Garden) {
-    // One who may not force anything.
+    // A user without the right to force a restore.
     let editor = garden.editor_of_shoots(NAMESPACE).await.unwrap();
     let shoots: Api<Shoot> = Api::namespaced(editor, NAMESPACE);
     garden
@@ -39,7 +39,7 @@ pub async fn seed_name_of_a_shoot(garden: &Garden) {
     allowed(web(to("seed-b")).await);
     before_the_hand_over(garden, &shoots).await;
     after_the_hand_over(garden, &shoots).await;
-    // What has arrived can move on.
+    // A shoot that has arrived can move on.
     been(garden, "seed-b", ("Restore", "Succeeded")).await;
     allowed(web(to("seed-a")).await);
 }
@@ -55,7 +55,7 @@ async fn before_the_hand_over(garden: &Garden, shoots: &Api<Shoot>) {
         been(garden, "seed-a", ("Migrate", &format!("{state:?}"))).await;
         allowed(web(to("seed-c")).await);
         allowed(web(to("seed-b")).await);
-        // One that was called off is first taken back: its recorded specification is gone.
+        // The seed first takes back a cancelled move: its recorded specification is gone.
         allowed(web(to("seed-a")).await);
         for seed in ["seed-b", "seed-c"] {
             refused(
@@ -68,7 +68,8 @@ async fn before_the_hand_over(garden: &Garden, shoots: &Api<Shoot>) {
             web(to("seed-b")).await,
             "while seed seed-a restores the shoot (Restore Processing)",
         );
-        // It may be dead: who may force a restore names another, and both ways are open again.
+        // The seed may be dead: a user who may force a restore names another seed, and both destinations are
+        // possible again.
         let administrator = garden.admin::<Shoot>(NAMESPACE);
         for last in [("Restore", "Processing"), ("Migrate", "Processing")] {
             been(garden, "seed-a", last).await;
@@ -98,12 +99,12 @@ async fn after_the_hand_over(garden: &Garden, shoots: &Api<Shoot>) {
             let words = format!("while seed seed-b restores the shoot ({} {})", last.0, last.1);
             refused(web(to(seed)).await, &words);
         }
-        // Everything else may be edited.
+        // All other fields may be edited.
         allowed(web(json!({"metadata": {"labels": {"a": last.1}}})).await);
     }
 }
 
-/// Only the garden approves: a seed could otherwise take a shoot with a specification of its own.
+/// Only the garden approves: a seed could otherwise take a shoot with its own specification.
 pub async fn a_seed_approves_nothing(garden: &Garden) {
     let admin: Api<Shoot> = garden.admin(NAMESPACE);
     garden
@@ -120,7 +121,7 @@ pub async fn a_seed_approves_nothing(garden: &Garden) {
     }]});
     let seeds = [&garden.seed_a, &garden.seed_b]
         .map(|client| -> Api<Shoot> { Api::namespaced(client.clone(), NAMESPACE) });
-    // A policy is in force a moment after it was made.
+    // A policy takes effect a moment after its creation.
     garden::until_refused(|| {
         let (api, body) = (seeds[0].clone(), json!({"status": approval("seed-b")}));
         Box::pin(async move {
@@ -154,7 +155,7 @@ pub async fn a_seed_approves_nothing(garden: &Garden) {
         refused(garden.patch_status(host, "coveted", change.clone()).await, words);
         refused(garden.patch_status(destination, "coveted", change).await, any);
     }
-    // What is its own it still writes.
+    // The seed still writes its own fields.
     let own = json!({"lastOperation": operation("Migrate", "Processing")});
     allowed(garden.patch_status(host, "coveted", own).await);
 }

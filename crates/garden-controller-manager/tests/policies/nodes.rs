@@ -1,5 +1,5 @@
-//! Worker pools: what a user cannot ask for, and what he cannot take back, since a seed would bear it or a
-//! shoot not survive it.
+//! Worker pools: values that a user cannot set, and values that a user cannot change later, because the seed
+//! would bear the load or the shoot would not survive.
 
 use api::gardencore::Shoot;
 use kube::Api;
@@ -15,8 +15,8 @@ fn pools(pools: &[Value]) -> Value {
     json!({"spec": {"provider": {"workers": pools}}})
 }
 
-/// Without its pools a shoot would lose its network and its DNS, and with them what runs in it: it is decided
-/// once.
+/// Without its pools a shoot would lose its network and its DNS, and with them its workload: the choice is
+/// made once.
 pub async fn a_shoot_has_nodes_or_has_none(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     garden
@@ -40,8 +40,8 @@ pub async fn a_shoot_has_nodes_or_has_none(garden: &Garden) {
     allowed(patch(pools(&[pool("b", 0, 0), pool("c", 1, 2)])).await);
 }
 
-/// What runs on nodes: a word that would only replace all machines, and a kubelet that is newer than the API
-/// that it asks.
+/// Settings that nodes can run: a value that would only replace all machines, and a kubelet that is newer
+/// than its API server, are refused.
 pub async fn pools_have_what_nodes_can_run(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let make = |over: Value| {
@@ -73,7 +73,7 @@ pub async fn pools_have_what_nodes_can_run(garden: &Garden) {
     }
 }
 
-/// Each machine is some objects in the seed's own etcd, which all tenants share.
+/// Each machine needs several objects in the seed's own etcd, which all tenants share.
 pub async fn pools_have_bounds(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     garden.bring(&bounded_profile(10)).await.unwrap();
@@ -111,7 +111,7 @@ pub async fn pools_have_bounds(garden: &Garden) {
         "the worker pools have at least 11 nodes together, and CloudProfile bounded allows 10",
     );
     allowed(make("bounded", &[pool("a", 5, 10), pool("b", 5, 10)]).await);
-    // A bound that comes later stands in no other edit's way.
+    // A bound that is added later does not block any other edit.
     garden.bring(&bounded_profile(4)).await.unwrap();
     let words = "allows for a shoot";
     crate::garden::until_refused(|| crate::garden::try_patch(&shoots, "bounded", &pools(&[pool("a", 5, 9)])))

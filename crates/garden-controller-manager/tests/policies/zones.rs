@@ -1,4 +1,4 @@
-//! A zone that is cut off (GEP-21): what names alone can tell is refused at the door (RZ-05, RZ-06).
+//! An isolated zone (GEP-21): policies refuse invalid values of names (RZ-05, RZ-06).
 
 use api::gardencore::Shoot;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -29,7 +29,7 @@ fn pools(pools: &[Value]) -> Value {
     json!({"spec": {"provider": {"workers": pools}}})
 }
 
-/// As the gardenlet records it.
+/// The status as the gardenlet records it.
 fn isolation(id: &str, name: Option<&str>, phase: &str, status: &str) -> Value {
     json!({"zoneIsolation": {
         "isolatedZoneID": id, "isolatedZoneCode": name, "phase": phase, "status": status,
@@ -67,7 +67,7 @@ pub async fn one_zone_is_cut_off_at_a_time(garden: &Garden) {
         cut_off("wide", json!("id-b")).await,
         "cannot be changed from id-a to another zone",
     );
-    // The name is not known yet, but one zone is no other.
+    // The zone's name is not known yet, but a pool with a single zone has no other zone.
     refused(
         garden.patch(&shoots, "wide", pools(&[pool("a", &["b"])])).await,
         few,
@@ -84,7 +84,7 @@ pub async fn one_zone_is_cut_off_at_a_time(garden: &Garden) {
     ] {
         let recorded = isolation("id-a", Some("a"), phase, status);
         garden.status(&shoots, "wide", recorded).await;
-        // Taking it away, and setting it again, is for everybody at all times.
+        // Every user may remove the annotation, and set it again, at all times.
         allowed(cut_off("wide", Value::Null).await);
         refused(cut_off("wide", json!("id-b")).await, "zone id-a is not back yet");
         allowed(cut_off("wide", json!("id-a")).await);
@@ -95,7 +95,7 @@ pub async fn one_zone_is_cut_off_at_a_time(garden: &Garden) {
     allowed(cut_off("wide", json!("id-b")).await);
 }
 
-/// RZ-05: a pool keeps the zone that it is to have back, and there is always another one.
+/// RZ-05: a pool keeps the zone for its failback, and the shoot always has a further zone.
 pub async fn a_zone_that_is_cut_off_stays_in_its_pools(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let all = json!([pool("a", &["a", "b"]), pool("b", &["a"]), pool("c", &["b"])]);
@@ -130,7 +130,7 @@ pub async fn a_zone_that_is_cut_off_stays_in_its_pools(garden: &Garden) {
     allowed(edit(pools(&[pool("a", &["b"])])).await);
 }
 
-/// A time is one that is to come, as far as anybody knows here, and belongs to a zone.
+/// A time must be in the future, and belongs to a zone.
 pub async fn a_zone_is_cut_off_until_a_time(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let made = shoot_with_pools("brief", "local", &json!([pool("a", &["a", "b"])]));
@@ -155,7 +155,7 @@ pub async fn a_zone_is_cut_off_until_a_time(garden: &Garden) {
     ] {
         refused(both(id(), json!(text)).await, "which is no time: write one like");
     }
-    // Whatever has the form of a time and is none: in the API server's own words.
+    // Values with the form of a time that are invalid: the API server's own error.
     refused(
         both(id(), json!("2999-02-30T00:00:00Z")).await,
         "type conversion error from 'string' to 'google.protobuf.Timestamp'",
@@ -171,7 +171,7 @@ pub async fn a_zone_is_cut_off_until_a_time(garden: &Garden) {
     allowed(garden.patch(&shoots, "brief", zone(&Value::Null)).await);
 }
 
-/// The order is one of two words, with or without a zone that is isolated.
+/// The order is one of two values, with or without an isolated zone.
 pub async fn the_order_of_a_failover_is_a_known_word(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let made = shoot_with_pools("ordered", "local", &json!([pool("a", &["a", "b"])]));
@@ -193,7 +193,7 @@ pub async fn the_order_of_a_failover_is_a_known_word(garden: &Garden) {
     }
 }
 
-/// Two deployments in a zone: the Worker of an earlier release drained one of the two.
+/// Two deployments in a zone: the Worker of an earlier release drained only a single deployment.
 pub async fn a_pool_names_a_zone_once(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let rule = "a worker pool names each zone once";
@@ -237,7 +237,7 @@ async fn create_before_the_rule(garden: &Garden, shoots: &Api<Shoot>, rule: &str
     until_refused_with(rule, || try_apply(shoots, "again", again.clone())).await;
 }
 
-/// Removes validation rules with these words; whether there was one.
+/// Removes validation rules with these words; returns whether such a rule existed.
 fn remove_rule(schema: &mut Value, words: &str) -> bool {
     match schema {
         Value::Array(list) => {
@@ -255,7 +255,7 @@ fn remove_rule(schema: &mut Value, words: &str) -> bool {
     }
 }
 
-/// The gardenlet answers, and takes the question away; it gives no zone back.
+/// The gardenlet answers, and removes the question; the gardenlet ends no isolation.
 pub async fn a_question_is_answered_by_the_seed_that_has_the_shoot(garden: &Garden) {
     garden
         .shoot("asked", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
