@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 /// step's patience in each, because only the second retry may notice the fix.
 const TOLD_WITHIN: Duration = Duration::from_secs(420);
 
-/// Waits for an error with this code that says all these words, and prints the sentence.
+/// Waits for an error with this code and all these words, and prints the sentence.
 async fn told(shoot: &UserShoot, code: ErrorCode, words: &[&str]) -> Shoot {
     let tells = |error: &LastError| {
         error.codes.contains(&code) && words.iter().all(|word| error.description.contains(word))

@@ -99,8 +99,8 @@ async fn act(seed: &Client, object: &DynamicObject) -> kube::Result<()> {
     Ok(())
 }
 
-/// Writes the provider's objects into a shoot's namespace. `number`: the provider's thing outside, as the
-/// carried Secret says.
+/// Writes the provider's objects into a shoot's namespace. `number`: the provider's outside thing, named in
+/// the carried Secret.
 pub async fn plant(seed: &Client, namespace: &str, number: u32, sleeps: bool) -> anyhow::Result<()> {
     let metadata = |name: &str| json!({"name": name, "namespace": namespace});
     let labelled = json!({"name": KEYS, "namespace": namespace, "labels": {
@@ -211,7 +211,7 @@ async fn check_untouched(seed: &Client, namespace: &str, released: bool) -> anyh
 }
 
 impl ShootScenario<'_> {
-    /// Objects of a third-party provider are that provider's, until the namespace goes.
+    /// Objects of a third-party provider belong to that provider until the end of the namespace.
     pub async fn check_foreign_at_end(&self) -> runtime::Result<()> {
         let released = match self.drilled {
             Drilled::Create | Drilled::Restore | Drilled::TakeOver | Drilled::Renew => false,

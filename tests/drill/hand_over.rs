@@ -37,7 +37,7 @@ const DROPPED_WITHIN: u64 = 350;
 const TRIES: usize = 200;
 /// Timeout of a step.
 const TOLD_WITHIN: Duration = Duration::from_secs(60);
-/// A look at the pods. Much shorter than a pod lives.
+/// Interval of reads of the pods. Much shorter than a pod lives.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// There and back with interruptions, a reversal half-way, and a Shoot that is created with the new setting.
@@ -152,7 +152,7 @@ async fn turned_round(scenario: &mut ShootScenario<'_>, managers: Managers) -> R
     Ok(managers)
 }
 
-/// Waits until the kube-controller-manager has been told this.
+/// Waits until the kube-controller-manager has this setting.
 async fn home_is(scenario: &ShootScenario<'_>, does: Manager) -> Result<()> {
     let deployments: Api<Deployment> =
         Api::namespaced(scenario.world.seeds[0].client(), &scenario.namespace());

@@ -29,8 +29,7 @@ pub fn commands() -> Vec<Documented> {
         .collect()
 }
 
-/// Files that a page tells to write: a comment `<!-- file: NAME -->` stands before the block with the
-/// content.
+/// Files of a page: a comment `<!-- file: NAME -->` stands before the block with the content.
 pub fn files() -> Vec<(String, String)> {
     let mut files = Vec::new();
     for (_, text) in pages() {

@@ -54,10 +54,11 @@ pub async fn cut_off(shoot: &UserShoot) -> Result<ZoneIsolation> {
     done(shoot, Phase::Failover, CUT_OFF_WITHIN).await
 }
 
-/// The rest of the budget is spent, and the condition says why the closed zone is not empty.
+/// Spends the rest of the budget, and waits until the condition names the cause why the closed zone is not
+/// empty.
 ///
 /// # Errors
-/// The condition does not say so in time.
+/// The condition does not name the cause in time.
 pub async fn close_now(shoot: &UserShoot, cause: &str, within: Duration) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {SHOOT_ISOLATED_ZONE_CLOSE_NOW: "true"}}});
     shoot

@@ -23,8 +23,8 @@ pub mod trouble;
 pub mod watched;
 pub mod writer;
 
-/// Whether every scenario is to be shown (`make e2e-all`), and not each capability once. hack/e2e.sh says so
-/// by `REPOT_E2E_SET`.
+/// Whether to run every scenario (`make e2e-all`), and not each capability once. hack/e2e.sh sets
+/// `REPOT_E2E_SET`.
 #[must_use]
 pub fn is_every_scenario() -> bool {
     std::env::var("REPOT_E2E_SET").is_ok_and(|set| set == "all")

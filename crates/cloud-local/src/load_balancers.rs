@@ -82,7 +82,7 @@ impl LoadBalancers {
         )))
     }
 
-    /// Makes the address of a Service's load balancer lead to the cluster's machines, as `traffic` says now.
+    /// Forwards the address of a Service's load balancer to the cluster's machines, by the present `traffic`.
     pub async fn carry(&self, uid: &str, service: &str, address: Ipv4Addr, traffic: &Traffic) -> Result<()> {
         let cloud = self.account.open().await?;
         traffic::carry(&cloud, &self.cluster, (uid, service), address, traffic).await

@@ -42,7 +42,7 @@ pub trait ControlPlaneParts: Send + Sync + 'static {
     fn parts(&self, context: &Context<ControlPlane>, owner: Option<&OwnerClaim>) -> Result<Parts>;
 }
 
-/// Looks after ControlPlanes.
+/// Reconciles ControlPlanes.
 pub struct ControlPlaneActuator<P>(pub P);
 
 #[async_trait]

@@ -51,7 +51,7 @@ pub use machines::{Class, Machines, Manager, cloud_profile_config};
 
 use crate::{Actuator, Context, Outcome, Released};
 
-/// Looks after Workers.
+/// Reconciles Workers.
 pub struct WorkerActuator<M>(pub M);
 
 #[async_trait]

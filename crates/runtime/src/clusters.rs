@@ -9,7 +9,7 @@ use permit::Permit;
 
 use crate::Connection;
 
-/// A cluster that the suite talks to.
+/// A cluster with an API server that processes use.
 pub trait Cluster: Clone + Send + Sync + 'static {
     /// The client of this cluster.
     fn client(&self) -> &Client;

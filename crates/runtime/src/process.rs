@@ -91,7 +91,7 @@ impl Health {
 #[derive(Debug)]
 pub struct Awaiting(#[expect(dead_code, reason = "the check asks whether the value still exists")] Arc<()>);
 
-/// A running process of the suite.
+/// A running process with the shared parts of every process.
 pub struct Process {
     name: &'static str,
     tasks: JoinSet<Outcome>,

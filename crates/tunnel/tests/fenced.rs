@@ -39,7 +39,7 @@ const FAILURES: u32 = 4;
 /// A name that the certificate of kube-apiserver has.
 const API_NAME: &str = "kubernetes.default.svc";
 
-/// On a seed without these checks the watch goes on: kube-apiserver answers from caches until the kubelet
+/// On a seed without these checks the watch continues: kube-apiserver answers from caches until the kubelet
 /// ends the process.
 #[tokio::test]
 async fn a_watch_ends_when_kube_apiserver_has_lost_etcd() -> Result<()> {
@@ -140,7 +140,7 @@ async fn new_connections_pass_as_soon_as_kube_apiserver_has_etcd_again() -> Resu
 async fn a_failure_of_etcd_that_is_shorter_than_a_permit_ends_no_connection() -> Result<()> {
     let shoot = Shoot::start().await?;
     let user = shoot.user().await?;
-    // A success in between begins the count anew.
+    // A success in between resets the count.
     for failures in [FAILURES - 1, 1] {
         shoot.api.answer(WITHOUT_ETCD);
         shoot.api.wait_for_checks(failures).await?;
@@ -326,7 +326,7 @@ const CLOSED: u8 = 3;
 /// At this address an answer to a check has no end.
 const ENDLESS: &str = "127.0.9.9";
 
-/// Answers checks as told, and repeats each line of a user.
+/// Answers checks as set by the test, and repeats each line of a user.
 struct FakeApi {
     port: u16,
     answer: Arc<AtomicU8>,

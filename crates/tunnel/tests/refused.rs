@@ -91,8 +91,7 @@ async fn users_who_always_try_where_a_service_has_no_endpoint_cost_the_front_lit
     Ok(())
 }
 
-/// Connections that ended, and per cent of a processor, while the node refuses all that the front connects
-/// to.
+/// Connections that ended, and per cent of a processor, while the node refuses all connections of the edge.
 async fn cost(name: &str, config: &str) -> Result<(usize, f64)> {
     let host = Namespace::new(name)?;
     let folder = tempfile::tempdir()?;
@@ -141,7 +140,7 @@ fn try_again_and_again(greeting: &[u8], begun: Instant) -> Result<usize> {
     while begun.elapsed() < TRYING {
         let mut client = TcpStream::connect("127.0.0.1:8443")?;
         client.write_all(greeting)?;
-        // The front ends the connection, in order or not.
+        // The edge ends the connection, in order or not.
         client.read_to_end(&mut Vec::new()).ok();
         tried += 1;
         std::thread::sleep(PAUSE);

@@ -199,7 +199,7 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Shallow-deleting machine resources from the Shoot namespace",
         ],
     ),
-    // The backups are complete for as long as a shoot sleeps.
+    // The backups are complete while a shoot is hibernated.
     (
         ASLEEP,
         [

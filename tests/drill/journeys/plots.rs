@@ -44,7 +44,7 @@ pub enum Plot {
 }
 
 impl Plot {
-    /// All that is played: early and late in each flow.
+    /// All plots: early and late moments of each flow.
     pub fn all(random: &mut Rng) -> Vec<Self> {
         vec![
             Self::ThereAndBack,
@@ -95,7 +95,7 @@ impl Journey<'_> {
         self.is_nowhere().await
     }
 
-    /// The move goes on with the version that was approved, and only then the shoot is upgraded.
+    /// The move continues with the approved version, and only then the shoot is upgraded.
     async fn edited(&self, moment: Moment) -> Result<()> {
         let evidence = self.begin().await?;
         self.send_to(NAME_OF_B).await?;

@@ -19,7 +19,7 @@ pub struct Herd {
 }
 
 impl Herd {
-    /// Puts a page on the nodes of a shoot in this seed, and looks from now on.
+    /// Deploys a page on the nodes of a shoot in this seed, and observes from now on.
     ///
     /// # Errors
     /// The page does not become ready, or the shoot has no nodes.

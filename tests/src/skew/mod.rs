@@ -99,7 +99,7 @@ pub async fn take_over(seed: &Client, namespace: &str, shoot: &Client) -> Result
     })
 }
 
-/// The right to the lock, as docs/understand/leader-migration.md says.
+/// The right to the lock, as docs/understand/leader-migration.md describes.
 async fn share_lock(shoot: &Client) -> Result<()> {
     let rules = json!([
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [LOCK], "verbs": ["get", "watch", "update"]},

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::operation::requested;
 
-/// The test plays a gardenlet.
+/// The field manager of the test in the role of a gardenlet.
 pub const GARDENLET: FieldManager = FieldManager("gardenlet");
 
 /// Checks, like a gardenlet, that the operation has succeeded.

@@ -43,8 +43,8 @@ struct FormerPool {
 }
 
 impl FormerSizes {
-    /// The sizes that count for this operation, recorded if a failover begins, and removed where a shoot that
-    /// sleeps has no sizes.
+    /// The sizes for this operation. Recorded if a failover begins, and removed if a hibernated shoot has no
+    /// sizes.
     ///
     /// # Errors
     /// The Worker cannot be read or written.

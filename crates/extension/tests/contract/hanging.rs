@@ -87,7 +87,7 @@ async fn condition(workers: &Api<Worker>) -> Result<Option<(ConditionStatus, Str
     Ok(reported.map(|condition| (condition.status, condition.message.clone())))
 }
 
-/// Asks for a reconciliation with this change. Without a deadline the annotation goes.
+/// Requests a reconciliation with this change. Without a deadline, the annotation is removed.
 async fn ask(workers: &Api<Worker>, change: Value, deadline: Option<Timestamp>) -> Result<()> {
     let deadline = deadline.map(|deadline| deadline.to_string());
     let annotations = json!({(OPERATION): RECONCILE, (ISOLATED_ZONE_CLOSE_DEADLINE): deadline});

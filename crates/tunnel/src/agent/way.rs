@@ -15,7 +15,7 @@ use crate::bounds::{HANDSHAKE, LOOK_UPS, PROTOCOL};
 /// Resolves the addresses of the edge. Called repeatedly, because the addresses change when the shoot moves.
 pub type Lookup = Arc<dyn Fn() -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync>;
 
-/// The way to the server.
+/// The route to the server.
 #[derive(Clone)]
 pub struct Way {
     /// The name by which the edge finds the shoot.

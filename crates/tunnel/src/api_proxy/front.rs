@@ -8,7 +8,7 @@ use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 
 use crate::bounds::{DIAL_ONE, PROBE_AFTER, PROBE_EVERY, PROBES, UNHEARD};
 
-/// A connection to the front of a seed.
+/// A connection to the edge of a seed.
 #[derive(Debug)]
 pub(super) struct Front {
     /// The stream after the PROXY header.
