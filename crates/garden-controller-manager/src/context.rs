@@ -1,4 +1,4 @@
-//! What every controller of the process is given.
+//! The clients and settings of every controller of the process.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Config;
 
-/// Who writes.
+/// Field manager of all writes.
 pub const MANAGER: FieldManager = FieldManager("garden-controller-manager");
 
-/// What every controller of the process is given.
+/// The clients and settings of every controller of the process.
 #[derive(Clone)]
 pub struct Context {
     /// The garden.
@@ -33,7 +33,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// What the runner of a controller needs.
+    /// The settings for the runner of a controller.
     #[must_use]
     pub fn runner(&self) -> runner::Settings {
         runner::Settings {
@@ -45,7 +45,7 @@ impl Context {
         }
     }
 
-    /// Runs a controller of objects that are in namespaces until shutdown. `of` makes its reconciler.
+    /// Runs a controller of namespaced objects until shutdown. `of` makes its reconciler.
     pub async fn run<K, R>(self, controller: Controller<K>, of: impl FnOnce(Self) -> R)
     where
         K: Object + Resource<Scope = NamespaceResourceScope> + Sync,

@@ -39,7 +39,7 @@ const CONTROLLERS: &[(&str, Start)] = &[
 /// Runs these controllers until shutdown. Dropping the future stops all of them.
 ///
 /// # Errors
-/// None; the signature is that of a work under a lock.
+/// None; a work under a lock requires this signature.
 pub async fn run(names: Vec<&'static str>, context: Context) -> Result<(), String> {
     tracing::info!(controllers = names.join(","), "running");
     let chosen = CONTROLLERS.iter().filter(|(name, _)| names.contains(name));
@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// A name without a controller would be a controller that nobody runs (RK-34).
+    /// A name without a controller would be a controller that no process runs (RK-34).
     #[test]
     fn what_can_be_migrated_is_what_runs() {
         let names: Vec<_> = CONTROLLERS.iter().map(|(name, _)| *name).collect();

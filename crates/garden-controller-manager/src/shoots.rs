@@ -1,5 +1,5 @@
-//! How controllers of this process watch Shoots: each remembers all Shoots of all tenants, so it keeps of
-//! each what it looks at.
+//! The watch of Shoots: each controller caches all Shoots of all tenants, so the cache keeps only the fields
+//! that the controller reads.
 
 use api::gardencore::{Shoot, ShootSpec};
 use kube::runtime::Controller;
@@ -8,8 +8,8 @@ use runtime::{Cluster, runner};
 
 use crate::Context;
 
-/// A controller of all Shoots, which remembers of each specification what [`remembered`] leaves with `more`.
-/// `wakes` is that of [`runner::controller`].
+/// A controller of all Shoots. Its cache keeps of each specification the fields that [`remembered`] selects
+/// with `more`. `wakes` is the parameter of [`runner::controller`].
 pub fn controller(
     context: &Context,
     more: fn(ShootSpec) -> ShootSpec,

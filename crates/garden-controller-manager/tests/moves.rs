@@ -1,5 +1,5 @@
-//! Moves on a real API server, with its policies in force: who may name which destination when, and with
-//! which specification a shoot travels that is edited in the middle.
+//! Moves on a real API server, with its policies in force: the users and times of a permitted destination,
+//! and the specification of a move whose Shoot is edited meanwhile.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
@@ -24,7 +24,7 @@ use garden::Garden;
 #[tokio::test(flavor = "multi_thread")]
 async fn moves_are_approved_and_followed() {
     let garden = Garden::start().await.unwrap();
-    // Before any other is on its way.
+    // Before any other shoot is on its way.
     Box::pin(journey::one_after_the_other(&garden)).await;
     policies::seed_name_of_a_shoot(&garden).await;
     policies::a_seed_approves_nothing(&garden).await;

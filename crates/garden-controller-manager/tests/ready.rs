@@ -1,5 +1,5 @@
-//! `/readyz` of a manager as a process: whether it can do its work, which for all replicas but one is to wait
-//! for the lock.
+//! `/readyz` of a manager as a process: whether the manager can work; all replicas except the leader wait for
+//! the lock.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 

@@ -103,7 +103,7 @@ fn installation(
     found
 }
 
-/// What is written and what is released, by name.
+/// The written and released installations, by name.
 fn planned(
     wanted: &[(&str, Option<&str>)],
     there: Vec<ControllerInstallation>,

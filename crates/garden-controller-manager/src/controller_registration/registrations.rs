@@ -1,5 +1,5 @@
-//! Keeps a ControllerRegistration while there are installations of it: without it nobody could tell which
-//! objects of an installation are left in its seed.
+//! Keeps a ControllerRegistration while installations of it exist: without the registration the extension
+//! objects of an installation in its seed would be unknown.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use runtime::{Cluster, Error, Next, Reconciler, Result, error::Explain as _, run
 
 use crate::Context;
 
-/// Only a look: an installation that goes wakes it.
+/// Only a safety net: the deletion of an installation triggers the controller.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 struct Kept {

@@ -35,7 +35,7 @@ use crate::{Context, MANAGER};
 struct SeedController {
     context: Context,
     observations: Mutex<Observations>,
-    /// All Seeds, as the watch has shown them last.
+    /// The cache of all Seeds.
     known: Store<Seed>,
 }
 
@@ -69,8 +69,7 @@ impl Reconciler<Seed> for SeedController {
         Ok(Next::After(self.context.config.seed_sync_period()))
     }
 
-    /// The Seed's own gardenlet takes down what belongs to it; that it is silent must be seen here all the
-    /// same.
+    /// The Seed's own gardenlet removes the seed's objects; this controller must still detect its silence.
     async fn cleanup(&self, seed: Arc<Seed>) -> Result<Next> {
         if seed.finalizers().is_empty() {
             self.observations().forget(&seed.name_any());
@@ -96,7 +95,7 @@ impl SeedController {
             None => "The gardenlet never renewed the seed's Lease.",
         };
         let written = conditions::change(MANAGER, &seeds, &name, "conditions", |list| {
-            // An unknown state stays as it is: repeating it would only move its times.
+            // An unknown state stays unchanged: a repeated write would only move its times.
             if list
                 .iter()
                 .any(|c| c.type_ == GARDENLET_READY && c.status == ConditionStatus::Unknown)
@@ -144,7 +143,7 @@ impl SeedController {
         Ok(())
     }
 
-    /// Reports Seeds that ask other DNS servers. An edit of the other Seed is noticed within the sync period.
+    /// Reports Seeds with different DNS servers. An edit of the other Seed is noticed within the sync period.
     async fn compare_servers(&self, seed: &Seed) -> Result<()> {
         let found = owner_servers::condition(seed, &self.known.state(), clock::now_k8s());
         if owner_servers::is_told(seed, found.as_ref()) {

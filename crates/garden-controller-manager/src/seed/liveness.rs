@@ -1,20 +1,20 @@
-//! Is a seed's gardenlet alive? Judged by what this process saw with its own clock.
+//! Whether a seed's gardenlet is alive, measured with this process's own clock.
 
 use std::{collections::HashMap, time::Duration};
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// What is known of a gardenlet.
+/// The liveness of a gardenlet.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// Its Lease changed within the monitor period, or has not been watched for that long.
+    /// The Lease changed within the monitor period, or has been watched for less than that.
     Heard,
-    /// Its Lease did not change for that long.
+    /// The Lease did not change for this time.
     Silent(Duration),
 }
 
-/// When which state of a seed's Lease was first seen.
+/// The time at which the present state of each seed's Lease was first seen.
 #[derive(Debug, Default)]
 pub struct Observations {
     seen: HashMap<String, Observation>,
@@ -29,8 +29,8 @@ struct Observation {
 }
 
 impl Observations {
-    /// Takes note of a Lease's renewal time (`None`: there is no Lease) and judges. The first look at a seed
-    /// gives its gardenlet a whole period, since nothing is known of the time before this process started.
+    /// Records a Lease's renewal time (`None`: there is no Lease) and judges. The first check of a seed gives
+    /// its gardenlet a whole period, because the time before the start of this process is unknown.
     pub fn judge(
         &mut self,
         seed: &str,
@@ -58,8 +58,8 @@ impl Observations {
         }
     }
 
-    /// Whether the Shoots of a silent seed are to be set to `Unknown`: at first, and again after each
-    /// `period`, since a seed that hands a shoot over to the silent seed leaves its own report there.
+    /// Whether the Shoots of a silent seed must be set to `Unknown`: at first, and again after each `period`.
+    /// A seed that hands a shoot over to the silent seed leaves its own report in the Shoot.
     #[must_use]
     pub fn are_shoots_due(&self, seed: &str, period: Duration, now: Instant) -> bool {
         let last = self.seen.get(seed).and_then(|seen| seen.shoots_unknown);
@@ -101,7 +101,7 @@ mod tests {
             observations.judge("a", at(5), PERIOD, later(41)),
             Liveness::Silent(Duration::from_secs(41))
         );
-        // One renewal is enough to be heard again, whatever time it carries (a clock may run behind).
+        // A single renewal makes the gardenlet alive again, with any renewal time (a clock may run behind).
         assert_eq!(observations.judge("a", at(4), PERIOD, later(50)), Liveness::Heard);
         assert_eq!(observations.judge("a", at(4), PERIOD, later(90)), Liveness::Heard);
         assert_eq!(

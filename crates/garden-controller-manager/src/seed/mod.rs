@@ -1,13 +1,13 @@
-//! The life of seeds as the garden sees it.
+//! The life cycle of seeds in the garden.
 //!
-//! A gardenlet renews its seed's Lease. When it falls silent, this controller says so in the Seed's condition
-//! `GardenletReady`; the gardenlet itself takes that back once it is heard again. Silence is measured by this
-//! process's own monotonic clock, from when it last saw the Lease change: clocks of two machines are never
-//! compared. After a second period of silence the health conditions of the seed's Shoots turn `Unknown` as
-//! well.
+//! A gardenlet renews its seed's Lease. When the gardenlet falls silent, this controller reports that in the
+//! Seed's condition `GardenletReady`; the gardenlet itself sets the condition to `True` once it is back.
+//! Silence is measured with this process's own monotonic clock, from the last observed change of the Lease:
+//! clocks of two machines are never compared. After a second period of silence the health conditions of the
+//! seed's Shoots turn `Unknown` as well.
 //!
-//! The condition `OwnerServersAgree` warns of Seeds that ask different DNS servers for the owner records of
-//! one zone.
+//! The condition `OwnerServersAgree` warns of Seeds with different DNS servers for the owner records of the
+//! same zone.
 
 mod controller;
 mod liveness;

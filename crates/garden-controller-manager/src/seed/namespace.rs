@@ -1,4 +1,4 @@
-//! The namespace of a seed in the garden, for objects that its gardenlet needs there.
+//! The namespace of a seed in the garden, for objects of its gardenlet.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use k8s_openapi::{
 };
 use kube::{Resource, ResourceExt};
 
-/// `seed-<name>`, which goes when the Seed goes.
+/// `seed-<name>`, deleted together with the Seed.
 #[must_use]
 pub fn desired(seed: &Seed) -> Namespace {
     let owner = OwnerReference {

@@ -1,5 +1,5 @@
-//! Whether a Seed asks the same DNS servers for owner records as all other Seeds of the same internal domain:
-//! a difference lets two control planes write, or keeps shoots from being taken over. Pure.
+//! Whether a Seed uses the same DNS servers for owner records as all other Seeds of the same internal domain.
+//! A difference lets two control planes write, or keeps shoots from being taken over. Pure.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn compare(seed: &Seed, all: &[Arc<Seed>]) -> Option<Result<(), String>> {
     }
 }
 
-/// The condition `OwnerServersAgree` of a Seed; `None` where there is nothing to compare.
+/// The condition `OwnerServersAgree` of a Seed; `None` without a Seed to compare.
 pub(super) fn condition(seed: &Seed, all: &[Arc<Seed>], now: Time) -> Option<Condition> {
     Some(match compare(seed, all)? {
         Ok(()) => Condition::new(

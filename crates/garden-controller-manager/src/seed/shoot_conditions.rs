@@ -1,8 +1,8 @@
-//! The health conditions of the Shoots in a silent seed: nothing checks these shoots, so the last report may
-//! be wrong.
+//! The health conditions of the Shoots in a silent seed: no process checks these shoots, so the last report
+//! may be wrong.
 //!
-//! The gardenlet that is back reports anew with its next check. Conditions that a takeover is decided on stay
-//! as the seed reported them last.
+//! A recovered gardenlet reports again with its next check. Conditions that a takeover depends on keep the
+//! last report of the seed.
 
 use api::{
     constants::{
@@ -35,10 +35,10 @@ const HEALTH: [&str; 5] = [
 const PAGE: u32 = 10;
 
 /// Sets the health conditions of all Shoots in this seed to `Unknown`, and the label
-/// `shoot.gardener.cloud/status` as well. Returns whether all of them are `Unknown` now. `is_silent` asks
-/// anew, before each page of Shoots is written.
+/// `shoot.gardener.cloud/status` as well. Returns whether all of them are `Unknown` now. `is_silent` checks
+/// again, before each page of Shoots is written.
 ///
-/// A write fails where the Shoot has changed since the list: neither a new report of the gardenlet nor a
+/// A write fails if the Shoot has changed since the list: neither a new report of the gardenlet nor a
 /// takeover by another seed is overwritten.
 ///
 /// # Errors

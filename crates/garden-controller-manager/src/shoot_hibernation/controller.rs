@@ -1,4 +1,4 @@
-//! Watches Shoots with schedules, and wakes for each when its next time comes.
+//! Watches Shoots with schedules, and requeues each Shoot at its next time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,8 +11,8 @@ use serde_json::json;
 use super::{decision::decide, schedule::Schedule};
 use crate::{Context, MANAGER, shoots};
 
-/// Pause before a Shoot is looked at again that somebody has changed in between; the change wakes this
-/// earlier.
+/// Pause before the next check after a write conflict; the concurrent change usually triggers an earlier
+/// check.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 struct ShootHibernation {
@@ -63,7 +63,7 @@ impl Reconciler<Shoot> for ShootHibernation {
         {
             return Ok(Next::After(LOOK_AGAIN));
         }
-        // The watch brings nobody back here when a time comes.
+        // No watch event arrives when a time comes.
         let rest = decision
             .next
             .and_then(|next| Duration::try_from(next.duration_since(now)).ok());
@@ -93,9 +93,9 @@ impl ShootHibernation {
         read
     }
 
-    /// On the version of the Shoot that was looked at: a user who says otherwise at this moment has his way,
-    /// and brings us back here. The Shoot first: between the two writes the time has not come yet, and is
-    /// acted on again.
+    /// Conditional on the read version of the Shoot: a concurrent edit of a user has precedence, and triggers
+    /// this controller again. The spec is written first: after a crash between the two writes the time is not
+    /// recorded yet, and takes effect again.
     async fn act(&self, shoot: &Shoot, sleep: bool) -> Result<bool> {
         let shoots: Api<Shoot> = self
             .context

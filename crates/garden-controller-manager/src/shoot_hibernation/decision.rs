@@ -6,24 +6,23 @@ use jiff::Timestamp;
 
 use super::schedule::Schedule;
 
-/// A time that was missed is acted on for so long. Longer than it takes to bring this process back; shorter
-/// than a shoot would be expected to stay as it is.
+/// How long a missed time still takes effect. Longer than a restart of this process takes; shorter than a
+/// user would expect the shoot to stay unchanged.
 const DEADLINE: Duration = Duration::from_secs(2 * 60 * 60);
-/// More times than a schedule has within [`DEADLINE`]: none comes more than once a minute.
+/// More times than a schedule has within [`DEADLINE`]: a schedule has at most a time per minute.
 const TIMES: usize = 121;
 
-/// What is to be done.
+/// The decision of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether the shoot is to sleep or to be awake from now on. `None`: no time has come.
+    /// Whether the shoot must sleep or be awake from now on. `None`: no time has come.
     pub sleep: Option<bool>,
     /// When the next time comes.
     pub next: Option<Timestamp>,
 }
 
-/// What is to be done with a shoot for which a time has come last at `last`, or which was made then. Of times
-/// that have come at once the one at which it wakes up counts: whoever waits for it is worse off than whoever
-/// pays for it.
+/// The decision for a shoot whose last time came at `last`, or which was created then. If several times come
+/// at once, a wake-up has precedence: a missing shoot is worse than the cost of a running shoot.
 #[must_use]
 pub fn decide(schedules: &[Schedule], last: Timestamp, now: Timestamp) -> Decision {
     let oldest = now.checked_sub(DEADLINE).unwrap_or(Timestamp::MIN);
@@ -81,7 +80,7 @@ mod tests {
             ("07:00", "07:59", None, "08:00"),
             ("07:00", "08:00", Some(false), "20:00"),
             ("08:00", "08:00", None, "20:00"),
-            // A user may have put it to sleep since.
+            // A user may have changed the hibernation since.
             ("08:01", "12:00", None, "20:00"),
             ("08:00", "20:00", Some(true), "08:00"),
             // Missed, and missed by too much.

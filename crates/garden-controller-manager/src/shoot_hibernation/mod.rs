@@ -1,10 +1,10 @@
-//! Puts shoots to sleep and wakes them at the times of `spec.hibernation.schedules`, by setting
+//! Hibernates and wakes shoots at the times of `spec.hibernation.schedules`, by setting
 //! `spec.hibernation.enabled`.
 //!
-//! Promises: a time that has come is acted on once (`status.lastHibernationTriggerTime` says when), also when
-//! this process was away at that moment, for two hours; of several that were missed only the last counts. In
-//! between a user may say otherwise, and is obeyed until the next time comes. A schedule that cannot be
-//! understood is told by an event, and the others are kept.
+//! Guarantees: each time takes effect once (`status.lastHibernationTriggerTime` records the time). That holds
+//! also if this process was down at that moment, for two hours; of several missed times only the last takes
+//! effect. A user may change the hibernation in between, and the change stays until the next time comes. An
+//! invalid schedule is reported by an Event, and all other schedules stay in effect.
 
 mod controller;
 mod decision;

@@ -16,27 +16,27 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Reads one. The error is a sentence that says what to correct.
+    /// Parses a schedule. The error is a sentence with the correction.
     pub fn read(from: &HibernationSchedule) -> Result<Self, String> {
         let (start, end) = (cron(from.start.as_deref())?, cron(from.end.as_deref())?);
         let zone = zone(from.location.as_deref())?;
         Ok(Self { start, end, zone })
     }
 
-    /// The first times after this one at which the shoot is to fall asleep, and to wake up.
+    /// The next times after `after` at which the shoot must fall asleep, and wake up.
     #[must_use]
     pub fn next(&self, after: Timestamp) -> [Option<Timestamp>; 2] {
         [&self.start, &self.end].map(|cron| self.next_of(cron.as_ref()?, after))
     }
 
-    /// The expression is about what clocks show there. A time that they leave out when they are put forward
-    /// is an hour later.
+    /// The expression refers to local time. A time that is skipped when clocks go forward comes an hour
+    /// later.
     fn next_of(&self, cron: &Cron, after: Timestamp) -> Option<Timestamp> {
         let mut shown = clock(after.to_zoned(self.zone.clone()).datetime())?;
         loop {
             shown = cron.find_next_occurrence(&shown, false).ok()?;
             let due = self.zone.to_timestamp(civil_of(&shown)?).ok()?;
-            // In the hour that clocks show twice, what they show next may have been.
+            // In the hour that clocks show twice, the next local time may lie in the past.
             if due > after {
                 return Some(due);
             }
@@ -59,7 +59,7 @@ fn cron(text: Option<&str>) -> Result<Option<Cron>, String> {
     Ok(Some(cron))
 }
 
-/// From the database that is compiled in: an image has none of its own.
+/// From the compiled-in database: an image has no time zone database.
 fn zone(name: Option<&str>) -> Result<TimeZone, String> {
     let Some(name) = name.filter(|name| !name.is_empty()) else {
         return Ok(TimeZone::UTC);
@@ -70,7 +70,7 @@ fn zone(name: Option<&str>) -> Result<TimeZone, String> {
     TimeZone::tzif(name, data).map_err(|_| unknown())
 }
 
-/// What clocks show, as if they were in UTC, where each minute is there once.
+/// Local time as if it were UTC, so that each minute exists once.
 fn clock(shown: civil::DateTime) -> Option<DateTime<Utc>> {
     let [month, day, hour, minute, second] = [
         shown.month(),
@@ -147,7 +147,7 @@ mod tests {
                 "2026-03-28T12:00:00Z",
                 "2026-03-29T01:30:00Z",
             ),
-            // And from three back to two: it comes once.
+            // When clocks go back from three to two, the time comes once.
             (
                 "30 2 * * *",
                 Some("Europe/Berlin"),

@@ -1,7 +1,7 @@
-//! The write that follows from a verdict: constraint, approval and, where the shoot is handed on, its new
-//! seed.
+//! The write that follows from a verdict: constraint, approval and, for a hand-on, the new seed of the shoot.
 //!
-//! A JSON patch, since merging would leave fields of an earlier specification in the new one.
+//! A JSON patch, because a merge patch would keep fields of an earlier specification in the new
+//! specification.
 
 use api::{
     constants::condition::READY_FOR_MIGRATION,
@@ -22,17 +22,17 @@ use super::{
 pub struct Change {
     /// Operations of a JSON patch (RFC 6902).
     pub patch: Value,
-    /// Whether the constraint is among what changes.
+    /// Whether the patch changes the constraint.
     pub tells: bool,
 }
 
-/// What has to be written; `None` if everything is as it should be.
+/// The necessary write; `None` if the status is up to date.
 #[must_use]
 pub fn change(shoot: &Shoot, verdict: Option<&Verdict>, decision: &Decision, now: Time) -> Option<Change> {
     let status = shoot.status.as_ref()?;
     let mut operations = Vec::new();
     let mut constraints = status.constraints.clone();
-    // A shoot that is handed on is where it is wanted.
+    // A shoot that is handed on has reached its wanted seed.
     match verdict.filter(|_| decision.hand_on.is_none()) {
         Some(verdict) => constraint(verdict, now).merge_into(&mut constraints),
         None => constraints.retain(|c| c.type_ != READY_FOR_MIGRATION),

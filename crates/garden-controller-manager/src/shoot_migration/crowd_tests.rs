@@ -64,7 +64,7 @@ fn as_many_as_may_be_begin_and_the_next_one_when_one_has_arrived() {
     assert_eq!(enter("three"), Ok(()));
 }
 
-/// What another process has approved counts, each once.
+/// Approvals of other processes count, each once.
 #[test]
 fn who_is_on_its_way_is_counted_once() {
     let known = [
@@ -74,7 +74,7 @@ fn who_is_on_its_way_is_counted_once() {
         at("elsewhere", "seed-c", Type::Migrate, State::Processing),
         at("arrived", B, Type::Restore, State::Succeeded),
         at("given-up", B, Type::Restore, State::Failed),
-        // Its source is dead: who begins nothing is in nobody's way.
+        // The source of this shoot is dead: a move that does not begin blocks no other move.
         at("approved", B, Type::Reconcile, State::Succeeded),
         Arc::new(shoot("new", B)),
     ];
@@ -103,7 +103,7 @@ fn who_is_on_its_way_is_counted_once() {
     );
 }
 
-/// A tenant whose shoots never come up does not keep those of others from moving.
+/// A tenant whose shoots never come up does not keep the shoots of other tenants from moving.
 #[test]
 fn who_does_not_get_on_is_in_nobodys_way() {
     let mut stuck = Shoot::clone(&at("stuck", B, Type::Restore, State::Error));

@@ -1,8 +1,8 @@
-//! Does the destination have the extensions that the shoot needs? Pure.
+//! Checks whether the destination has the extensions that the shoot needs. Pure.
 //!
-//! A garden without any ControllerRegistration has its extensions installed by other means, and nothing is
-//! known of them: then nothing is in the way. With the first registration everything that a shoot needs has
-//! to be registered, if only without a deployment.
+//! A garden without any ControllerRegistration has its extensions installed by other means, so their state is
+//! unknown, and there is no obstacle. With the first registration every needed extension must be registered,
+//! even if without a deployment.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,20 +21,20 @@ use crate::controller_registration::{
 /// Conditions that an installation must have. `Progressing` says only that pods are being replaced.
 const READY: [&str; 3] = ["Valid", "Installed", "Healthy"];
 
-/// What is known of extensions in the garden.
+/// The known extensions of the garden.
 #[derive(Clone, Debug, Default)]
 pub struct Extensions {
-    /// All that are registered.
+    /// All ControllerRegistrations.
     pub registrations: Vec<Arc<ControllerRegistration>>,
-    /// Those of the destination, at least.
+    /// At least the installations of the destination.
     pub installations: Vec<ControllerInstallation>,
 }
 
-/// A reason and what is missing.
+/// A reason, and a description of the missing extension.
 pub(super) type Obstacle = (&'static str, String);
 
 impl Extensions {
-    /// What the destination lacks, if it lacks anything.
+    /// The extension that the destination lacks, if any.
     pub(super) fn obstacle(&self, shoot: &Shoot, seed: &Seed) -> Option<Obstacle> {
         if self.registrations.is_empty() {
             return None;
@@ -80,7 +80,7 @@ impl Extensions {
         found.map(|registration| registration.name_any())
     }
 
-    /// Why what is registered under this name does not work in the seed yet.
+    /// Why the registration of this name does not work in the seed yet.
     fn not_ready(&self, registration: &str, seed: &str) -> Option<String> {
         let mut all = self.installations.iter();
         let found = all.find(|installation| {

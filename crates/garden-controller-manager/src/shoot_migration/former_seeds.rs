@@ -1,16 +1,17 @@
-//! Entries of `status.formerSeeds` whose Seed is gone: nobody is left who would take them out.
+//! Entries of `status.formerSeeds` whose Seed does not exist any more: no gardenlet is left that would remove
+//! these entries.
 
 use api::gardencore::{Shoot, shoot::FormerSeed};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-/// Names of the seeds that the shoot has left and that have something of it to clean up.
+/// Names of the former seeds of the shoot, which still have objects of the shoot to clean up.
 pub(super) fn names(shoot: &Shoot) -> impl Iterator<Item = &str> {
     entries(shoot).iter().map(|former| former.name.as_str())
 }
 
-/// The write that takes out the entries of these seeds, on the version of the Shoot that was read; `None` if
-/// there are none. The others stay: each seed takes out its own.
+/// The write that removes the entries of these seeds, on the version of the Shoot that was read; `None`
+/// without such entries. All other entries stay: each seed removes its own entry.
 pub(super) fn without(shoot: &Shoot, gone: &[String]) -> Option<Value> {
     let kept: Vec<&FormerSeed> = entries(shoot)
         .iter()

@@ -1,8 +1,8 @@
 //! The holds of a planned move that has not begun, in the order in which the first obstacle is reported.
 //! Pure.
 //!
-//! A takeover ignores all holds, as the shoot would be lost without the takeover: what belongs into a hold is
-//! an obstacle that only the source can remove, that chooses a seed, or that an earlier move has left.
+//! A takeover ignores all holds, as the shoot would be lost without the takeover. A hold is an obstacle that
+//! only the source can remove, that chooses a seed, or that an earlier move has left.
 
 use api::gardencore::Shoot;
 

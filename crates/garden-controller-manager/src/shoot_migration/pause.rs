@@ -29,7 +29,7 @@ pub(super) fn hold(shoot: &Shoot, seeds: [Option<&Seed>; 2], verdict: Verdict) -
     }
     let mut seeds = seeds.into_iter().flatten();
     let stopped = seeds.find(|seed| placement::pause::is_stopped(seed.annotations()));
-    // The stop of a seed is of its operator, and stays.
+    // Only the operator of a seed stops the seed, so the stop stays.
     let is_forced = force::overrides(shoot);
     let (found, cause, remedy) = match stopped {
         _ if is_ignored(shoot) && !is_forced => (

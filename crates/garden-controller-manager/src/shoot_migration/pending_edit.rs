@@ -144,7 +144,7 @@ mod tests {
         assert!(is_held(&failing) && !is_held(&forced));
         let approval = |generation, to: &str| json!({"migration": {"source": "a", "destination": to, "generation": generation, "spec": {}}});
         assert!(!is_held(&shoot(("Reconcile", "Error"), 7, &approval(7, "b"))));
-        // A later edit, or another destination, is judged anew.
+        // A later edit, or a different destination, is judged again.
         assert!(is_held(&shoot(("Reconcile", "Error"), 7, &approval(6, "b"))));
         assert!(is_held(&shoot(("Reconcile", "Error"), 7, &approval(7, "c"))));
     }

@@ -1,4 +1,4 @@
-//! One row for each obstacle, from a state in which nothing is in the way.
+//! A row for each obstacle, from a state without obstacles.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -177,7 +177,7 @@ fn a_destination_that_is_not_known_to_be_well_is_refused() {
             });
         }
     }
-    // Whoever is silent is told first: what it said of the rest is old.
+    // A silent gardenlet is reported first, because its other reports are old.
     refused("DestinationSeedNotReady", "GardenletReady", |w| {
         for condition in conditions(w) {
             condition.status = ConditionStatus::Unknown;
@@ -234,7 +234,7 @@ fn a_seed_that_would_give_the_shoot_other_names_or_networks_is_refused() {
         "from none to internal.else (local)",
         domain,
     );
-    // It is told before what only needs patience.
+    // Reported before obstacles that disappear without action.
     refused("InternalDomainsDiffer", "internal.else", |w| {
         domain(w);
         conditions(w).clear();
@@ -301,7 +301,7 @@ fn another_provider_needs_a_stated_reason() {
     assert!(allowed.unwrap().ready);
 }
 
-/// The rows are those of `extensions`; here, who has to act.
+/// The table of obstacles is in `extensions`; this test checks the error codes.
 #[test]
 fn extensions_of_the_destination() {
     let register = |kinds: &[&str]| {
@@ -379,8 +379,8 @@ fn a_move_says_which_report_of_the_source_would_keep_a_takeover_from_beginning()
     }
 }
 
-/// The message of a move between seeds that check owners, where the source has reported all of its checks but
-/// for a change.
+/// The message of a move between seeds with owner checks, where the source has reported all of its checks.
+/// `change` edits the status.
 fn moved_between(source: &[&str], destination: &[&str], change: fn(&mut ShootStatus)) -> String {
     let checks = |authorities: &[&str]| {
         let settings = json!({"ownerChecks": {"enabled": true, "authorities": authorities}});
@@ -409,7 +409,7 @@ fn moved_between(source: &[&str], destination: &[&str], change: fn(&mut ShootSta
     verdict.message
 }
 
-/// The move makes room, and the user learns of it before.
+/// The move makes room, and the user is informed before.
 #[test]
 fn an_etcd_that_refuses_writes_is_reported_and_does_not_hold_the_move_back() {
     let reported = |status: ConditionStatus, reason: &str| {

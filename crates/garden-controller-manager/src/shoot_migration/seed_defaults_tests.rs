@@ -1,4 +1,4 @@
-//! Each default of a seed, as a shoot that depends on it sees it and as one that does not.
+//! Each default of a seed, with a shoot that depends on the default and a shoot that does not.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -82,7 +82,7 @@ fn another_internal_domain_would_change_the_issuer() {
             spec.dns.internal = Some(at("x.test"));
         },
     ];
-    // Naming everything that can be named does not help.
+    // A shoot that sets every possible field is still refused.
     for shoot in [shoot(|_| ()), with_domain("web.test", vec![own_provider()])] {
         for change in changes {
             assert_eq!(reason(&shoot, &seed(change)), Some("InternalDomainsDiffer"));
@@ -125,8 +125,8 @@ fn another_default_domain_matters_to_a_shoot_that_lives_below_it() {
             Some("DefaultDomainsDiffer")
         );
     }
-    // The order of the defaults gives a shoot its name; one with a name of its own only needs to find its
-    // domain.
+    // The order of the defaults decides the name of a shoot; a shoot with its own name only needs its domain
+    // among the defaults.
     let swapped = seed(|spec| spec.dns.defaults.reverse());
     assert_eq!(reason(&shoot(|_| ()), &swapped), Some("DefaultDomainsDiffer"));
     assert_eq!(reason(&with_domain("web.users.test", Vec::new()), &swapped), None);
@@ -178,7 +178,7 @@ fn other_shoot_defaults_matter_where_the_shoot_names_no_network() {
             });
         })
     };
-    // What everybody gets who says nothing is no difference when it is said.
+    // An explicit value that equals the implicit default is no difference.
     let same = defaults(ShootNetworks::PODS, ShootNetworks::SERVICES);
     assert_eq!(reason(&shoot(|_| ()), &same), None);
     let pods = defaults("10.9.0.0/16", ShootNetworks::SERVICES);

@@ -1,4 +1,4 @@
-//! Watches shoots that nobody has taken, and the seeds they name.
+//! Watches Shoots that no seed has taken, and the Seeds in their specs.
 
 use std::sync::Arc;
 
@@ -61,7 +61,8 @@ impl Reconciler<Shoot> for ShootPlacement {
             .context
             .garden
             .namespaced(&shoot.namespace().unwrap_or_default());
-        // Not over a gardenlet that has just begun; its write brings us back here.
+        // Conditional: a gardenlet that has just begun has precedence; its write triggers this controller
+        // again.
         let written = MANAGER
             .try_merge_status_of(&shoots, shoot.as_ref(), &status)
             .await?;

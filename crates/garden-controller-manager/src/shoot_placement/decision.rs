@@ -1,4 +1,4 @@
-//! What keeps a new shoot from being made: pure decisions.
+//! The obstacles to the creation of a new shoot: pure decisions.
 
 use api::{
     gardencore::{Seed, Shoot},
@@ -20,8 +20,7 @@ pub fn is_unplaced(shoot: &Shoot) -> bool {
     nobody && untouched && shoot.metadata.deletion_timestamp.is_none()
 }
 
-/// What is wrong and what to do, for a shoot that is not placed. `seed`: the one that it names, if there is
-/// one.
+/// Obstacle and remedy for a shoot that is not placed. `seed`: the Seed that the shoot names, if it exists.
 #[must_use]
 pub fn obstacle(shoot: &Shoot, seed: Option<&Seed>) -> Option<String> {
     let Some(name) = shoot.spec.seed_name.as_deref().filter(|name| !name.is_empty()) else {
@@ -42,7 +41,7 @@ pub fn obstacle(shoot: &Shoot, seed: Option<&Seed>) -> Option<String> {
     }
 }
 
-/// The status that tells of it, or that takes it back; `None` if the status is right as it is.
+/// The status that reports the obstacle, or removes the report; `None` if the status is up to date.
 pub(super) fn status(shoot: &Shoot, obstacle: Option<&str>, now: Time) -> Option<Value> {
     let told = shoot.status.as_ref().and_then(|s| s.last_operation.as_ref());
     let (description, errors) = match (obstacle, told) {

@@ -1,9 +1,8 @@
-//! Tells of shoots that no seed will ever take: without a seed, or with one that is unknown or on its way
-//! out.
+//! Reports shoots that no seed will ever take: without a seed, or with an unknown or deleted seed.
 //!
-//! A gardenlet acts on the shoots of its own seed only, so nobody else would notice a seed name that is
-//! mistyped. Promises: only a Shoot that no gardenlet has ever acted on is written to, and what is written
-//! goes when its cause goes.
+//! A gardenlet acts on the shoots of its own seed only, so no gardenlet would notice a mistyped seed name.
+//! Guarantees: the controller writes only to a Shoot that no gardenlet has ever acted on, and removes its
+//! report when the cause is gone.
 
 mod controller;
 mod decision;

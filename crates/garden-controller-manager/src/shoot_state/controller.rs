@@ -1,4 +1,4 @@
-//! Lets a ShootState go that somebody deletes, unless a move needs it.
+//! Releases a ShootState that is being deleted, unless a move needs the ShootState.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl ShootStateProtection {
             .get_opt(&name)
             .await
             .context(format_args!("could not read Shoot {name}"))?;
-        // One of the same name that was made since needs another.
+        // A later Shoot of the same name needs its own ShootState.
         let shoot = shoot.filter(|shoot| {
             let uid = shoot.uid().unwrap_or_default();
             state.owner_references().is_empty() || state.owner_references().iter().any(|o| o.uid == uid)

@@ -1,4 +1,4 @@
-//! Makes what is missing.
+//! Creates missing ShootStates.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use runtime::{Next, Reconciler, Result, clusters::Cluster, error::Explain as _, 
 use super::{protection::FINALIZER, seen::StateMeta};
 use crate::{Context, MANAGER, shoots};
 
-/// When the ShootState of an earlier Shoot of the same name is looked at again: it is being collected.
+/// Requeue interval while the ShootState of an earlier Shoot of the same name is being collected.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 struct ShootStateMaking {
@@ -59,7 +59,7 @@ impl Reconciler<Shoot> for ShootStateMaking {
         Ok(Next::Change)
     }
 
-    /// It follows the Shoot by its owner reference.
+    /// The owner reference deletes the ShootState with the Shoot.
     async fn cleanup(&self, _: Arc<Shoot>) -> Result<Next> {
         Ok(Next::Change)
     }

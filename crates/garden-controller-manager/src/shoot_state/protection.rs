@@ -8,8 +8,8 @@ use api::{
 /// The finalizer that keeps a ShootState.
 pub use api::constants::finalizer::SHOOT_STATE as FINALIZER;
 
-/// Needed from the beginning of a migration to the recorded success of the restore that follows it. A shoot
-/// that is gone needs nothing.
+/// Needed from the beginning of a migration to the recorded success of the restore that follows. A deleted
+/// shoot needs no protection.
 #[must_use]
 pub fn needs_protection(shoot: Option<&Shoot>) -> bool {
     let operation = shoot

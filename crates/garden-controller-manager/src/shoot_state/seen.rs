@@ -1,7 +1,7 @@
-//! What is known here of a ShootState: never what it holds.
+//! The cached part of a ShootState: never its content.
 
 use api::gardencore::ShootState;
 use kube::core::PartialObjectMeta;
 
-/// Its metadata.
+/// The metadata of a ShootState.
 pub(super) type StateMeta = PartialObjectMeta<ShootState>;

@@ -7,10 +7,10 @@ use kube::ResourceExt;
 
 use super::{next_step::Decision, obstacle::Facts};
 
-/// Consent is used at once. So much later whatever it was given for may look different.
+/// Validity of an approval. An approval is used at once; after this time its conditions may have changed.
 pub const GOOD_FOR: SignedDuration = SignedDuration::from_hours(1);
 
-/// Gives consent to the step from a seed in an epoch to a seed.
+/// Approves the step from a seed in an epoch to a destination seed.
 pub(super) fn approve(
     facts: &Facts<'_>,
     by: ApprovedBy,

@@ -1,4 +1,4 @@
-//! Watches Shoots, Seeds and their Leases; reads what a decision needs, and does what follows.
+//! Watches Shoots, Seeds and their Leases; reads the inputs of a decision, and executes the decision.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -50,7 +50,7 @@ struct ShootTakeover {
     forced: Family<Labels, Counter>,
 }
 
-/// That of the process. A controller that is started again goes on with it.
+/// The counter of the process. A controller that is restarted continues this counter.
 fn counter_of_process(metrics: &Metrics) -> Family<Labels, Counter> {
     static FORCED: OnceLock<Family<Labels, Counter>> = OnceLock::new();
     FORCED
@@ -75,7 +75,8 @@ pub async fn run(context: Context) {
     let controller = shoots::controller(&context, its_place_alone, |_| None);
     let known = controller.store();
     let seeds: Api<Seed> = context.garden.cluster_wide();
-    // Owner checks are switched on, the destination is well: what an approval may wait for.
+    // A Seed change may fulfil the condition that an approval waits for: owner checks were enabled, or the
+    // destination became ready.
     let controller = controller.watches(seeds, watcher::Config::default(), move |seed| {
         let name = seed.name_any();
         let all = known.state();
@@ -98,7 +99,7 @@ pub async fn run(context: Context) {
 impl Reconciler<Shoot> for ShootTakeover {
     const NAME: &'static str = "shoot-takeover";
 
-    /// Shoots that are to move, and such as carry something of a move that is not to be any more.
+    /// Shoots that are to move, and Shoots with fields of a move that is not requested any more.
     fn is_responsible(&self, shoot: &Shoot) -> bool {
         let concerned = wanted_move(shoot).is_some()
             || shoot.annotations().contains_key(SHOOT_FORCE_RESTORE)
@@ -199,7 +200,7 @@ impl ShootTakeover {
         lock(&self.seen).leases.get(from).copied().flatten()
     }
 
-    /// What this process knows of a Shoot and of the Lease of its source, whose renewal is given.
+    /// The observations of a Shoot and of the Lease of its source, with the renewal time `renewed`.
     fn facts<'a>(&self, shoot: &'a Shoot, renewed: Option<Timestamp>) -> Facts<'a> {
         let (mut seen, now) = (lock(&self.seen), Instant::now());
         let uid = shoot.uid().unwrap_or_default();
@@ -274,11 +275,11 @@ impl ShootTakeover {
                 }
             }
         }
-        // The write, or whoever was faster, wakes this controller.
+        // The write, or a concurrent write, triggers this controller.
         Ok(Next::Change)
     }
 
-    /// Takes the annotation away, once.
+    /// Removes the annotation once.
     async fn consume(&self, shoots: &Api<Shoot>, shoot: &Shoot, request: Request) -> Result<bool> {
         let body = json!({"metadata": {"annotations": {(request.annotation()): null}}});
         let written = MANAGER.try_merge_of(shoots, shoot, &body).await?;

@@ -53,7 +53,7 @@ fn a_source_whose_migration_fails_in_a_loop_is_taken_from() {
         let known = failing(last, errors, STALLED_AFTER);
         assert_eq!(approved_by(&known.decide()), Some(ApprovedBy::Operator), "{last}");
     }
-    // Errors of another operation: the source has not begun.
+    // Errors of a different operation: the source has not begun.
     for last in ["Reconcile Error", "Migrate Pending"] {
         refused(
             &failing(last, &[FAILED], HOURS),
@@ -69,7 +69,7 @@ fn a_source_whose_migration_fails_in_a_loop_is_taken_from() {
     assert_eq!(written.decide(), Decision::Wait(STALLED_AFTER));
 }
 
-/// A person's word in place of what the processes of the source would have to say.
+/// An operator's statement instead of the reports of the source's processes.
 #[test]
 fn a_source_that_is_stated_to_be_off_needs_no_fence() {
     for verified in [
@@ -97,7 +97,7 @@ fn a_source_that_is_stated_to_be_off_needs_no_fence() {
         );
         used.asked = true;
         assert_eq!(used.decide(), Decision::Consume(Request::Takeover));
-        // Consent that was given without the statement is replaced, and not taken for more than it says.
+        // An approval without the statement is replaced: it must not count for more than its content.
         let mut more = Known {
             off: true,
             verified,
@@ -112,7 +112,7 @@ fn a_source_that_is_stated_to_be_off_needs_no_fence() {
             more.decide()
         );
     }
-    // Nothing else is skipped.
+    // No other check is skipped.
     let off = || Known { off: true, ..asked() };
     refused(
         &Known {
@@ -128,7 +128,7 @@ fn a_source_that_is_stated_to_be_off_needs_no_fence() {
         },
         "seed b does not say",
     );
-    // Without the statement it is asked for.
+    // The error message asks for the statement if it is missing.
     refused(
         &Known {
             verified: None,
@@ -138,7 +138,7 @@ fn a_source_that_is_stated_to_be_off_needs_no_fence() {
     );
 }
 
-/// A gardenlet that renews its Lease contradicts the statement, whatever its operation does.
+/// A gardenlet that renews its Lease contradicts the statement, in any state of its operation.
 #[test]
 fn a_source_that_renews_its_lease_is_not_off() {
     for last in ["Reconcile Succeeded", "Migrate Error", PROCESSING] {
@@ -162,7 +162,7 @@ fn a_source_that_renews_its_lease_is_not_off() {
         .consented(&json!({"sourceIsOff": true}));
         withdrawn(&consented, "the source is not off");
     }
-    // Silence alone states nothing.
+    // Silence alone is no statement.
     let Decision::Approve(approval) = (Known {
         silence: Silence::Silent(HOURS),
         ..known()
@@ -195,7 +195,7 @@ fn after_the_grace_nobodys_word_is_needed() {
         approved_by(&silent(HOURS, PROCESSING, HOURS, two)),
         Some(ApprovedBy::Silence)
     );
-    // It was heard of otherwise: it writes to the Shoot.
+    // A sign of life by another path: the source writes to the Shoot.
     assert_eq!(
         silent(HOURS, PROCESSING, Duration::from_secs(180), two),
         Decision::Wait(Duration::from_secs(420))
@@ -322,7 +322,7 @@ fn a_destination_that_recovers_by_itself_loses_neither_a_request_nor_a_consent()
         for known in [asked(), known().consented(&json!({}))] {
             assert_eq!(decided(&known, reason), Decision::Wait(MINUTE), "{reason}");
         }
-        // What else is in the way is reported at once.
+        // All further obstacles are reported at once.
         let lives = Known {
             silence: Silence::Fresh,
             ..asked()

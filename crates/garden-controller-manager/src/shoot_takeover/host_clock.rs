@@ -2,8 +2,8 @@
 
 use api::gardencore::{Shoot, shoot::SeedOwnerCheck};
 
-/// Why nothing but a person's approval may begin a takeover; `None` where the source reports a clock of the
-/// host. The clocks of a paused machine stand still, so that its silence may end in an acknowledged write.
+/// Why only an operator's approval may begin a takeover; `None` if the source reports a clock of the host.
+/// The clocks of a paused machine stand still, so that its silence may end in an acknowledged write.
 #[must_use]
 pub fn obstacle_to_silence(shoot: &Shoot) -> Option<String> {
     let status = shoot.status.as_ref()?;

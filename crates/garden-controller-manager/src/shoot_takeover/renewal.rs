@@ -1,7 +1,7 @@
-//! The seed that has a shoot keeps the shoot in the next epoch, with its data, because a person asks for that
-//! with annotation `shoot.gardener.cloud/renew-ownership=true`: the cure where the owner record was deleted
-//! or forged, so that the processes of the present epoch have stopped for good. Pure decisions; consent is
-//! recorded first, as of a takeover, so that the annotation works once.
+//! Renewal: the owner keeps a shoot in the next epoch, with its data, on the request of an operator with
+//! annotation `shoot.gardener.cloud/renew-ownership=true`. That is the remedy after the owner record was
+//! deleted or forged, so that the processes of the present epoch have stopped for good. Pure decisions. The
+//! approval is recorded first, as for a takeover, so that the annotation works once.
 
 use api::{
     constants::{SHOOT_FORCE_RESTORE, SHOOT_RENEW_OWNERSHIP},
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::shoot_migration::wanted_move;
 
-/// Whether a person asks for it.
+/// Whether an operator requests a renewal.
 #[must_use]
 pub fn is_asked(shoot: &Shoot) -> bool {
     shoot.annotations().contains_key(SHOOT_RENEW_OWNERSHIP)
@@ -41,7 +41,7 @@ pub(super) fn on_request(facts: &Facts<'_>) -> Decision {
     }
 }
 
-/// Uses consent, or takes it back: all that let it be given must still hold.
+/// Uses the approval, or withdraws it: every condition of the approval must still hold.
 pub(super) fn on_consent(facts: &Facts<'_>, approval: &OwnershipApproval) -> Decision {
     let becomes = match becomes(facts) {
         Ok(becomes) => becomes,
@@ -67,10 +67,10 @@ pub(super) fn on_consent(facts: &Facts<'_>, approval: &OwnershipApproval) -> Dec
     }
 }
 
-/// What the ownership becomes.
+/// The new ownership.
 ///
 /// # Errors
-/// A sentence that names what is in the way, and the remedy.
+/// A sentence that names the obstacle, and the remedy.
 fn becomes(facts: &Facts<'_>) -> Result<Ownership<String>, String> {
     let shoot = facts.shoot;
     if shoot.metadata.deletion_timestamp.is_some() {
@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    /// The seed lives, and its etcd was sealed because of a deleted record; or the seed is well.
+    /// The seed is alive, and its etcd was sealed because of a deleted record; or the seed is healthy.
     #[test]
     fn consent_to_a_new_epoch_is_given_to_the_seed_that_has_the_shoot() {
         for (phase, last) in [
@@ -272,7 +272,7 @@ mod tests {
             (Some(stay(4)), false, None)
         );
         assert!(approval.unwrap().renews());
-        // Used: the approval stands beside the epoch that it began, and nothing follows from it.
+        // Used: the approval stands beside the epoch that it began, and has no further effect.
         known.ownership["epoch"] = json!(5);
         known.ownership["phase"] = json!(HELD);
         assert_eq!(known.decide(), Decision::Nothing);
@@ -337,7 +337,7 @@ mod tests {
         );
         let seed = json!({"settings": {"ownerChecks": {"enabled": true}}});
         refused(&Known { seed, ..known() }, "set spec.backup of the Seed");
-        // A planned move stands between two seeds, and its phases are not recorded.
+        // A planned move is between two seeds, and its phases are not recorded.
         let (ownership, last) = (json!({"epoch": 4}), ("Restore", "Error"));
         refused(
             &Known {
@@ -357,8 +357,8 @@ mod tests {
         );
     }
 
-    /// A call-off in phase `Sealing` gets its new epoch without any consent; the annotation is not used a
-    /// second time after that.
+    /// A move that was cancelled in phase `Sealing` gets its new epoch without an approval; the annotation
+    /// has no second effect after that.
     #[test]
     fn a_sealed_epoch_is_renewed_once_although_a_person_asks_too() {
         let mut known = Known {

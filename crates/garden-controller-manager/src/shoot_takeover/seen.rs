@@ -1,4 +1,4 @@
-//! What this process has seen of Leases and operations.
+//! The Leases and operations that this process has observed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::sightings::{Advance, Sightings};
 use crate::{Context, shoot_migration::wanted_move};
 
-/// What this process has seen. It is lost with the process, and then all of it begins anew.
+/// The observations of this process. A restart loses them, and all times start again.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Renewal times of Leases, by seed.
@@ -29,20 +29,20 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Forgets what is known of this Shoot.
+    /// Removes the observations of this Shoot.
     pub fn forget(&mut self, uid: &str) {
         self.operations.forget(uid);
         self.progress.forget(uid);
     }
 }
 
-/// For a moment: nothing is awaited meanwhile.
+/// Locks briefly: the caller must not await while holding the lock.
 pub fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes note of each renewal until shutdown. It wakes nobody: silence is what is acted on, and that is a
-/// time.
+/// Records each renewal until shutdown. A renewal triggers no reconciliation: the controller acts on silence,
+/// which is a time.
 pub async fn watch_leases(context: Context, seen: Arc<Mutex<Seen>>) {
     let leases: Api<Lease> = context.garden.namespaced(SEED_LEASE_NAMESPACE);
     let events = watcher(leases, watcher::Config::default())
@@ -82,7 +82,7 @@ fn renewed(lease: &Lease) -> Option<Timestamp> {
     Some(renewed.0)
 }
 
-/// The wish to move, and how far what is being done has come.
+/// A hash of the requested move and of the progress of the present operation.
 pub fn state_of(shoot: &Shoot) -> u64 {
     let last = shoot
         .status
@@ -95,8 +95,8 @@ pub fn state_of(shoot: &Shoot) -> u64 {
     runtime::runner::fingerprint((wanted_move(shoot), last)).unwrap_or_default()
 }
 
-/// The operation that is under way, whatever attempt of it. A gardenlet notes when the first attempt began; a
-/// new destination and each step of the ownership begin a new count.
+/// A hash of the present operation, equal for all of its attempts. A gardenlet records when the first attempt
+/// began; a new destination and each step of the ownership begin a new operation.
 pub fn operation_of(shoot: &Shoot) -> u64 {
     let status = shoot.status.as_ref();
     let last = status.and_then(|status| status.last_operation.as_ref());
@@ -141,7 +141,7 @@ mod tests {
         serde_json::from_value(shoot).unwrap()
     }
 
-    /// Whatever a gardenlet writes with each attempt, the operation is the same.
+    /// The fields that a gardenlet writes with each attempt do not change the operation.
     #[test]
     fn an_operation_is_the_same_however_often_it_is_tried() {
         let first = operation_of(&shoot(&|_| ()));

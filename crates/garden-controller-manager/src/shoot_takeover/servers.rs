@@ -13,7 +13,7 @@ use api::{
 };
 use kube::ResourceExt as _;
 
-/// How the processes of a seed come to their servers.
+/// The origin of the server list of a seed's processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Servers {
     /// The settings name them.
@@ -61,7 +61,7 @@ impl Servers {
     }
 }
 
-/// Why the processes of two seeds may ask different servers; `None` where they ask the same.
+/// Why the processes of two seeds may use different servers; `None` if the servers are the same.
 #[must_use]
 pub fn disagreement(source: &Seed, reported: Option<&SeedOwnerCheck>, destination: &Seed) -> Option<String> {
     let judged = || -> Result<Option<String>, String> {
@@ -86,7 +86,7 @@ pub fn disagreement(source: &Seed, reported: Option<&SeedOwnerCheck>, destinatio
     judged().unwrap_or_else(Some)
 }
 
-/// Whether both Seeds keep owner records under the same domain, whatever each of them calls its zone.
+/// Whether both Seeds keep owner records under the same domain, regardless of the spelling of each zone.
 #[must_use]
 pub fn share_domain(one: &Seed, other: &Seed) -> bool {
     let domain = |seed: &Seed| {
@@ -174,8 +174,8 @@ fn other_record(shoot: &Shoot, entry: &SeedOwnerCheck, destination: &Seed) -> Op
     ))
 }
 
-/// Why processes of the source may not ask at all, or ask servers that nothing reports. How old the report is
-/// does not matter: a dead seed sends no new report, and the processes of that seed stay as they are.
+/// Why processes of the source may have no owner check, or use servers that are not reported. The age of the
+/// report does not matter: a dead seed sends no new report, and the processes of that seed stay as they are.
 fn incomplete(shoot: &Shoot, entry: Option<&SeedOwnerCheck>, source: &Seed) -> Option<String> {
     let from = source.name_any();
     let status = shoot.status.as_ref()?;

@@ -1,4 +1,4 @@
-//! Server lists that agree or not, and sources whose processes may not ask.
+//! Server lists that agree or differ, and sources whose processes may have no owner check.
 
 #![allow(clippy::unwrap_used)]
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn lists_that_differ_are_named_with_their_seeds() {
         (vec![ONE, TWO], None, vec![TWO, ONE], None),
         (vec![ONE], Some(&named), vec![ONE], None),
         (vec![ONE], Some(&none), vec![ONE], None),
-        // Both find servers: what the source has found the fence asks besides.
+        // Both find their servers: the fence also asks the servers that the source has found.
         (vec![], Some(&found), vec![], None),
         (vec![], None, vec![], None),
         (
@@ -81,7 +81,7 @@ fn lists_that_differ_are_named_with_their_seeds() {
             vec![],
             Some("and seed b finds servers by the NS records"),
         ),
-        // Its processes have not heard of the settings.
+        // The processes of the source have not received the new settings.
         (
             vec![ONE],
             Some(&other),
@@ -172,7 +172,7 @@ fn a_source_whose_processes_may_not_ask_is_not_taken_over() {
             "{why}"
         );
     }
-    // A claimant that has opened nothing has no process that acts for the shoot; its server list counts all
+    // A claimant that has opened no data has no process that acts for the shoot; its server list counts all
     // the same.
     let claims = shoot(&Value::Null, None);
     assert_eq!(
@@ -183,7 +183,7 @@ fn a_source_whose_processes_may_not_ask_is_not_taken_over() {
     assert!(why.contains("name the same servers in both Seeds"), "{why}");
 }
 
-/// Both Seeds agree with each other, and the processes of the dead source go by the settings of before.
+/// Both Seeds agree with each other, but the processes of the dead source still run with the former settings.
 #[test]
 fn a_source_whose_seed_was_edited_after_its_processes_had_begun_is_not_taken_over() {
     let known = shoot(&entry(&[ONE], Some(true)), Some("True"));

@@ -1,5 +1,5 @@
-//! A person's statement that former seeds are off, for a shoot that a seed claims already: pure decisions.
-//! The statement moves nothing; the fence of the claiming seed then asks no server of these seeds. Without
+//! An operator's statement that former seeds are off, for a shoot that a seed already claims: pure decisions.
+//! The statement moves no shoot; the fence of the claiming seed then asks no server of these seeds. Without
 //! that route, a fence would wait for ever for a name server that died together with a former seed.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -17,8 +17,8 @@ use super::{
 };
 use crate::shoot_migration::wanted_move;
 
-/// The former seeds that the annotation states to be off, each with the epoch in which the seed had the shoot
-/// last. `None` where the annotation asks for a takeover, or for nothing.
+/// The former seeds that the annotation states to be off, each with the last epoch in which that seed owned
+/// the shoot. `None` if the annotation requests a takeover, or is absent.
 #[must_use]
 pub fn stated(shoot: &Shoot) -> Option<Vec<FormerSeed>> {
     let is_claimed = placement::record::ownership(shoot).is_ok_and(|now| now.phase == Phase::Claiming);
@@ -45,8 +45,8 @@ pub fn stated(shoot: &Shoot) -> Option<Vec<FormerSeed>> {
     Some(seeds.collect())
 }
 
-/// What is next with the statement. `silences`: of the Leases of the seeds, in their order. A gardenlet that
-/// renews its Lease contradicts the statement.
+/// The decision about the statement. `silences`: the silence of each seed's Lease, in the order of `seeds`. A
+/// gardenlet that renews its Lease contradicts the statement.
 #[must_use]
 pub fn decide(shoot: &Shoot, seeds: Vec<FormerSeed>, silences: &[Silence]) -> Decision {
     let status = shoot.status.as_ref();
@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    /// The Leases of all of them must be silent.
+    /// The Leases of all stated seeds must be silent.
     #[test]
     fn a_statement_is_recorded_once_all_stated_seeds_are_silent() {
         let claimed = shoot(

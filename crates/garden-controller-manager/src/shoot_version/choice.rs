@@ -1,4 +1,4 @@
-//! Which version a shoot gets: pure decisions.
+//! Chooses the version of a shoot: pure decisions.
 
 use api::gardencore::{
     CloudProfile,
@@ -7,8 +7,8 @@ use api::gardencore::{
 };
 use jiff::Timestamp;
 
-/// The newest version on offer that begins like what is wanted (with nothing, whatever is wanted), without
-/// previews and without what has expired. `None` where none is offered.
+/// The newest offered version with the prefix `wanted` (any version for an empty prefix), without preview and
+/// expired versions. `None` if the profile offers no such version.
 #[must_use]
 pub fn newest<'a>(profile: &'a CloudProfile, wanted: &str, now: Timestamp) -> Option<&'a str> {
     let wanted = wanted.trim_start_matches('v');
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(chosen("v1.34"), Some("1.34.10"));
         assert_eq!(chosen("1.3"), Some("1.3.9"));
         assert_eq!(chosen("1.30"), None);
-        // Part of a version says nothing that could be deployed.
+        // An incomplete version cannot be deployed.
         assert_eq!(newest(&self::profile(&["1.34"]), "", Timestamp::UNIX_EPOCH), None);
     }
 

@@ -1,4 +1,4 @@
-//! Watches Shoots whose version is not in full, and the CloudProfiles that they name.
+//! Watches Shoots with an incomplete version, and the CloudProfiles that they name.
 
 use std::sync::Arc;
 
@@ -68,15 +68,16 @@ impl Reconciler<Shoot> for ShootVersion {
             .get_opt(name)
             .await
             .context(format_args!("could not read CloudProfile {name}"))?;
-        // Without one the gardenlet tells; a profile that comes or changes brings us back here.
+        // Without a profile the gardenlet reports the error; a new or changed profile triggers this
+        // controller.
         let chosen = profile
             .as_ref()
             .and_then(|profile| newest(profile, wanted(&shoot), clock::now()));
         let Some(version) = chosen else {
             return Ok(Next::Change);
         };
-        // On the version of the Shoot that was looked at: a user who names one at this moment has his way,
-        // and his write brings us back here.
+        // Conditional on the read version of the Shoot: a user's concurrent edit has precedence, and triggers
+        // this controller again.
         let body = json!({"spec": {"kubernetes": {"version": version}}});
         let shoots: Api<Shoot> = garden.namespaced(&shoot.namespace().unwrap_or_default());
         let written = MANAGER.try_merge_of(&shoots, shoot.as_ref(), &body).await?;

@@ -1,9 +1,9 @@
-//! Completes `spec.kubernetes.version` of a Shoot that names none, or none in full, from what its
+//! Completes an absent or incomplete `spec.kubernetes.version` of a Shoot from the versions that its
 //! CloudProfile offers.
 //!
-//! Once: what is written stays until a user changes it. Worked out anew each time it would be an upgrade that
-//! nobody asked for, as soon as a profile offers more. Gardenlets wait for it and choose nothing by
-//! themselves. Policy `garden-controller-manager-shoot` lets this process change nothing else of a Shoot's
+//! Once: the written version stays until a user changes it. A repeated computation would upgrade shoots
+//! without a request, as soon as a profile offers more. Gardenlets wait for the version and choose no version
+//! themselves. Policy `garden-controller-manager-shoot` allows this process no other change of a Shoot's
 //! specification.
 
 mod choice;

@@ -14,10 +14,11 @@ use serde_json::{Value, json};
 use super::decision::{Decision, decide};
 use crate::{Context, MANAGER, shoots};
 
-/// Pause before a Shoot is looked at again that somebody has changed in between; the change wakes this
-/// earlier.
+/// Pause before the next check after a write conflict; the concurrent change usually triggers an earlier
+/// check.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Longest sleep. Shorter than what a timer can hold, and than a correction of the clock is borne.
+/// Longest requeue interval. Shorter than the maximum of a timer, and short enough to follow a correction of
+/// the clock.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 struct ShootZoneExpiry {
@@ -46,7 +47,7 @@ impl Reconciler<Shoot> for ShootZoneExpiry {
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
         match decide(&shoot, clock::now()) {
             Decision::Nothing => Ok(Next::Change),
-            // The watch brings nobody back here when the time comes.
+            // No watch event arrives when the time comes.
             Decision::Wait(rest) => Ok(Next::After(rest.min(LONGEST))),
             Decision::Unreadable { text } => {
                 let note = format!(
@@ -84,8 +85,8 @@ impl Reconciler<Shoot> for ShootZoneExpiry {
 }
 
 impl ShootZoneExpiry {
-    /// Of the version of the Shoot that was looked at: whoever gives the zone more time at this moment has
-    /// his way, and brings us back here.
+    /// Conditional on the read version of the Shoot: a user's concurrent extension of the time has
+    /// precedence, and triggers this controller again.
     async fn take_away(&self, shoot: &Shoot, keys: &[&str], reason: &str, note: &str) -> Result<Next> {
         let shoots: Api<Shoot> = self
             .context

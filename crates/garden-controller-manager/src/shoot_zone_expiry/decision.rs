@@ -9,30 +9,30 @@ use api::{
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-/// What is to be done.
+/// The decision of the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Nothing, and no time will come.
+    /// No action, and no time will come.
     Nothing,
-    /// Nothing for so long.
+    /// No action for this time.
     Wait(Duration),
-    /// The time cannot be understood.
+    /// The time is invalid.
     Unreadable {
-        /// What stands there.
+        /// The value of the annotation.
         text: String,
     },
-    /// Take both annotations away.
+    /// Remove both annotations.
     TakeBack {
         /// The zone, by its provider's ID.
         zone: String,
-        /// Its time.
+        /// The time at which the isolation expired.
         expired: Timestamp,
     },
-    /// The zone is not cut off any more: take its time away.
+    /// The zone is not isolated any more: remove its time.
     Forget,
 }
 
-/// What is to be done with the Shoot now.
+/// The decision about the Shoot at `now`.
 #[must_use]
 pub fn decide(shoot: &Shoot, now: Timestamp) -> Decision {
     let annotation = |key: &str| shoot.annotations().get(key).map(|value| value.trim());

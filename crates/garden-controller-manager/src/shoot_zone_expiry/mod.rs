@@ -1,11 +1,10 @@
-//! Takes a zone back at the time that the Shoot's user has named
-//! (`shoot.gardener.cloud/isolated-zone-expires`), by taking both annotations away; the gardenlet does the
-//! rest.
+//! Ends the isolation of a zone at the time that the Shoot's user has set
+//! (`shoot.gardener.cloud/isolated-zone-expires`), by removing both annotations; the gardenlet does the rest.
 //!
-//! Promises: never by default, and never before the time. A time that has passed counts as come, also while
-//! this process was away: who gave a zone a time wants it back after that. A time that cannot be understood
-//! is told by an Event, and nothing is taken away. A time whose zone was taken back before goes, so that it
-//! is not the time of the next zone.
+//! Guarantees: never by default, and never before the time. A time in the past takes effect, also if the time
+//! came while this process was down: a user who set a time wants the zone back after that time. An invalid
+//! time is reported by an Event, and no annotation is removed. If the isolation ended before its time, the
+//! time is removed, so that the next isolation does not use it.
 
 mod controller;
 mod decision;

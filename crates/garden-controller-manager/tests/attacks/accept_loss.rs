@@ -1,4 +1,4 @@
-//! The end of an epoch that a hand-over records, and who may accept that a shoot begins with less.
+//! The end of an epoch that a hand-over records, and the users that may accept a restore with less data.
 
 use api::gardencore::Shoot;
 use kube::Api;
@@ -16,8 +16,8 @@ fn end(epoch: i64) -> Value {
     json!({"epoch": epoch, "revision": 54, "snapshot": "Full-00000000-00000054-9.gz.final", "sha256": "a".repeat(64)})
 }
 
-/// Somebody who may edit every Shoot still has no right to lose its data, and consent is for the copy that is
-/// under way.
+/// A user who may edit every Shoot still has no right to lose its data, and an approval applies to the
+/// running copy.
 pub async fn to_accept_a_loss_takes_a_verb_of_its_own(garden: &Garden) {
     let admin: Api<Shoot> = garden.admin(NAMESPACE);
     garden
@@ -52,7 +52,7 @@ pub async fn to_accept_a_loss_takes_a_verb_of_its_own(garden: &Garden) {
     allowed(garden.patch(&b, "lossy", accepts(&Value::Null)).await);
     allowed(garden.patch(&admin, "lossy", some.clone()).await);
     allowed(garden.patch(&theirs, "lossy", accepts(&Value::Null)).await);
-    // Nothing is copied, or the end of the epoch that is copied is not known.
+    // There is no copy, or the end of the copied epoch is unknown.
     for ownership in [
         json!({"phase": "Opening"}),
         json!({"phase": "Held"}),
@@ -66,7 +66,7 @@ pub async fn to_accept_a_loss_takes_a_verb_of_its_own(garden: &Garden) {
             "there is no loss to accept",
         );
     }
-    // Where nobody records phases, the operation tells.
+    // Without recorded phases, the operation decides.
     garden
         .status(
             &admin,
@@ -114,7 +114,7 @@ async fn a_copy_tells_where_no_end_is_recorded(garden: &Garden, some: &Value, so
     }
 }
 
-/// Or a destination would begin with less than the source had, and nobody would be told.
+/// Otherwise a destination would begin with less than the source had, without a report.
 pub async fn the_end_of_an_epoch_is_recorded_by_its_seed_in_the_hand_over(garden: &Garden) {
     let admin: Api<Shoot> = garden.admin(NAMESPACE);
     let [a, b, manager] = [&garden.seed_a, &garden.seed_b, &garden.manager]

@@ -1,4 +1,4 @@
-//! Who has taken garden-controller-manager over.
+//! An attacker that has taken over garden-controller-manager.
 
 use api::gardencore::Shoot;
 use kube::Api;
@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::garden::{Garden, NAMESPACE, allowed, refused};
 
-/// It completes a version that was left open. Neither does it upgrade a shoot, nor send it elsewhere, nor
-/// confirm its deletion.
+/// The manager completes an open version. The manager must not upgrade a shoot, move a shoot, or confirm a
+/// deletion.
 pub async fn it_changes_no_specification(garden: &Garden) {
     garden
         .shoot("kept", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
@@ -61,7 +61,7 @@ pub async fn it_changes_no_specification(garden: &Garden) {
     refused(garden.patch(&shoots, "half", version("1.34.5")).await, word);
 }
 
-/// A zone that somebody has cut off for as long as it takes is not given back, and nobody's zone is cut off.
+/// The manager must not end an isolation without a time limit, and must not isolate a zone.
 async fn zones_without_a_time(garden: &Garden, users: &Api<Shoot>, shoots: &Api<Shoot>, word: &str) {
     let [zone, expires] =
         ["isolated-zone", "isolated-zone-expires"].map(|key| format!("shoot.gardener.cloud/{key}"));
@@ -104,7 +104,8 @@ async fn zones_without_a_time(garden: &Garden, users: &Api<Shoot>, shoots: &Api<
     );
 }
 
-/// Only a shoot whose user has made schedules is put to sleep, and its schedules are nobody's but his.
+/// The manager hibernates only a shoot whose user has set schedules, and only the user may change the
+/// schedules.
 async fn its_schedules(garden: &Garden, users: &Api<Shoot>, shoots: &Api<Shoot>, word: &str) {
     let hibernation = |hibernation: serde_json::Value| json!({"spec": {"hibernation": hibernation}});
     let asleep = || hibernation(json!({"enabled": true}));

@@ -1,4 +1,4 @@
-//! A seed that makes or changes Secrets in the garden has a token of any service account of it.
+//! A seed that creates or changes Secrets in the garden can get a token of any service account of the garden.
 
 use api::gardencore::Shoot;
 use k8s_openapi::api::core::v1::Secret;
@@ -22,7 +22,7 @@ async fn create(client: &Client, namespace: &str, secret: &Secret) -> Result<(),
     secrets.create(&PostParams::default(), secret).await.map(|_| ())
 }
 
-/// The way that led to cluster-admin: the token controller fills the Secret, and the gardenlet may read it.
+/// The path to cluster-admin: the token controller fills the Secret, and the gardenlet may read it.
 pub async fn no_seed_gets_a_token_of_the_garden(garden: &Garden) {
     let cannot = "cannot create resource \"secrets\"";
     for namespace in ["kube-system", "garden", NAMESPACE] {
@@ -31,7 +31,7 @@ pub async fn no_seed_gets_a_token_of_the_garden(garden: &Garden) {
             cannot,
         );
     }
-    // Nor where somebody gave gardenlets more than the chart does.
+    // Nor after a user has granted gardenlets more than the chart does.
     garden.grant_gardenlets("", "secrets", "create").await;
     let policy =
         "may not create Secret x.kubeconfig: garden-controller-manager makes the Secrets that it fills";
@@ -87,7 +87,7 @@ pub async fn a_seed_fills_only_what_is_of_its_own_shoots(garden: &Garden) {
         garden.patch(&a, "theirs.kubeconfig", fill()).await,
         "the shoot theirs is on seed \"seed-b\"",
     );
-    // Being meant for a shoot gives nothing before it is handed over.
+    // The destination of a shoot has no rights before the hand-over.
     refused(
         garden.patch(&b, "going.kubeconfig", fill()).await,
         "the shoot going is on seed \"seed-a\"",
@@ -138,7 +138,7 @@ pub async fn a_seed_fills_only_what_is_of_its_own_shoots(garden: &Garden) {
     );
 }
 
-/// Its own right to make Secrets is no way to a token either.
+/// The right of garden-controller-manager to create Secrets is no path to a token either.
 pub async fn garden_controller_manager_makes_no_tokens_either(garden: &Garden) {
     let words = "it makes only empty Secrets <shoot>.kubeconfig of type Opaque, owned by their Shoot";
     refused(

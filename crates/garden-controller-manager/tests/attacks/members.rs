@@ -1,6 +1,6 @@
-//! The keys of a shoot are no user's: neither where they are kept for the next seed, nor in another project.
-//! What a member of a project may do an operator gives him; the widest that one would give is Kubernetes' own
-//! role `admin` in the project's namespace.
+//! No user can read the keys of a shoot: neither in their storage for the next seed, nor in another project.
+//! An operator grants the rights of a project member; the widest usual grant is Kubernetes' own role `admin`
+//! in the project's namespace.
 
 use api::gardencore::{InternalSecret, InternalSecretFields, ShootState, ShootStateSpec};
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::Secret};
@@ -24,7 +24,7 @@ pub async fn a_member_of_a_project_gets_at_no_key(garden: &Garden) {
     let mut key = Secret::default();
     key.metadata.name = Some("key".into());
     let own: Api<Secret> = Api::namespaced(member.clone(), NAMESPACE);
-    // He has a role at all.
+    // The member has a role at all.
     garden::until_allowed(|| garden::try_create(&own, key.clone())).await;
     allowed(own.create(&PostParams::default(), &key).await.map(drop));
     let theirs: Api<Secret> = garden.admin(OTHERS);
@@ -70,7 +70,7 @@ where
     refused(deleted.map(drop), "cannot delete resource");
 }
 
-/// Nor does a chart give one a right: what it binds is for processes.
+/// No chart grants such a right: the charts bind roles to processes only.
 #[test]
 fn the_charts_give_users_no_rights() {
     for (file, document) in garden::rights_of_charts() {

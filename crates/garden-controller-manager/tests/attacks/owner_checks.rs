@@ -24,7 +24,7 @@ pub async fn a_seed_writes_its_own_owner_check_alone(garden: &Garden) {
     let own = entry("seed-a", "192.0.2.1:53");
     let word = "may not change status.ownerChecks of Shoot asked";
     for entries in [
-        // Of the seed whose processes may be left.
+        // Of the seed that may still have running processes.
         json!([own, c]),
         json!([own, entry("seed-b", "192.0.2.1:53"), c]),
         json!([own, b, entry("seed-c", "192.0.2.1:53")]),

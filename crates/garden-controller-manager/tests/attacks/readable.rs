@@ -1,6 +1,6 @@
-//! Whatever the garden's API server takes from those who may write some object, everybody can read: a list
-//! with one object that cannot be decoded is no list, and would end the watch of that kind in every process,
-//! for all tenants and seeds.
+//! Every reader can decode every object that the garden's API server accepts from any writer. A list with an
+//! undecodable object fails as a whole, and would end the watch of that kind in every process, for all
+//! tenants and seeds.
 
 use api::gardencore::Shoot;
 use k8s_openapi::{
@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 
 use crate::garden::{self, Garden, NAMESPACE, allowed, refused};
 
-/// As far as fields are followed into each other.
+/// Maximum depth of nested fields.
 const DEPTH: usize = 12;
 
-/// All fields of a Shoot, one by one, with what a type may have no room for.
+/// All fields of a Shoot in sequence, with values that a type may not be able to hold.
 pub async fn what_is_taken_can_be_read(garden: &Garden) {
     garden
         .shoot("read", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
@@ -67,7 +67,7 @@ pub async fn what_is_taken_can_be_read(garden: &Garden) {
     assert!(unread.is_empty(), "{}", unread.join("\n"));
 }
 
-/// Such values for the schema itself, or for each field below it beside all that is required there.
+/// Such values for the schema itself, or for each field below the schema beside all required fields there.
 fn nasty(schema: &JSONSchemaProps, depth: usize) -> Vec<Value> {
     if depth == 0 || schema.x_kubernetes_preserve_unknown_fields == Some(true) {
         return Vec::new();
@@ -154,7 +154,7 @@ fn filled(schema: &JSONSchemaProps) -> Value {
     }
 }
 
-/// What no schema sees: metadata that every writer may set, and the Leases of seeds.
+/// Fields outside of any schema: metadata that every writer may set, and the Leases of seeds.
 pub async fn nobody_writes_times_that_cannot_be_read(garden: &Garden) {
     const LAST: &str = "9999-12-31T23:59:59Z";
     garden

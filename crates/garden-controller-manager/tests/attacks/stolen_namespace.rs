@@ -1,4 +1,4 @@
-//! Two shoots with one technical id have one namespace on a seed: the second locks the first out.
+//! Two shoots with the same technical id have the same namespace on a seed: the second locks the first out.
 
 use api::gardencore::{Project, Shoot};
 use kube::{Api, ResourceExt};
@@ -35,7 +35,7 @@ pub async fn an_id_comes_from_the_project_of_the_namespace_and_stays(garden: &Ga
     );
     refused(write(json!({"uid": "another"})).await, "for ever");
     refused(write(json!({"technicalID": null})).await, "for ever");
-    // A recorded id stays, also where it is not what the formula gives.
+    // A recorded id stays, even if the id differs from the result of the formula.
     let admin: Api<Shoot> = garden.admin(NAMESPACE);
     garden
         .shoot("old", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
@@ -58,7 +58,7 @@ pub async fn an_id_comes_from_the_project_of_the_namespace_and_stays(garden: &Ga
             .await,
         "it is \"shoot--former--old\" for ever",
     );
-    // Not even garden-controller-manager changes one.
+    // Not even garden-controller-manager changes a recorded id.
     let manager: Api<Shoot> = Api::namespaced(garden.manager.clone(), NAMESPACE);
     refused(
         garden
@@ -68,14 +68,14 @@ pub async fn an_id_comes_from_the_project_of_the_namespace_and_stays(garden: &Ga
     );
 }
 
-/// Whoever may make Projects would otherwise have the namespace of any other.
+/// A user who may create Projects could otherwise take the namespace of any other project.
 pub async fn a_namespace_has_one_project(garden: &Garden) {
     let projects: Api<Project> = Api::all(garden.administrator());
     let word = "namespace garden-dev belongs to project dev";
     let evil = garden::project_of("evil", Some(NAMESPACE));
     garden::until_refused(|| garden::try_apply(&projects, "evil", evil.clone())).await;
     refused(garden.apply(&projects, "evil", evil.clone()).await, word);
-    // The name that a project gets if it gives none counts too.
+    // The default namespace name of a project counts too.
     allowed(
         garden
             .apply(&projects, "quiet", garden::project_of("quiet", None))
@@ -87,7 +87,7 @@ pub async fn a_namespace_has_one_project(garden: &Garden) {
         garden.apply(&projects, "evil", evil.clone()).await,
         "namespace garden-quiet belongs to project quiet",
     );
-    // The technical ids of a--b/c and a/b--c would be one.
+    // The technical ids of a--b/c and a/b--c would be equal.
     refused(
         garden
             .apply(&projects, "a--b", garden::project_of("a--b", None))

@@ -16,7 +16,7 @@ use crate::{
 const ISOLATED: &str = "shoot.gardener.cloud/isolated-zone";
 const EXPIRES: &str = "shoot.gardener.cloud/isolated-zone-expires";
 
-/// At its time, and neither before nor without one.
+/// At the time of the annotation, and neither before the time nor without a time.
 pub async fn are_taken_back_at_their_time(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let pools =
@@ -51,7 +51,7 @@ pub async fn are_taken_back_at_their_time(garden: &Garden) {
             Ok::<_, String>([has(ISOLATED), has(EXPIRES)])
         }
     };
-    // By hand, before its time: that is not the time of the next zone.
+    // By hand, before its time: the next zone must not inherit that time.
     let by_hand = json!({"metadata": {"annotations": {ISOLATED: null}}});
     allowed(garden.patch(&shoots, "back", by_hand).await);
     for name in ["short", "back"] {

@@ -1,4 +1,4 @@
-//! A seed keeps its shoot in a new epoch where a person asks for that, once.
+//! A seed keeps its shoot in a new epoch on an operator's request, once.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::{
 const SOON: Duration = Duration::from_secs(120);
 const RENEWED: &str = "renewed";
 
-/// The seed is well or not: its owner record was deleted, and its etcd has sealed its epoch.
+/// The seed is healthy or unhealthy: its owner record was deleted, and its etcd has sealed its epoch.
 pub async fn a_seed_keeps_its_shoot_in_a_new_epoch(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     create(garden, RENEWED).await;
@@ -58,7 +58,7 @@ pub async fn a_seed_keeps_its_shoot_in_a_new_epoch(garden: &Garden) {
         (Type::Migrate, State::Aborted)
     );
     until_event(garden, "EpochRenewed", "goes on in epoch 5").await;
-    // It has not come to an end there.
+    // The renewal has not ended there.
     ask(garden).await;
     let shoot = until(&shoots, RENEWED, |shoot| !is_asked(shoot)).await;
     assert_eq!(shoot.status.unwrap().epoch(), 5);
@@ -85,10 +85,10 @@ async fn it_is_refused_without_owner_checks(garden: &Garden, shoots: &Api<Shoot>
     .await;
 }
 
-/// Nothing follows from the consent that stands beside the epoch that it began.
+/// The approval beside the epoch that it began has no further effect.
 pub async fn the_annotation_has_worked_once(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
-    // Whatever wakes the controller.
+    // Any change triggers the controller.
     edit(garden, RENEWED, json!({"purpose": "testing"}))
         .await
         .unwrap();

@@ -1,4 +1,4 @@
-//! A shoot is taken over only between seeds that ask the same DNS servers, and only if all its processes ask.
+//! A takeover needs seeds with the same DNS servers, and owner checks in all processes of the shoot.
 
 use api::{
     constants::condition::{OWNER_CHECKS_COMPLETE, OWNERSHIP_VERIFIED},
@@ -13,7 +13,7 @@ use crate::{
     takeover::{ask, unasked},
 };
 
-/// What the gardenlet of a seed reports once a flow has ended with the present owner terms.
+/// The conditions that the gardenlet of a seed reports after a flow has ended with the present owner terms.
 pub async fn all_processes_ask(garden: &Garden, name: &str, seed: &str) {
     let told = |type_: &str| {
         json!({"type": type_, "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z",
@@ -28,7 +28,7 @@ pub async fn all_processes_ask(garden: &Garden, name: &str, seed: &str) {
         .await;
 }
 
-/// Its seed is silent, and asked for by a person who may.
+/// The seed of the shoot is silent, and an authorized operator requests a takeover.
 pub async fn the_shoot_stays_where_a_server_list_is_not_shared(garden: &Garden, name: &str) {
     ask(garden, name).await;
     let shoot = unasked(garden, name).await;
@@ -51,7 +51,8 @@ async fn name_servers(garden: &Garden, servers: Value) {
     allowed(garden.patch(&seeds, "seed-a", settings).await);
 }
 
-/// Processes of shoots ask for owner records there, also where no gardenlet can tell them anything new.
+/// Processes of shoots query owner records in this domain, also where no gardenlet can give the processes new
+/// settings.
 pub async fn the_internal_domain_of_a_seed_does_not_change_once_set(garden: &Garden) {
     garden.bring(&garden::seed("seed-i")).await.unwrap();
     let seeds: Api<Seed> = Api::all(garden.administrator());

@@ -32,9 +32,9 @@ const STUCK_WITHIN: Duration = Duration::from_secs(240);
 /// Between two writes of the status.
 const WRITTEN_EVERY: Duration = Duration::from_millis(500);
 
-/// Each attempt of its gardenlet is cut off, and writes the status anew, so that the status never stands
-/// still; its Lease is renewed all the while. The operator asks while an attempt is under way and gets
-/// further than before.
+/// Each attempt of the gardenlet is cut off, and writes the status again, so that the status changes all the
+/// time; the gardenlet renews its Lease all the while. The operator requests the takeover during an attempt
+/// that gets further than before.
 pub async fn a_source_that_fails_in_a_loop_loses_its_shoot(garden: &Garden) {
     garden.bring(&garden::seed("seed-d")).await.unwrap();
     check_owners(garden, "seed-d", true).await;
@@ -93,7 +93,7 @@ async fn until_taken_over(garden: &Garden) -> OwnershipApproval {
     .unwrap()
 }
 
-/// Attempts that come to the same point, one after the other.
+/// Successive attempts that reach the same point.
 async fn fails_in_a_loop(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let attempt = [
@@ -104,7 +104,7 @@ async fn fails_in_a_loop(garden: &Garden) {
     ];
     for (state, progress) in attempt.into_iter().cycle() {
         let shoot = shoots.get(LOOPS).await.unwrap();
-        // The gardenlet writes only while its seed has the shoot.
+        // The gardenlet writes only while its seed owns the shoot.
         if shoot
             .status
             .as_ref()
@@ -125,7 +125,7 @@ fn attempted(state: &str, progress: i32) -> Value {
             "lastUpdateTime": clock::now_k8s()}]})
 }
 
-/// As a gardenlet writes: on the version that it has read.
+/// Writes like a gardenlet: conditional on the version that was read.
 async fn write(shoots: &Api<Shoot>, status: Value, version: Option<String>) {
     let body = json!({"metadata": {"resourceVersion": version}, "status": status});
     let written = shoots
@@ -133,13 +133,13 @@ async fn write(shoots: &Api<Shoot>, status: Value, version: Option<String>) {
         .await;
     match written {
         Ok(_) => {}
-        // Somebody has written meanwhile.
+        // A concurrent write came first.
         Err(kube::Error::Api(answer)) if answer.is_conflict() => {}
         Err(error) => allowed(Err(error)),
     }
 }
 
-/// No process of it ever told whether it asks who owns the shoot.
+/// No process of the source ever reported whether it has an owner check.
 pub async fn a_source_that_is_stated_to_be_off_needs_no_fence(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     create(garden, OFF).await;

@@ -1,4 +1,4 @@
-//! Deletions by accident in the garden, and annotations that do nothing.
+//! Accidental deletions in the garden, and annotations without effect.
 
 use api::gardencore::BackupEntry;
 use k8s_openapi::{
@@ -19,7 +19,7 @@ pub async fn a_namespace_with_shoots_or_backups_stays(garden: &Garden) {
             try_delete(&all, name).await,
             &format!("namespace {name} holds {kind} only"),
         );
-        // The manager deletes the namespace of a Project as soon as nothing is left in it, and not before.
+        // The manager deletes the namespace of a Project as soon as the namespace is empty, and not before.
         let managers: Api<Namespace> = Api::all(garden.manager.clone());
         refused(
             try_delete(&managers, name).await,
@@ -45,7 +45,7 @@ pub async fn a_namespace_with_shoots_or_backups_stays(garden: &Garden) {
     allowed(try_delete(&all, WITH_BACKUPS).await);
 }
 
-/// With the definition all Shoots would go, past the policy that protects each of them.
+/// A deletion of the definition would delete all Shoots, bypassing the policy that protects each Shoot.
 pub async fn a_definition_of_the_garden_stays(garden: &Garden) {
     let all: Api<CustomResourceDefinition> = Api::all(garden.administrator());
     for name in [

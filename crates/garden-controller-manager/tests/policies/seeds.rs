@@ -81,7 +81,7 @@ pub async fn names_and_networks_of_shoots_stay_while_shoots_are_on_the_seed(gard
         .await,
     );
     allowed(edit(json!({"metadata": {"labels": {"kind": "edge"}}})).await);
-    // Nothing depends on the fields of a seed without shoots.
+    // No shoot depends on the fields of a seed without shoots.
     garden.status(&seeds, "hosting", constraint("True")).await;
     for (body, _) in edits {
         allowed(edit(body).await);
@@ -233,7 +233,7 @@ pub async fn a_project_bounds_the_taints_that_its_shoots_tolerate(garden: &Garde
     allowed(patch(json!([tier])).await);
 }
 
-/// As the user who may read and write Shoots and Projects, and has no right besides.
+/// A client of a user who may read and write Shoots and Projects, and has no other right.
 async fn editor_of_projects(garden: &Garden) -> Api<Project> {
     let rbac = "rbac.authorization.k8s.io";
     let (version, metadata) = (format!("{rbac}/v1"), json!({"name": "editor-of-projects"}));

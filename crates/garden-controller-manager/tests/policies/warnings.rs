@@ -1,4 +1,4 @@
-//! What is allowed with a warning.
+//! Writes that are allowed with a warning.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub async fn a_sleep_that_a_webhook_may_not_let_end(garden: &Garden) {
         shoots.patch_status("webhooks", &params, &patch).await.unwrap();
     };
     report("False").await;
-    // The API server takes a policy into account some time after it was made.
+    // A policy takes effect some time after its creation.
     let warned = || async {
         let warnings = warnings(garden).await;
         let is_warned = warnings.contains("may not wake up from its sleep: Webhook w.");
