@@ -4,19 +4,19 @@ use std::net::SocketAddr;
 
 use clap::Parser;
 
-/// Keeps the objects of ManagedResources in a seed and in its shoots.
+/// Applies the objects of ManagedResources to a seed and to the shoots of the seed.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "resource-manager", version)]
 pub struct Flags {
-    /// ManagedResources that are worked on at the same time, two at most for one shoot.
+    /// ManagedResources that are processed at the same time, at most two for each shoot.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrent_syncs: u16,
 
-    /// Where /healthz, /readyz and /metrics are served, in plain HTTP.
+    /// Address of /healthz, /readyz and /metrics, in plain HTTP.
     #[arg(long, default_value = "0.0.0.0:8080")]
     pub health_address: SocketAddr,
 
-    /// Under which lock the controller runs.
+    /// The lock of the controller.
     #[command(flatten)]
     pub lease: leader_migration::Flags,
 }

@@ -1,5 +1,5 @@
-//! The kinds that a cluster serves: asked for when they are needed, remembered, and asked for again when one
-//! is missed.
+//! The kinds that a cluster serves: discovered on demand, cached, and discovered again when a kind is
+//! missing.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -12,14 +12,14 @@ use kube::{
 
 use crate::object::Key;
 
-/// A kind that is served.
+/// A served kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// How it is asked for.
+    /// Group, version, kind and plural name for requests.
     pub resource: ApiResource,
-    /// Whether its objects are in namespaces.
+    /// Whether the objects are in namespaces.
     pub namespaced: bool,
-    /// Whether it can be watched.
+    /// Whether the kind supports watches.
     pub watchable: bool,
 }
 
@@ -39,7 +39,8 @@ impl Served {
     }
 }
 
-/// What clusters serve, once for all that serve it alike: most shoots do.
+/// The served kinds of all clusters, stored once for clusters with the same properties: most shoots are
+/// equal.
 #[derive(Debug, Default)]
 pub struct Catalogue(Mutex<Vec<Weak<Served>>>);
 
@@ -59,7 +60,7 @@ impl Catalogue {
     }
 }
 
-/// The kinds of one cluster that were asked for. They are few.
+/// The discovered kinds of a single cluster; only a few.
 #[derive(Debug)]
 pub struct Kinds {
     known: Mutex<Vec<Arc<Served>>>,
@@ -78,13 +79,13 @@ impl Kinds {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The kind of an object, if it is known.
+    /// The kind of an object, if cached.
     #[must_use]
     pub fn known(&self, key: &Key) -> Option<Arc<Served>> {
         self.lock().iter().find(|served| served.is_of(key)).cloned()
     }
 
-    /// It is not served as it was.
+    /// Drops a kind that the cluster does not serve as cached.
     pub fn forget(&self, key: &Key) {
         self.lock().retain(|served| !served.is_of(key));
     }
@@ -98,7 +99,7 @@ impl Kinds {
     }
 }
 
-/// Asks a cluster for a kind.
+/// Discovers a kind in a cluster.
 pub(crate) async fn ask(client: Client, kind: GroupVersionKind) -> kube::Result<Option<Served>> {
     match discovery::pinned_kind(&client, &kind).await {
         Ok(found) => Ok(Some(Served::new(found))),
@@ -108,7 +109,7 @@ pub(crate) async fn ask(client: Client, kind: GroupVersionKind) -> kube::Result<
     }
 }
 
-/// Asks a cluster for a kind in whichever version it prefers.
+/// Discovers a kind in the version that the cluster prefers.
 pub(crate) async fn ask_any_version(
     client: &Client,
     group: &str,
@@ -152,7 +153,7 @@ mod tests {
         let kept = one.remember(&key("Secret"), served("Secret", true));
         let same = other.remember(&key("Secret"), served("Secret", true));
         assert!(Arc::ptr_eq(&kept, &same));
-        // Another one serves the kind in another way.
+        // A cluster that serves the kind with different properties.
         let odd = other.remember(&key("Secret"), served("Secret", false));
         assert_eq!(other.known(&key("Secret")), Some(odd));
         assert_eq!(one.known(&key("Secret")), Some(kept));

@@ -1,5 +1,5 @@
-//! What this process knows of each ManagedResource: whether it has to be applied again, and whose health
-//! counts.
+//! The state of each ManagedResource in this process: whether to apply the ManagedResource again, and the
+//! objects for the health check.
 
 use std::{
     collections::HashMap,
@@ -15,23 +15,23 @@ use crate::{
     watches::{KindWatch, Scope},
 };
 
-/// Between two applications of the same specification. Long enough that two writers of one field do not keep
-/// the API server busy, shorter than a person waits.
+/// Minimum time between two applications of the same specification. Long enough that two writers of the same
+/// field do not load the API server, short enough for a waiting person.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// An object that is kept.
+/// An object of a ManagedResource.
 #[derive(Clone)]
 pub struct Item {
-    /// What it is called.
+    /// Identity of the object.
     pub key: Key,
-    /// Whether its health counts.
+    /// Whether the health of the object counts.
     pub judged: bool,
-    /// What shows it; none for a kind that cannot be watched.
+    /// The watch that shows the object; `None` for a kind that cannot be watched.
     pub watch: Option<Arc<KindWatch>>,
 }
 
 impl Item {
-    /// Its going is no news any more.
+    /// Stops reporting the deletion of the object.
     fn let_go(&self, owner: &Owner) {
         if let Some(watch) = &self.watch {
             watch.forget(&self.key, owner);
@@ -39,38 +39,38 @@ impl Item {
     }
 }
 
-/// What was applied last, or was to be.
+/// The last application, or the last attempt.
 struct Attempt {
     uid: Option<String>,
     generation: Option<i64>,
     target: Arc<Target>,
     begun: Instant,
-    /// Whether all went well.
+    /// Whether the application succeeded.
     done: bool,
 }
 
 #[derive(Default)]
 struct Note {
     attempt: Option<Attempt>,
-    /// Something has changed since that attempt began.
+    /// A change was observed since that attempt began.
     dirty: bool,
-    /// The Secrets that were read, with their versions.
+    /// The Secrets that were read, with versions.
     secrets: Vec<(String, Option<String>)>,
     items: Arc<[Item]>,
 }
 
-/// What is to be done with a ManagedResource.
+/// The next action for a ManagedResource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Todo {
-    /// Apply it.
+    /// Apply the objects.
     Apply,
-    /// Nothing but to look how its objects are.
+    /// Only judge the health of the objects.
     Judge,
-    /// Apply it after a while: somebody changes its objects again and again.
+    /// Apply after this time: a further writer changes the objects repeatedly.
     Later(Duration),
 }
 
-/// What this process knows of each ManagedResource.
+/// The state of each ManagedResource in this process.
 #[derive(Default)]
 pub struct Ledger(Mutex<HashMap<Owner, Note>>);
 
@@ -79,13 +79,13 @@ impl Ledger {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on it is woken for what becomes of its cluster.
+    /// From now on, events of the cluster wake this ManagedResource.
     pub fn knows(&self, owner: &Owner) {
         self.notes().entry(owner.clone()).or_default();
     }
 
-    /// What is to be done with this one now. [`Todo::Apply`] takes note that an application begins: what
-    /// changes from here on makes another one necessary.
+    /// The next action for this ManagedResource. [`Todo::Apply`] records the begin of an application: a later
+    /// change requires a further application.
     pub fn begin(
         &self,
         owner: &Owner,
@@ -120,19 +120,19 @@ impl Ledger {
         Todo::Apply
     }
 
-    /// The application that was begun went well.
+    /// The application that was begun has succeeded.
     pub fn done(&self, owner: &Owner) {
         if let Some(attempt) = self.notes().get_mut(owner).and_then(|note| note.attempt.as_mut()) {
             attempt.done = true;
         }
     }
 
-    /// It reads these Secrets, by name and version.
+    /// Records the Secrets that the ManagedResource reads, by name and version.
     pub fn reads(&self, owner: &Owner, secrets: Vec<(String, Option<String>)>) {
         self.notes().entry(owner.clone()).or_default().secrets = secrets;
     }
 
-    /// These are its objects now. Watches that only former ones needed end.
+    /// Records the present objects. Watches that only former objects needed end.
     pub fn keeps(&self, owner: &Owner, items: Vec<Item>) {
         let before = {
             let mut notes = self.notes();
@@ -147,7 +147,7 @@ impl Ledger {
             .for_each(|item| item.let_go(owner));
     }
 
-    /// Its objects.
+    /// The objects of the ManagedResource.
     #[must_use]
     pub fn items(&self, owner: &Owner) -> Arc<[Item]> {
         self.notes()
@@ -156,14 +156,14 @@ impl Ledger {
             .unwrap_or_default()
     }
 
-    /// It has to be applied again.
+    /// The ManagedResource has to be applied again.
     pub fn mark(&self, owner: &Owner) {
         if let Some(note) = self.notes().get_mut(owner) {
             note.dirty = true;
         }
     }
 
-    /// It is gone.
+    /// The ManagedResource is gone.
     pub fn forget(&self, owner: &Owner) {
         let gone = self.notes().remove(owner);
         gone.iter()
@@ -171,7 +171,7 @@ impl Ledger {
             .for_each(|item| item.let_go(owner));
     }
 
-    /// All whose objects are in this cluster.
+    /// All ManagedResources with objects in this cluster.
     #[must_use]
     pub fn of_scope(&self, scope: &Scope) -> Vec<Owner> {
         self.notes()
@@ -181,7 +181,8 @@ impl Ledger {
             .collect()
     }
 
-    /// Those that read this Secret, and have not read this version of it. They have to be applied again.
+    /// The ManagedResources that read this Secret and have not read this version. All of these have to be
+    /// applied again.
     pub fn reading(&self, namespace: &str, secret: &str, version: Option<&str>) -> Vec<Owner> {
         let mut found = Vec::new();
         for (owner, note) in self
@@ -198,7 +199,7 @@ impl Ledger {
         found
     }
 
-    /// How many objects are kept.
+    /// Total number of objects.
     #[must_use]
     pub fn objects(&self) -> usize {
         self.notes().values().map(|note| note.items.len()).sum()

@@ -1,22 +1,22 @@
-//! resource-manager: keeps the objects of ManagedResources in a seed and in its shoots, one process for all
-//! of them.
+//! resource-manager: applies the objects of ManagedResources to a seed and to the shoots of the seed, in a
+//! single process.
 //!
-//! A ManagedResource names Secrets; what their data says is applied (server-side apply) to the seed
-//! (`spec.class: seed`) or to the shoot whose control plane is in the namespace (no class). What somebody
-//! changes or deletes comes back, what is not wanted any more is deleted, and with `spec.keepObjects` nothing
-//! is (RX-02, RX-23). Conditions tell how it is. What goes into a shoot goes under the right of its owner
-//! (R17-60).
+//! A ManagedResource names Secrets with manifests. The controller applies the manifests (server-side apply)
+//! to the seed (`spec.class: seed`) or to the shoot with the control plane in the namespace (no class). The
+//! controller reverts changes and deletions by further writers, and deletes objects without a manifest. With
+//! `spec.keepObjects` the controller deletes no object (RX-02, RX-23). Conditions report the state. Writes to
+//! a shoot need the right of the shoot's owner (R17-60).
 //!
-//! | module | what it is for |
+//! | module | purpose |
 //! |---|---|
 //! | `manifest` | data of Secrets becomes objects, within bounds |
-//! | `object` | names, annotations, order and marks of objects |
-//! | `plan`, `health`, `status`, `refusal` | decisions and words, without a client |
-//! | `live` | objects as they are in a cluster, without what nobody looks at |
-//! | `kinds` | what clusters serve, once for all that serve it alike |
-//! | `target` | a cluster that objects go into: connection, back-off |
-//! | `watches` | what becomes of objects, in a few bytes for each |
-//! | `ledger`, `wakes` | which ManagedResource has to be looked at, and why |
+//! | `object` | identities, annotations, order and marks of objects |
+//! | `plan`, `health`, `status`, `refusal` | decisions and texts, without a client |
+//! | `live` | objects in a cluster, reduced to the used fields |
+//! | `kinds` | the kinds that clusters serve, stored once for equal clusters |
+//! | `target` | a target cluster: connection, back-off |
+//! | `watches` | the state of objects, in a few bytes for each |
+//! | `ledger`, `wakes` | the ManagedResources to process, and the reason |
 //! | `controller` | read, decide, write |
 
 mod controller;
@@ -51,16 +51,16 @@ use self::{
     watches::Watcher,
 };
 
-/// The runner bounds nothing: who waits for a shoot must not keep the others of the seed from being worked
-/// on. The controller itself gives each cluster its share.
+/// The runner sets no bound: work that waits for a shoot must not block the remaining ManagedResources of the
+/// seed. The controller gives each cluster a share.
 const UNBOUNDED: u16 = 0;
 
-/// Runs the controller until shutdown, by the right with which the seed is talked to. Dropping the future
-/// stops it, with all its watches.
+/// Runs the controller until shutdown, under the permit of the seed's client. Dropping the future stops the
+/// controller with all watches.
 pub async fn run(seed: Seed, flags: Flags, metrics: Metrics, shutdown: CancellationToken) {
     let events = Events::new(seed.client().clone(), NAME);
     let (teller, told) = unbounded_channel();
-    // Nobody receives when the process ends.
+    // The receiver is dropped when the process ends.
     let (watcher, watching) = Watcher::new(Arc::new(move |event| drop(teller.send(event))));
     let (ledger, targets) = (
         Arc::<Ledger>::default(),
@@ -99,7 +99,7 @@ pub async fn run(seed: Seed, flags: Flags, metrics: Metrics, shutdown: Cancellat
     }
 }
 
-/// Everything of a ManagedResource but its status, which is ours.
+/// Hash over all parts of a ManagedResource except the status, because this process writes the status.
 fn fingerprint(resource: &ManagedResource) -> Option<u64> {
     let meta = resource.meta();
     let deleted = meta.deletion_timestamp.is_some();
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// What can be migrated is what runs (RK-34).
+    /// The table of managers must name exactly the controllers that run (RK-34).
     #[test]
     fn the_controller_has_its_name_in_the_table_of_managers() {
         assert_eq!(leader_migration::RESOURCE_MANAGER.controllers, [Controller::NAME]);

@@ -1,4 +1,4 @@
-//! The process: flags, the seed's API, the controller under its lock.
+//! The process: flags, the seed's API, and the controller under the lock.
 
 use std::process::ExitCode;
 

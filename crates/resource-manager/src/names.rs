@@ -1,4 +1,4 @@
-//! Names, labels and bounds that others rely on.
+//! Names, labels and bounds with meaning outside this process.
 
 use std::time::Duration;
 
@@ -8,38 +8,38 @@ pub use api::constants::{
 };
 use runtime::apply::FieldManager;
 
-/// Name of the process, its Lease and its event source.
+/// Name of the process, the Lease and the event source.
 pub const NAME: &str = "resource-manager";
-/// Who writes.
+/// The field manager of this process.
 pub const MANAGER: FieldManager = FieldManager(NAME);
 
-/// Secret in a shoot's namespace with the way into the shoot. The gardenlet writes it.
+/// Secret in a shoot's namespace with the kubeconfig of the shoot, written by the gardenlet.
 pub const KUBECONFIG_SECRET: &str = "resource-manager";
-/// Its key.
+/// The key in that Secret.
 pub const KUBECONFIG_KEY: &str = "kubeconfig";
-/// The class of ManagedResources whose objects go into the seed itself.
+/// The class of ManagedResources with objects in the seed.
 pub const SEED_CLASS: &str = "seed";
 
-/// Label of every object that is kept here. Watches are restricted to it.
+/// Label of every managed object. Watches select this label.
 pub const MANAGED_BY_LABEL: &str = "resources.gardener.cloud/managed-by";
-/// Its value.
+/// The value of that label.
 pub const MANAGED_BY: &str = "gardener";
-/// Before the origin of an object that a ManagedResource of class `seed` has put into its seed. A seed can
-/// itself be a shoot: what comes from the seed of that one has an origin without this.
+/// Prefix of the origin of an object that a ManagedResource of class `seed` has written into a seed. A seed
+/// can itself be a shoot: objects from the seed of that shoot have an origin without the prefix.
 pub const SEED_ORIGIN: &str = "seed:";
 
-/// Annotation: the object is not counted when health is judged (`true`).
+/// Annotation: the health of the object does not count (`true`).
 pub const SKIP_HEALTH_CHECK: &str = "resources.gardener.cloud/skip-health-check";
-/// Annotation: an object that cannot be changed as wanted is deleted and made anew (`true`).
+/// Annotation: an object that cannot be updated is deleted and created again (`true`).
 pub const DELETE_ON_INVALID_UPDATE: &str = "resources.gardener.cloud/delete-on-invalid-update";
-/// Annotation: the number of replicas is another's affair (`true`).
+/// Annotation: a different writer sets the number of replicas (`true`).
 pub const PRESERVE_REPLICAS: &str = "resources.gardener.cloud/preserve-replicas";
-/// Annotation: requests and limits of containers are another's affair (`true`).
+/// Annotation: a different writer sets requests and limits of containers (`true`).
 pub const PRESERVE_RESOURCES: &str = "resources.gardener.cloud/preserve-resources";
-/// Annotation: after this time of being deleted, the object loses its finalizers.
+/// Annotation: when the deletion has taken this long, the finalizers of the object are removed.
 pub const FINALIZE_DELETION_AFTER: &str = "resources.gardener.cloud/finalize-deletion-after";
 
-/// Annotations by which an object says something to us.
+/// All annotations that this process reads from an object.
 pub const MEANT_FOR_US: [&str; 9] = [
     RESOURCES_ORIGIN,
     RESOURCES_IGNORE,
@@ -52,8 +52,9 @@ pub const MEANT_FOR_US: [&str; 9] = [
     FINALIZE_DELETION_AFTER,
 ];
 
-/// One request. Longer than a busy API server takes; short enough that one which hangs is told soon.
+/// Bound of a request. Longer than a busy API server takes; short enough that a hanging request is reported
+/// soon.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// When what is awaited is looked at again where no watch tells: a kind that is not served yet, an object
-/// with finalizers.
+/// Requeue interval where no watch reports the awaited change: a kind that is not served yet, an object with
+/// finalizers.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(10);

@@ -1,9 +1,9 @@
-//! How much there is to do, for `/metrics`.
+//! Metrics of the managed shoots and objects, for `/metrics`.
 
 use prometheus_client::metrics::gauge::Gauge;
 use runtime::metrics::Metrics;
 
-/// How much is kept at this time.
+/// The number of shoots and objects.
 #[derive(Clone, Default)]
 pub struct Numbers {
     shoots: Gauge,
@@ -11,7 +11,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Registers them.
+    /// Registers the metrics.
     #[must_use]
     pub fn new(metrics: &Metrics) -> Self {
         let numbers = Self::default();
@@ -28,7 +28,7 @@ impl Numbers {
         numbers
     }
 
-    /// Sets them.
+    /// Sets the values.
     pub fn set(&self, shoots: usize, objects: usize) {
         self.shoots.set(i64::try_from(shoots).unwrap_or(i64::MAX));
         self.objects.set(i64::try_from(objects).unwrap_or(i64::MAX));

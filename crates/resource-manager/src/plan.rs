@@ -1,5 +1,4 @@
-//! Decisions without a client: what is not wanted any more, and what is sent for an object that is there or
-//! not.
+//! Decisions without a client: the objects to delete, and the body to send for an object that exists or not.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -12,9 +11,8 @@ use crate::{
     object::{Handling, Key},
 };
 
-/// Of what was applied before: what is to be deleted. Not what is still wanted, also where it is wanted in
-/// another version or under an equivalent group and kind, and not what was given free by its manifest
-/// (`mode=Ignore`).
+/// The objects of an earlier application to delete. Wanted objects stay, also with a different version or
+/// under an equivalent group and kind. Objects with `mode=Ignore` in the manifest stay, too.
 #[must_use]
 pub fn unwanted(
     before: &[Key],
@@ -41,18 +39,19 @@ pub fn unwanted(
     before.iter().filter(|key| !stays(key)).cloned().collect()
 }
 
-/// What is done with one object.
+/// The action for an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// It is sent.
+    /// The body is applied.
     Send(Value),
-    /// It is left as it is (`ignore`).
+    /// The object stays unchanged (`ignore`).
     Leave,
-    /// It goes first: it is being deleted, and would not be there for long.
+    /// The object is being deleted, so the application waits for the end of the deletion.
     Await,
 }
 
-/// What is done with an object that is to be `body`. `live`: as it is in the cluster, if it is there.
+/// The action for an object with the wanted body `body`. `live`: the object in the cluster, if the object
+/// exists.
 #[must_use]
 pub fn step(handling: &Handling, mut body: Value, live: Option<&Value>) -> Step {
     let Some(live) = live else { return Step::Send(body) };
@@ -77,14 +76,15 @@ pub fn step(handling: &Handling, mut body: Value, live: Option<&Value>) -> Step 
         }
     }
     if handling.own_replicas || handling.own_resources {
-        // What is taken over must be what is there: somebody who scales at this moment is not undone.
+        // The preserved values must be the present values, so the write tests the version: a scaling at this
+        // moment is not undone.
         let version = live["metadata"]["resourceVersion"].clone();
         child(&mut body, "metadata").insert("resourceVersion".to_owned(), version);
     }
     Step::Send(body)
 }
 
-/// Containers of the same name have the same resources.
+/// Copies the resources of containers with the same name.
 fn preserve_resources(wanted: Option<&mut Value>, live: Option<&Value>) {
     let (Some(wanted), Some(live)) = (wanted, live) else {
         return;
@@ -120,20 +120,20 @@ fn child<'a>(body: &'a mut Value, field: &str) -> &'a mut Map<String, Value> {
     }
 }
 
-/// What is done with an object that is not wanted any more.
+/// The action for an object that is no longer wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leaving {
-    /// It stays for good (`keep-object`).
+    /// The object stays for good (`keep-object`).
     Keep,
-    /// It is deleted.
+    /// The object is deleted.
     Delete,
-    /// It has been deleted for long enough (`finalize-deletion-after`): its finalizers are taken away.
+    /// The deletion has taken long enough (`finalize-deletion-after`): the finalizers are removed.
     Finalize,
-    /// It is being deleted: what it waits for, and when there is more to do.
+    /// The object is being deleted: the reason of the wait, and the time of the next action.
     Wait(String, Option<Duration>),
 }
 
-/// What is done at this time with an object that is there and not wanted any more.
+/// The action at this time for an existing object that is no longer wanted.
 #[must_use]
 pub fn leaving(handling: &Handling, live: &Value, now: Timestamp) -> Leaving {
     let metadata = &live["metadata"];
@@ -159,13 +159,13 @@ pub fn leaving(handling: &Handling, live: &Value, now: Timestamp) -> Leaving {
     };
     let passed = Duration::try_from(now.duration_since(since)).unwrap_or_default();
     match bound.checked_sub(passed).filter(|left| !left.is_zero()) {
-        // A little later: the times of two machines are compared.
+        // Slightly later, because the clocks of two machines are compared.
         Some(left) => Leaving::Wait(why, Some(left + Duration::from_millis(100))),
         None => Leaving::Finalize,
     }
 }
 
-/// Whether a claim of this name was made from a template of the StatefulSet.
+/// Whether the StatefulSet has created a claim of this name from a template.
 #[must_use]
 pub fn is_claim_of(set: &Value, claim: &str) -> bool {
     let name = set["metadata"]["name"].as_str().unwrap_or_default();
@@ -183,7 +183,7 @@ pub fn is_claim_of(set: &Value, claim: &str) -> bool {
         })
 }
 
-/// Which lists of metadata are as the manifest has them, and nothing besides.
+/// The lists of metadata that must equal the manifest without additions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overwrite {
     /// `spec.forceOverwriteLabels`.
@@ -192,8 +192,8 @@ pub struct Overwrite {
     pub annotations: bool,
 }
 
-/// A merge patch that takes away what others have added to `written` where that is not borne. What Kubernetes
-/// itself notes in annotations stays: it would put it back at once.
+/// A merge patch that removes additions of further writers from `written`, in the lists that must equal the
+/// manifest. Annotations of Kubernetes itself stay, because Kubernetes would add these again at once.
 #[must_use]
 pub fn overwrite(overwrite: Overwrite, sent: &Value, written: &Value) -> Option<Value> {
     let mut lists = Map::new();

@@ -1,13 +1,13 @@
-//! What an API server answers, in words that hold nothing of what was sent: manifests come out of Secrets,
-//! and conditions, events and logs are read by many.
+//! Texts for the answers of an API server, without any content of the request. Manifests come from Secrets,
+//! and many people read conditions, events and logs.
 
 use kube::core::Status;
 
-/// Of a sentence of the server. A condition names several objects.
+/// Maximum characters of a server's sentence. A condition names several objects.
 const LONGEST: usize = 300;
 
-/// Why the server did not take an object. Of a Secret only fields are told; of others what the server says,
-/// without what it quotes.
+/// The reason why the server refused an object. For a Secret the text names only fields. For a further object
+/// the text is the server's message without quoted values.
 #[must_use]
 pub fn words(status: &Status, is_secret: bool) -> String {
     let causes = status
@@ -33,7 +33,7 @@ pub fn words(status: &Status, is_secret: bool) -> String {
     )
 }
 
-/// A field and what is wrong with it, by the words that the API itself has for that.
+/// A field and the fault, in the API's own reasons.
 fn of_field(field: &str, reason: &str, message: &str) -> String {
     let why = match reason {
         _ if message.contains("immutable") => "must not be changed",
@@ -48,7 +48,7 @@ fn of_field(field: &str, reason: &str, message: &str) -> String {
     format!("{field} {why}")
 }
 
-/// The text with `…` for everything in quotes, and not longer than a sentence.
+/// The text with `…` for all quoted parts, cut to the length of a sentence.
 fn without_quotes(text: &str) -> String {
     let (mut shown, mut quote, mut escaped) = (String::new(), None, false);
     for sign in text.chars() {

@@ -1,4 +1,4 @@
-//! The status of a ManagedResource, as a pure function of what was done and seen.
+//! The status of a ManagedResource, as a pure function of results and observations.
 
 use api::{
     meta::{Condition, ConditionStatus},
@@ -9,31 +9,31 @@ use serde_json::{Value, json};
 
 use crate::{object::Key, watches::State};
 
-/// Condition: all objects are as they are wanted.
+/// Condition: all objects are applied as wanted.
 pub const APPLIED: &str = "ResourcesApplied";
-/// Condition: all objects do what they are there for.
+/// Condition: all objects are healthy.
 pub const HEALTHY: &str = "ResourcesHealthy";
-/// Condition: something of the last change is still to come.
+/// Condition: a part of the last change is still pending.
 pub const PROGRESSING: &str = "ResourcesProgressing";
 
-/// Objects that a condition names. All of them may be too long for it.
+/// Objects that a condition names. All objects may be too long for a condition.
 const NAMED: usize = 5;
-/// Of what is said of one object. Some of it is written by who owns the shoot.
+/// Maximum characters for a single object. The owner of the shoot can write some of the text.
 const LONGEST: usize = 400;
 
-/// What a condition says.
+/// The content of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether it holds.
+    /// Status of the condition.
     pub status: ConditionStatus,
-    /// One word.
+    /// Reason of the condition, a single word.
     pub reason: String,
-    /// A sentence.
+    /// Message of the condition.
     pub message: String,
 }
 
 impl Verdict {
-    /// What a condition says.
+    /// The content of a condition.
     #[must_use]
     pub fn new(status: ConditionStatus, reason: &str, message: impl Into<String>) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Verdict {
     }
 }
 
-/// What is new of a status. What is `None` stays.
+/// The changes of a status. A `None` field stays unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// [`APPLIED`].
@@ -55,13 +55,13 @@ pub struct Report {
     pub progressing: Option<Verdict>,
     /// All objects.
     pub resources: Option<Vec<Key>>,
-    /// Of the Secrets.
+    /// Checksum of the Secrets.
     pub checksum: Option<String>,
-    /// Whether this generation was acted on.
+    /// Whether this generation was processed.
     pub observed: bool,
 }
 
-/// The status to write; none where it is there already.
+/// The status to write; `None` if the status is unchanged.
 #[must_use]
 pub fn body(resource: &ManagedResource, report: Report, now: &Time) -> Option<Value> {
     let before = resource.status.clone().unwrap_or_default();
@@ -89,7 +89,7 @@ pub fn body(resource: &ManagedResource, report: Report, now: &Time) -> Option<Va
     if report.observed {
         after.observed_generation = resource.metadata.generation;
     }
-    // Lists are written as a whole, also when they are empty.
+    // Lists are written as a whole, also when empty.
     (after != before).then(|| {
         json!({
             "conditions": after.conditions,
@@ -109,7 +109,7 @@ pub fn keys(resource: &ManagedResource) -> Vec<Key> {
         .collect()
 }
 
-/// Some of many sentences, and how many more there are.
+/// The first sentences, and the number of the remaining sentences.
 #[must_use]
 pub fn some(sentences: &[String]) -> String {
     let shown: Vec<String> = sentences
@@ -124,7 +124,7 @@ pub fn some(sentences: &[String]) -> String {
     }
 }
 
-/// What [`HEALTHY`] and [`PROGRESSING`] say of objects.
+/// The verdicts for [`HEALTHY`] and [`PROGRESSING`] of objects.
 #[must_use]
 pub fn judged<'a>(objects: impl Iterator<Item = (&'a Key, State)>) -> (Verdict, Verdict) {
     let (mut wrong, mut unknown, mut pending, mut rolls) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -178,7 +178,7 @@ pub fn judged<'a>(objects: impl Iterator<Item = (&'a Key, State)>) -> (Verdict, 
     (healthy, progressing)
 }
 
-/// Of a cluster that does not answer.
+/// The report for a cluster that does not answer.
 #[must_use]
 pub fn away(why: &str) -> Report {
     let verdict = |status| Some(Verdict::new(status, "TargetUnavailable", why));

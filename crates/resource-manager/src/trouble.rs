@@ -1,4 +1,5 @@
-//! Why an object is not as it is wanted, or not gone: for the condition, and for who has to act.
+//! The reason why an object is not in the wanted state, or not gone: for the condition, and for the next
+//! action.
 
 use std::time::Duration;
 
@@ -14,23 +15,23 @@ use crate::{
     target::{Refused, Target},
 };
 
-/// Why something is not as it is wanted.
+/// The reason why an object is not in the wanted state.
 #[derive(Clone, Debug)]
 pub enum Trouble {
-    /// The cluster does not answer: the rest of the work would fail the same way.
+    /// The cluster does not answer: the remaining work would fail in the same way.
     Away(String),
-    /// We may not act any more.
+    /// The permit of this process has ended.
     Lost(NotPermitted),
-    /// Somebody has to change something.
+    /// A user has to change an object or a setting.
     Wrong(String),
-    /// The API server did not do what was asked; it may later.
+    /// The API server did not carry out the request; a later try may succeed.
     Failed(String),
-    /// Something is awaited.
+    /// The object waits for a change.
     Awaited(String, Duration),
 }
 
 impl Trouble {
-    /// Of a request for an object.
+    /// The trouble of a refused request for an object.
     #[must_use]
     pub fn of(key: &Key, refused: Refused) -> Self {
         match refused {
@@ -50,19 +51,19 @@ impl Trouble {
         }
     }
 
-    /// Something of this object is awaited.
+    /// This object waits for a change.
     #[must_use]
     pub fn awaited(key: &Key, why: &str) -> Self {
         Self::Awaited(format!("{key} {why}"), LOOK_AGAIN)
     }
 
-    /// Whether going on with other objects makes no sense.
+    /// Whether work on further objects is useless.
     #[must_use]
     pub fn ends_all(&self) -> bool {
         matches!(self, Self::Away(_) | Self::Lost(_))
     }
 
-    /// In words.
+    /// The reason as a text.
     #[must_use]
     pub fn words(&self) -> String {
         match self {
@@ -73,7 +74,7 @@ impl Trouble {
     }
 }
 
-/// One error for all troubles of a ManagedResource: the gravest says who has to act.
+/// A single error for all troubles of a ManagedResource; the gravest trouble gives the class.
 #[must_use]
 pub fn gravest(troubles: &[Trouble], target: &Target) -> Error {
     if let Some(lost) = troubles.iter().find_map(|trouble| match trouble {
@@ -85,7 +86,7 @@ pub fn gravest(troubles: &[Trouble], target: &Target) -> Error {
     let words: Vec<String> = troubles.iter().map(Trouble::words).collect();
     let words = some(&words);
     if troubles.iter().any(|trouble| matches!(trouble, Trouble::Away(_))) {
-        // The pause is the cluster's, not that of each ManagedResource.
+        // The pause belongs to the cluster, not to each ManagedResource.
         return Error::not_ready(target.gate.pause(), words);
     }
     if troubles

@@ -1,5 +1,5 @@
-//! What wakes the controller besides ManagedResources themselves: their Secrets, and the watches of what was
-//! applied.
+//! The sources that wake the controller besides ManagedResources: Secrets, and the watches of applied
+//! objects.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
     watches::{Event, Scope},
 };
 
-/// Who is woken by what watches see.
+/// The ManagedResources that the watches' events wake.
 pub fn by_watches(
     events: UnboundedReceiver<Event>,
     ledger: Arc<Ledger>,
@@ -49,8 +49,8 @@ fn whom(event: Event, ledger: &Ledger, targets: &Targets) -> Vec<Owner> {
     }
 }
 
-/// Who is woken by Secrets of the seed. Only their metadata come here, and nothing of them is kept: content
-/// is read by those who are woken (there are some thirty Secrets for each shoot).
+/// The ManagedResources that changes of Secrets in the seed wake. The watch receives only metadata and keeps
+/// none: each woken reconcile reads the content (a shoot has some thirty Secrets).
 pub fn by_secrets(
     seed: &Seed,
     ledger: Arc<Ledger>,

@@ -1,14 +1,12 @@
-//! A resource-manager that has nothing to do is small, also with many shoots: one process a seed (decision
-//! 14).
+//! Memory of an idle resource-manager with many shoots: a single process for a seed (decision 14).
 //!
-//! There is one API server for all. Before it, in this test's process, a front ([`testkit::Front`]) makes
-//! each namespace a cluster of its own: the process that is measured has a connection for each shoot as in a
-//! seed, below a path of its own, and a list or a watch of all namespaces of a shoot tells of that shoot's
-//! objects and of no others.
+//! All shoots share a single API server. A proxy in this test's process ([`testkit::Front`]) makes each
+//! namespace a separate cluster. The measured process has a connection for each shoot as in a seed, with a
+//! separate path. A list or a watch of all namespaces of a shoot returns only that shoot's objects.
 //!
-//! `cargo test -p resource-manager --test idle -- --ignored --nocapture` gives the figures of docs/understand/bench.md
-//! (with `REPOT_IDLE_SHOOTS` and `REPOT_IDLE_KINDS` those of other numbers). It takes some minutes, hence not
-//! with every test.
+//! `cargo test -p resource-manager --test idle -- --ignored --nocapture` gives the figures of
+//! docs/understand/bench.md. `REPOT_IDLE_SHOOTS` and `REPOT_IDLE_KINDS` set different numbers. The test takes
+//! some minutes, so the default test run skips the test.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -24,17 +22,18 @@ use kube::{
 use serde_json::{Value, json};
 use testkit::{ControlPlane, Front, Idle, Server, apply, size};
 
-/// Shoots, where nothing else is said.
+/// Default number of shoots.
 const SHOOTS: usize = 250;
-/// What the process takes of its own without any shoot, in KiB.
+/// Memory of the process without shoots, in KiB.
 const BASE: u64 = 5 * 1024;
-/// What a shoot may take besides, in KiB: a client with a connection, and a watch for each of its kinds.
+/// Maximum additional memory of a shoot in KiB: a client with a connection, and a watch for each of its
+/// kinds.
 const EACH: u64 = 155;
-/// Far longer than it takes on an idle machine.
+/// Far longer than an idle machine takes.
 const SETTLED_WITHIN: Duration = Duration::from_secs(900);
-/// Kinds of each ManagedResource, where nothing else is said: four at most.
+/// Default number of kinds of each ManagedResource; at most four.
 const KINDS: usize = 4;
-/// As they are in paths.
+/// The plural names in paths.
 const IN_NAMESPACES: [&str; KINDS] = ["configmaps", "secrets", "serviceaccounts", "deployments"];
 /// Files and connections of the process itself.
 const OTHERS: usize = 40;
@@ -61,8 +60,7 @@ async fn a_resource_manager_idles_in_little_memory() -> Result<()> {
     let arguments = [
         "--health-address=127.0.0.1:0",
         "--leader-elect-resource-namespace=garden",
-        // What it needs is measured, not how soon it gives up its lock on a machine that is busy with other
-        // tests.
+        // The test measures memory, so a busy machine must not cost the lock.
         "--leader-elect-lease-duration=90s",
         "--leader-elect-renew-deadline=60s",
     ];
@@ -81,7 +79,7 @@ async fn a_resource_manager_idles_in_little_memory() -> Result<()> {
         .with_context(|| format!("not all are applied within {SETTLED_WITHIN:?}"))
         .flatten()
         .with_context(|| manager.log_tail())?;
-    // One connection for each shoot: others are closed when nobody has used them for a while.
+    // A single connection for each shoot: further connections are closed after an idle time.
     let most = shoots + OTHERS;
     testkit::eventually("connections that nobody uses are closed", SETTLED_WITHIN, || {
         let open = manager.open_files();
@@ -101,7 +99,7 @@ async fn a_resource_manager_idles_in_little_memory() -> Result<()> {
     Ok(())
 }
 
-/// A shoot whose API server is its namespace of the seed's, with a ManagedResource of four kinds, as of
+/// A shoot whose API server is the shoot's namespace in the seed, with a ManagedResource of four kinds, like
 /// kube-proxy.
 async fn shoot(client: &Client, number: usize, kinds: usize, front: &Front) -> Result<()> {
     let name = format!("shoot--dev--s{number}");
@@ -135,7 +133,8 @@ async fn namespace(client: &Client, name: &str) -> Result<()> {
     .map(drop)
 }
 
-/// Waits until all are applied and healthy, which is told by the watches of what was applied.
+/// Waits until all ManagedResources are applied and healthy; the health comes from the watches of applied
+/// objects.
 async fn settled(resources: Api<ManagedResource>, count: usize) -> Result<()> {
     let mut changes = watcher(resources, watcher::Config::default())
         .default_backoff()

@@ -1,4 +1,4 @@
-//! Brings the objects of a ManagedResource about.
+//! Applies the objects of a ManagedResource.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use crate::{
     trouble::Trouble,
 };
 
-/// What became of it.
+/// The result of an application.
 #[derive(Default)]
 pub(super) struct Outcome {
-    /// What the condition says; none: all is well.
+    /// The verdict of the condition; `None` for success.
     pub verdict: Option<Verdict>,
-    /// What `status.resources` is; none: as it is.
+    /// The new `status.resources`; `None` for no change.
     pub resources: Option<Vec<Key>>,
-    /// Of the Secrets that were acted on.
+    /// Checksum of the Secrets that were applied.
     pub checksum: Option<String>,
-    /// What went wrong.
+    /// All faults.
     pub troubles: Vec<Trouble>,
 }
 
@@ -42,10 +42,10 @@ impl Outcome {
 }
 
 impl Controller {
-    /// Applies all that its Secrets say, and deletes what they do not say any more.
+    /// Applies all manifests of the Secrets, and deletes objects without a manifest.
     ///
     /// # Errors
-    /// The seed cannot be asked or written. All else is in the outcome.
+    /// The seed's API cannot be read or written. All further faults are in the outcome.
     pub(super) async fn apply_all(
         &self,
         owner: &Owner,
@@ -89,7 +89,8 @@ impl Controller {
             checksum: Some(checksum),
             ..Outcome::default()
         };
-        // What could not be placed has no full name yet, so that what is superfluous cannot be told.
+        // An object that could not be placed has no full identity yet, so unwanted objects cannot be
+        // determined.
         if placed.len() == wanted.len() && !troubles.iter().any(Trouble::ends_all) {
             let (released, _) = self.place(&work, released.iter()).await;
             let released: Vec<Key> = released.into_iter().map(|placed| placed.key).collect();
@@ -114,8 +115,8 @@ impl Controller {
         Ok(outcome)
     }
 
-    /// What is going to be made is in the status before it is: a process that ends in between leaves nothing
-    /// that nobody knows.
+    /// Records new objects in the status before the creation: after a crash in between, every created object
+    /// is known.
     async fn note(&self, work: &Work<'_>, noted: &mut Vec<Key>, objects: &[Placed<'_>]) -> Result<()> {
         let known = |key: &Key| noted.iter().any(|noted| noted.identity() == key.identity());
         let new: Vec<Key> = objects

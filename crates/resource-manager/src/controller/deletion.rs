@@ -1,4 +1,4 @@
-//! The end of a ManagedResource: its objects go first, unless they are to be kept.
+//! The deletion of a ManagedResource: the objects are deleted first, unless `keepObjects` is set.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,17 +19,17 @@ use crate::{
 /// Objects that are deleted at the same time.
 const AT_ONCE: usize = 4;
 
-/// What is left of the objects.
+/// The remaining objects.
 #[derive(Default)]
 struct Left {
     keys: Vec<Key>,
     troubles: Vec<Trouble>,
-    /// Somebody wants all that is left to be kept.
+    /// A user has set `keepObjects`, so all remaining objects stay.
     spared: bool,
 }
 
 impl Controller {
-    /// [`Next::Change`]: nothing is left to be done.
+    /// [`Next::Change`]: no work is left.
     pub(super) async fn delete(&self, owner: &Owner) -> Result<Next> {
         let Some(resource) = self.read(owner).await? else {
             return Ok(Next::Change);
@@ -88,7 +88,8 @@ impl Controller {
         Err(error)
     }
 
-    /// Deletes what is left, phase by phase. What carries others goes when they are gone.
+    /// Deletes the remaining objects, phase by phase. Namespaces and definitions follow after the objects
+    /// inside.
     async fn delete_all(
         &self,
         owner: &Owner,
@@ -130,7 +131,8 @@ impl Controller {
         left
     }
 
-    /// Tells when an object is gone. A process that has just started watches nothing yet.
+    /// Watches the object, so that the end of the deletion is noticed. A process that has just started has no
+    /// watch yet.
     fn watch(&self, owner: &Owner, target: &Arc<Target>, key: &Key) {
         let Some(served) = target.kinds.known(key).filter(|served| served.watchable) else {
             return;
@@ -153,8 +155,8 @@ impl Controller {
         self.ledger.keeps(owner, items);
     }
 
-    /// There is no way to the objects. With the namespace goes the whole control plane, and they with it;
-    /// otherwise it is said what is awaited.
+    /// The objects are unreachable. If the namespace is being deleted, the whole control plane and the
+    /// objects are deleted too. Otherwise the condition states the reason of the wait.
     pub(super) async fn unreachable(
         &self,
         owner: &Owner,

@@ -1,4 +1,4 @@
-//! The controller of ManagedResources: finds the cluster, applies or deletes, and tells.
+//! The controller of ManagedResources: finds the cluster, applies or deletes, and reports.
 
 mod apply;
 mod deletion;
@@ -30,14 +30,13 @@ use crate::{
     watches::State,
 };
 
-/// When a deletion that cannot go on is looked at again: there is no watch of the namespace that it may go
-/// with.
+/// Requeue interval of a deletion that cannot continue: the controller does not watch the namespace.
 const DELETION_AGAIN: Duration = Duration::from_secs(30);
 
-/// A share of what may be worked on at a time; none where the process ends.
+/// A share of the concurrent work; an error when the process ends.
 type Share<'a> = Result<SemaphorePermit<'a>, AcquireError>;
 
-/// The controller of ManagedResources in one seed.
+/// The controller of ManagedResources in a seed.
 pub struct Controller {
     pub(crate) seed: Seed,
     pub(crate) targets: Arc<Targets>,
@@ -45,7 +44,7 @@ pub struct Controller {
     pub(crate) owners: SharedChecks,
     pub(crate) events: Events,
     pub(crate) numbers: Numbers,
-    /// ManagedResources that are worked on at the same time, in all clusters.
+    /// Permits for ManagedResources that are processed at the same time, in all clusters.
     pub(crate) work: Semaphore,
 }
 
@@ -54,13 +53,13 @@ impl Controller {
         self.seed.namespaced(&owner.namespace)
     }
 
-    /// As it is now: the cache may be older than what somebody wants kept.
+    /// Reads the present object: the cache may be older than a user's `keepObjects`.
     async fn read(&self, owner: &Owner) -> Result<Option<ManagedResource>> {
         let read = self.api(owner).get_opt(&owner.name).await;
         read.context("could not read the ManagedResource")
     }
 
-    /// The same, unless there is nothing to apply any more: the cache will tell.
+    /// The same, or `None` if there is no longer an object to apply: the cache will report that change.
     async fn read_to_apply(&self, owner: &Owner) -> Result<Option<ManagedResource>> {
         let read = self.read(owner).await?;
         let is_theirs = |resource: &ManagedResource| {
@@ -71,7 +70,7 @@ impl Controller {
         Ok(read.filter(is_theirs))
     }
 
-    /// Writes what is new of the status.
+    /// Writes the changed part of the status.
     async fn report(&self, resource: &ManagedResource, owner: &Owner, report: Report) -> Result<()> {
         let Some(body) = status::body(resource, report, &now_k8s()) else {
             return Ok(());
@@ -82,7 +81,7 @@ impl Controller {
             .map(drop)
     }
 
-    /// How the objects of a ManagedResource are, from what watches have seen.
+    /// The health of a ManagedResource's objects, as seen by the watches.
     fn judge(&self, owner: &Owner) -> Report {
         let items = self.ledger.items(owner);
         let judged = items.iter().filter(|item| item.judged);
@@ -101,7 +100,8 @@ impl Controller {
         }
     }
 
-    /// Applies it where that is needed, and tells how it is. `share`: by which it was read.
+    /// Applies the ManagedResource if necessary, and reports the state. `share`: the share under which the
+    /// ManagedResource was read.
     async fn bring_about(
         &self,
         owner: &Owner,
@@ -120,7 +120,7 @@ impl Controller {
         }
         drop(share);
         let applying = |target| async move {
-            // Once more: much may have changed until the right and a share were there.
+            // Read again: the object may have changed while the work waited for the right and a share.
             match self.read_to_apply(owner).await? {
                 Some(resource) => self.apply_all(owner, &resource, &target).await.map(Some),
                 None => Ok(None),
@@ -142,7 +142,7 @@ impl Controller {
             ),
         };
         let judged = match &outcome.checksum {
-            // Nothing was acted on, nor was there before.
+            // No object was changed now or before.
             None if self.ledger.items(owner).is_empty() => Report::default(),
             _ => self.judge(owner),
         };
@@ -153,7 +153,7 @@ impl Controller {
             observed: true,
             ..judged
         };
-        // What was noted on the way is in the status already.
+        // The apply has recorded new objects in the status, so the report needs the present status.
         if let Some(resource) = self.read(owner).await? {
             self.report(&resource, owner, report).await?;
         }
@@ -164,7 +164,7 @@ impl Controller {
         Err(gravest(&outcome.troubles, target))
     }
 
-    /// Nothing of it is here any more.
+    /// Removes all state of a ManagedResource.
     fn forget(&self, owner: &Owner) {
         self.ledger.forget(owner);
         let scope = crate::watches::Scope::Shoot(owner.namespace.as_str().into());
@@ -173,7 +173,7 @@ impl Controller {
         }
     }
 
-    /// Whether the namespace is being deleted, and with it the control plane of the shoot.
+    /// Whether the namespace, and so the control plane of the shoot, is being deleted.
     async fn namespace_goes(&self, namespace: &str) -> Result<bool> {
         let found = self.seed.cluster_wide::<Namespace>().get_opt(namespace).await;
         let found = found.context(format_args!("could not read Namespace {namespace}"))?;
@@ -222,7 +222,7 @@ impl Reconciler<ManagedResource> for Controller {
             self.report(&cached, &owner, report).await?;
             return Ok(Next::Change);
         }
-        // From here on it is woken for what becomes of its cluster.
+        // From here on, events of the cluster wake the ManagedResource.
         self.ledger.knows(&owner);
         let target = match self.targets.of(&owner).await? {
             Ok(target) => target,

@@ -1,4 +1,4 @@
-//! Whose an object is that is there already: one object is kept by one ManagedResource.
+//! The owner of an existing object: exactly one ManagedResource manages an object.
 
 use kube::Api;
 use runtime::Cluster;
@@ -14,11 +14,11 @@ use crate::{
 };
 
 impl Controller {
-    /// Refuses to take an object over that another one keeps. One that nobody keeps any more (its
-    /// ManagedResource is gone, or has let it go) may be taken.
+    /// Refuses to take over an object that a different ManagedResource manages. An object without a manager
+    /// may be taken over: the former ManagedResource is gone, or has released the object.
     ///
     /// # Errors
-    /// Who has it.
+    /// The ManagedResource that manages the object.
     pub(super) async fn may_take(
         &self,
         owner: &Owner,

@@ -1,4 +1,4 @@
-//! Where an object of a manifest goes: its kind as the cluster serves it, its namespace, and who watches it.
+//! The place of a manifest's object: the served kind, the namespace, and the watch.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::{
     watches::Of,
 };
 
-/// Where objects go that are in a namespace and name none.
+/// Namespace of namespaced objects without a namespace.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// One ManagedResource that is applied.
+/// A ManagedResource that is applied.
 pub(super) struct Work<'a> {
     pub owner: &'a Owner,
     pub resource: &'a ManagedResource,
     pub target: &'a Arc<Target>,
 }
 
-/// An object whose kind is served.
+/// An object of a served kind.
 pub(super) struct Placed<'a> {
     pub key: Key,
     pub served: Arc<Served>,
@@ -33,7 +33,7 @@ pub(super) struct Placed<'a> {
 }
 
 impl Controller {
-    /// Finds the kinds of objects, and begins to watch them.
+    /// Discovers the kinds of objects, and begins the watches.
     pub(super) async fn place<'a>(
         &self,
         work: &Work<'_>,

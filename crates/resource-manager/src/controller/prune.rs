@@ -1,4 +1,4 @@
-//! Deletes what was applied once and is not wanted any more.
+//! Deletes objects that were applied once and are no longer wanted.
 
 use super::{Controller, place::Work, remove::Removed};
 use crate::{
@@ -7,17 +7,18 @@ use crate::{
 };
 
 impl Controller {
-    /// Deletes what is not wanted any more. Gives what is still there.
+    /// Deletes unwanted objects. Returns the objects that still exist.
     pub(super) async fn prune(&self, work: &Work<'_>, unwanted: Vec<Key>) -> (Vec<Key>, Vec<Trouble>) {
         let delete_claims = work.resource.spec.delete_persistent_volume_claims == Some(true);
         let (mut left, mut troubles) = (Vec::new(), Vec::new());
-        // What lies in a namespace, or is of a kind, goes before that.
+        // Objects in a namespace, or of a custom kind, are deleted before the namespace or the definition.
         let mut unwanted = unwanted;
         unwanted.sort_by_key(|key| std::cmp::Reverse(Phase::of(key)));
         for key in unwanted {
             match self.remove(work.owner, work.target, &key, delete_claims).await {
                 Ok(Removed::Gone | Removed::Kept) => {}
-                // It is wanted kept for now: it goes when that is over.
+                // `keepObjects` keeps the object for now: the object is deleted when `keepObjects` is
+                // removed.
                 Ok(Removed::Spared) => left.push(key),
                 Ok(Removed::Lingers(why, after)) => {
                     troubles.push(Trouble::Awaited(

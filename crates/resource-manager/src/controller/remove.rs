@@ -1,4 +1,4 @@
-//! Takes one object away, if that is still wanted at this moment (RX-02, RX-23).
+//! Deletes a single object, if the deletion is still wanted at this moment (RX-02, RX-23).
 
 use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 
@@ -23,22 +23,22 @@ use crate::{
     trouble::Trouble,
 };
 
-/// What became of an object that is not wanted any more.
+/// The result for an object that is no longer wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Removed {
-    /// It is not there, or is another's.
+    /// The object does not exist, or belongs to a different owner.
     Gone,
-    /// Its own annotation keeps it.
+    /// An annotation of the object keeps the object.
     Kept,
-    /// The ManagedResource wants its objects kept.
+    /// The ManagedResource has `keepObjects`.
     Spared,
-    /// It is being deleted; why it is still there, and when to look again.
+    /// The object is being deleted: the reason of the wait, and the time of the next check.
     Lingers(String, Duration),
 }
 
 impl Controller {
-    /// Deletes one object. Whether that may be is read just before: somebody may have wanted objects kept
-    /// since it began.
+    /// Deletes a single object. The permission is read just before the deletion: a user may have set
+    /// `keepObjects` since the begin.
     pub(super) async fn remove(
         &self,
         owner: &Owner,
@@ -46,7 +46,8 @@ impl Controller {
         key: &Key,
         delete_claims: bool,
     ) -> Result<Removed, Trouble> {
-        // What it may not make, it does not take away, whatever its status says.
+        // An object that this ManagedResource may not create is not deleted either, whatever the status
+        // lists.
         if owner.reaches(key).is_err() {
             return Ok(Removed::Gone);
         }
@@ -62,7 +63,7 @@ impl Controller {
             return Ok(Removed::Gone);
         }
         let body = live.value();
-        // An annotation that means nothing must not keep it from going: only its value is of no use.
+        // An annotation with an invalid value must not prevent the deletion: such a value is ignored.
         let handling = Handling::of(body).unwrap_or_default();
         match plan::leaving(&handling, body, runtime::clock::now()) {
             Leaving::Keep => Ok(Removed::Kept),
@@ -89,7 +90,8 @@ impl Controller {
         }
     }
 
-    /// Whether the ManagedResource, as it is now, lets its objects be deleted. One that is gone does not.
+    /// Whether the present ManagedResource allows the deletion of objects. A deleted ManagedResource does
+    /// not.
     async fn may_delete(&self, owner: &Owner, key: &Key) -> Result<bool, Trouble> {
         let read = self.api(owner).get_opt(&owner.name).await;
         let read = read.map_err(|error| Trouble::of(key, Refused::from(error)))?;
@@ -97,8 +99,8 @@ impl Controller {
     }
 }
 
-/// Deletes exactly this object. What depends on it goes afterwards. Of the answer, which may be the object
-/// itself, only the kind is read.
+/// Deletes exactly this object, and dependent objects afterwards. The answer may be the object itself, so
+/// only the kind of the answer is read.
 async fn delete(target: &Target, api: &Api<Live>, live: &Live) -> Result<Removed, Refused> {
     let params = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Background),
@@ -112,7 +114,8 @@ async fn delete(target: &Target, api: &Api<Live>, live: &Live) -> Result<Removed
         .delete(&live.name_any(), &params)
         .map_err(|error| Refused::from(kube::Error::BuildRequest(error)))?;
     match target.ask(target.client().request_text(request)).await {
-        // The object as it was, or a status: gone, unless it waits for something.
+        // The answer is the object as before, or a status. A status means gone; an object means that the
+        // deletion waits.
         Ok(answer) if is_status(&answer) => Ok(Removed::Gone),
         Ok(_) => Ok(Removed::Lingers(
             "its deletion was asked for".to_owned(),
@@ -134,7 +137,7 @@ fn is_status(answer: &str) -> bool {
     serde_json::from_str::<Answer>(answer).is_ok_and(|answer| answer.kind == "Status")
 }
 
-/// Takes all finalizers of exactly this object away.
+/// Removes all finalizers of exactly this object.
 async fn finalize(target: &Target, api: &Api<Live>, live: &Live) -> Result<(), Refused> {
     let body = json!({"metadata": {"finalizers": null, "uid": live.uid(), "resourceVersion": live.resource_version()}});
     let params = PatchParams {
@@ -150,7 +153,7 @@ async fn finalize(target: &Target, api: &Api<Live>, live: &Live) -> Result<(), R
     }
 }
 
-/// Deletes the claims that a StatefulSet has made from its templates.
+/// Deletes the claims that a StatefulSet has created from the templates.
 async fn delete_claims_of(target: &Target, key: &Key, set: &serde_json::Value) -> Result<(), Refused> {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(
         target.client().clone(),

@@ -1,14 +1,14 @@
-//! The right by which objects of a shoot are changed: that of its owner, beside the one of the lock
+//! The right to change objects of a shoot: the right of the shoot's owner, in addition to the lock
 //! (R17-60..62; docs/understand/ownership.md).
 //!
-//! A former seed of a shoot may still reach its API server, wherever that runs by now. Whatever goes into the
-//! seed itself needs the lock alone: what a seed has, it cleans up itself.
+//! A former seed of a shoot may still reach the shoot's API server, wherever the API server runs by now.
+//! Objects in the seed need only the lock: each seed cleans up the seed's own objects.
 //!
-//! | | the ManagedResource | besides |
+//! | case | the ManagedResource | Event |
 //! |---|---|---|
-//! | the owner record names another one, or nobody: lost | stays as it is, to the last byte | an Event, once |
-//! | nobody confirms that it is this seed's | ResourcesApplied is Unknown | |
-//! | it is deleted, and its objects may not be | waits for the right, for `keepObjects`, or goes with its namespace | |
+//! | lost: the owner record names a different seed, or no seed | stays unchanged, to the last byte | once |
+//! | no witness confirms this seed | ResourcesApplied is Unknown | |
+//! | deleted, objects may not be deleted | waits for the right or `keepObjects`, or ends with namespace | |
 
 use std::{future::Future, sync::Arc};
 
@@ -24,18 +24,18 @@ use crate::{
     target::Target,
 };
 
-/// Reason of the condition where nobody confirms whose the shoot is.
+/// Reason of the condition where no witness confirms this seed as the owner.
 pub const UNCONFIRMED: &str = "OwnershipUnconfirmed";
 
 impl Controller {
-    /// Does `work`, with a share of what may be worked on at a time, and with the cluster by which everything
-    /// leaves under the right that is needed. It is dropped when that ends.
+    /// Runs `work` with a share of the concurrent work, and with the target under the required right. The
+    /// work is dropped when the right ends.
     ///
-    /// The share is taken when the right is there: whoever waits for an answer, as of a seed that is cut off,
-    /// holds up no other shoot.
+    /// The share is taken after the right: an unanswered owner check, as in a seed that is cut off, blocks no
+    /// further shoot.
     ///
     /// # Errors
-    /// The right was not to be had, or has ended.
+    /// The right was refused, or has ended.
     pub(super) async fn owned<T, F>(
         &self,
         owner: &Owner,
@@ -61,7 +61,7 @@ impl Controller {
         })
     }
 
-    /// The right of the shoot's owner; none where none is needed.
+    /// The right of the shoot's owner; `None` where no such right is needed.
     async fn tenure(&self, owner: &Owner) -> Result<Option<Tenure>, Refusal> {
         if owner.in_seed {
             return Ok(None);
@@ -80,14 +80,14 @@ impl Controller {
         Box::pin(confirmed).await.map(Some)
     }
 
-    /// What the gardenlet says of the shoot in this namespace. It is written before anything else is, and
-    /// goes last.
+    /// The Cluster of this namespace. The gardenlet writes the Cluster before all further objects, and
+    /// deletes the Cluster last.
     async fn cluster(&self, namespace: &str) -> Result<Option<ClusterObject>> {
         let found = self.seed.cluster_wide::<ClusterObject>().get_opt(namespace).await;
         found.context(format_args!("could not read Cluster {namespace}"))
     }
 
-    /// What nobody confirms to be this seed's is left as it is.
+    /// Leaves a ManagedResource unchanged if no witness confirms this seed.
     pub(super) async fn refuse(
         &self,
         owner: &Owner,
@@ -112,7 +112,7 @@ impl Controller {
         Err(error)
     }
 
-    /// The same of one that is being deleted.
+    /// The same for a ManagedResource that is being deleted.
     pub(super) async fn refuse_deletion(
         &self,
         owner: &Owner,

@@ -1,4 +1,4 @@
-//! The Secrets of a ManagedResource: read when they are needed, and not kept.
+//! The Secrets of a ManagedResource: read on demand, and not kept.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::object::Owner;
 type Data = BTreeMap<String, BTreeMap<String, Vec<u8>>>;
 
 impl Controller {
-    /// Reads all Secrets that it names, and their checksum.
+    /// Reads all Secrets of the ManagedResource, and computes the checksum.
     ///
     /// # Errors
-    /// The seed cannot be asked. Inside: sentences about Secrets that are not there.
+    /// The seed's API cannot be read. The inner error: sentences about missing Secrets.
     pub(super) async fn secrets(
         &self,
         owner: &Owner,
@@ -31,7 +31,7 @@ impl Controller {
             .collect();
         names.sort();
         names.dedup();
-        // Before they are read: one that changes from here on is read again.
+        // Recorded before the reads: a Secret that changes from here on is read again.
         self.ledger
             .reads(owner, names.iter().map(|name| (name.clone(), None)).collect());
         let api: Api<Secret> = self.seed.namespaced(&owner.namespace);

@@ -26,9 +26,9 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Requests of one ManagedResource at the same time.
+/// Concurrent requests of a ManagedResource.
 const AT_ONCE: usize = 4;
-/// For a definition to be served: a kube-apiserver takes about a second.
+/// Wait until a definition is served: a kube-apiserver takes about a second.
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(5);
 
 impl Controller {
@@ -121,7 +121,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Takes away what others have added, where that is not borne.
+    /// Removes additions of further writers, in the lists that must equal the manifest.
     async fn overwrite(
         &self,
         work: &Work<'_>,
@@ -145,7 +145,7 @@ impl Controller {
         merged.map_err(|refused| Trouble::of(key, refused))
     }
 
-    /// An object that cannot be changed as wanted is deleted, and made when it is gone.
+    /// Deletes an object that cannot be updated; the object is created when the deletion has ended.
     async fn make_anew(&self, work: &Work<'_>, key: &Key, why: Trouble) -> Result<(), Trouble> {
         if keeps(work.resource) {
             return Err(why);
@@ -164,15 +164,15 @@ impl Controller {
     }
 }
 
-/// Whether the ManagedResource has created this object, and `immutable` forbids each change. An object
-/// without the origin may be a user's.
+/// Whether this ManagedResource has created the object, and `immutable` forbids each change. An object
+/// without the origin may belong to a user.
 fn is_own_immutable(work: &Work<'_>, key: &Key, live: &Live) -> bool {
     let holds_data = key.is("", "ConfigMap") || key.is("", "Secret");
     holds_data && live.value()["immutable"] == true && live.origin() == Some(work.owner.origin().as_str())
 }
 
-/// Waits until a definition is served, so that what needs it can be applied in the same run. If it takes
-/// longer, that is told of the objects.
+/// Waits until a definition is served, so that objects of the kind can be applied in the same run. After a
+/// longer wait the troubles of those objects report the missing kind.
 async fn established(target: &Target, served: &Served, key: &Key) {
     let api = target.api(served, key);
     let is_established = |definition: Option<&Live>| {

@@ -1,5 +1,5 @@
-//! Whether an object does what it is there for, from the object alone. What is not listed here is healthy by
-//! being there.
+//! The health of an object, from the object alone. An object of a kind outside this list is healthy if the
+//! object exists.
 
 mod others;
 mod verdict;
@@ -28,13 +28,13 @@ const JUDGES: &[(&str, &str, Judge)] = &[
     ("apiregistration.k8s.io", "APIService", others::api_service),
 ];
 
-/// Whether objects of this kind are more than there or not there: their status is watched, too.
+/// Whether this kind has a health check beyond existence: then the status is watched, too.
 #[must_use]
 pub fn is_judged(group: &str, kind: &str) -> bool {
     judge(group, kind).is_some()
 }
 
-/// How this object is.
+/// The health of this object.
 #[must_use]
 pub fn of(group: &str, kind: &str, object: &Value) -> Health {
     judge(group, kind).map_or_else(Health::default, |judge| judge(object))

@@ -1,4 +1,4 @@
-//! What a cluster has to bring about for an object that runs nothing.
+//! Health of objects without pods that a cluster has to complete.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ pub(super) fn claim(object: &Value) -> Health {
     )
 }
 
-/// A load balancer has an address; other Services need nothing.
+/// A load balancer needs an address; further Services are always healthy.
 pub(super) fn service(object: &Value) -> Health {
     let addresses = object["status"]["loadBalancer"]["ingress"]
         .as_array()

@@ -7,7 +7,7 @@ fn condition_of(type_: &str, status: &str) -> Value {
     json!([{"type": type_, "status": status, "reason": "Why"}])
 }
 
-/// What is wrong, and what is still to come.
+/// The fault, and the pending part of the last change.
 fn judged(group: &str, kind: &str, object: &Value) -> (String, String) {
     let Health { wrong, rolls } = of(group, kind, object);
     (wrong.unwrap_or_default().into(), rolls.unwrap_or_default().into())

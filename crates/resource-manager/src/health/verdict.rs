@@ -1,13 +1,13 @@
-//! What is said of an object, and how it is read.
+//! The health of an object, and helpers to read the object.
 
 use serde_json::Value;
 
-/// How an object is.
+/// The health of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// What is wrong with it.
+    /// The fault of the object.
     pub wrong: Option<Box<str>>,
-    /// What is still to come of the last change.
+    /// The pending part of the last change.
     pub rolls: Option<Box<str>>,
 }
 
@@ -28,12 +28,12 @@ impl Health {
     }
 }
 
-/// A number of the object; where it is not said, the default.
+/// A number of the object; `default` if the field is missing.
 pub(super) fn number(object: &Value, path: &str, default: i64) -> i64 {
     object.pointer(path).and_then(Value::as_i64).unwrap_or(default)
 }
 
-/// Status and reason of a condition; nothing where there is none.
+/// Status and reason of a condition; `None` without that condition.
 pub(super) fn condition<'a>(object: &'a Value, type_: &str) -> Option<(&'a str, &'a str)> {
     let conditions = object["status"]["conditions"].as_array()?;
     let found = conditions.iter().find(|condition| condition["type"] == type_)?;
@@ -43,7 +43,7 @@ pub(super) fn condition<'a>(object: &'a Value, type_: &str) -> Option<(&'a str, 
     ))
 }
 
-/// Whether the controller of the object has seen its last change.
+/// Whether the controller of the object has observed the last change.
 pub(super) fn is_observed(object: &Value) -> bool {
     number(object, "/status/observedGeneration", 0) >= number(object, "/metadata/generation", 0)
 }

@@ -1,4 +1,4 @@
-//! What runs pods.
+//! Health of workloads.
 
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ pub(super) fn replica_set(object: &Value) -> Health {
     Health::new(wrong, (!is_observed(object)).then(|| NOT_SEEN.to_owned()))
 }
 
-/// What of the last change is still to come.
+/// The pending part of the last change.
 fn rollout(object: &Value, wanted: i64, updated: &str, available: &str) -> Option<String> {
     if !is_observed(object) {
         return Some(NOT_SEEN.to_owned());

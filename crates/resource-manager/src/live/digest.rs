@@ -1,4 +1,4 @@
-//! A number in the place of what is read.
+//! A hash in place of the content.
 
 use std::{
     borrow::Cow,
@@ -11,16 +11,15 @@ use serde::{
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
-/// What lies deeper counts for nothing. Nobody here writes anything so deep, and others must not make it
+/// Deeper content is ignored. This process writes no such depth, and further writers must not make an object
 /// unreadable.
 const DEEPEST: usize = 64;
 
-/// Another number whenever the content is another one, in whichever order its fields come. It is that of one
-/// process only.
+/// Hash of a content, independent of the order of fields. Comparable only within a single process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Digest(pub(super) u64);
 
-/// Of anything that can be hashed.
+/// Hash of any hashable value.
 pub(super) fn hash(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
@@ -33,7 +32,7 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// At this depth.
+/// The reader at this depth.
 struct Below(usize);
 
 impl<'de> DeserializeSeed<'de> for Below {

@@ -1,4 +1,4 @@
-//! Labels and annotations: the first of them, those that are meant for us, and whether any is another one.
+//! Labels and annotations: the first entries, the annotations of this process, and a hash over all entries.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -10,15 +10,15 @@ use serde::{
 use super::{digest::hash, pick::cut};
 use crate::names::MEANT_FOR_US;
 
-/// So many are kept beside those that are meant for us. Objects have a few.
+/// Maximum number of entries that are kept besides the annotations of this process. Objects have a few.
 const MOST: usize = 100;
 
 /// Entries of a map of texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Listed {
-    /// Some of them.
+    /// The kept entries.
     pub(super) first: BTreeMap<String, String>,
-    /// Another number whenever any of them is another one.
+    /// Hash over all entries.
     pub(super) digest: u64,
 }
 

@@ -1,8 +1,8 @@
-//! What is remembered of an object so that a change by somebody else is noticed, in a few bytes.
+//! The remembered marks of an object, in a few bytes. The marks show a change by a further writer.
 //!
-//! The API server notes who wrote which field (`managedFields`). What another one changes or takes away
-//! leaves our list, whatever its value: so the list alone tells whether the object is as it was applied, and
-//! status updates do not matter.
+//! The API server records the manager of each field (`managedFields`). A field that a further writer changes
+//! or deletes leaves the list of this process, for any value. So the list alone shows whether the object is
+//! as applied, and status updates do not matter.
 
 use std::{borrow::Cow, fmt};
 
@@ -14,12 +14,12 @@ use serde::{
 use super::digest::{Digest, hash};
 use crate::names::NAME;
 
-/// Of one object at one time.
+/// The marks of an object at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
-    /// Which object it is, and the fields that are ours.
+    /// Hash of the uid and of the fields of this process.
     fields: u64,
-    /// Labels and annotations, whoever wrote them.
+    /// Hash of labels and annotations of all writers.
     lists: u64,
 }
 
@@ -31,15 +31,15 @@ impl Marks {
         }
     }
 
-    /// Whether an object with these marks is as it was with `applied`. `exactly`: nobody else's labels and
-    /// annotations are borne.
+    /// Whether an object with these marks is unchanged since `applied`. `exactly`: labels and annotations of
+    /// further writers count as a change.
     #[must_use]
     pub fn hold(self, applied: Self, exactly: bool) -> bool {
         self.fields == applied.fields && (!exactly || self.lists == applied.lists)
     }
 }
 
-/// The fields that we have applied, as a number; nothing where there are none.
+/// Hash of the fields that this process has applied; `None` without such fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ours(Option<u64>);
 
@@ -49,7 +49,7 @@ impl<'de> Deserialize<'de> for Ours {
     }
 }
 
-/// Of `managedFields`.
+/// Visitor of `managedFields`.
 struct Managers;
 
 impl<'de> Visitor<'de> for Managers {
@@ -72,7 +72,7 @@ impl<'de> Visitor<'de> for Managers {
     }
 }
 
-/// Of one entry.
+/// Visitor of an entry.
 struct Manager;
 
 impl<'de> serde::de::DeserializeSeed<'de> for Manager {

@@ -1,10 +1,10 @@
-//! An object as it is in a cluster, as far as anything here looks at it.
+//! An object in a cluster, reduced to the fields that this crate reads.
 //!
-//! Whoever may write in a shoot makes objects as large as their API server takes them, out of as many parts
-//! as he likes, and a part of three bytes takes a hundred in memory once it is read. One process keeps the
-//! objects of all shoots of a seed. So what nothing here looks at is read over, of lists only some elements
-//! are kept, and texts have a bound ([`pick`]). Whether somebody has changed the object is told by a few
-//! numbers that are made while it is read ([`Marks`]).
+//! A user with write access in a shoot can create objects as large as the API server accepts, with any number
+//! of parts. A part of three bytes takes a hundred bytes of memory. A single process keeps the objects of all
+//! shoots of a seed. So unused fields are skipped, only some elements of lists are kept, and texts have a
+//! bound ([`pick`]). A few hashes, computed during the read, show whether a further writer has changed the
+//! object ([`Marks`]).
 
 mod digest;
 mod listed;
@@ -31,17 +31,17 @@ use crate::names::RESOURCES_ORIGIN;
 
 pub use marks::Marks;
 
-/// So many finalizers of an object are told.
+/// Maximum number of finalizers that are kept.
 const FINALIZERS: usize = 50;
 
-/// An object that is asked for as a whole.
+/// An object that is requested as a whole.
 pub type Live = Seen<true>;
 
-/// An object, without what nothing here looks at. `WHOLE`: more than its metadata comes over the wire. Of
-/// kinds whose objects are as they ought to be by being there nothing else is asked for.
+/// An object, reduced to the used fields. `WHOLE`: the response has more than the metadata. For kinds without
+/// a health check only the metadata are requested.
 #[derive(Clone, Debug)]
 pub struct Seen<const WHOLE: bool> {
-    /// What a client of kube needs of it.
+    /// The metadata that kube's client needs.
     meta: ObjectMeta,
     marks: Marks,
     value: Value,
@@ -72,19 +72,19 @@ struct Meta {
 }
 
 impl<const WHOLE: bool> Seen<WHOLE> {
-    /// What is known of it, at the places where an object has it.
+    /// The kept fields, at the same paths as in the object.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// By which a change is noticed.
+    /// The marks that show a change.
     #[must_use]
     pub fn marks(&self) -> Marks {
         self.marks
     }
 
-    /// The ManagedResource that it says it comes from.
+    /// The ManagedResource in the origin annotation.
     #[must_use]
     pub fn origin(&self) -> Option<&str> {
         self.value["metadata"]["annotations"][RESOURCES_ORIGIN].as_str()
@@ -112,7 +112,7 @@ impl<'de, const WHOLE: bool> Deserialize<'de> for Seen<WHOLE> {
             generation: metadata.generation,
             ..ObjectMeta::default()
         };
-        // What is not there is not told as nothing: whether a field is there counts.
+        // A missing field stays missing, because the presence of a field counts.
         let mut told = Map::new();
         for (field, value) in [
             ("name", json!(meta.name)),
@@ -137,7 +137,7 @@ impl<'de, const WHOLE: bool> Deserialize<'de> for Seen<WHOLE> {
     }
 }
 
-/// Its kind is known by name only.
+/// The kind is known only by name.
 impl<const WHOLE: bool> Resource for Seen<WHOLE> {
     type DynamicType = ApiResource;
     type Scope = DynamicResourceScope;

@@ -1,5 +1,5 @@
-//! Which fields of an object are kept besides its metadata, and how they are read whatever is written there
-//! instead of them.
+//! The fields of an object that are kept besides the metadata. Values of an unexpected type are read without
+//! an error.
 
 use std::{borrow::Cow, fmt};
 
@@ -11,20 +11,21 @@ use serde_json::{Map, Value};
 
 use self::Keep::{Each, Entries, Fields, Scalar};
 
-/// Elements of a list, and entries of a map. Conditions, containers and their resources are fewer.
+/// Maximum elements of a list, and entries of a map. Conditions, containers and container resources are
+/// fewer.
 const MOST: usize = 50;
-/// Bytes of a text. Names, reasons and annotations that mean something here are shorter.
+/// Maximum bytes of a text. Names, reasons and the annotations of this process are shorter.
 const LONGEST: usize = 1024;
 
-/// What is kept of something.
+/// The part of a value that is kept.
 enum Keep {
-    /// A text, a number, or whether it is true.
+    /// A text, a number, or a boolean.
     Scalar,
-    /// Of a map, the first entries, if they are scalars.
+    /// The first entries of a map, if scalar.
     Entries,
-    /// Of a map, these fields.
+    /// These fields of a map.
     Fields(&'static [(&'static str, Keep)]),
-    /// Of each of the first elements of a list.
+    /// This part of each of the first elements of a list.
     Each(&'static Keep),
 }
 
@@ -42,7 +43,7 @@ const CONTAINERS: Keep = Each(&Fields(&[
 const POD: Keep = Fields(&[("containers", CONTAINERS), ("initContainers", CONTAINERS)]);
 const TEMPLATE: Keep = Fields(&[("spec", POD)]);
 
-/// What [`crate::plan`] and [`crate::health`] look at.
+/// The fields that [`crate::plan`] and [`crate::health`] read.
 static SPEC: Keep = Fields(&[
     ("replicas", Scalar),
     ("type", Scalar),
@@ -60,7 +61,7 @@ static SPEC: Keep = Fields(&[
     ("initContainers", CONTAINERS),
 ]);
 
-/// What [`crate::health`] looks at.
+/// The fields that [`crate::health`] reads.
 static STATUS: Keep = Fields(&[
     ("phase", Scalar),
     ("observedGeneration", Scalar),
@@ -90,7 +91,7 @@ static STATUS: Keep = Fields(&[
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spec(pub(super) Value);
 
-/// Its `status`.
+/// The `status` of an object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Status(pub(super) Value);
 
@@ -126,7 +127,7 @@ pub(super) fn cut(text: &str) -> &str {
     &text[..end]
 }
 
-/// Reads what is to be kept; what is of another shape is nothing.
+/// Reads the parts to keep; a value of an unexpected type becomes null.
 struct Pick(&'static Keep);
 
 impl Pick {

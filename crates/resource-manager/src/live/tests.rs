@@ -12,7 +12,7 @@ fn live(object: &Value) -> Live {
     serde_json::from_str(&object.to_string()).unwrap()
 }
 
-/// How much room a value takes, in parts.
+/// The size of a value, in parts.
 fn parts(value: &Value) -> usize {
     match value {
         Value::Array(all) => 1 + all.iter().map(parts).sum::<usize>(),
@@ -56,7 +56,7 @@ fn what_is_looked_at_is_there() {
     assert_eq!(sent["metadata"]["resourceVersion"], "7");
 }
 
-/// Whoever may write in a shoot fills each field that is read, and all others.
+/// A user with write access in a shoot can fill each field that is read, and all further fields.
 #[test]
 fn however_large_an_object_is_little_of_it_is_kept() {
     let text = "x".repeat(100_000);
@@ -80,7 +80,7 @@ fn however_large_an_object_is_little_of_it_is_kept() {
     assert!(kept < 2000, "{kept} parts are kept");
     let bytes = object.value().to_string().len();
     assert!(bytes < 200_000, "{bytes} bytes are kept");
-    // What it says to us is not lost among what others have written.
+    // The annotations of this process are kept among many annotations of further writers.
     assert_eq!(object.origin(), Some("s/m"));
     let told = health::of("apps", "Deployment", object.value())
         .wrong
@@ -117,7 +117,7 @@ fn what_is_of_another_shape_is_nothing() {
     }
 }
 
-/// A reader of JSON goes down 128 steps, and an API server takes more.
+/// The JSON reader stops at a depth of 128, and an API server accepts deeper objects.
 #[test]
 fn however_deep_an_object_is_it_is_read() {
     let deep = |steps: usize| format!("{}{{}}{}", "{\"f:a\":".repeat(steps), "}".repeat(steps));

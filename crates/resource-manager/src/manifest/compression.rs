@@ -1,14 +1,15 @@
-//! Data that is compressed or not, by the ending of its key. What it is unpacked to is bounded.
+//! Data of a Secret key, compressed or not, by the ending of the key. The size of the unpacked data is
+//! bounded.
 
 use std::io::Read;
 
-/// Bytes of all manifests of one ManagedResource when they are unpacked. A Secret holds 1 MiB, and text of
-/// this kind is rarely packed to less than a tenth.
+/// Maximum bytes of all unpacked manifests of a ManagedResource. A Secret holds 1 MiB, and such text rarely
+/// compresses to less than a tenth.
 pub const LARGEST: usize = 16 << 20;
-/// Of the buffer for packed data.
+/// Bytes of the buffer for packed data.
 const BUFFER: usize = 4096;
 
-/// The text of a key. `most` bytes of it are borne.
+/// The text of a key, at most `most` bytes.
 pub fn unpack(key: &str, bytes: &[u8], most: usize) -> Result<String, String> {
     let ending = key.rsplit_once('.').map_or("", |(_, ending)| ending);
     let (how, unpacked) = if ending == "br" {
@@ -34,7 +35,7 @@ pub fn unpack(key: &str, bytes: &[u8], most: usize) -> Result<String, String> {
     String::from_utf8(unpacked).map_err(|_| "is not text in UTF-8".to_owned())
 }
 
-/// All of it, or one byte more than `most`.
+/// The unpacked data, cut at one byte more than `most`.
 fn bounded(packed: impl Read, most: usize) -> std::io::Result<Vec<u8>> {
     let mut unpacked = Vec::new();
     let most = u64::try_from(most).unwrap_or(u64::MAX);

@@ -1,14 +1,14 @@
-//! YAML and JSON documents become objects.
+//! Parses YAML and JSON documents to objects.
 
 use serde_json::Value;
 use serde_saphyr::Error;
 
 use crate::object::Wanted;
 
-/// The objects of a text with any number of documents. A list (`kind: List`) stands for what is in it.
+/// The objects of a text with any number of documents. A list (`kind: List`) stands for the list's items.
 ///
 /// # Errors
-/// A sentence that tells where the text is wrong, and quotes nothing of it.
+/// A sentence with the place of the fault, without any part of the text.
 pub fn objects(text: &str) -> Result<Vec<Wanted>, String> {
     let documents = if text.trim_start().starts_with('{') {
         json(text)?
@@ -24,7 +24,7 @@ pub fn objects(text: &str) -> Result<Vec<Wanted>, String> {
 
 fn json(text: &str) -> Result<Vec<Value>, String> {
     let read: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text).into_iter().collect();
-    // What begins like JSON may be YAML still.
+    // A text that begins like JSON may still be YAML.
     read.or_else(|error| {
         yaml(text).map_err(|_| {
             format!(
@@ -38,7 +38,7 @@ fn json(text: &str) -> Result<Vec<Value>, String> {
 
 fn yaml(text: &str) -> Result<Vec<Value>, String> {
     let options = serde_saphyr::options! {
-        // As Kubernetes reads it: `defaultMode: 0440`.
+        // The same reading as in Kubernetes: `defaultMode: 0440`.
         legacy_octal_numbers: true,
         reject_unsupported_tags: true,
         with_snippet: false,
@@ -57,7 +57,7 @@ fn yaml(text: &str) -> Result<Vec<Value>, String> {
     })
 }
 
-/// Nothing, an object, or what is in a list.
+/// Adds no object, a single object, or the items of a list.
 fn flatten(document: Value, found: &mut Vec<Wanted>) -> Result<(), String> {
     if document.is_null() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! What the Secrets of a ManagedResource say: their data becomes a list of objects, or sentences that tell
-//! what is wrong and where. No sentence holds anything of the data.
+//! Reads the Secrets of a ManagedResource: the data becomes a list of objects, or sentences with the fault
+//! and the place. No sentence contains any part of the data.
 
 mod compression;
 mod documents;
@@ -10,14 +10,14 @@ pub use compression::LARGEST;
 
 use crate::object::Wanted;
 
-/// Objects of one ManagedResource. Its status names each of them and must stay below what an API server
-/// takes.
+/// Maximum number of objects of a ManagedResource. The status names each object and must stay below the size
+/// limit of the API server.
 pub const MOST_OBJECTS: usize = 2000;
 
-/// Reads the data of Secrets, by their names. Keys are read in their order.
+/// Reads the data of Secrets, in the order of the names. Keys are read in order, too.
 ///
 /// # Errors
-/// Everything that is wrong, one sentence each: `Secret a, key b: …`.
+/// All faults, one sentence each: `Secret a, key b: …`.
 pub fn read(secrets: &BTreeMap<String, BTreeMap<String, Vec<u8>>>) -> Result<Vec<Wanted>, Vec<String>> {
     let (mut objects, mut wrong, mut left) = (Vec::new(), Vec::new(), LARGEST);
     for (secret, data) in secrets {

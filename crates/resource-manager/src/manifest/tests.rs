@@ -67,7 +67,7 @@ fn several_documents_lists_and_json_are_read() {
     assert_eq!(names("empty", ""), Vec::<String>::new());
 }
 
-/// As Kubernetes reads it: the right to read a file must not become another one.
+/// The same reading as in Kubernetes: a file mode must not change by a different base.
 #[test]
 fn octal_numbers_are_octal() {
     let read = read(&secrets(
@@ -135,7 +135,7 @@ fn an_object_that_is_there_twice_is_told_also_in_another_version() {
     );
 }
 
-/// An alias that stands for aliases that stand for aliases must end before the memory does.
+/// Nested aliases must be refused before the expansion fills the memory.
 #[test]
 fn aliases_are_bounded() {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();

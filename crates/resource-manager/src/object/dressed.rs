@@ -1,4 +1,5 @@
-//! What is sent of a manifest: without what only a server may say, and with the marks of its ManagedResource.
+//! The body of an applied object: the manifest without fields of the server, and with the marks of the
+//! ManagedResource.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +9,10 @@ use serde_json::{Map, Value, json};
 use super::{Key, Owner};
 use crate::names::{MANAGED_BY, MANAGED_BY_LABEL, RESOURCES_ORIGIN};
 
-/// What all objects of a ManagedResource get.
+/// The additions to all objects of a ManagedResource.
 #[derive(Clone, Debug)]
 pub struct Dress<'a> {
-    /// Whose they are.
+    /// The ManagedResource of the objects.
     pub owner: &'a Owner,
     /// `spec.injectLabels`.
     pub labels: &'a BTreeMap<String, String>,
@@ -28,7 +29,7 @@ const OF_SERVER: &[&str] = &[
     "selfLink",
 ];
 
-/// The body of the object that `key` names (its namespace is that of the cluster's rules).
+/// The body of the object `key` (with the namespace by the cluster's rules).
 #[must_use]
 pub fn dressed(manifest: &Value, key: &Key, dress: &Dress<'_>) -> Value {
     let mut body = manifest.clone();
@@ -62,7 +63,7 @@ pub fn dressed(manifest: &Value, key: &Key, dress: &Dress<'_>) -> Value {
     body
 }
 
-/// Labels go into the pods of a workload, too.
+/// Adds the labels to the pods of a workload, too.
 fn inject(template: Option<&mut Value>, labels: &BTreeMap<String, String>) {
     let Some(template) = template
         .and_then(Value::as_object_mut)
@@ -70,7 +71,7 @@ fn inject(template: Option<&mut Value>, labels: &BTreeMap<String, String>) {
     else {
         return;
     };
-    // Templates of other things than pods are left alone.
+    // Templates of objects other than pods stay unchanged.
     if template
         .get("spec")
         .and_then(|spec| spec.get("containers"))
@@ -82,7 +83,7 @@ fn inject(template: Option<&mut Value>, labels: &BTreeMap<String, String>) {
     into.extend(labels.iter().map(|(key, value)| (key.clone(), json!(value))));
 }
 
-/// `stringData` is written and never read: the server would not notice when it changes.
+/// Moves `stringData` to `data`. `stringData` is write-only: the server would not detect a change.
 fn plain_to_data(secret: &mut Map<String, Value>) {
     let Some(Value::Object(plain)) = secret.remove("stringData") else {
         return;
@@ -94,7 +95,7 @@ fn plain_to_data(secret: &mut Map<String, Value>) {
     }
 }
 
-/// The map below this field, made where it is not.
+/// The map in this field, created if missing.
 fn child<'a>(object: &'a mut Map<String, Value>, field: &str) -> &'a mut Map<String, Value> {
     let below = object.entry(field).or_insert_with(|| json!({}));
     if !below.is_object() {

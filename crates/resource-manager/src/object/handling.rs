@@ -1,5 +1,4 @@
-//! Annotations by which a manifest, or an object that is there, says how it is to be handled. Others are left
-//! alone.
+//! Annotations for the handling of an object, in a manifest or in a cluster. Further annotations are ignored.
 
 use std::time::Duration;
 
@@ -11,25 +10,26 @@ use crate::names::{
     RESOURCES_IGNORE, RESOURCES_KEEP_OBJECT, RESOURCES_MODE, SKIP_HEALTH_CHECK,
 };
 
-/// How an object is to be handled.
+/// The handling of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools)] // one for each annotation
+#[allow(clippy::struct_excessive_bools)] // one field for each annotation
 pub struct Handling {
-    /// `ignore`: it is made where it is missing, and left alone afterwards.
+    /// `ignore`: the object is created if missing, and not changed afterwards.
     pub once: bool,
-    /// `mode=Ignore`: nothing is done with it, and it is not ours any more.
+    /// `mode=Ignore`: the object is neither changed nor deleted, and is no longer managed.
     pub released: bool,
-    /// `keep-object`: it is not deleted.
+    /// `keep-object`: the object is not deleted.
     pub kept: bool,
-    /// `skip-health-check`: it does not count when health is judged.
+    /// `skip-health-check`: the health of the object does not count.
     pub unjudged: bool,
-    /// `delete-on-invalid-update`: it is made anew where it cannot be changed.
+    /// `delete-on-invalid-update`: the object is deleted and created again if an update is invalid.
     pub remade: bool,
-    /// `preserve-replicas`: the replicas that it has are right.
+    /// `preserve-replicas`: the present number of replicas stays.
     pub own_replicas: bool,
-    /// `preserve-resources`: the requests and limits that its containers have are right.
+    /// `preserve-resources`: the present requests and limits of the containers stay.
     pub own_resources: bool,
-    /// `finalize-deletion-after`: it loses its finalizers when it has been deleted for so long.
+    /// `finalize-deletion-after`: the finalizers of the object are removed when the deletion has taken this
+    /// long.
     pub finalized_after: Option<Duration>,
 }
 
@@ -37,7 +37,7 @@ impl Handling {
     /// Reads the annotations of an object.
     ///
     /// # Errors
-    /// One that is meant for us has a value that means nothing: better told than guessed.
+    /// An annotation of this process has an invalid value: an error is better than a guess.
     pub fn of(object: &Value) -> Result<Self, String> {
         let annotations = &object["metadata"]["annotations"];
         let says = |key: &str| annotations[key].as_str().is_some_and(is_true);
@@ -62,13 +62,13 @@ impl Handling {
     }
 }
 
-/// What counts as a yes in these annotations.
+/// The values that count as true in these annotations.
 #[must_use]
 pub fn is_true(value: &str) -> bool {
     matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True")
 }
 
-/// A duration as Go writes it.
+/// Parses a duration in Go's notation.
 fn duration(text: &str) -> Option<Duration> {
     let read: SignedDuration = text.parse().ok()?;
     Duration::try_from(read).ok()

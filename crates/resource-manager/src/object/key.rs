@@ -1,4 +1,4 @@
-//! Names of objects, and of the ManagedResources that want them.
+//! Identities of objects, and of the ManagedResources that own the objects.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use kube::{ResourceExt, core::GroupVersionKind, runtime::reflector::ObjectRef};
 
 use crate::names::{SEED_CLASS, SEED_ORIGIN};
 
-/// What an object is called in its cluster. In the order of lists: group, kind, namespace, name.
+/// The identity of an object in a cluster. Sorted by group, kind, namespace, name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The API group; empty for the core.
     pub group: String,
     /// The kind.
     pub kind: String,
-    /// The namespace; none: the object is not in one.
+    /// The namespace; `None` for a cluster-scoped object.
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
-    /// The version by which it is written. It does not tell two objects apart.
+    /// The version of the manifest. The version is not part of the identity.
     pub version: String,
 }
 
@@ -36,7 +36,7 @@ impl Key {
         }
     }
 
-    /// From `status.resources`; none for an entry that names nothing.
+    /// From an entry of `status.resources`; `None` for an incomplete entry.
     #[must_use]
     pub fn of_status(object: &ManagedResourceStatusObject) -> Option<Self> {
         let namespace = object
@@ -51,7 +51,7 @@ impl Key {
         ))
     }
 
-    /// For `status.resources`.
+    /// The entry for `status.resources`.
     #[must_use]
     pub fn to_status(&self) -> ManagedResourceStatusObject {
         ManagedResourceStatusObject {
@@ -63,7 +63,7 @@ impl Key {
         }
     }
 
-    /// As in a manifest.
+    /// `apiVersion` as in a manifest.
     #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
@@ -73,19 +73,19 @@ impl Key {
         }
     }
 
-    /// Its kind, for the API.
+    /// The kind, for the API.
     #[must_use]
     pub fn gvk(&self) -> GroupVersionKind {
         GroupVersionKind::gvk(&self.group, &self.version, &self.kind)
     }
 
-    /// What tells it apart from every other object: all but the version.
+    /// The unique identity: all fields except the version.
     #[must_use]
     pub fn identity(&self) -> (&str, &str, Option<&str>, &str) {
         (&self.group, &self.kind, self.namespace.as_deref(), &self.name)
     }
 
-    /// Whether it is of this group and kind.
+    /// Whether the object has this group and kind.
     #[must_use]
     pub fn is(&self, group: &str, kind: &str) -> bool {
         self.group == group && self.kind == kind
@@ -101,19 +101,19 @@ impl fmt::Display for Key {
     }
 }
 
-/// A ManagedResource, and in which kind of cluster its objects are.
+/// A ManagedResource, and the class of cluster for its objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
-    /// Whether its objects are in the seed.
+    /// Whether the objects are in the seed.
     pub in_seed: bool,
-    /// Its namespace.
+    /// Namespace of the ManagedResource.
     pub namespace: String,
-    /// Its name.
+    /// Name of the ManagedResource.
     pub name: String,
 }
 
 impl Owner {
-    /// The name of a ManagedResource; none for one of a class that is not ours.
+    /// The owner for a ManagedResource; `None` for a class of a different controller.
     #[must_use]
     pub fn of(resource: &ManagedResource) -> Option<Self> {
         let in_seed = match resource.spec.class.as_deref() {
@@ -128,7 +128,8 @@ impl Owner {
         })
     }
 
-    /// From the annotation of an object in a seed or a shoot; none for one that another process wrote.
+    /// The owner from the origin annotation of an object in a seed or a shoot; `None` for an origin of a
+    /// different process.
     #[must_use]
     pub fn of_origin(origin: &str, in_seed: bool) -> Option<Self> {
         let place = if in_seed {
@@ -144,14 +145,14 @@ impl Owner {
         })
     }
 
-    /// The annotation of its objects.
+    /// The origin annotation of the objects.
     #[must_use]
     pub fn origin(&self) -> String {
         let prefix = if self.in_seed { SEED_ORIGIN } else { "" };
         format!("{prefix}{}/{}", self.namespace, self.name)
     }
 
-    /// For the queue of the controller.
+    /// The reference for the queue of the controller.
     #[must_use]
     pub fn to_ref(&self) -> ObjectRef<ManagedResource> {
         ObjectRef::new(&self.name).within(&self.namespace)

@@ -1,4 +1,4 @@
-//! Objects as they are wanted, before they are anywhere.
+//! Wanted objects, before any cluster has the objects.
 
 mod dressed;
 mod handling;
@@ -15,9 +15,9 @@ use serde_json::Value;
 /// An object of a manifest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
-    /// What it is called.
+    /// Identity of the object.
     pub key: Key,
-    /// How it is to be handled.
+    /// The handling of the object.
     pub handling: Handling,
     /// The manifest.
     pub body: Value,
@@ -27,14 +27,14 @@ impl Wanted {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// A field without which it is no object, or an annotation that is meant for us and makes no sense.
+    /// A required field is missing, or an annotation of this process has an invalid value.
     pub fn new(body: Value) -> Result<Self, String> {
         let text = |path: &str| {
             body.pointer(path)
                 .and_then(Value::as_str)
                 .filter(|text| !text.is_empty())
         };
-        // A plain `n` is false to YAML: the object must not go elsewhere for that.
+        // An unquoted `n` is `false` in YAML: such a name must be refused, not replaced.
         for field in ["name", "namespace"] {
             let value = &body["metadata"][field];
             if !value.is_null() && !value.is_string() {

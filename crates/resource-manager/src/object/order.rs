@@ -1,13 +1,13 @@
-//! What has to be there before the rest, and goes after it.
+//! The order of application and deletion.
 
 use super::Key;
 
-/// When an object is applied. It is deleted in the reverse order.
+/// The phase in which an object is applied. Deletion uses the reverse order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Definitions of kinds and namespaces: others cannot be without them.
+    /// Definitions of kinds, and namespaces: further objects depend on these.
     Ground,
-    /// Everything else.
+    /// All further objects.
     Rest,
 }
 

@@ -1,21 +1,22 @@
-//! How far a ManagedResource of class `seed` reaches.
+//! The objects that a ManagedResource of class `seed` may write.
 //!
-//! This process may hold rights that make whoever uses them the administrator of the seed. They are for the
-//! landscape, which writes into the namespace `garden`. Others write ManagedResources too, in the namespaces
-//! of shoots: what they say of the seed stays in that namespace, and gives nobody a right.
+//! The rights of this process can amount to the rights of the seed's administrator. Only ManagedResources in
+//! the namespace `garden` may use these rights. Extensions write ManagedResources too, in the namespaces of
+//! shoots. Such a ManagedResource may write to the seed only in that namespace, and may not grant rights.
 
 use api::constants::GARDEN_NAMESPACE;
 
 use super::{Key, Owner};
 
-/// The group of roles and bindings.
+/// The API group of roles and bindings.
 const RIGHTS: &str = "rbac.authorization.k8s.io";
 
 impl Owner {
-    /// Whether its objects may be there. The namespace is that of the cluster's rules.
+    /// Checks whether this ManagedResource may write the object. The namespace is that of the cluster's
+    /// rules.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason of the refusal.
     pub fn reaches(&self, key: &Key) -> Result<(), String> {
         if !self.in_seed || self.namespace == GARDEN_NAMESPACE {
             return Ok(());

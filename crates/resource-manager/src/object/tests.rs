@@ -93,7 +93,7 @@ fn labels_go_into_pods_of_workloads_and_nowhere_else() {
     assert_eq!(dress(&of_pods, &key, &[])["spec"], of_pods["spec"]);
 }
 
-/// The server forgets who wrote `stringData`: a change of it would not be made.
+/// The API server does not track the manager of `stringData`, so a change of the field would be missed.
 #[test]
 fn plain_data_of_a_secret_is_encoded() {
     let key = Key::new("v1", "Secret", Some("n"), "s");

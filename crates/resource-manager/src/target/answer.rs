@@ -1,43 +1,43 @@
-//! Why a request brought nothing.
+//! The reason why a request failed.
 
 use std::error::Error;
 
 use kube::core::Status;
 use permit::NotPermitted;
 
-/// Why a request brought nothing.
+/// The reason why a request failed.
 #[derive(Clone, Debug)]
 pub enum Refused {
-    /// The API server was not reached, or said nothing.
+    /// The API server was unreachable, or sent no answer.
     Away(String),
-    /// It answered, and not as wanted.
+    /// The API server answered with an error.
     Api(Box<Status>),
-    /// We may not act any more.
+    /// The permit of this process has ended.
     Lost(NotPermitted),
-    /// What it said cannot be read.
+    /// The answer cannot be parsed.
     Unreadable,
 }
 
 impl Refused {
-    /// Whether there is no such object, or no such kind.
+    /// Whether the object or the kind does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Api(status) if status.code == 404)
     }
 
-    /// Whether the object changed in between, or is another one.
+    /// Whether the object has changed in between, or was replaced by a new object.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Api(status) if status.code == 409)
     }
 
-    /// Whether the object itself is at fault.
+    /// Whether the object is invalid.
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         matches!(self, Self::Api(status) if status.code == 422)
     }
 
-    /// Whether nothing but `immutable` of a ConfigMap or a Secret stands against the change.
+    /// Whether only `immutable` of a ConfigMap or a Secret prevents the change.
     #[must_use]
     pub fn is_immutable(&self) -> bool {
         let Self::Api(status) = self else { return false };
@@ -54,7 +54,7 @@ impl From<kube::Error> for Refused {
         }
         match error {
             kube::Error::Api(status) => Self::Api(status),
-            // An answer that is none of this kind may quote what it is.
+            // An error from an unexpected answer may quote the content, so the text is not kept.
             kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) | kube::Error::Discovery(_) => {
                 Self::Unreadable
             }
@@ -63,7 +63,7 @@ impl From<kube::Error> for Refused {
     }
 }
 
-/// The cause of all: libraries wrap it in their own words.
+/// The innermost cause: libraries wrap the cause in texts of their own.
 fn innermost(error: &dyn Error) -> String {
     let mut inner = error;
     while let Some(source) = inner.source() {

@@ -1,4 +1,4 @@
-//! Whether an API server answers, and when it is asked again when it does not.
+//! Whether an API server answers, and the pause before the next probe of a silent server.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -9,18 +9,18 @@ use tokio::time::Instant;
 
 /// The first pause. A kube-apiserver that restarts is back in some seconds.
 const FIRST: Duration = Duration::from_secs(1);
-/// The longest pause. A hibernated shoot costs one request a minute.
+/// The longest pause. A hibernated shoot costs a single request a minute.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What is known of an API server.
+/// The knowledge about an API server.
 #[derive(Debug, Default)]
 enum Known {
-    /// Nothing: it has to be asked.
+    /// Unknown: a probe is needed.
     #[default]
     Nothing,
-    /// It answers.
+    /// The server answers.
     Answers,
-    /// It did not answer.
+    /// The server did not answer.
     Away {
         since: Instant,
         failures: u32,
@@ -28,22 +28,22 @@ enum Known {
     },
 }
 
-/// Whether an API server answers.
+/// Tracks whether an API server answers.
 #[derive(Debug, Default)]
 pub struct Gate(Mutex<Known>);
 
-/// What to do with work for it.
+/// The action for work on an API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Go on.
+    /// Continue.
     Open,
-    /// Ask first whether it answers.
+    /// Probe the server first.
     Ask,
     /// Wait.
     Closed {
-        /// For so long.
+        /// The time to wait.
         after: Duration,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -53,7 +53,7 @@ impl Gate {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What to do with work at this moment.
+    /// The action for work at this moment.
     #[must_use]
     pub fn look(&self) -> Look {
         match &*self.known() {
@@ -73,7 +73,7 @@ impl Gate {
         }
     }
 
-    /// When work for it makes sense again.
+    /// The time after which work on this server makes sense again.
     #[must_use]
     pub fn pause(&self) -> Duration {
         match self.look() {
@@ -82,16 +82,16 @@ impl Gate {
         }
     }
 
-    /// It has answered.
+    /// The server has answered.
     pub fn answered(&self) {
         *self.known() = Known::Answers;
     }
 
-    /// It has not answered.
+    /// The server has not answered.
     pub fn failed(&self, why: String) {
         let mut known = self.known();
         let failures = match &*known {
-            // Work that was under way at the same time is no further try.
+            // A failure of work under way at the same time does not count as a further failure.
             Known::Away { since, failures, .. } if since.elapsed() < pause(*failures) => return,
             Known::Away { failures, .. } => failures.saturating_add(1),
             _ => 1,
@@ -103,7 +103,7 @@ impl Gate {
         };
     }
 
-    /// Something was lost that had gone well so far: it is asked before it gets more work.
+    /// A watch of a server that answered so far was lost: the next work first probes the server.
     pub fn doubt(&self) {
         let mut known = self.known();
         if matches!(&*known, Known::Answers) {

@@ -1,4 +1,4 @@
-//! The way into a shoot, out of a Secret.
+//! The connection to a shoot, from the kubeconfig in a Secret.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,15 +7,15 @@ use runtime::{Connection, load_config};
 
 use crate::names::{KUBECONFIG_KEY, KUBECONFIG_SECRET};
 
-/// Longer than a busy machine takes to accept; a shoot that is away must be told soon.
+/// Longer than a busy machine takes to accept; short, so that an unreachable shoot is reported soon.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// More than a kubeconfig with certificates has.
+/// Larger than any kubeconfig with certificates, in bytes.
 const LARGEST: usize = 256 << 10;
 
-/// Reads the Secret's data. It quotes nothing of it.
+/// Builds a connection from the Secret's data. No message contains any part of the data.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the Secret's data.
 pub(super) async fn connection(data: &BTreeMap<String, Vec<u8>>) -> Result<Connection, String> {
     let wrong = |what: &str| format!("key {KUBECONFIG_KEY} of the Secret {KUBECONFIG_SECRET} {what}");
     let bytes = data.get(KUBECONFIG_KEY).ok_or_else(|| wrong("is missing"))?;
@@ -36,8 +36,8 @@ pub(super) async fn connection(data: &BTreeMap<String, Vec<u8>>) -> Result<Conne
     Connection::multiplexed_to_users_cluster(config).map_err(|_| wrong("makes no client"))
 }
 
-/// A kubeconfig is used in this process: it must neither start programs here, nor read files, nor lead past
-/// certificates.
+/// Whether a kubeconfig would start programs, read files, use a proxy or skip the verification of
+/// certificates. Such a kubeconfig is refused, because this process uses the kubeconfig.
 fn leads_out(kubeconfig: &Kubeconfig) -> bool {
     let users = kubeconfig
         .auth_infos
@@ -93,7 +93,7 @@ mod tests {
         #[case] cluster: &str,
         #[case] told: &str,
     ) {
-        // It brings the TLS provider.
+        // Creating the process installs the TLS provider.
         let _process = runtime::Process::new("test");
         let why = connection(&data(user, cluster)).await.err().unwrap_or_default();
         assert!(

@@ -1,5 +1,5 @@
-//! A cluster that objects go into: the seed, or a shoot. Each has its own connection, its own back-off and
-//! its own share of the work, so that one that does not answer delays nobody else.
+//! A target cluster of objects: the seed, or a shoot. Each target has a separate connection, back-off and
+//! share of the work, so that a silent target delays no further target.
 
 mod answer;
 mod gate;
@@ -28,12 +28,12 @@ use crate::{
     watches::{Scope, Watches},
 };
 
-/// Requests that find out whether an API server answers. Shorter than a request of work, which may be large.
+/// Bound of a probe. Shorter than the bound of a request with work, because such a request may be large.
 const PROBE_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
-/// ManagedResources of one shoot that are worked on at the same time.
+/// ManagedResources of a single shoot that are worked on at the same time.
 const TURNS_OF_SHOOT: usize = 2;
 
-/// Which cluster it is.
+/// The client of the cluster.
 #[derive(Clone, Debug)]
 enum Way {
     Seed(Seed),
@@ -49,18 +49,18 @@ impl Way {
     }
 }
 
-/// A cluster that objects go into.
+/// A target cluster of objects.
 pub struct Target {
-    /// Which objects of it are kept here.
+    /// The ManagedResources with objects in this cluster.
     pub scope: Scope,
-    /// Whether it answers.
+    /// Whether the API server answers.
     pub gate: Arc<Gate>,
-    /// The kinds that it serves.
+    /// The kinds that the cluster serves.
     pub kinds: Arc<Kinds>,
-    /// What of it is watched.
+    /// The watches in the cluster.
     pub watches: Arc<Watches>,
     way: Way,
-    /// Who looks at it longer than something is done.
+    /// The target that outlives the work: watches run under this target's permit.
     lookout: Option<Arc<Self>>,
     turns: Arc<Semaphore>,
 }
@@ -83,7 +83,7 @@ impl Target {
         })
     }
 
-    /// The same cluster for who needs a further right besides. What is known of it is known to both.
+    /// The same cluster under a further permit. Both targets share all knowledge about the cluster.
     #[must_use]
     pub fn under(self: &Arc<Self>, further: &Permit) -> Arc<Self> {
         Arc::new(Self {
@@ -97,13 +97,13 @@ impl Target {
         })
     }
 
-    /// The cluster as it is looked at: watches go on when what was done under a further right is over.
+    /// The target for watches: a watch continues after the work under a further permit has ended.
     #[must_use]
     pub fn lookout(&self) -> &Self {
         self.lookout.as_deref().unwrap_or(self)
     }
 
-    /// What is sent to it is sent by this.
+    /// The client for requests to the cluster.
     #[must_use]
     pub fn client(&self) -> &Client {
         match &self.way {
@@ -112,7 +112,7 @@ impl Target {
         }
     }
 
-    /// The right by which it is talked to.
+    /// The permit of the client.
     #[must_use]
     pub fn permit(&self) -> &Permit {
         match &self.way {
@@ -121,10 +121,10 @@ impl Target {
         }
     }
 
-    /// Waits for a share of its work, and finds out whether it answers where that is not known.
+    /// Waits for a share of the cluster's work, and probes the API server where the state is unknown.
     ///
     /// # Errors
-    /// It does not answer: after which time to ask again, and why.
+    /// The API server does not answer: the time until the next try, and the reason.
     pub async fn turn(&self) -> Result<SemaphorePermit<'_>, (std::time::Duration, String)> {
         let turn = self.turns.acquire().await;
         if let Look::Closed { after, why } = self.gate.look() {
@@ -150,7 +150,7 @@ impl Target {
     /// Awaits the answer to a request, for a bounded time.
     ///
     /// # Errors
-    /// None came, or the request was refused.
+    /// No answer arrived, or the request was refused.
     pub async fn ask<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, Refused> {
         let refused = match timeout(ANSWER_WITHIN, request).await {
             Ok(Ok(answer)) => return Ok(answer),
@@ -163,7 +163,7 @@ impl Target {
         Err(refused)
     }
 
-    /// The kind of an object; none where it is not served.
+    /// The kind of an object; `None` where the kind is not served.
     pub async fn served(&self, key: &Key) -> Result<Option<Arc<Served>>, Refused> {
         if let Some(known) = self.kinds.known(key) {
             return Ok(Some(known));
@@ -174,8 +174,8 @@ impl Target {
         }
     }
 
-    /// The kind of an object that was applied once: its version may not be served any more while another one
-    /// is.
+    /// The kind of an object that was applied once. If the cluster no longer serves the object's version, a
+    /// different version is used.
     pub async fn served_in_any_version(&self, key: &Key) -> Result<Option<Arc<Served>>, Refused> {
         match self.served(key).await? {
             Some(served) => Ok(Some(served)),
@@ -190,7 +190,7 @@ impl Target {
         }
     }
 
-    /// The objects of a kind, where `key` is.
+    /// The API for objects of a kind, in the namespace of `key`.
     #[must_use]
     pub fn api(&self, served: &Served, key: &Key) -> Api<Live> {
         let client = self.client().clone();

@@ -1,4 +1,4 @@
-//! All clusters that objects go into at this time.
+//! The target clusters of all present ManagedResources.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,12 +19,12 @@ use crate::{
     watches::{Scope, Watcher, Watches},
 };
 
-/// Why there is no way to a cluster.
+/// The reason why a cluster has no connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreachable {
-    /// Nobody has written the Secret with the way into the shoot, or it was taken away.
+    /// The Secret with the kubeconfig of the shoot does not exist yet, or was deleted.
     NoSecret,
-    /// What is in it is of no use.
+    /// The content of the Secret is invalid.
     Useless(String),
 }
 
@@ -47,19 +47,19 @@ struct Known {
     target: Arc<Target>,
 }
 
-/// All clusters that objects go into at this time.
+/// The target clusters of all present ManagedResources.
 pub struct Targets {
     seed: Seed,
     of_seed: Arc<Target>,
     watcher: Watcher,
     catalogue: Arc<Catalogue>,
     shoots: Mutex<HashMap<String, Known>>,
-    /// Changes of Secrets with a way into a shoot that were seen.
+    /// Number of observed changes of kubeconfig Secrets.
     changes: AtomicU64,
 }
 
 impl Targets {
-    /// None but the seed yet.
+    /// Contains only the seed at first.
     #[must_use]
     pub fn new(seed: Seed, watcher: Watcher) -> Self {
         let catalogue = Arc::default();
@@ -84,16 +84,16 @@ impl Targets {
         self.shoots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many shoots there are connections to.
+    /// Number of shoots with a connection.
     #[must_use]
     pub fn count(&self) -> usize {
         self.shoots().len()
     }
 
-    /// The cluster of a ManagedResource's objects.
+    /// The target cluster of a ManagedResource's objects.
     ///
     /// # Errors
-    /// The seed cannot be asked for the Secret.
+    /// The Secret cannot be read from the seed.
     pub async fn of(&self, owner: &Owner) -> Result<Result<Arc<Target>, Unreachable>> {
         if owner.in_seed {
             return Ok(Ok(Arc::clone(&self.of_seed)));
@@ -102,7 +102,7 @@ impl Targets {
         if let Some(known) = self.shoots().get(namespace).filter(|known| !known.doubted) {
             return Ok(Ok(Arc::clone(&known.target)));
         }
-        // A change that is seen while the Secret is read may be one that was not read.
+        // If a change is observed while the Secret is read, the read may have missed that change.
         let as_of = self.changes.load(Ordering::SeqCst);
         let secrets = self.seed.namespaced::<Secret>(namespace);
         let found = secrets
@@ -137,7 +137,7 @@ impl Targets {
             Watches::new(self.watcher.clone()),
             &self.catalogue,
         );
-        // Another ManagedResource of this namespace may have been faster: one connection is enough.
+        // A second ManagedResource of this namespace may have been faster: a single connection is enough.
         if let Some(first) = self.same(namespace, &checksum, as_of) {
             return Ok(Ok(first));
         }
@@ -150,7 +150,7 @@ impl Targets {
         Ok(Ok(target))
     }
 
-    /// The cluster that is known already by a Secret of this content.
+    /// The known target with a Secret of the same content.
     fn same(&self, namespace: &str, checksum: &str, as_of: u64) -> Option<Arc<Target>> {
         let mut shoots = self.shoots();
         let known = shoots
@@ -160,7 +160,7 @@ impl Targets {
         Some(Arc::clone(&known.target))
     }
 
-    /// The Secret of this namespace was written or deleted: it is read again before the next use.
+    /// The Secret of this namespace was written or deleted: the Secret is read again before the next use.
     pub fn doubt(&self, namespace: &str) {
         self.changes.fetch_add(1, Ordering::SeqCst);
         if let Some(known) = self.shoots().get_mut(namespace) {
@@ -168,7 +168,7 @@ impl Targets {
         }
     }
 
-    /// A watch of this cluster was lost: it is asked whether it answers before it gets more work.
+    /// A watch of this cluster was lost: the next work first probes the API server.
     pub fn lost_watch(&self, scope: &Scope) {
         if let Scope::Shoot(namespace) = scope
             && let Some(known) = self.shoots().get(&**namespace)

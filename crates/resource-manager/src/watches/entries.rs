@@ -1,10 +1,9 @@
-//! What is known of the objects of one kind in one cluster: how they were applied, and how they were seen
-//! last.
+//! The state of the objects of a kind in a cluster: the marks at the application, and the last observation.
 //!
-//! Whoever may write in a shoot may write objects that look as if they were ours, as many as he likes. So
-//! only some are remembered that were not applied from here: more than there are of a kind when the process
-//! starts again, before they are applied anew. What was applied is remembered always, so that its changes are
-//! noticed whatever else there is.
+//! A user with write access in a shoot can create any number of objects with the label and origin of this
+//! process. So the process remembers only a bounded number of objects that this process has not applied. The
+//! bound exceeds the number of real objects of a kind before the first application after a restart. Applied
+//! objects are always remembered, so that their changes are noticed under all conditions.
 
 use std::collections::HashMap;
 
@@ -16,24 +15,24 @@ use crate::{
     object::Owner,
 };
 
-/// Objects that are remembered though nobody applied them from here. Some 300 bytes each.
+/// Maximum number of remembered objects that this process has not applied. Some 300 bytes each.
 pub const MOST_STRANGERS: usize = 1000;
 
 /// Namespace and name.
 type Place = (Option<Box<str>>, Box<str>);
 
-/// An object as a watch shows it.
+/// An object as a watch shows the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Whose it says it is.
+    /// The owner in the origin annotation.
     pub owner: Owner,
-    /// What it is like.
+    /// The marks of the object.
     pub marks: Marks,
-    /// How it is.
+    /// The health of the object.
     pub health: Health,
 }
 
-/// How it was applied, and whether labels and annotations of others are borne.
+/// The marks at the application, and whether labels and annotations of further writers count as a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Applied {
     owner: Owner,
@@ -45,39 +44,39 @@ struct Applied {
 struct Entry {
     applied: Option<Applied>,
     seen: Option<Seen>,
-    /// In which listing it was seen last.
+    /// The number of the last listing with the object.
     listing: u64,
 }
 
-/// What is known of one object's health.
+/// The knowledge about an object's health.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It was seen.
+    /// The object was seen.
     Seen(Health),
-    /// All objects were listed, and it is not among them.
+    /// All objects were listed, and the object is missing.
     Missing,
-    /// It is not known yet.
+    /// Not known yet.
     Pending,
-    /// It cannot be known.
+    /// Cannot be known; the text is the reason.
     Unknown(String),
 }
 
-/// The objects of one kind in one cluster.
+/// The objects of a kind in a cluster.
 #[derive(Debug, Default)]
-#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
+#[allow(clippy::struct_excessive_bools)] // each flag is independent
 pub struct Entries {
-    /// In boxes: the smallest table has room for four, and most clusters have one object of a kind.
+    /// Boxed: the smallest table has room for four entries, and most clusters have a single object of a kind.
     objects: HashMap<Place, Box<Entry>>,
     listing: u64,
     listed: bool,
     problem: Option<String>,
-    /// How many of the objects were applied from here.
+    /// Number of objects that this process has applied.
     applied: usize,
-    /// Some object was seen and is not remembered: since the last listing that ended, and in the one that
-    /// goes on.
+    /// Whether an object was seen and not remembered: since the last finished listing, and in the present
+    /// listing.
     crowded: bool,
     crowds: bool,
-    /// How an object is shows in its status.
+    /// The status of an object of this kind shows its health.
     judged: bool,
 }
 
@@ -86,7 +85,7 @@ fn place(namespace: Option<&str>, name: &str) -> Place {
 }
 
 impl Entries {
-    /// None yet. `judged`: there is more to an object than that it is there.
+    /// Without entries at first. `judged`: the kind has a health check beyond existence.
     #[must_use]
     pub fn new(judged: bool) -> Self {
         Self {
@@ -95,7 +94,7 @@ impl Entries {
         }
     }
 
-    /// It was applied just now and is like this.
+    /// Records that the object was applied just now and has these marks.
     pub fn applied(
         &mut self,
         namespace: Option<&str>,
@@ -111,7 +110,8 @@ impl Entries {
             exactly,
         });
         self.applied += usize::from(before.is_none());
-        // It may have been seen when there was no room for it, and will not be shown again until it changes.
+        // The object may have been seen without being remembered, and the watch shows the object again only
+        // after a change.
         if self.crowded && !self.judged && entry.seen.is_none() {
             entry.seen = Some(Seen {
                 owner: owner.clone(),
@@ -122,7 +122,8 @@ impl Entries {
         }
     }
 
-    /// It is not kept any more by this one. Somebody else may have taken it over in between.
+    /// This ManagedResource no longer manages the object. A different ManagedResource may have taken the
+    /// object over in between.
     pub fn forget(&mut self, namespace: Option<&str>, name: &str, owner: &Owner) {
         let place = place(namespace, name);
         let kept = |entry: &Entry| {
@@ -146,7 +147,7 @@ impl Entries {
         self.crowds = false;
     }
 
-    /// A listing has ended: what is not in it is gone.
+    /// A listing has ended: objects outside the listing are gone.
     pub fn list_ends(&mut self) -> Vec<Event> {
         (self.listed, self.problem, self.crowded) = (true, None, self.crowds);
         let listing = self.listing;
@@ -167,8 +168,8 @@ impl Entries {
         events
     }
 
-    /// The kind cannot be listed. Whether that is news: who tries again and again must not wake anybody each
-    /// time.
+    /// The kind cannot be listed. Returns whether the failure is new: repeated failures must not wake the
+    /// controller each time.
     pub fn list_fails(&mut self, why: String) -> bool {
         let news = !self.listed && self.problem.as_ref() != Some(&why);
         if news {
@@ -203,7 +204,7 @@ impl Entries {
         event
     }
 
-    /// An object is gone, or does not carry the label any more.
+    /// An object is gone, or no longer has the label.
     pub fn misses(&mut self, namespace: Option<&str>, name: &str) -> Option<Event> {
         let place = place(namespace, name);
         let entry = self.objects.get_mut(&place)?;
@@ -212,17 +213,17 @@ impl Entries {
             return Some(Event::Drifted(applied.owner.clone()));
         }
         self.objects.remove(&place);
-        // Its ManagedResource may wait for this.
+        // The ManagedResource of the object may wait for the deletion.
         seen.map(|seen| Event::Drifted(seen.owner))
     }
 
-    /// Whether something was seen that is not remembered.
+    /// Whether an object was seen that is not remembered.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.crowded
     }
 
-    /// How an object is.
+    /// The state of an object.
     #[must_use]
     pub fn state(&self, namespace: Option<&str>, name: &str) -> State {
         let entry = self.objects.get(&place(namespace, name));

@@ -11,7 +11,7 @@ fn owner(name: &str) -> Owner {
     }
 }
 
-/// Of an object of this uid, in which we have written this field, with this label.
+/// The marks of an object with this uid, this field of this process, and this label.
 fn marks(uid: &str, field: &str, label: &str) -> Marks {
     let live: Live = serde_json::from_value(json!({"metadata": {"uid": uid, "labels": {"a": label}, "managedFields": [
         {"manager": "somebody", "operation": "Update", "fieldsV1": {"f:x": {"f:replicas": {}}}},
@@ -141,8 +141,8 @@ fn before_the_first_listing_nothing_is_known() {
     assert_eq!(entries.state(None, "x"), State::Missing);
 }
 
-/// Who labels masses of objects in his shoot makes nobody remember them, and hides no change of what was
-/// applied.
+/// A user who labels many objects in a shoot makes the process remember none of these, and hides no change of
+/// an applied object.
 #[test]
 fn a_crowd_of_strangers_is_passed_over() {
     for judged in [false, true] {
@@ -154,7 +154,7 @@ fn a_crowd_of_strangers_is_passed_over() {
             entries.sees(Some("n"), &format!("s{number}"), seen(ours, None));
         }
         entries.sees(None, "before", seen(ours, None));
-        // One that was seen in the crowd, and is applied only now.
+        // An object that was seen in the crowd, and is applied only now.
         entries.sees(None, "after", seen(ours, None));
         entries.list_ends();
         assert!(entries.is_crowded());
@@ -173,7 +173,7 @@ fn a_crowd_of_strangers_is_passed_over() {
                 "{name}"
             );
         }
-        // When they are gone all is as before, and nothing of them is kept.
+        // When the strangers are gone, the state is as before, without a trace of the strangers.
         for number in 0..3 * MOST_STRANGERS {
             entries.misses(Some("n"), &format!("s{number}"));
         }

@@ -1,26 +1,26 @@
-//! What watches tell.
+//! Events of watches.
 
 use std::sync::Arc;
 
 use crate::object::Owner;
 
-/// Whose objects a cluster holds.
+/// The ManagedResources with objects in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// The seed: of all ManagedResources of class `seed`.
+    /// The seed: all ManagedResources of class `seed`.
     Seed,
-    /// A shoot: of those in its namespace.
+    /// A shoot: the ManagedResources without a class in this namespace.
     Shoot(Arc<str>),
 }
 
 impl Scope {
-    /// Whether it is the seed.
+    /// Whether the cluster is the seed.
     #[must_use]
     pub fn in_seed(&self) -> bool {
         *self == Self::Seed
     }
 
-    /// The ManagedResource that an object says it comes from; none for one that is not ours.
+    /// The ManagedResource in an origin annotation; `None` for an origin outside this scope.
     #[must_use]
     pub fn owner(&self, origin: &str) -> Option<Owner> {
         let owner = Owner::of_origin(origin, self.in_seed())?;
@@ -30,7 +30,7 @@ impl Scope {
         }
     }
 
-    /// Whether the objects of this one are here.
+    /// Whether the objects of this ManagedResource are in this cluster.
     #[must_use]
     pub fn holds(&self, owner: &Owner) -> bool {
         match self {
@@ -40,18 +40,19 @@ impl Scope {
     }
 }
 
-/// What a watch has seen.
+/// An observation of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An object is not as it was applied: changed by somebody, or gone.
+    /// An object differs from the applied state: a further writer has changed the object, or the object is
+    /// gone.
     Drifted(Owner),
-    /// An object is as healthy as it was not before.
+    /// The health of an object has changed.
     Judged(Owner),
-    /// All objects of a kind were listed, or cannot be.
+    /// All objects of a kind were listed, or the listing has failed.
     Listed(Scope),
-    /// A watch was lost: the API server may be away.
+    /// A watch was lost: the API server may be unreachable.
     Lost(Scope),
 }
 
-/// Is told of events.
+/// Receives events.
 pub type Tell = Arc<dyn Fn(Event) + Send + Sync>;

@@ -1,5 +1,5 @@
-//! One watch: of the objects of one kind in one cluster that carry the label. Of kinds whose objects are
-//! healthy by being there, only metadata come over the wire.
+//! A watch of the labelled objects of a kind in a cluster. For kinds without a health check beyond existence,
+//! only metadata are requested.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,30 +28,30 @@ use crate::{
     object::{Key, Owner},
 };
 
-/// Objects in one answer, which has fewer where they are too large ([`runtime::Connection`]).
+/// Maximum objects in an answer; fewer where the objects are too large ([`runtime::Connection`]).
 const PAGE: u32 = 50;
 
-/// What is to be watched.
+/// The subject of a watch.
 #[derive(Clone)]
 pub struct Of {
-    /// In which cluster.
+    /// The client of the cluster.
     pub client: Client,
-    /// By which right.
+    /// The permit of the watch.
     pub permit: Permit,
-    /// Whose objects count.
+    /// The ManagedResources of interest.
     pub scope: Scope,
-    /// Which kind, and how it is asked for.
+    /// The kind.
     pub kind: Arc<Served>,
 }
 
 impl Of {
-    /// Whether there is more to an object than that it is there.
+    /// Whether the kind has a health check beyond existence.
     fn is_judged(&self) -> bool {
         health::is_judged(&self.kind.resource.group, &self.kind.resource.kind)
     }
 }
 
-/// A watch that runs. It ends when this is dropped.
+/// A running watch. The watch ends when this value is dropped.
 pub struct KindWatch {
     entries: Arc<Mutex<Entries>>,
     _end: DropGuard,
@@ -69,7 +69,7 @@ impl KindWatch {
             entries: Arc::clone(&entries),
             _end: end.clone().drop_guard(),
         };
-        // In a box by itself: what is around it would keep room for it four times.
+        // Boxed separately: the surrounding futures would reserve the space four times.
         let (permit, seeing) = (of.permit.clone(), see(of, entries, tell));
         let work = async move {
             let _ = end.run_until_cancelled(permit.guard(seeing)).await;
@@ -77,24 +77,25 @@ impl KindWatch {
         (Arc::new(watch), work.boxed())
     }
 
-    /// An object was applied and looks like this. `exactly`: nobody else's labels and annotations are borne.
+    /// Records that an object was applied and has these marks. `exactly`: labels and annotations of further
+    /// writers count as a change.
     pub fn applied(&self, key: &Key, owner: &Owner, marks: Marks, exactly: bool) {
         lock(&self.entries).applied(key.namespace.as_deref(), &key.name, owner, marks, exactly);
     }
 
-    /// An object is not kept any more by this one.
+    /// This ManagedResource no longer manages an object.
     pub fn forget(&self, key: &Key, owner: &Owner) {
         lock(&self.entries).forget(key.namespace.as_deref(), &key.name, owner);
     }
 
-    /// How an object is.
+    /// The state of an object.
     #[must_use]
     pub fn state(&self, key: &Key) -> State {
         lock(&self.entries).state(key.namespace.as_deref(), &key.name)
     }
 }
 
-/// An object, without what nobody looks at.
+/// An object, reduced to the used fields.
 struct Shown {
     namespace: Option<String>,
     name: String,
@@ -117,7 +118,7 @@ impl Shown {
 
 type Changes = BoxStream<'static, watcher::Result<watcher::Event<Shown>>>;
 
-/// What is there, and each change.
+/// The present objects, and each change.
 fn changes(of: &Of) -> Changes {
     if of.is_judged() {
         changes_of::<true>(of)
@@ -144,8 +145,7 @@ fn changes_of<const WHOLE: bool>(of: &Of) -> Changes {
     events.default_backoff().boxed()
 }
 
-/// Keeps nothing of what it was begun with but what it tells of: there is one of these for each kind in each
-/// shoot.
+/// The future keeps only the values that the events need, because each kind in each shoot has such a future.
 fn see(of: &Of, entries: Arc<Mutex<Entries>>, tell: Tell) -> BoxFuture<'static, ()> {
     let (scope, kind) = (of.scope.clone(), Arc::clone(&of.kind));
     let seeing = changes(of).for_each(move |event| {
@@ -158,7 +158,7 @@ fn see(of: &Of, entries: Arc<Mutex<Entries>>, tell: Tell) -> BoxFuture<'static, 
     seeing.boxed()
 }
 
-/// Notes an event, and says what follows from it.
+/// Records an event, and returns the resulting events.
 fn take_in(
     (scope, kind): (&Scope, &str),
     entries: &Mutex<Entries>,
@@ -184,7 +184,7 @@ fn take_in(
                         .into_iter()
                         .collect()
                 }
-                // Another's, or one that does not say any more that it is ours.
+                // The object belongs to a different owner, or has lost the origin annotation.
                 None => entries
                     .misses(object.namespace.as_deref(), &object.name)
                     .into_iter()
@@ -215,7 +215,7 @@ fn take_in(
             let news = entries.list_fails(why);
             news.then(|| Event::Listed(scope.clone())).into_iter().collect()
         }
-        // The server has said something: it is there.
+        // The server has answered, so the server is reachable.
         Err(watcher::Error::WatchError(_) | watcher::Error::WatchStartFailed(kube::Error::Api(_))) => {
             Vec::new()
         }

@@ -1,5 +1,5 @@
-//! Watches of what was applied: one for each kind in each cluster, only of objects that carry the label,
-//! begun when the kind is first needed there and ended when it is not any more.
+//! Watches of applied objects: a watch for each kind in each cluster, restricted to objects with the label. A
+//! watch begins with the first need of the kind, and ends with the last.
 
 mod entries;
 mod event;
@@ -27,8 +27,8 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// What starts watches, and what runs them: as long as that future is polled, and no longer (invariant
-    /// 3). `tell` is called with what they see; it must not wait.
+    /// Returns the starter of watches, and the future that runs the watches: only while that future is polled
+    /// (invariant 3). `tell` receives the events; `tell` must not block.
     pub fn new(tell: Tell) -> (Self, impl Future<Output = ()> + Send) {
         let (begun, works) = unbounded_channel();
         (Self { begun, tell }, run(works))
@@ -48,14 +48,14 @@ async fn run(mut begin: UnboundedReceiver<BoxFuture<'static, ()>>) {
     }
 }
 
-/// The watches of one cluster.
+/// The watches of a single cluster.
 pub struct Watches {
     watcher: Watcher,
     kinds: Mutex<Vec<(Arc<Served>, Weak<KindWatch>)>>,
 }
 
 impl Watches {
-    /// None yet.
+    /// Without watches at first.
     #[must_use]
     pub fn new(watcher: Watcher) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Watches {
         }
     }
 
-    /// The watch of a kind, begun now if there is none. It lasts as long as what is returned.
+    /// The watch of a kind, begun now if necessary. The watch runs until the last returned `Arc` is dropped.
     #[must_use]
     pub fn of(&self, of: &Of) -> Arc<KindWatch> {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +76,7 @@ impl Watches {
         let kind = Arc::clone(&of.kind);
         let (watch, work) = KindWatch::new(of, Arc::clone(&self.watcher.tell));
         kinds.push((kind, Arc::downgrade(&watch)));
-        // Nobody receives when the process ends.
+        // The receiver is dropped when the process ends.
         let _ = self.watcher.begun.send(work);
         watch
     }

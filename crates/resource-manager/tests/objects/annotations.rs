@@ -110,7 +110,7 @@ pub async fn of_objects(world: &World) -> Result<()> {
         "{:?} {cpu:?}",
         web.replicas
     );
-    // What is left alone is made again where it is missing.
+    // An object with `ignore` is created again if missing.
     let once = uid(&maps, "ignored").await?;
     maps.delete("ignored", &kube::api::DeleteParams::default())
         .await?;
@@ -161,8 +161,8 @@ pub async fn of_immutable_objects(world: &World) -> Result<()> {
     .await?;
     place.applied("core", None).await?;
 
-    // A user's own of the same name, and a manifest that could not be created either, cost nothing that is
-    // there.
+    // Two cases delete no existing object: a user's object of the same name, and a manifest that could not be
+    // created either.
     let theirs = map(place.name, "theirs", "3", &[]);
     let mut theirs: ConfigMap = serde_json::from_value(theirs)?;
     theirs.immutable = Some(true);

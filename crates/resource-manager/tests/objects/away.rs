@@ -1,4 +1,4 @@
-//! Shoots that cannot be reached.
+//! Unreachable shoots.
 
 use anyhow::{Result, ensure};
 use api::meta::ConditionStatus;
@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::world::{World, condition, map};
 
-/// Its API does not answer: that is told, and its ManagedResource can go with the namespace.
+/// The shoot's API does not answer: the condition reports that, and the ManagedResource can be deleted with
+/// the namespace.
 pub async fn a_shoot_that_is_away(world: &World) -> Result<()> {
     let place = world.shoot("shoot--dev--away").await?;
     place
@@ -40,7 +41,7 @@ pub async fn a_shoot_that_is_away(world: &World) -> Result<()> {
     place.gone("core").await
 }
 
-/// Nobody has written the way into the shoot yet, or it was taken away.
+/// The kubeconfig Secret does not exist yet, or was deleted.
 pub async fn a_shoot_without_a_way(world: &World) -> Result<()> {
     let place = world.namespace("shoot--dev--new").await?;
     place

@@ -1,4 +1,4 @@
-//! What users of a shoot make there keeps nobody from working, however large it is.
+//! Objects of a shoot's users, however large, block no work.
 
 use anyhow::Result;
 use api::meta::ConditionStatus;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use crate::world::{World, until};
 
-/// Objects that look as if they were ours. Together they are larger than an answer may be, and so are ten of
-/// them.
+/// Number of objects with the label and origin of this process. Together these exceed the maximum size of an
+/// answer, and so do ten of these.
 const LARGE: usize = 12;
-/// Parts of one of them, some 700 KiB in an answer, with who has written what.
+/// Parts of an object: some 700 KiB in an answer, including `managedFields`.
 const PARTS: usize = 12_000;
 
-/// RX-02: all of one kind is listed, in as small parts as it takes; what is ours is applied, judged, put
-/// right and deleted, although users have written into it, too.
+/// RX-02: all objects of a kind are listed, in pages as small as necessary. The managed objects are applied,
+/// judged, reverted and deleted, although users have written into these objects, too.
 pub async fn a_shoot_that_its_users_have_filled(world: &World) -> Result<()> {
     let place = world.shoot("filled").await?;
     let sets: Api<StatefulSet> = place.in_shoot();
@@ -60,7 +60,7 @@ pub async fn a_shoot_that_its_users_have_filled(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// One that runs nothing.
+/// A StatefulSet without pods.
 fn set(name: &str, labels: &Value) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "StatefulSet",

@@ -1,4 +1,4 @@
-//! Nothing in a shoot is deleted where objects are to be kept (RX-02, RX-23).
+//! No object in a shoot is deleted while `keepObjects` is set (RX-02, RX-23).
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -14,7 +14,7 @@ pub async fn objects_are_kept(world: &World) -> Result<()> {
         .resource("core", json!({"keepObjects": true}), &objects)
         .await?;
     let before = place.applied("core", None).await?;
-    // Also where a manifest is lost on the way: it goes when objects are not to be kept any more.
+    // Also after the loss of a manifest: the object is deleted when `keepObjects` is removed.
     place.manifests("core", &objects[..1]).await?;
     let resource = place.applied("core", checksum(&before)).await?;
     ensure!(names(&resource) == ["a", "b"], "{:?}", names(&resource));
@@ -28,7 +28,7 @@ pub async fn objects_are_kept(world: &World) -> Result<()> {
             "{name}"
         );
     }
-    // The next one, as after a move, takes over what it wants.
+    // The next ManagedResource, as after a move, takes over the wanted objects.
     place.resource("next", json!({}), &objects[..1]).await?;
     let taken = until(&maps, "a", "it is the next one's", |map| {
         map.annotations()["resources.gardener.cloud/origin"] == "shoot--dev--keep/next"
@@ -37,7 +37,7 @@ pub async fn objects_are_kept(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// A deletion has begun and waits for an object; then somebody wants objects kept.
+/// A deletion has begun and waits for an object; then a user sets `keepObjects`.
 pub async fn objects_are_kept_half_way(world: &World) -> Result<()> {
     let place = world.shoot("shoot--dev--half").await?;
     let mut held = map(place.name, "held", "1", &[]);

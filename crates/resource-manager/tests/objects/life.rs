@@ -1,4 +1,4 @@
-//! A ManagedResource from its making to its end.
+//! A ManagedResource from creation to deletion.
 
 use anyhow::{Result, ensure};
 use api::meta::ConditionStatus;
@@ -47,7 +47,7 @@ pub async fn in_the_shoot(world: &World) -> Result<()> {
     let place = world.shoot("shoot--dev--life").await?;
     let inside = "inside";
     let ground = [
-        // What stands on others comes first here, and is made last.
+        // Dependent objects come first in this list, and must be created last.
         json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "thing", "namespace": inside}}),
         map(inside, "map", "1", &[]),
         definition(),
@@ -96,7 +96,7 @@ pub async fn in_the_shoot(world: &World) -> Result<()> {
 
     comes_back(&maps).await?;
     let deployments: Api<Deployment> = Api::namespaced(world.shoot.clone(), inside);
-    // What is not wanted any more goes; the rest stays as it is.
+    // An object that is no longer wanted is deleted; the remaining objects stay unchanged.
     let before = uid(&deployments, "web").await?;
     let resource = place.resources().get("core").await?;
     place
@@ -127,9 +127,9 @@ pub async fn in_the_shoot(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// What somebody changes or takes away comes back.
+/// The controller reverts changes and deletions by further writers.
 async fn comes_back(maps: &Api<ConfigMap>) -> Result<()> {
-    // A field of somebody else is borne.
+    // A field of a further writer stays.
     change(maps, "map", json!({"data": {"other": "field"}})).await?;
     change(maps, "map", json!({"data": {"k": "drift"}})).await?;
     until(maps, "map", "1 again", |map| {
@@ -153,7 +153,7 @@ async fn comes_back(maps: &Api<ConfigMap>) -> Result<()> {
     Ok(())
 }
 
-/// Class `seed` goes into the seed, no shoot is needed; another class is somebody else's.
+/// Class `seed` writes into the seed and needs no shoot; a different class belongs to a different controller.
 pub async fn in_the_seed(world: &World) -> Result<()> {
     let place = world.namespace("garden-objects").await?;
     place
@@ -198,7 +198,8 @@ pub async fn in_the_seed(world: &World) -> Result<()> {
         "{others:?}"
     );
     ensure!(maps.get_opt("others").await?.is_none());
-    // Rights that the chart does not give are told; only the landscape's own namespace could have them.
+    // Objects beyond the rights of the chart are reported; only the namespace `garden` could have such
+    // rights.
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "more"}});
     let elsewhere = map("default", "elsewhere", "1", &[]);
     let garden = world.namespace("garden").await?;

@@ -1,7 +1,7 @@
-//! ManagedResources on real API servers, a seed's and a shoot's, with the rights that the chart gives in the
-//! seed and no more.
+//! ManagedResources on real API servers, of a seed and of a shoot. In the seed the controller has only the
+//! rights of the chart.
 //!
-//! All shoots of these scenarios are the same API server; each has its namespace there and in the seed.
+//! All shoots of these scenarios are the same API server; each shoot has a namespace there and in the seed.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod annotations;
@@ -55,7 +55,7 @@ async fn objects_of_managed_resources() -> Result<()> {
         shoot.admin(),
         &shoot.kubeconfig("resource-manager", &["system:masters"])?,
     )?;
-    // Side by side: what one waits for must not keep another one.
+    // In parallel: a scenario that waits must not block a further scenario.
     tokio::try_join!(
         life::in_the_shoot(&world).boxed(),
         life::in_the_seed(&world).boxed(),

@@ -1,5 +1,5 @@
-//! Objects of a shoot are changed for who has it, and for nobody else (R17-60..62): whose it is, is asked at
-//! a real name server; the process beside etcd is silent.
+//! Objects of a shoot are changed only by the owning seed (R17-60..62). A real name server answers for the
+//! owner record; the process beside etcd is silent.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use testkit::{OwnerRecord, eventually};
 
 use crate::world::{Place, SOON, World, change, map, uid};
 
-/// Another seed takes it: from then on nothing of it is touched, neither what drifts nor what is deleted,
-/// until this one has it again.
+/// A different seed takes the shoot over: from then on neither drifted nor deleted objects are touched, until
+/// this seed owns the shoot again.
 pub async fn a_shoot_that_is_lost(world: &World) -> Result<()> {
     let place = world.shoot("shoot--dev--lost").await?;
     let record = OwnerRecord::start().await?;
@@ -43,13 +43,13 @@ pub async fn a_shoot_that_is_lost(world: &World) -> Result<()> {
     let now = place.resources().get("core").await?;
     ensure!(now.status == as_it_was.status, "it says {:?}", now.status);
 
-    // Who moves a shoot wants its objects kept.
+    // A gardenlet that moves a shoot sets `keepObjects`.
     let before = uid(&maps, "map").await?;
     change(&place.resources(), "core", json!({"spec": {"keepObjects": true}})).await?;
     place.gone("core").await?;
     ensure!(uid(&maps, "map").await? == before, "it was deleted");
 
-    // In an epoch of its own it is this seed's again.
+    // In a later epoch the shoot belongs to this seed again.
     record.says("seed-a", 3).await?;
     testkit::apply(&world.seed, record.cluster(place.name, "seed-a", 3)).await?;
     place.resource("core", json!({}), &inside).await?;
@@ -58,7 +58,7 @@ pub async fn a_shoot_that_is_lost(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Nothing is done before somebody says so (R17-48), and a deletion ends with the namespace.
+/// No work begins before a witness confirms the seed (R17-48), and a deletion ends with the namespace.
 pub async fn a_shoot_of_which_nobody_says_whose_it_is(world: &World) -> Result<()> {
     let place = world.shoot("shoot--dev--nobodys").await?;
     let mut record = OwnerRecord::start().await?;
@@ -95,7 +95,7 @@ async fn said(maps: &Api<ConfigMap>) -> Result<String> {
     Ok(data.get("k").cloned().unwrap_or_default())
 }
 
-/// Once, whatever happens afterwards.
+/// The Event comes exactly once, also after further changes.
 async fn tells_of_its_loss(place: &Place<'_>) -> Result<()> {
     let events: Api<Event> = place.in_seed();
     eventually("the loss is told", SOON, || async {
@@ -110,9 +110,10 @@ async fn tells_of_its_loss(place: &Place<'_>) -> Result<()> {
     .await
 }
 
-/// It was deleted, and is there.
+/// The object was deleted, and still exists.
 async fn still_waits(place: &Place<'_>) -> Result<()> {
-    // That nothing happens can only be waited for: much longer than it takes where nobody is asked.
+    // The absence of an effect can only be waited for: much longer than the same deletion takes without an
+    // owner check.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let found = place.resources().get("core").await?;
     ensure!(found.metadata.deletion_timestamp.is_some(), "nobody deletes it");

@@ -1,4 +1,4 @@
-//! What cannot be applied is told, with what is wrong and where, and without the content of Secrets.
+//! Objects that cannot be applied are reported with fault and place, and without the content of Secrets.
 
 use anyhow::{Result, ensure};
 use api::meta::ConditionStatus;
@@ -35,7 +35,7 @@ pub async fn wrong_manifests(world: &World) -> Result<()> {
     place
         .manifests("core", &[invalid, unserved, map(place.name, "a", "2", &[])])
         .await?;
-    // One that is wrong does not keep the others.
+    // An invalid object does not block the remaining objects.
     place.says("a", "2").await?;
     let told = "Secret shoot--dev--wrong/s: it is refused as invalid: data[tls.key] is missing";
     let resource = place
@@ -63,7 +63,8 @@ pub async fn wrong_manifests(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// An object is kept by one ManagedResource. When that lets it go, the other one gets it.
+/// A single ManagedResource manages an object. After the first ManagedResource releases the object, the
+/// second gets the object.
 pub async fn another_s_object(world: &World) -> Result<()> {
     let place = world.shoot("shoot--dev--taken").await?;
     place

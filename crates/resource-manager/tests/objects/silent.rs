@@ -1,5 +1,5 @@
-//! Shoots of which nobody says whose they are, many of them: whoever is asked lets them wait, and no other
-//! shoot waits with them.
+//! Many shoots without an answer about the owner: the name server does not answer, these shoots wait, and no
+//! further shoot waits with these.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::world::{Place, SOON, World, condition, map};
 
-/// More than are worked on at a time (`--concurrent-syncs`).
+/// More than the concurrent work (`--concurrent-syncs`).
 const SILENT: [&str; 12] = [
     "shoot--dev--silent-0",
     "shoot--dev--silent-1",
@@ -30,8 +30,8 @@ const SILENT: [&str; 12] = [
     "shoot--dev--silent-11",
 ];
 
-/// For some of them the first answer is awaited as long as this test may take: a shoot that waits for one of
-/// them is seen to.
+/// For some of these shoots the wait for the first answer takes as long as this test may take. So a shoot
+/// that waited for such a shoot would fail the test.
 pub async fn shoots_of_which_nobody_says_whose_they_are(world: &World) -> Result<()> {
     let nobody = Nobody::listen().await?;
     let record = OwnerRecord::start().await?;
@@ -42,7 +42,7 @@ pub async fn shoots_of_which_nobody_says_whose_they_are(world: &World) -> Result
     for name in SILENT {
         let place = world.shoot(name).await?;
         let mut cluster = record.cluster(name, "seed-a", 1);
-        // All that makes a check long, within the rules of docs/understand/ownership.md.
+        // The longest check within the rules of docs/understand/ownership.md.
         cluster["spec"]["seed"]["spec"]["settings"]["ownerChecks"] = json!({
             "enabled": true, "authorities": [nobody.address()?],
             "timeout": "300s", "interval": "610s", "validity": "1830s", "fence": "1900s",
@@ -68,7 +68,7 @@ pub async fn shoots_of_which_nobody_says_whose_they_are(world: &World) -> Result
     Ok(())
 }
 
-/// Otherwise nothing is shown: it could have gone before.
+/// The test proves the independence only while these shoots still wait.
 async fn still_asks(place: &Place<'_>) -> Result<()> {
     let now = place.resources().get("core").await?;
     let told = condition(&now, "ResourcesApplied");
@@ -78,7 +78,7 @@ async fn still_asks(place: &Place<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A name server that answers nobody, by UDP and by TCP.
+/// A name server that never answers, by UDP and by TCP.
 struct Nobody {
     questions: UdpSocket,
     _connections: TcpListener,
@@ -101,7 +101,7 @@ impl Nobody {
         Ok(self.questions.local_addr()?.to_string())
     }
 
-    /// Waits until so many have asked, each from an address of its own.
+    /// Waits until `count` clients have asked, each from a separate address.
     async fn is_asked_by(&self, count: usize) -> Result<()> {
         let mut asking = HashSet::new();
         let mut question = [0; 1024];

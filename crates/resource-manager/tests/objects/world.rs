@@ -1,4 +1,4 @@
-//! What the scenarios need: shoots, ManagedResources, objects, and waiting.
+//! Shared parts of the scenarios: shoots, ManagedResources, objects, and waiting.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -23,7 +23,7 @@ use runtime::{
 };
 use serde_json::{Value, json};
 
-/// Far longer than anything here takes on an idle machine: some seconds.
+/// Far longer than any step takes on an idle machine: some seconds.
 pub const SOON: Duration = Duration::from_secs(120);
 
 const TEST: FieldManager = FieldManager("test");
@@ -34,7 +34,7 @@ pub struct World {
     kubeconfig: Vec<u8>,
 }
 
-/// Namespace of a shoot, in the seed; of the same name, one in the shoot for its objects.
+/// Namespace of a shoot in the seed, and a namespace of the same name in the shoot for the objects.
 pub struct Place<'a> {
     pub world: &'a World,
     pub name: &'static str,
@@ -50,14 +50,14 @@ impl World {
         })
     }
 
-    /// A shoot with a way into it.
+    /// A shoot with a kubeconfig Secret.
     pub async fn shoot(&self, name: &'static str) -> Result<Place<'_>> {
         let place = self.namespace(name).await?;
         place.give_way(&self.kubeconfig).await?;
         Ok(place)
     }
 
-    /// The same without the way.
+    /// The same without the kubeconfig Secret.
     pub async fn namespace(&self, name: &'static str) -> Result<Place<'_>> {
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
         for client in [&self.seed, &self.shoot] {
@@ -103,7 +103,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// A ManagedResource with a Secret of its name that holds these objects.
+    /// A ManagedResource, and a Secret of the same name with these objects.
     pub async fn resource(&self, name: &str, spec: Value, objects: &[Value]) -> Result<()> {
         self.manifests(name, objects).await?;
         self.naming(name, name, spec).await
@@ -138,7 +138,7 @@ impl Place<'_> {
         Ok(wait::until_gone(&self.resources(), name, SOON).await?)
     }
 
-    /// Waits until its objects are applied, of its present generation and of Secrets with another checksum
+    /// Waits until the objects are applied, for the present generation and for Secrets with a checksum other
     /// than `before`.
     pub async fn applied(&self, name: &str, before: Option<&str>) -> Result<ManagedResource> {
         self.until(name, "it is applied", |resource| {
@@ -151,7 +151,7 @@ impl Place<'_> {
         .await
     }
 
-    /// Waits until a condition has this status and a message that this is part of.
+    /// Waits until a condition has this status and a message with this text.
     pub async fn tells(
         &self,
         name: &str,
@@ -203,7 +203,7 @@ pub fn is(resource: &ManagedResource, type_: &str, status: ConditionStatus) -> b
     condition(resource, type_).is_some_and(|condition| condition.status == status)
 }
 
-/// A ConfigMap in a namespace of the shoot, with one value and these annotations below
+/// A ConfigMap in a namespace of the shoot, with a single value and these annotations below
 /// `resources.gardener.cloud/`.
 pub fn map(namespace: &str, name: &str, value: &str, annotations: &[(&str, &str)]) -> Value {
     let annotations: BTreeMap<_, _> = annotations
@@ -235,7 +235,7 @@ pub async fn until<K: Object>(
     Ok(wait::until(api, name, SOON, look).await?.unwrap())
 }
 
-/// Somebody changes an object.
+/// Changes an object as a further writer.
 pub async fn change<K: Object>(api: &Api<K>, name: &str, body: Value) -> Result<K> {
     Ok(api
         .patch(name, &PatchParams::default(), &Patch::Merge(body))
