@@ -1,48 +1,47 @@
-//! The right to act: whatever leaves the process goes through a [`Permit`].
+//! The right to act: all requests that leave the process need a [`Permit`].
 //!
 //! ```
 //! # async fn example(permit: permit::Permit) -> Result<(), permit::NotPermitted> {
 //! permit.check()?; // may I, at this moment?
 //! permit.guard(async { /* work that takes no step without the right */ }).await?;
-//! permit.effect(async { /* changes something outside: a clean end waits for it */ }).await?;
+//! permit.effect(async { /* changes state outside: a clean end waits for the effect */ }).await?;
 //! # Ok(()) }
 //! ```
 //!
-//! What this crate promises
-//! - A permit ends once and does not come back. Who gets the right again is given a new one, and reads again
-//!   what he acts on.
-//! - The clock is looked at *before* each step of guarded work and before each request leaves: a process that
-//!   was stopped (SIGSTOP, a frozen cgroup, a suspended machine) finds its timers and its work ready at one
-//!   moment when it goes on, and takes no step then ([`Permit::guard`], [`Fence`], [`Clock`]).
-//! - A clean end has two steps. First the permit is *closed*: nothing begins any more, while what has left is
-//!   answered ([`Issuer::close`], [`Settling`]). Then it is *ended*. A loss ends it at once
-//!   ([`Issuer::end`]).
-//! - [`Permit::and`] of several is good while all of them are: the earliest deadline, and the first end.
+//! This crate promises:
+//! - A permit ends once and is never revived. A process that gets the right again receives a new permit, and
+//!   reads the state again before acting.
+//! - The clock is read *before* each step of guarded work and before each request leaves. A process may be
+//!   stopped (SIGSTOP, a frozen cgroup, a suspended machine). When the process resumes, timers and work are
+//!   ready at the same moment, and the process takes no step then ([`Permit::guard`], [`Fence`], [`Clock`]).
+//! - A clean end has two steps. First the permit is *closed*: no work begins any more, while requests under
+//!   way are answered ([`Issuer::close`], [`Settling`]). Then the permit is *ended*. A loss ends the permit
+//!   at once ([`Issuer::end`]).
+//! - [`Permit::and`] of several permits is valid while all permits are valid: the earliest deadline, and the
+//!   first end.
+//! - A request that may change state is not delivered after the end of the permit. Connections of
+//!   [`PermittedConnector`] discard unsent bytes of the kernel, and give up unacknowledged bytes after
+//!   [`UNACKNOWLEDGED_FOR`].
 //!
-//! - A request that may change something is not delivered after its permit: connections of
-//!   [`PermittedConnector`] throw away what the kernel has not sent, and give up what is not acknowledged
-//!   after [`UNACKNOWLEDGED_FOR`].
+//! No permit of this kind can take back bytes that have reached the peer or a proxy, or notice a stop between
+//! the clock reading and the very next instruction. The issuer leaves time for the first case: a successor
+//! waits longer than the validity. In the second case the target must refuse the write.
 //!
-//! What no permit of this kind can do: take back bytes that have reached the other side or a proxy, or notice
-//! a stop between the look at the clock and the very next instruction. Whoever issues permits leaves time for
-//! the first (what a successor waits beyond the validity); for the second a write must be refused by its
-//! target.
-//!
-//! | file | what |
+//! | file | purpose |
 //! |---|---|
-//! | `permit` | what work holds: check, guard, and |
-//! | `effects` | what work changes outside |
+//! | `permit` | the right held by work: check, guard, and |
+//! | `effects` | work that changes state outside the process |
 //! | `layer` | the same for requests of clients |
-//! | `connection` | connections that throw away what is not sent when a permit ends |
-//! | `proxy` | connections through the proxy that the environment names (feature `object-store`) |
+//! | `connection` | connections that discard unsent bytes when a permit ends |
+//! | `proxy` | connections through the proxy of the environment (feature `object-store`) |
 //! | `store` | the same for requests to object stores (feature `object-store`) |
-//! | `bucket`, `bucket_xml` | listings and removals of the S3 protocol for every key and version (feature `object-store`) |
+//! | `bucket`, `bucket_xml` | S3 listings and removals for every key and version (feature `object-store`) |
 //! | `creation` | creation of an object that must not exist yet (feature `object-store`) |
-//! | `issuer` | what whoever gives the right holds: extend, close, settle, end |
-//! | `under_way` | what has left and is not answered |
-//! | `grant` | the state that all of them look at |
+//! | `issuer` | the issuer's side of a right: extend, close, settle, end |
+//! | `under_way` | effects that have left and are not answered |
+//! | `grant` | the state shared by issuer and permits |
 //! | `clock` | monotonic time that counts suspension |
-//! | `host_clock` | the clock of the host, which shows that the guest was paused |
+//! | `host_clock` | the clock of the host, which shows pauses of the guest |
 
 #[cfg(feature = "object-store")]
 mod bucket;
