@@ -1,12 +1,13 @@
-//! Bounds of flags: a value outside would let the process take one snapshot after the other, never take any,
-//! or keep nothing. It is refused at the start, with the bounds and an example.
+//! Bounds of flags: a value outside the bounds would let the process take snapshots continuously, never take
+//! a snapshot, or keep no snapshot. The process refuses such a value at the start, with the bounds and an
+//! example.
 
 use crate::duration;
 use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A duration between two others, which are written as on the command line.
+/// A parser for a duration between two bounds, which are written as on the command line.
 pub fn period(
     shortest: &'static str,
     longest: &'static str,
@@ -23,7 +24,7 @@ pub fn period(
     }
 }
 
-/// The same, or 0 for what `zero` says.
+/// Like [`period`], but also accepts 0, with the meaning `zero`.
 pub fn period_or_zero(
     zero: &'static str,
     shortest: &'static str,
@@ -36,7 +37,7 @@ pub fn period_or_zero(
     }
 }
 
-/// A number between two others.
+/// A parser for a number between two bounds.
 pub fn number<N: FromStr + PartialOrd + Display + Copy + Send + Sync + 'static>(
     least: N,
     most: N,
@@ -49,7 +50,7 @@ pub fn number<N: FromStr + PartialOrd + Display + Copy + Send + Sync + 'static>(
     }
 }
 
-/// A number from 1 to another, or -1 for no limit.
+/// A parser for a number from 1 to `most`, or -1 for no limit.
 pub fn number_or_all(most: i64) -> impl Fn(&str) -> Result<i64, String> + Clone + Send + Sync + 'static {
     let within = number(1, most);
     move |text| match text {

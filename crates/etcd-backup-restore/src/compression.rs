@@ -1,6 +1,7 @@
-//! Packing of snapshot objects: written with gzip or zstd, read with those, zlib and none.
+//! Compression of snapshot objects: written with gzip or zstd; read with gzip, zstd, zlib or without
+//! compression.
 //!
-//! Both directions stream: the writer hands out packed bytes as they come, the reader is an `AsyncRead`.
+//! Both directions stream: the writer returns compressed bytes as they come, the reader is an `AsyncRead`.
 
 use crate::error::{Class, Error, Result};
 use async_compression::tokio::bufread::{GzipDecoder, ZlibDecoder, ZstdDecoder};
@@ -10,14 +11,14 @@ use tokio::io::{AsyncBufRead, AsyncRead};
 /// How an object is packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
 pub enum Compression {
-    /// As it comes from etcd.
+    /// The bytes of etcd, unchanged.
     None,
-    /// Readable by every tool and by Gardener's.
+    /// Readable by every tool, including Gardener's.
     #[default]
     Gzip,
-    /// As Gardener's buckets may hold.
+    /// For objects in Gardener's buckets.
     Zlib,
-    /// A fraction of the time of gzip; only this project reads it.
+    /// A fraction of gzip's time; only this project reads zstd.
     Zstd,
 }
 
@@ -64,8 +65,8 @@ impl Compression {
 
     /// Starts to pack.
     pub fn packer(self) -> Result<Packer> {
-        // The lowest levels: a snapshot stands between the last write and the first one on the other seed,
-        // and the difference in size is small beside that.
+        // The lowest levels: during a move the snapshot delays the first write on the destination, and the
+        // difference in size is small in comparison.
         let level = flate2::Compression::fast();
         Ok(match self {
             Self::None => Packer::None(Vec::new()),
@@ -82,9 +83,9 @@ fn packing(error: &io::Error) -> Error {
     Error::new(Class::Configuration, format!("cannot compress: {error}"))
 }
 
-/// Packs what is written to it.
+/// Compresses the written bytes.
 pub enum Packer {
-    /// Nothing to do.
+    /// Without compression.
     None(Vec<u8>),
     /// gzip.
     Gzip(flate2::write::GzEncoder<Vec<u8>>),
@@ -106,7 +107,7 @@ impl Packer {
         .map_err(|e| packing(&e))
     }
 
-    /// What is packed so far and was not yet taken.
+    /// The compressed bytes that were not taken yet.
     pub fn ready(&mut self) -> &mut Vec<u8> {
         match self {
             Self::None(out) => out,
@@ -116,7 +117,7 @@ impl Packer {
         }
     }
 
-    /// Ends the stream and gives what is left.
+    /// Ends the stream and returns the remaining bytes.
     pub fn finish(self) -> Result<Vec<u8>> {
         match self {
             Self::None(out) => Ok(out),

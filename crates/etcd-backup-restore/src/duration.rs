@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Reads a duration; the error is the sentence that the command line prints.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    // Without a unit there is one meaning only, which other programs of this kind accept too.
+    // A zero without a unit is unambiguous, and other programs of this kind accept it too.
     if text == "0" {
         return Ok(Duration::ZERO);
     }

@@ -11,11 +11,11 @@ use std::time::Duration;
 /// Longest silence of etcd in the middle of its stream.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Takes a full snapshot; gives it with the hash of the object as it was sent, in hex. The object appears
+/// Takes a full snapshot; returns the snapshot with the hash of the sent object, in hex. The object appears
 /// only after etcd's own hash over the whole stream was checked.
 ///
-/// The revision in the name is asked for before the stream begins, so the content may go a little beyond it;
-/// a delta that continues the name overlaps then, which a restore allows.
+/// The revision in the name is read before the stream begins, so the content may go slightly beyond that
+/// revision. A delta that continues the name then overlaps, and a restore allows the overlap.
 pub async fn take(
     etcd: &Etcd,
     store: &Store,

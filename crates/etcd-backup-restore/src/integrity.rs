@@ -1,7 +1,7 @@
 //! The hash at the end of a snapshot: its last 32 bytes are the sha256 of everything before them.
 //!
-//! etcd ends its own snapshot stream that way and delta snapshots follow suit, so every object can be checked
-//! alone, after unpacking, in one pass and with 32 bytes held back.
+//! etcd ends its own snapshot stream in this format, and delta snapshots use the same format. So each object
+//! can be checked alone, after decompression, in a single pass and with 32 bytes held back.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -35,7 +35,7 @@ impl TrailerCheck {
         }
     }
 
-    /// The length of the stream, or what is wrong with it.
+    /// The length of the stream, or the fault of the stream.
     pub fn finish(self) -> Result<u64, String> {
         if self.held.len() < TRAILER {
             return Err(format!(

@@ -1,5 +1,5 @@
-//! Logs of the process: JSON as those of the other processes, on standard error. Each line has the ownership
-//! epoch and the identity of the operation, which the gardenlets of both seeds use too.
+//! Logs of the process: JSON like the logs of all other processes, on standard error. Each line has the
+//! ownership epoch and the identity of the operation, which the gardenlets of both seeds use too.
 
 use crate::cli::Command;
 use ownership::operation_id;
@@ -14,7 +14,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// The library logs each repeat; the process logs the result once.
 const DEFAULT: &str = "info,object_store=warn";
-/// h2 logs the headers of requests, which hold credentials.
+/// The crate h2 logs the headers of requests, and headers hold credentials.
 const GUARD: &str = "h2=info";
 
 /// Whether the shoot leaves: logs belong to the move that ends the epoch.
@@ -94,8 +94,7 @@ fn format_of(scope: LogScope) -> ScopedJson {
     }
 }
 
-/// JSON in which each line begins with the fields of the scope. A span would be lost in every task that is
-/// spawned.
+/// JSON in which each line begins with the fields of the scope. A span would be lost in every spawned task.
 struct ScopedJson {
     scope: LogScope,
     json: Format<Json, SystemTime>,

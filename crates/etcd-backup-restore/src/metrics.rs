@@ -40,11 +40,11 @@ struct PassageLabel {
 pub enum Passage {
     /// Both sides had said all.
     Ended,
-    /// One side broke off, or etcd did not answer.
+    /// A side broke off, or etcd did not answer.
     Broken,
-    /// The right to it ended.
+    /// The permit ended.
     Cut,
-    /// There were too many.
+    /// The connection exceeded the limit of connections.
     Refused,
 }
 
@@ -86,7 +86,7 @@ impl GateMetrics {
     }
 }
 
-/// Everything that is measured.
+/// All metrics.
 pub struct Metrics {
     registry: Registry,
     duration: Family<OutcomeLabel, Histogram>,
@@ -280,7 +280,7 @@ impl Metrics {
             .observe(took.as_secs_f64());
     }
 
-    /// What the store holds at its end.
+    /// Records the newest full snapshot and the last delta of the store.
     pub fn latest(&self, full: Option<&Snapshot>, deltas: &[Snapshot]) {
         for snapshot in full.into_iter().chain(deltas.last()) {
             let label = KindLabel {

@@ -1,8 +1,8 @@
-//! `restored.json`, beside the folder of the snapshots: the revision with which etcd went on after the last
+//! `restored.json`, beside the folder of the snapshots: the revision with which etcd continued after the last
 //! restore in an ownership epoch.
 //!
 //! A snapshot shows that etcd has served in an epoch. Until the first snapshot of the epoch, and after a
-//! restore that leaves revisions out, only this note does. Without the note a second restore of the same
+//! restore that skips revisions, only this note shows that. Without the note a second restore of the same
 //! chain would give the revisions of the first restore again.
 
 use crate::error::{Class, Error, Result};
@@ -16,12 +16,12 @@ const NOTE: &str = "restored.json";
 pub(crate) struct RestoredNote {
     /// The ownership epoch in which etcd was restored.
     pub(crate) epoch: i64,
-    /// The revision with which etcd went on; 0 where etcd has the volume of an earlier epoch.
+    /// The revision with which etcd continued; 0 where etcd has the volume of an earlier epoch.
     pub(crate) revision: i64,
 }
 
 impl RestoredNote {
-    /// The note of the present epoch. A note that cannot be read is an error: without it revisions might be
+    /// The note of the present epoch. An unreadable note is an error: without the note revisions might be
     /// given twice.
     pub(crate) async fn read(store: &Store) -> Result<Option<Self>> {
         let Some(content) = store.note(NOTE).await? else {

@@ -26,8 +26,8 @@ pub struct SealNote {
 }
 
 impl SealNote {
-    /// The note in a store. A note that cannot be understood is treated as missing: then nothing in the store
-    /// is called complete.
+    /// The note in a store. An invalid note is treated as missing: then no chain in the store counts as
+    /// complete.
     pub async fn read(store: &Store) -> Result<Option<Self>> {
         let Some(content) = store.note(NOTE).await? else {
             return Ok(None);

@@ -1,13 +1,15 @@
-//! The evidence that a destination has of its source, explored exhaustively: objects of the source's bucket vanish or break at any
-//! time, also between the hand-over and the copy (docs/understand/ownership.md, "The model").
+//! An exhaustive model of the evidence that a destination has of its source. Objects of the source's bucket
+//! vanish or break at any time, also between the hand-over and the copy (docs/understand/ownership.md, "The
+//! model").
 //!
-//! The decisions are those of the processes: `Candidate::newest`, `check_reaches` and `Report::judge` of the copy, and
-//! `Ownership::step`, `Evidence::after_copy` and `may_open` of the crate `ownership`. Written by hand are the loop of
-//! `Copy::best_chain`, without its stores, and the source. The owner check is not in this model: a source acknowledges no write after the
-//! seal, the hand-over or the fence. A copy is one step. A hand-over without a record of the end, and a copy that is
-//! repeated after its choice was recorded, are not in this model.
+//! The decisions are those of the processes: `Candidate::newest`, `check_reaches` and `Report::judge` of the
+//! copy, and `Ownership::step`, `Evidence::after_copy` and `may_open` of the crate `ownership`. Written by
+//! hand are the loop of `Copy::best_chain`, without its stores, and the source. The owner check is not in
+//! this model: a source acknowledges no write after the seal, the hand-over or the fence. A copy is a single
+//! step. Two cases are not in this model: a hand-over without a record of the end, and a copy that is
+//! repeated after its choice was recorded.
 //!
-//! Bounds: three revisions, two lost objects or notes, one loss that a person accepts.
+//! Bounds: three revisions, two lost objects or notes, a single loss that an operator accepts.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::struct_excessive_bools)]
 
@@ -59,7 +61,7 @@ enum Action {
     Open(Choice),
 }
 
-/// What gate E relies on of a report.
+/// The part of a report on which gate E relies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Copied {
     last_revision: i64,
@@ -80,7 +82,7 @@ struct State {
     broken: Vec<Snapshot>,
     note: Option<i64>,
     finished: Option<Snapshot>,
-    /// The source has taken its final snapshot, and has proved that.
+    /// The source has taken its final snapshot, and has recorded the proof.
     is_finished: bool,
     losses: u8,
     /// The end of the epoch as the hand-over recorded it.
@@ -259,7 +261,7 @@ impl State {
         actions.extend(self.opens_with(relies_on_copy).map(Action::Open));
     }
 
-    /// `Copy::wait`: what ends the wait of a takeover before the fence.
+    /// The condition that ends the wait of a takeover before the fence, as in `Copy::wait`.
     fn is_complete(&self) -> bool {
         let last = crate::chain::final_snapshot_of(ORIGIN, &self.listing);
         last.is_some_and(|last| self.stated().names(last))
@@ -326,7 +328,7 @@ impl State {
         }
     }
 
-    /// Gate E, as the gardenlet asks it.
+    /// Gate E, as the gardenlet evaluates the gate.
     fn opens_with(&self, relies_on_copy: bool) -> Option<Choice> {
         let me = Stay {
             seed: Seed::B,
@@ -476,7 +478,7 @@ fn no_acknowledged_write_is_lost_silently() {
     }
 }
 
-/// The mutation is that of the copy itself.
+/// The mutation is the mutation of the copy itself.
 #[test]
 fn a_copy_that_takes_any_chain_for_complete_loses_writes_silently() {
     breaks(World {

@@ -4,16 +4,16 @@ use crate::seal_note::SealNote;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A source that has changed nothing for so long has ended. Three times the pause between two beats
+/// A source without a change for this time has ended. Three times the pause between two heartbeats
 /// ([`crate::snapshotter::BEAT`]).
 const STALLED: Duration = Duration::from_secs(15);
 
-/// What was seen of the source last, and since when it has been the same.
+/// The last observation of the source, with the time since which the observation is unchanged.
 #[derive(Default)]
 pub(super) struct Storing(Option<(SealNote, usize, Instant)>);
 
 impl Storing {
-    /// Takes note of what the source shows now.
+    /// Records the present observation of the source.
     pub(super) fn saw(&mut self, note: Option<SealNote>, objects: usize, now: Instant) {
         let Some(note) = note else { return };
         let is_same = |seen: &(SealNote, usize, Instant)| (seen.0, seen.1) == (note, objects);
@@ -22,7 +22,7 @@ impl Storing {
         }
     }
 
-    /// Whether the source reports that it has sealed its epoch, and goes on storing.
+    /// Whether the source has reported its seal, and is still storing data.
     pub(super) fn goes_on(&mut self, note: Option<SealNote>, objects: usize, now: Instant) -> bool {
         self.saw(note, objects, now);
         let since = self.0.as_ref().map(|seen| seen.2);

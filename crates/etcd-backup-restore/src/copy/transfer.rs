@@ -12,7 +12,7 @@ use futures::{StreamExt, TryStreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 impl Copy {
-    /// Full snapshots one after the other, since each needs some MiB of memory; deltas side by side. An error
+    /// Copies full snapshots in sequence, because each needs some MiB of memory; deltas in parallel. An error
     /// comes with its object.
     pub(super) async fn transfer(
         &self,
@@ -48,7 +48,7 @@ impl Copy {
         Ok(done)
     }
 
-    /// Copies one object; `None` where the target holds it already.
+    /// Copies an object; `None` if the target already holds the object.
     async fn one(&self, snapshot: Snapshot) -> Result<(Snapshot, Option<u64>), Box<Rejected>> {
         match self.bring(&snapshot).await {
             Ok(copied) => {
@@ -89,7 +89,7 @@ impl Copy {
         self.end.as_ref().and_then(|end| end.sha256_of(snapshot))
     }
 
-    /// Refuses an object that has the name of the recorded final snapshot and is another.
+    /// Refuses an object that has the name of the recorded final snapshot and a different hash.
     fn check_hash(&self, snapshot: &Snapshot, found: &str) -> Result<()> {
         match self.expected(snapshot) {
             Some(expected) if expected != found => Err(Error::new(
@@ -122,7 +122,8 @@ impl Copy {
                 hash.update(&buffer[..read]);
                 upload.write(&buffer[..read]).await?;
                 self.gauge.add(&name, read as u64);
-                // The checker stops at the end of the packed stream; its verdict counts, not that it hung up.
+                // The checker stops reading at the end of the packed stream: its verdict counts, not the
+                // closed pipe.
                 if let Some(pipe) = &mut to_check
                     && pipe.write_all(&buffer[..read]).await.is_err()
                 {

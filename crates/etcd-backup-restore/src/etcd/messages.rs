@@ -1,6 +1,6 @@
-//! The messages of etcd's gRPC interface that are used here, as far as they are used.
+//! The messages of etcd's gRPC interface that this crate uses, without unused fields.
 //!
-//! Written down instead of generated: a dozen calls need neither `protoc` nor a client that hides the
+//! Written by hand instead of generated: a dozen calls need neither `protoc` nor a client that hides the
 //! fragments of a watch.
 
 use bytes::Bytes;
@@ -154,7 +154,7 @@ pub struct AlarmMember {
     pub alarm: i32,
 }
 
-/// An answer of which nothing but its coming is of interest.
+/// A response whose content is not used.
 #[derive(Clone, PartialEq, Message)]
 pub struct Done {}
 

@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 /// The name of etcd's program.
 const PROGRAM: &str = "etcd";
 
-/// Which process is meant.
+/// Identifies the etcd process.
 #[derive(Clone, Debug)]
 pub(super) struct EtcdProcess {
     pub(super) data_dir: PathBuf,
-    /// Where it listens.
+    /// Address on which etcd listens.
     pub(super) target: SocketAddr,
 }
 
 impl EtcdProcess {
-    /// Tells it to end; gives its id. Processes of other users, and other etcds, are left alone.
+    /// Sends SIGTERM; returns the process id. Processes of other users, and other etcds, are not signalled.
     pub(super) fn terminate(&self) -> Result<i32, String> {
         let processes = fs::read_dir("/proc").map_err(|e| format!("cannot read /proc: {e}"))?;
         let mut refused = None;
@@ -59,7 +59,7 @@ impl EtcdProcess {
         is_ours && program.as_deref() == Some(PROGRAM) && self.names(&command)
     }
 
-    /// Whether a command line, as the kernel tells it, names the data directory or the address.
+    /// Whether a command line, as the kernel reports it, names the data directory or the address.
     fn names(&self, command: &[u8]) -> bool {
         let words: Vec<_> = command
             .split(|byte| *byte == 0)

@@ -15,7 +15,7 @@ const COMPLETE: [&str; 9] = [
 ];
 const TARGET: &str = "--gate-target=127.0.0.1:2382";
 
-/// Why it is refused, or whether the check is on.
+/// The reason of a refusal, or whether the check is on.
 fn judged(flags: &[&str]) -> Result<bool, String> {
     let all = ["etcd-backup-restore", "server"].iter().chain(flags);
     let cli = Cli::try_parse_from(all).map_err(|e| e.to_string())?;
@@ -83,7 +83,7 @@ fn settings_that_do_not_fit_together_are_refused_with_a_sentence() {
     assert_eq!(with(&["--owner-check-silence=Tolerate"]), Ok(true));
 }
 
-/// One flag of the complete set with another value.
+/// The complete set of flags, with a different value for a single flag.
 fn instead(flag: &str) -> Result<bool, String> {
     let name = flag.split('=').next().unwrap_or_default();
     let kept = COMPLETE.iter().chain([&TARGET]);
@@ -188,11 +188,11 @@ fn a_flood_leaves_files_for_the_owner_check() {
     assert!(super::open_files().is_some_and(|limit| limit > 100));
 }
 
-/// What etcd-druid starts the processes with: its golden object.
+/// The pod with which etcd-druid starts the processes: its golden object.
 const POD: &str =
     include_str!("../../../etcd-druid/src/objects/snapshots/etcd-main-owner-check.stateful-set.yaml");
 
-/// The arguments of a command there.
+/// The arguments of a command in that pod.
 fn of_druid(command: &str) -> Vec<&'static str> {
     let first = format!("- {command}");
     let lines = POD.lines().map(str::trim).skip_while(|line| *line != first);
@@ -204,15 +204,15 @@ fn of_druid(command: &str) -> Vec<&'static str> {
     args
 }
 
-/// R17-13, R17-40: the two agree on names and places of flags, or the etcd of each shoot whose owner is
-/// checked stays down.
+/// R17-13, R17-40: etcd-druid and this process must agree on the flags, or the etcd of each shoot with an
+/// owner check stays down.
 #[test]
 fn what_etcd_druid_gives_is_taken() {
     let server = of_druid("server");
     for flag in ["--gate-target=", "--gate-events-target="] {
         assert!(server.iter().any(|given| given.starts_with(flag)), "{flag}");
     }
-    // Found by themselves, they would need a resolver here.
+    // Without named servers the process would need a resolver here.
     let named = ["--owner-authorities=192.0.2.1:53"];
     let flags: Vec<_> = server.iter().chain(&named).copied().collect();
     assert_eq!(judged(&flags), Ok(true));

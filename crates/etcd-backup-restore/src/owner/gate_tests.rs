@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A gate before a server of the test.
@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    /// A client and its other end at the server.
+    /// A client and the server's end of the connection.
     async fn pair(&self) -> (TcpStream, TcpStream) {
         let (client, server) = tokio::join!(TcpStream::connect(self.address), self.server.accept());
         (client.unwrap(), server.unwrap().0)
@@ -118,7 +118,7 @@ async fn when_the_right_ends_all_is_cut_and_nobody_listens() {
     world.shows("etcdbr_gate_open_connections 0").await;
 }
 
-/// The timers know nothing of a suspension: the look at the clock before each write does.
+/// Timers do not run during a suspension; the check of the clock before each write detects the suspension.
 #[tokio::test]
 async fn after_a_suspension_no_byte_passes() {
     let world = World::begin(16).await;
@@ -207,7 +207,7 @@ async fn too_many_are_refused_and_a_place_that_is_free_is_given_again() {
     let (mut second, mut other) = world.pair().await;
     for _ in 0..20 {
         let mut more = TcpStream::connect(world.address).await.unwrap();
-        // It may be cut before the first byte is written.
+        // The connection may be cut before the first byte is written.
         let _ = more.write_all(b"x").await;
         is_cut(&mut more).await;
     }
@@ -237,8 +237,8 @@ async fn a_client_is_cut_where_etcd_does_not_listen() {
     is_cut(&mut client).await;
 }
 
-/// A process that is killed closes nothing by itself: the kernel must know before that what waits in it is
-/// not to be delivered.
+/// A killed process closes no connection itself: the kernel must know in advance that the waiting bytes must
+/// not be delivered.
 #[tokio::test]
 async fn what_waits_in_the_kernel_is_discarded_also_when_the_process_is_killed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,27 +1,28 @@
-//! Who owns the shoot, asked while etcd serves (R17-13, R17-14, R17-40..49; docs/understand/ownership.md is
-//! the protocol).
+//! The owner check: asks for the owner of the shoot while etcd serves (R17-13, R17-14, R17-40..49;
+//! docs/understand/ownership.md describes the protocol).
 //!
-//! Off unless its flags are given. etcd then listens on loopback and clients pass the gate in this process.
+//! Off unless its flags are given. With the flags etcd listens on loopback and clients pass the gate in this
+//! process.
 //!
-//! What this promises
+//! Guarantees
 //! - No byte passes the gate, in either direction, without a valid permit of ownership at that moment: also
-//!   in a process that was stopped and woken.
-//! - What was lost stays shut: the seal is on the disk before the final snapshot begins, and no restart opens
+//!   in a process that was stopped and resumed.
+//! - A lost epoch stays shut: the seal is on the disk before the final snapshot begins, and no restart opens
 //!   the gate again in that epoch.
-//! - Shutting the gate and 503 wait for neither bucket nor disk (R17-44). SIGTERM to etcd does not where
-//!   nobody is confirmed; after a loss it waits for the final snapshot, and for a bucket that does not answer
-//!   no longer than the fence.
+//! - Shutting the gate and the 503 of `/readyz` wait for neither bucket nor disk (R17-44). SIGTERM to etcd
+//!   does not wait either while the owner is unconfirmed. After a loss SIGTERM waits for the final snapshot,
+//!   and no longer than the fence if the bucket does not answer.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `flags` | the command line, checked |
-//! | `guardian`, `sealing` | asks, and does what follows by the crate `ownership` (`guard`); what follows a loss |
-//! | `gate`, `pipe` | the way of clients to etcd |
+//! | `flags` | the command line, validated |
+//! | `guardian`, `sealing` | runs the check, acts on the result (`guard` of `ownership`), handles a loss |
+//! | `gate`, `pipe` | the path of clients to etcd |
 //! | `events` | the etcd with the Events, behind a second gate |
 //! | `marker` | the seal on the volume |
 //! | `witness` | the bucket as second witness |
 //! | `etcd_process` | SIGTERM to etcd |
-//! | `told` | what probes and the relay are told |
+//! | `told` | the state that probes and the relay read |
 
 mod etcd_process;
 mod events;

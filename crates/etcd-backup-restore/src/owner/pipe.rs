@@ -1,6 +1,6 @@
-//! Bytes of one connection through the gate, in both directions. (`tunnel` has a pipe of its own, for any two
-//! streams and with a bound on silence; here each write needs the right to it, and a watch may be silent for
-//! as long as it likes.)
+//! Copies the bytes of a connection through the gate, in both directions. (`tunnel` has its own pipe, for any
+//! two streams and with a limit for silence. Here each write needs the permit, and a watch may be silent for
+//! any time.)
 
 use mutation::Mutation;
 use permit::{Permit, deliver_unsent, discard_unsent};
@@ -13,8 +13,8 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 const CHUNK: usize = 32 * 1024;
 
 /// A stream whose unsent bytes the kernel discards when the stream is closed, unless both sides have
-/// finished. The kernel is told so when the stream is opened: a process that is killed drops nothing, and its
-/// acknowledgements would be retransmitted after the fence.
+/// finished. The socket option is set when the stream is opened: a killed process closes no stream itself,
+/// and its acknowledgements would be retransmitted after the fence.
 pub(super) struct Abrupt {
     stream: TcpStream,
     done: bool,
@@ -49,8 +49,8 @@ impl Drop for Abrupt {
     }
 }
 
-/// Moves bytes until both sides have said all, or one breaks off. The end of one direction is passed on, and
-/// the other goes on.
+/// Copies bytes until both sides have finished, or a side breaks off. The end of a direction is passed on,
+/// and the reverse direction continues.
 pub(super) async fn join(left: &mut Abrupt, right: &mut Abrupt, permit: &Permit) -> io::Result<()> {
     {
         let (mut left_reader, mut left_writer) = left.stream.split();
@@ -78,7 +78,7 @@ async fn one_way(from: &mut ReadHalf<'_>, to: &mut WriteHalf<'_>, permit: &Permi
         let mut left = &chunk[..read];
         while !left.is_empty() {
             to.writable().await?;
-            // Right before the write: whoever waited, or was stopped, looks at the clock again.
+            // Directly before the write: a task that waited, or was stopped, checks the clock again.
             if !Mutation::BytesWithoutPermit.is_active() {
                 permit.check().map_err(io::Error::other)?;
             }

@@ -1,4 +1,4 @@
-//! The bucket as second witness: `ownership.json`, read as it is at this moment.
+//! The bucket as second witness: `ownership.json`, read at this moment.
 
 use super::told::Told;
 use crate::store::{Ownership, Store};
@@ -6,12 +6,12 @@ use futures::future::BoxFuture;
 use ownership::{Object, SecondWitness, Testimony};
 use std::sync::Arc;
 
-/// Asks a store of one shoot.
+/// Reads the store of a shoot.
 pub(super) struct Bucket {
     pub(super) store: Arc<Store>,
-    /// The shoot's.
+    /// Uid of the shoot.
     pub(super) uid: String,
-    /// What the gardenlet has reported to this process.
+    /// The gardenlet's reports to this process.
     pub(super) told: Arc<Told>,
 }
 
@@ -30,7 +30,7 @@ impl SecondWitness for Bucket {
     }
 }
 
-/// What the object means.
+/// The meaning of the object.
 fn testimony(found: Option<&Ownership>, uid: &str) -> Testimony {
     if let Some(found) = found.filter(|found| found.uid != uid) {
         return Testimony::Silent(format!("it belongs to the shoot {}, not to {uid}", found.uid));
@@ -60,7 +60,7 @@ mod tests {
             Testimony::Claimed { epoch: 3 }
         );
         assert_eq!(testimony(None, "u"), Testimony::Missing);
-        // Another shoot's says nothing of this one.
+        // The object of a different shoot says nothing about this shoot.
         assert!(matches!(
             testimony(Some(&found("Sealed")), "v"),
             Testimony::Silent(_)

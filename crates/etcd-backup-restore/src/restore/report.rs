@@ -7,7 +7,7 @@ use crate::store::Recorded;
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// What was done.
+/// The result of `initialize`.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "result")]
 pub enum Initialized {
@@ -32,12 +32,12 @@ pub enum Initialized {
         #[serde(rename = "volumeLoss", skip_serializing_if = "Option::is_none")]
         volume_loss: Option<VolumeLoss>,
     },
-    /// There is nothing to restore.
+    /// The store holds no snapshot to restore.
     Fresh,
 }
 
 /// The data of an earlier ownership epoch with which a new epoch begins. A later start of etcd in that epoch
-/// reports none.
+/// reports no such data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Begin {
@@ -92,7 +92,7 @@ impl Initialized {
         }
     }
 
-    /// Without the names of snapshots, of which there may be hundreds.
+    /// Without the names of snapshots, because a chain may have hundreds of them.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let (result, revision, begin, volume_loss) = match self {

@@ -1,4 +1,4 @@
-//! An epoch that was lost: what `initialize` still does in it.
+//! `initialize` in an epoch that was lost.
 
 use super::data_dir::Condition;
 use super::{Initialize, Initialized};
@@ -15,8 +15,8 @@ impl Initialize {
         Ok(sealed.is_some())
     }
 
-    /// What was sealed starts for its final snapshot at most, and only as it is: what the bucket holds is
-    /// there already.
+    /// A sealed epoch starts only for its final snapshot, and only with unchanged data: the bucket already
+    /// holds its own copy.
     pub(super) fn keep_sealed(&self, condition: &Condition) -> Result<Initialized> {
         match condition {
             Condition::Sound(revision) if self.behind_gate => {

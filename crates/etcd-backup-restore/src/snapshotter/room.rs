@@ -1,15 +1,16 @@
-//! Room for an etcd that refuses writes: former values are compacted, and free pages are given back.
+//! Makes room for an etcd that refuses writes: compacts former values, and returns free pages to the file
+//! system.
 //!
 //! kube-apiserver compacts etcd every five minutes, and its compaction begins with a write. While alarm
 //! NOSPACE is raised etcd refuses this write, so that history stays although no client needs the history. A
 //! defragmentation blocks etcd, and fits only here, where etcd refuses writes anyway.
 //!
-//! - Never beyond the last revision in the store: the next delta begins after it, and a lost volume is
-//!   restored from there.
-//! - The newest [`WINDOW`] revisions stay if the room suffices, so that watches and paged lists of clients go
-//!   on. A client whose revision is compacted lists again.
-//! - Never after the final snapshot or the seal, and never beside a snapshot: the task of the snapshots does
-//!   this work in turn. Each request needs the permit, as any other request to etcd does.
+//! - Never beyond the last revision in the store: the next delta begins after that revision, and a lost
+//!   volume is restored from there.
+//! - The newest [`WINDOW`] revisions stay if the room suffices, so that watches and paged lists of clients
+//!   continue. A client whose revision is compacted lists again.
+//! - Never after the final snapshot or the seal, and never during a snapshot: the task of the snapshots does
+//!   this work in turn. Each request needs the permit, like any request to etcd.
 
 use super::changes::Changes;
 use super::relief::Relief;
@@ -25,7 +26,7 @@ const WINDOW: i64 = 1000;
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 impl Worker {
-    /// The same after a delta of all changes, so that all of them may be compacted.
+    /// Makes room after a delta of all changes, so that all changes may be compacted.
     pub(super) async fn make_room_after_delta(
         &mut self,
         etcd: &Etcd,
@@ -70,11 +71,11 @@ impl Worker {
         Ok(Relief::new(space, space.alarm))
     }
 
-    /// Compacts what the store has; returns the room, and whether history was compacted.
+    /// Compacts the revisions that the store has; returns the room, and whether history was compacted.
     async fn compact_saved(&self, etcd: &Etcd) -> Result<(Space, bool)> {
         let revision = etcd.revision().await?;
         let saved = self.state.latest().last_revision();
-        // An etcd behind the store runs on old data, which are left as they are.
+        // An etcd behind the store runs on old data, and these stay unchanged.
         let saved = if saved > revision { 0 } else { saved };
         let mut space = etcd.space().await?;
         let mut compacted = false;

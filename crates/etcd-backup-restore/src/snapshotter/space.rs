@@ -20,8 +20,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 const SPACE_POLL_INTERVAL: Duration = Duration::from_secs(15);
 /// Shortest time between two attempts to make room: a defragmentation blocks etcd.
 const RELIEF_INTERVAL: Duration = Duration::from_secs(3600);
-/// The same after an attempt that failed before etcd was defragmented, for example because etcd did not
-/// answer.
+/// The shortest time after an attempt that failed before etcd was defragmented, for example because etcd did
+/// not answer.
 const RELIEF_RETRY_INTERVAL: Duration = Duration::from_secs(60);
 
 pub(super) struct SpaceWatch {
@@ -60,7 +60,7 @@ impl SpaceWatch {
     async fn check(&self) -> Result<()> {
         let etcd = self.etcd.connect().await?;
         let mut space = etcd.space().await?;
-        // After the final snapshot etcd stays as it is.
+        // After the final snapshot etcd must not change.
         if space.alarm && space.has_room() && !self.state.is_finished() {
             etcd.disarm_no_space().await?;
             tracing::info!(

@@ -1,8 +1,8 @@
-//! Names in a folder of the store, whatever characters the names have.
+//! Names in a folder of the store, with any characters.
 //!
 //! The library fails a whole listing on a key that is not a path of the library (an empty segment, a dot
-//! segment, a control character). Any user of the bucket can write such a key, so it must not stop backups
-//! and restores.
+//! segment, a control character). Any user of the bucket can write such a key, so the key must not stop
+//! backups and restores.
 
 use crate::error::{Error, Result};
 use object_store::{Error as StoreError, ObjectStore, path::Path};

@@ -1,4 +1,5 @@
-//! Small objects beside the folder of the snapshots. Nothing that lists or copies snapshots sees them.
+//! Small objects beside the folder of the snapshots. Listings and copies of snapshots do not include these
+//! objects.
 
 use super::Store;
 use crate::error::{Class, Error, Result};
@@ -9,7 +10,7 @@ use object_store::{
 };
 use permit::create_object;
 
-/// How often a note is replaced again at once after another process has written it in between.
+/// How often a note is replaced again at once after a concurrent write of another process.
 const TRIES: u32 = 3;
 
 impl Store {
@@ -91,7 +92,7 @@ impl Store {
         ))
     }
 
-    /// Removes a note; one that is gone already is fine.
+    /// Removes a note; a missing note is not an error.
     pub async fn delete_note(&self, name: &str) -> Result<()> {
         match self.client()?.delete(&self.note_path(name)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),

@@ -11,7 +11,7 @@ use std::path::Path;
 use testkit::ControlPlane;
 use tokio::time::timeout;
 
-/// The program `prepare` in an epoch, and the revision that the etcd behind it starts with.
+/// Runs `prepare` in an epoch; returns the revision with which the following etcd starts.
 async fn begins(lab: &Lab, volume: &Path, epoch: i64) -> (Ran, i64) {
     let prepared = lab.prepare(volume, epoch, &[]).await;
     assert!(prepared.success, "{}", prepared.errors);
@@ -27,7 +27,7 @@ async fn an_etcd_without_backups_begins_above_all_former_revisions() {
     let (fresh, begun) = begins(&lab, &first, 1).await;
     assert_eq!(fresh.json, json!({"result": "Fresh", "revision": begun}));
 
-    // A restart of the same epoch, as a wake-up from hibernation, changes nothing.
+    // A restart of the same epoch, for example a wake-up from hibernation, changes no data.
     let etcd = EtcdServer::start(&first).await;
     let written = etcd.put("/registry/events/default/a", "1").await;
     assert_eq!(written, begun + 1);
@@ -40,7 +40,7 @@ async fn an_etcd_without_backups_begins_above_all_former_revisions() {
     assert_eq!(fresh.json["result"], "Fresh");
     assert!(moved > written, "{moved} {written}");
 
-    // Back on a volume that was never removed: the data stay, and the revisions go on above those of the
+    // Back on a volume that was never removed: the data stay, and the revisions continue above those of the
     // other seed.
     let (advanced, returned) = begins(&lab, &first, 3).await;
     assert_eq!(advanced.json, json!({"result": "Advanced", "revision": returned}));
@@ -121,7 +121,7 @@ async fn seed(lab: &Lab, name: &str, epoch: i64) -> SeedWithEvents {
     }
 }
 
-/// Case 7, with kube-apiserver, which asks etcd for each watch of Events: no cache stands between.
+/// Case 7, with kube-apiserver, which queries etcd for each watch of Events: there is no cache in between.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_watches_events_across_a_move_is_told_to_list_again() {
     let lab = Lab::new();

@@ -1,4 +1,4 @@
-//! Keys that a user wrote into the bucket, and that are not paths of the library, stop nothing.
+//! Keys that a user wrote into the bucket, and that are not paths of the library, block no operation.
 
 use crate::lab::{EtcdServer, KeyBucket, Lab, Server};
 
@@ -46,7 +46,7 @@ async fn keys_of_a_user_do_not_stop_snapshots_copies_and_restores() {
         let ran = lab.initialize(prefix, &data, &[&epoch]).await;
         assert!(ran.success, "{prefix}: {}", ran.errors);
         let restored = EtcdServer::start(&data).await;
-        // Revisions of a new epoch are above all former ones.
+        // Revisions of a new epoch are above all former revisions.
         assert!(restored.dump().await.0 == before.0, "{prefix}");
         restored.stop();
     }
@@ -54,7 +54,7 @@ async fn keys_of_a_user_do_not_stop_snapshots_copies_and_restores() {
     assert!(names.contains(&last), "{names:?}");
 }
 
-/// What looks like the newest snapshot must not be skipped: an older chain would lose writes.
+/// An object that looks like the newest snapshot must not be skipped: an older chain would lose writes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_in_the_folder_that_looks_like_a_snapshot_is_never_skipped() {
     let lab = Lab::new();

@@ -11,13 +11,13 @@ const GROWTH: u64 = 12;
 /// MiB, and seconds.
 type Cost = (u64, f32);
 
-/// What is measured.
+/// The measured commands.
 const WHAT: [&str; 3] = ["server", "copy", "initialize"];
-/// How often the small database is measured anew at most, each time by several runs.
+/// How often the small database is measured again at most, each time by several runs.
 const MORE: usize = 4;
 
-/// Of several runs the highest peak. Where the test gets no turn near the end of a process, its peak seems
-/// lower than it was; never higher.
+/// The highest peak of several runs. If the test gets no CPU time near the end of a process, the process's
+/// measured peak is too low; never too high.
 async fn most(runs: u8, mut run: impl AsyncFnMut(u8) -> Ran) -> Cost {
     let mut most = (0, 0.0);
     for n in 0..runs {
@@ -42,7 +42,7 @@ async fn costs(megabytes: u32, runs: u8) -> [Cost; 3] {
         etcd.put(&format!("/delta/{n}"), vec![1; 1024 * 1024]).await;
     }
     server.snapshot("/snapshot/delta").await;
-    // Apart from the first delta, which the start of the server may have taken.
+    // Without the first delta, which the start of the server may have taken.
     let begun = Instant::now();
     let full = server.snapshot("/snapshot/full").await;
     let full_took = begun.elapsed().as_secs_f32();
@@ -60,7 +60,7 @@ async fn costs(megabytes: u32, runs: u8) -> [Cost; 3] {
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_times_the_data_needs_no_more_memory() {
     let (mut small, large) = (costs(20, 3).await, costs(200, 1).await);
-    // One low reading of the small database would let the large one seem to need much more.
+    // A single low measurement of the small database would make the large database seem to need much more.
     for _ in 0..MORE {
         if small
             .iter()

@@ -51,7 +51,7 @@ async fn a_restore_disarms_the_alarm_where_the_database_leaves_room_and_keeps_th
         etcd.delete(&key(number)).await;
     }
     take_full(&lab, "deleted", &etcd).await;
-    // etcd compacts by itself in the meantime, up to the newest revision, and the free pages stay.
+    // etcd compacts itself in the meantime, up to the newest revision, and the free pages stay.
     etcd.compact(etcd.client.revision().await.unwrap());
     take_full(&lab, "compacted", &etcd).await;
     let before = etcd.dump().await;
@@ -158,8 +158,8 @@ async fn an_alarm_without_room_is_reported_and_disarmed_once_the_quota_is_raised
     .await;
 }
 
-/// Writes values of one key until etcd has raised the alarm: the data are small, and former values fill the
-/// quota.
+/// Writes values of a single key until etcd has raised the alarm: the data are small, and former values fill
+/// the quota.
 async fn fill_with_history(etcd: &EtcdServer) {
     for number in 0..=u8::MAX {
         let value = vec![number; 1 << 20];

@@ -1,5 +1,4 @@
-//! A shoot that is lost: fenced in time, sealed for ever, and its final snapshot holds all that was
-//! acknowledged.
+//! A lost shoot: fenced in time, sealed for ever, and its final snapshot holds all acknowledged changes.
 
 use crate::lab::{Acknowledged, EPOCH, EtcdServer, REQUESTS, Stay, VALIDITY, Writer, eventually, now, put};
 use etcd_backup_restore::owner::Marker;
@@ -43,7 +42,7 @@ async fn a_lost_shoot_is_fenced_in_time_and_its_final_snapshot_holds_all_that_wa
     assert_eq!(stay.server().text("/healthz").await.0, 200);
     stay.has_started_since(before, "etcd was started again").await;
 
-    // Asked again it is the same one, and there is no way back.
+    // A repeated request returns the same final snapshot, and a resume is refused.
     let finals = stay.finals();
     assert_eq!(
         stay.server().snapshot("/snapshot/full?final=true").await,
@@ -58,10 +57,10 @@ async fn a_lost_shoot_is_fenced_in_time_and_its_final_snapshot_holds_all_that_wa
         );
     }
 
-    // A restart, with an etcd that goes on by itself (leases end), and a record that says otherwise.
+    // A restart, with an etcd that still changes (leases end), and a record that names this seed again.
     stay.zone.owned_by("seed-a", EPOCH).await;
     stay.held("Owned", EPOCH).await;
-    // etcd is under way since it was started again.
+    // etcd runs since its restart.
     eventually("etcd takes a write by itself", async || {
         stay.etcd.txn(vec![put("/late", "x", 0)]).await.ok()
     })
@@ -120,7 +119,7 @@ async fn a_bucket_that_is_gone_delays_no_fence_and_gets_the_final_snapshot_when_
     eventually("the seal is on the volume", async || marker.seals(EPOCH).unwrap()).await;
     stay.has_started_since(before, "etcd was told although nothing is saved")
         .await;
-    // The process is another one when the bucket comes back.
+    // The process is restarted before the bucket comes back.
     stay.start().await;
     stay.is_fenced("Sealed").await;
     assert_eq!(stay.server().get("/snapshot/latest").await.1["finished"], false);
@@ -128,7 +127,7 @@ async fn a_bucket_that_is_gone_delays_no_fence_and_gets_the_final_snapshot_when_
     stay.hands_over(&acknowledged).await;
 }
 
-/// Nothing is lost with a kubelet that does not start etcd again.
+/// No change is lost with a kubelet that does not restart etcd.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_final_snapshot_needs_nobody_who_starts_etcd_again() {
     let mut stay = Stay::begin().await;
@@ -155,7 +154,7 @@ async fn a_deleted_record_brings_the_final_snapshot_and_a_later_claim_in_the_buc
         (stay.server().get("/snapshot/latest").await.1["finished"] == true).then_some(())
     })
     .await;
-    // What etcd does by itself after the seal is no loss of a client.
+    // Changes of etcd itself after the seal (ended leases) are no loss of a client.
     let latest = stay.server().get("/snapshot/latest").await.1;
     let sealed = latest["sealedRevision"].as_i64().unwrap();
     assert_eq!(
@@ -171,8 +170,8 @@ async fn a_deleted_record_brings_the_final_snapshot_and_a_later_claim_in_the_buc
     );
 }
 
-/// A move is called off when its epoch was sealed and its final snapshot was not taken: the next epoch begins
-/// with all that was acknowledged, and is backed up.
+/// A move is cancelled when its epoch was sealed and its final snapshot was not taken: the next epoch begins
+/// with all acknowledged changes, and is backed up.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shoot_that_stays_after_all_has_everything_in_its_next_epoch() {
     let mut stay = Stay::begin().await;

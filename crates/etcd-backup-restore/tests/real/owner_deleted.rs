@@ -25,7 +25,7 @@ async fn a_deleted_record_ends_no_service_and_a_new_epoch_keeps_all_data() {
     stay.zone.write(&[], &[&EPOCH.to_string()]).await;
     serves_for(&stay, &writer, 3 * VALIDITY + Duration::from_secs(1), "deleted").await;
 
-    // Written back, the record is enough by itself.
+    // After the record is written back, the record alone is enough.
     stay.zone.owned_by("seed-a", EPOCH).await;
     stay.lab.s3.stop();
     serves_for(&stay, &writer, VALIDITY + Duration::from_secs(1), "written back").await;
@@ -61,7 +61,7 @@ async fn a_record_that_goes_after_phase_sealing_ends_the_epoch() {
         (409, &json!("other-epoch")),
         "{refused}"
     );
-    // The record is there: nothing ends.
+    // The record exists: no epoch ends.
     stay.passes_sealing().await;
     writer.goes_on().await;
     stay.lab.s3.stop();
@@ -72,7 +72,7 @@ async fn a_record_that_goes_after_phase_sealing_ends_the_epoch() {
     stay.hands_over(&acknowledged).await;
 }
 
-/// The gardenlet repeats its report, since a process that is started again has forgotten it.
+/// The gardenlet repeats its report, because a restarted process has forgotten the report.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_is_started_again_seals_after_the_next_report() {
     let mut stay = Stay::begin().await;

@@ -43,7 +43,7 @@ async fn a_lost_shoot_acknowledges_nothing_to_clients_of_the_etcd_with_the_event
     let acknowledged = writer.settled().await;
     was_fenced_in_time(&acknowledged, changed);
     was_fenced_in_time(&beside.settled().await, changed);
-    // The etcd with the Events itself is well.
+    // The etcd with the Events itself is healthy.
     events.client.txn(vec![put("/direct", "1", 0)]).await.unwrap();
     kept.txn(vec![put("/kept-after", "1", 0)]).await.unwrap_err();
     let refused = TcpStream::connect(gate.trim_start_matches("http://")).await;
@@ -118,7 +118,7 @@ async fn kube_apiserver_acknowledges_no_event_after_the_fence() {
             !matches!(answer, Some(Ok(_))),
             "{name} was acknowledged: {answer:?}"
         );
-        // kube-apiserver itself is well.
+        // kube-apiserver itself is healthy.
         let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
         let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
         maps.create(&PostParams::default(), &map).await.unwrap();

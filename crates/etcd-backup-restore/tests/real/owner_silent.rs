@@ -1,4 +1,5 @@
-//! Witnesses that are silent or say what nobody can use: one of them fences nobody, both suspend.
+//! Witnesses that are silent or give unusable answers: a single such witness fences no seed, two suspend the
+//! owner.
 
 use crate::lab::{EPOCH, REQUESTS, Stay, VALIDITY, Writer, eventually, now};
 use etcd_backup_restore::owner::Marker;
@@ -76,10 +77,10 @@ async fn without_both_witnesses_the_gate_is_shut_without_a_seal_and_opens_again(
         (503, &"not-permitted".into()),
         "{refused}"
     );
-    // A restart does not open it.
+    // A restart does not open the gate.
     stay.start().await;
     stay.is_fenced("Waiting").await;
-    // One witness is enough to come back (R17-48).
+    // A single witness is enough to come back (R17-48).
     stay.zone.server.resume().await.unwrap();
     stay.zone.owned_by("seed-a", EPOCH).await;
     stay.serves().await;
@@ -87,12 +88,12 @@ async fn without_both_witnesses_the_gate_is_shut_without_a_seal_and_opens_again(
     writer.goes_on().await;
     assert_eq!(Marker::beside(&stay.volume).seals(EPOCH).unwrap(), None);
 
-    // Silent again; what comes back then is a loss (R17-49).
+    // Silent again; this time the answer that ends the silence is a loss (R17-49).
     let before = stay.starts();
     stay.zone.server.stop();
     stay.is_fenced("Suspended").await;
     let acknowledged = writer.settled().await;
-    // Or it would hear in between that all is as before.
+    // Otherwise the process would hear in between that it still owns the shoot.
     stay.server().stop().await;
     stay.lab.s3.resume();
     assert_eq!(
@@ -119,7 +120,7 @@ async fn without_both_witnesses_the_gate_is_shut_without_a_seal_and_opens_again(
     .await;
 }
 
-/// The process ends as before: what clients were promised is stored first.
+/// The process ends as before: acknowledged changes are stored first.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_is_told_to_stop_stores_all_that_was_acknowledged() {
     let mut stay = Stay::begin().await;

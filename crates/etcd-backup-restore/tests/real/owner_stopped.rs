@@ -15,7 +15,7 @@ async fn a_process_that_was_stopped_and_woken_lets_no_byte_through() {
     );
     let client = config.connect().await.unwrap();
     client.txn(vec![put("/before", "x", 0)]).await.unwrap();
-    // One more connection, whose answer is on its way when the process is stopped.
+    // A further connection, whose answer is in transfer when the process is stopped.
     let watcher = config.connect().await.unwrap();
     let mut watch = watcher.watch(1).await.unwrap();
     assert!(watch.message().await.unwrap().is_some());
@@ -25,7 +25,7 @@ async fn a_process_that_was_stopped_and_woken_lets_no_byte_through() {
     writing.spawn(async move { client.txn(vec![put("/late", "x", 0)]).await });
     stay.zone.owned_by("seed-b", EPOCH + 1).await;
     stay.held("Owned", EPOCH - 1).await;
-    // What etcd sends to the watcher waits in the gate too.
+    // The bytes for the watcher wait in the gate too.
     let revision = stay.etcd.txn(vec![put("/inside", "x", 0)]).await.unwrap();
     tokio::time::sleep(VALIDITY + Duration::from_secs(1)).await;
     stay.server().signal("-CONT");
@@ -35,7 +35,7 @@ async fn a_process_that_was_stopped_and_woken_lets_no_byte_through() {
         written.is_err(),
         "it was acknowledged after the validity: {written:?}"
     );
-    // What was sent before the stop may still come.
+    // Bytes that were sent before the stop may still arrive.
     while let Ok(Some(answer)) = watch.message().await {
         let newest = answer.events.iter().filter_map(|event| event.kv.as_ref());
         assert!(newest.map(|kv| kv.mod_revision).all(|seen| seen < revision));

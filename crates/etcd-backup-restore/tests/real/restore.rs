@@ -1,10 +1,10 @@
-//! What was written is there again, to the last counter.
+//! A restore reproduces all written data, to the last counter.
 
 use crate::lab::{EtcdServer, Lab, Server, after_loss, binary, delete, eventually, put};
 use ownership::LEFT_OUT_WITHIN_EPOCH;
 use std::os::unix::process::CommandExt;
 
-/// Writes as a Kubernetes API does, and as it should not: large values, many keys at once, deletions, binary
+/// Writes like a Kubernetes API, and also unlike one: large values, many keys at once, deletions, binary
 /// names.
 async fn write_some(etcd: &EtcdServer, round: u8) {
     for n in 0..40 {
@@ -16,7 +16,7 @@ async fn write_some(etcd: &EtcdServer, round: u8) {
     let many: Vec<_> = (0..300)
         .map(|n| put(&format!("/registry/many/{round}/{n}"), vec![round], 0))
         .collect();
-    // More than one transaction of etcd's default size holds.
+    // More operations than a transaction of etcd's default size holds.
     for part in <[_]>::chunks(&many, 100) {
         etcd.client.txn(part.to_vec()).await.unwrap();
     }
@@ -76,7 +76,7 @@ async fn a_full_snapshot_and_its_deltas_restore_every_key_and_revision() {
             "work files are gone"
         );
 
-        // No delta continues what the restore has left out. Then the server goes on where the store ends,
+        // No delta continues across the skipped revisions. Then the server continues where the store ends,
         // without a new full snapshot.
         drop(server);
         for _ in 0..2 {
@@ -124,8 +124,8 @@ async fn leases_of_deltas_are_granted_again_and_their_keys_still_expire() {
     etcd.client.grant(77, 3600).await.unwrap();
     etcd.client.txn(vec![put("/in-full", "x", 77)]).await.unwrap();
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
-    // Longer than a slow machine takes to write, or to start, and to look; the end of the test awaits its
-    // expiry.
+    // Longer than a slow machine takes to write, to start, and to check; the end of the test awaits the
+    // expiry of the lease.
     etcd.client.grant(78, 45).await.unwrap();
     etcd.client.txn(vec![put("/in-delta", "x", 78)]).await.unwrap();
     etcd.client
@@ -171,7 +171,7 @@ async fn sound_data_are_kept_and_old_or_broken_ones_replaced() {
     drop(server);
     assert_eq!(lab.initialize("p", &data, &[]).await.json["result"], "Kept");
 
-    // Broken: the database lost its end.
+    // Broken: the database is truncated.
     let database = data.join("member/snap/db");
     std::fs::OpenOptions::new()
         .write(true)
@@ -193,7 +193,7 @@ async fn sound_data_are_kept_and_old_or_broken_ones_replaced() {
     assert!(EtcdServer::start(&data).await.dump().await == after_loss(&before, 2));
 }
 
-/// A shoot that was moved: it starts from its backups, restarts without them, and is never empty.
+/// A shoot that was moved: etcd starts from its backups, restarts without them, and is never empty.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_etcd_with_a_past_restarts_and_never_starts_empty() {
     const PAST: &[&str] = &["--require-snapshot"];
@@ -219,7 +219,7 @@ async fn an_etcd_with_a_past_restarts_and_never_starts_empty() {
     assert!(etcd.dump().await == before);
     etcd.stop();
 
-    // The volume is lost while the bucket holds nothing.
+    // The volume is lost while the bucket is empty.
     std::fs::remove_dir_all(&data).unwrap();
     let refused = lab.initialize("p", &data, PAST).await;
     assert!(
@@ -252,7 +252,7 @@ async fn history_that_etcd_compacted_away_is_replaced_by_a_full_snapshot() {
     for n in 0..10 {
         etcd.put("/a", n.to_string()).await;
     }
-    // The newest change is a deletion, and gone with the compaction: the file no longer shows its revision.
+    // The newest change is a deletion, and compaction removes it: the file no longer shows its revision.
     let revision = etcd.delete("/a").await;
     etcd.compact(revision);
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
@@ -283,7 +283,7 @@ async fn an_initialize_that_is_killed_leaves_nothing_that_the_next_one_minds() {
     let data = lab.path("volume/new.etcd");
     for pause in [10, 60, 150, 300, 500, 800] {
         let mut process = binary("initialize", &lab.initialize_flags("p", &data, &[]));
-        // With the programs that it runs, as when a container ends.
+        // Including its child processes, as when a container ends.
         let mut process = process.process_group(0).spawn().unwrap();
         tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
         let group = format!("-{}", process.id());

@@ -85,7 +85,7 @@ async fn a_missing_delta_is_found_and_the_restore_goes_on_when_it_is_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delta_under_a_wrong_name_is_found() {
     let case = prepare().await;
-    // The last delta claims a revision that it does not hold.
+    // The last delta claims a revision that the delta does not hold.
     let name = case.lab.objects("p").pop().unwrap();
     let snapshot = etcd_backup_restore::snapshot_name::Snapshot::parse(&name).unwrap();
     let wrong = etcd_backup_restore::snapshot_name::Snapshot {

@@ -1,4 +1,4 @@
-//! A shoot whose move was called off is backed up again.
+//! A shoot whose move was cancelled is backed up again.
 
 use crate::lab::{EtcdServer, Lab, Server, eventually};
 
@@ -15,7 +15,7 @@ async fn a_move_that_was_called_off_is_backed_up_again() {
     );
     server.snapshot("/snapshot/full?final=true").await;
     drop(server);
-    // Another process knows it too.
+    // A second process reads the finished state too.
     let server = Server::spawn(&lab, "p", &etcd.endpoint, &["--delta-snapshot-period=1s"]).await;
     eventually("it is finished", async || {
         (server.get("/healthz").await.1["finished"] == true).then_some(())
@@ -41,7 +41,7 @@ async fn a_move_that_was_called_off_is_backed_up_again() {
     })
     .await;
     drop(server);
-    // It stays so.
+    // The state stays after a restart.
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
     assert_eq!(server.get("/snapshot/latest").await.1["finished"], false);
 }

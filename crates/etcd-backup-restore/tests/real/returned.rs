@@ -1,4 +1,4 @@
-//! An epoch that begins again in its own place: a renewal, a cancelled move, a shoot that came back.
+//! An epoch that begins again in its own store: a renewal, a cancelled move, a shoot that came back.
 
 use crate::lab::{EtcdServer, Lab, Server, after_loss};
 use etcd_backup_restore::seal_note::SealNote;
@@ -8,12 +8,12 @@ use std::path::PathBuf;
 
 const RETURNED: [&str; 1] = ["--ownership-epoch=2"];
 
-/// A place of epoch 1 with a full snapshot and three deltas, whose epoch 2 goes on with epoch 1.
+/// A store of epoch 1 with a full snapshot and three deltas, whose epoch 2 continues epoch 1.
 struct Place {
     lab: Lab,
     volume: PathBuf,
     deltas: Vec<String>,
-    /// The newest revision of etcd, which no snapshot has.
+    /// The newest revision of etcd, in no snapshot.
     revision: i64,
 }
 
@@ -68,7 +68,7 @@ async fn a_returned_epoch_without_its_volume_does_not_begin_with_less_than_was_s
         assert!(ran.errors.contains(part), "{part}: {}", ran.errors);
     }
     assert!(!lost.exists(), "something was begun with");
-    // The volume has everything; broken it has not.
+    // The volume has all changes; a broken volume does not.
     let kept = lab.initialize("p", &place.volume, &RETURNED).await;
     assert_eq!(kept.json["result"], "Kept", "{}", kept.errors);
     fs::remove_dir_all(place.volume.join("member/wal")).unwrap();
@@ -91,7 +91,7 @@ async fn the_first_start_of_an_epoch_reports_with_which_data_the_epoch_begins() 
         let place = Place::begin().await;
         let (lab, end) = (&place.lab, place.revision);
         if let Some(unsaved) = sealed {
-            // The chain reaches the seal: nothing is lost.
+            // The chain reaches the seal: no change is lost.
             let note = SealNote {
                 epoch: 1,
                 revision: end - unsaved,
@@ -106,7 +106,7 @@ async fn the_first_start_of_an_epoch_reports_with_which_data_the_epoch_begins() 
         assert_eq!(begin["lastRevision"], end - 1, "{restored:?}");
         assert_eq!(begin["complete"], sealed.is_some(), "{restored:?}");
         assert!(begin["saved"].is_string(), "{restored:?}");
-        // A later start does not know what the epoch began with.
+        // A later start does not know the data with which the epoch began.
         let again = lab.initialize("p", &lost, &RETURNED).await;
         assert_eq!(again.json["result"], "Kept", "{again:?}");
         assert!(again.json["begin"].is_null(), "{again:?}");
@@ -135,7 +135,7 @@ async fn sound_data_of_a_returned_epoch_start_beside_a_hole_in_the_bucket() {
         let ran = lab.initialize("p", &place.volume, &RETURNED).await;
         assert_eq!(ran.json["result"], "Kept", "{}", ran.errors);
     }
-    // What the epoch saves itself is whole without the hole.
+    // A chain of the epoch's own snapshots is complete without the hole.
     let etcd = EtcdServer::start(&place.volume).await;
     let server = Server::start(lab, "p", &etcd.endpoint, &RETURNED).await;
     server.snapshot("/snapshot/full").await;
@@ -190,7 +190,7 @@ async fn a_returned_epoch_does_not_keep_a_volume_that_ends_before_the_seal() {
     assert!(!ran.success, "{}", ran.json);
     fs::remove_file(stranger).unwrap();
 
-    // The volume was not changed, and one that reaches the seal is kept.
+    // The volume was not changed, and a volume that reaches the seal is kept.
     seal(held).await;
     let kept = lab.initialize("p", &place.volume, &RETURNED).await;
     assert_eq!(kept.json["result"], "Kept", "{}", kept.errors);

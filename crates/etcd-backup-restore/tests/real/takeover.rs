@@ -154,7 +154,8 @@ async fn a_process_that_serves_clients_takes_no_final_snapshot_before_phase_seal
     assert!(refused["error"].as_str().unwrap().contains("serves"), "{refused}");
     assert_eq!(stay.finals(), Vec::<String>::new());
     assert_eq!(stay.server().get("/healthz").await.1["finished"], false);
-    // The gardenlet of a seed without owner checks asks for it after the API server has stopped.
+    // The gardenlet of a seed without owner checks requests the final snapshot after the API server has
+    // stopped.
     stay.passes_sealing().await;
     stay.server().snapshot("/snapshot/full?final=true").await;
     assert_eq!(stay.finals().len(), 1);
@@ -173,7 +174,7 @@ async fn an_unusable_final_snapshot_costs_a_takeover_nothing_that_lies_beside_it
     assert_eq!(source.begins_with("b").await, source.revision);
 }
 
-/// What is gone for good must not keep a shoot down for ever: its source cannot put the object back.
+/// A permanently lost object must not keep a shoot down for ever: its source cannot put the object back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_takeover_begins_with_the_chain_up_to_a_hole_and_reports_it_as_incomplete() {
     for garbled in [true, false] {
@@ -195,7 +196,7 @@ async fn a_takeover_begins_with_the_chain_up_to_a_hole_and_reports_it_as_incompl
     }
 }
 
-/// A renewed epoch, or one that came back to the same seed, dies before its etcd has begun.
+/// A renewed epoch, or an epoch that came back to the same seed, dies before its etcd has begun.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_epoch_that_never_began_is_taken_over_with_the_end_of_the_one_before_it() {
     let source = Source::begin().await;

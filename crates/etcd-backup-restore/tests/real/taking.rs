@@ -1,4 +1,4 @@
-//! What keeps snapshots coming, and few enough of them.
+//! Conditions under which snapshots are taken, and are not taken too often.
 
 use crate::lab::{EtcdServer, Lab, RefusingS3, Server, eventually, run};
 use axum::http::{Method, StatusCode};
@@ -25,7 +25,7 @@ async fn what_was_collected_is_stored_when_the_process_is_told_to_stop() {
         stored[0].starts_with(&format!("Incr-{revision:08}-{revision:08}-")),
         "{stored:?}"
     );
-    // etcd is told to stop at the same time: what was collected before counts.
+    // etcd is stopped at the same time: the changes collected before count.
     let server = Server::start(&lab, "p", &etcd.endpoint, &["--delta-snapshot-period=24h"]).await;
     etcd.put("/a", "3").await;
     eventually("the change is collected", async || {

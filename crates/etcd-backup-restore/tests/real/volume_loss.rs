@@ -52,7 +52,7 @@ async fn a_volume_lost_within_an_epoch_gives_no_revision_twice_and_the_loss_is_r
         assert!(next > lost);
         lost = next;
         etcd.stop();
-        // A restart lost nothing.
+        // A restart loses no data.
         let kept = lab.initialize("p", &volume, &[]).await;
         assert!(
             kept.json["result"] == "Kept" && kept.json["volumeLoss"].is_null(),
@@ -61,8 +61,8 @@ async fn a_volume_lost_within_an_epoch_gives_no_revision_twice_and_the_loss_is_r
     }
 }
 
-/// The chain of the first epoch is complete, and shows no sign of what the second epoch has acknowledged
-/// since.
+/// The chain of the first epoch is complete, and shows no sign of the changes that the second epoch has
+/// acknowledged since.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_volume_lost_before_the_first_snapshot_of_an_epoch_is_a_loss_and_the_begin_is_none() {
     let lab = Lab::new();

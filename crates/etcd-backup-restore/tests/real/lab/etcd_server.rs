@@ -93,7 +93,7 @@ impl EtcdServer {
             .unwrap()
     }
 
-    /// Brings everything into the database file: a snapshot begins with that.
+    /// Writes all changes into the database file: a snapshot begins with that.
     pub async fn flush(&self) {
         let mut pieces = self.client.snapshot().await.unwrap();
         pieces.message().await.unwrap();
@@ -135,7 +135,7 @@ impl EtcdServer {
         format!("{} from {} on", said["hash"], said["compact_revision"])
     }
 
-    /// Everything that etcd holds, byte for byte, and its revision.
+    /// All keys of etcd, byte for byte, and its revision.
     pub async fn dump(&self) -> (Vec<Key>, i64) {
         let (mut keys, mut from) = (Vec::new(), Vec::new());
         loop {
@@ -161,8 +161,8 @@ impl EtcdServer {
     }
 }
 
-/// The same keys at the revision with which etcd goes on after a volume was lost within an epoch. `losses`:
-/// in a row, without a snapshot in between.
+/// The same keys at the revision with which etcd continues after the volume was lost within an epoch.
+/// `losses`: number of successive losses without a snapshot in between.
 pub fn after_loss((keys, revision): &(Vec<Key>, i64), losses: i64) -> (Vec<Key>, i64) {
     (keys.clone(), revision + losses * ownership::LEFT_OUT_WITHIN_EPOCH)
 }

@@ -22,7 +22,7 @@ struct Rules {
 /// How requests begin.
 const METHODS: [&str; 5] = ["GET ", "HEAD ", "PUT ", "POST ", "DELETE "];
 
-/// Stands before an object store: counts requests, holds them, or changes what is read.
+/// A proxy before an object store: counts requests, holds requests, or changes the bytes of reads.
 pub struct Gate {
     pub endpoint: String,
     rules: Arc<Rules>,
@@ -57,12 +57,12 @@ impl Gate {
         }
     }
 
-    /// From now on requests that begin so stop on their way.
+    /// Holds all further requests that begin with this text.
     pub fn hold(&self, beginning: &'static str) {
         *self.rules.holding.lock().unwrap() = Some(beginning);
     }
 
-    /// Later requests pass; those that are held stay so.
+    /// Later requests pass; held requests stay held.
     pub fn let_others_pass(&self) {
         *self.rules.holding.lock().unwrap() = None;
     }
@@ -89,7 +89,7 @@ impl Gate {
         self.rules.seen.load(Ordering::SeqCst)
     }
 
-    /// Changes a bit of what is read of large objects.
+    /// Changes a bit in the bytes that are read of large objects.
     pub fn garble(&self, on: bool) {
         self.rules.garbled.store(on, Ordering::SeqCst);
     }

@@ -1,7 +1,7 @@
 use super::{BUCKET, Lab, S3Server};
 use testkit::Moto;
 
-/// The bucket of a lab in moto, which stores any key and every version. The server on files stores neither.
+/// The bucket of a lab in moto, which stores any key and every version. The file-based server stores neither.
 pub struct KeyBucket {
     moto: Moto,
 }
@@ -14,7 +14,7 @@ impl KeyBucket {
         Self::with(lab, moto)
     }
 
-    /// The same with versions, which may be locked.
+    /// Starts a bucket with versions, which may be locked.
     pub async fn with_locks(lab: &Lab) -> Self {
         let moto = Moto::start().await.unwrap();
         moto.create_bucket_with_locks(BUCKET).await.unwrap();
@@ -36,7 +36,7 @@ impl KeyBucket {
         self.moto.put_object(BUCKET, key, content).await.unwrap();
     }
 
-    /// Writes an object that nobody may delete.
+    /// Writes an object that cannot be deleted.
     pub async fn put_locked(&self, key: &str, content: &str) {
         self.moto.put_locked_object(BUCKET, key, content).await.unwrap();
     }

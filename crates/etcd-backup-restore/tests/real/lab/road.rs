@@ -5,17 +5,17 @@ use std::time::Duration;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::task::JoinSet;
 
-/// Longer than a name server takes to answer; whoever asks has given up before.
+/// Longer than a name server takes to answer; every client has given up before.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 
-/// A road to a name server that can be cut: what is sent is lost then, and nobody is told. Another way leads
-/// to the server still, so that its record can be changed meanwhile.
+/// A path to a name server that can be cut: packets are then lost without an error. A second path still leads
+/// to the server, so that its record can be changed meanwhile.
 pub struct Road {
-    /// Where the server is asked by this road.
+    /// The server's address on this path.
     pub address: String,
     is_cut: Arc<AtomicBool>,
     _questions: JoinSet<()>,
-    /// Who asks by TCP is let in and not answered.
+    /// Accepts TCP connections and never answers.
     _silent: TcpListener,
 }
 
@@ -43,7 +43,7 @@ impl Road {
                 let cut = cut.clone();
                 under_way.spawn(async move {
                     let asked = tokio::time::timeout(ANSWERED_WITHIN, ask(&server, &question)).await;
-                    // Or the answer is lost on its way back.
+                    // Or the answer is lost on the return path.
                     if let Ok(Ok(answer)) = asked
                         && !cut.load(Ordering::SeqCst)
                     {

@@ -23,20 +23,20 @@ impl S3Server {
         }
     }
 
-    /// It is gone; what it holds stays.
+    /// Kills the server; its data stay.
     pub fn stop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 
-    /// Who talks to it is not answered any more, and not refused either.
+    /// Stops the server from answering: clients get neither an answer nor a refusal.
     pub fn hang(&self) {
         let pid = self.process.id().to_string();
         let sent = Command::new("kill").args(["-STOP", &pid]).status().unwrap();
         assert!(sent.success());
     }
 
-    /// It is back at the same address.
+    /// Restarts the server at the same address.
     pub fn resume(&mut self) {
         self.process = spawn(&self.folder, self.port);
     }
@@ -45,7 +45,7 @@ impl S3Server {
         std::fs::create_dir_all(self.folder.join(name)).unwrap();
     }
 
-    /// Writes what a mounted Secret holds.
+    /// Writes the files of a mounted Secret.
     pub fn write_credentials(&self, folder: &Path) {
         Self::write_credentials_of(&self.endpoint, folder);
     }

@@ -12,7 +12,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts it and waits until it takes snapshots.
+    /// Starts the process and waits until it takes snapshots.
     pub async fn start(lab: &Lab, prefix: &str, etcd: &str, more: &[&str]) -> Self {
         let server = Self::spawn(lab, prefix, etcd, more).await;
         eventually("snapshots are taken", async || {
@@ -22,7 +22,7 @@ impl Server {
         server
     }
 
-    /// Starts it and waits until it answers.
+    /// Starts the process and waits until it answers.
     pub async fn spawn(lab: &Lab, prefix: &str, etcd: &str, more: &[&str]) -> Self {
         set_tls_provider();
         Self::with(
@@ -129,7 +129,7 @@ impl Server {
             .code()
     }
 
-    /// Takes a snapshot; gives its name.
+    /// Takes a snapshot; returns its name.
     pub async fn snapshot(&self, path: &str) -> String {
         let (status, json) = self.get(path).await;
         assert_eq!(status, 200, "{json}");
@@ -146,8 +146,8 @@ impl Server {
         assert!(sent.success());
     }
 
-    /// Stops the process, all of it: one thread takes the signal and tells the others, and on a busy machine
-    /// they go on until then.
+    /// Stops all threads of the process: a single thread takes the signal and stops the other threads, which
+    /// may run for a while on a busy machine.
     pub async fn stop(&self) {
         self.signal("-STOP");
         let threads = format!("/proc/{}/task", self.process.id());
@@ -173,7 +173,7 @@ impl Drop for Server {
     }
 }
 
-/// No client can be made without one, not even for plain HTTP.
+/// Every client needs a TLS provider, even for plain HTTP.
 pub fn set_tls_provider() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

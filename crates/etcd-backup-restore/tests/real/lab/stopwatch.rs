@@ -22,8 +22,8 @@ impl Stopwatch {
         let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let newest = Arc::new(Mutex::new(SystemTime::UNIX_EPOCH));
         let dates = newest.clone();
-        // Threads of their own: the runtime of a test may be busy. They end with the test's process, or with
-        // their connection.
+        // Separate threads, because the runtime of a test may be busy. The threads end with the test's
+        // process, or with their connection.
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let Ok(server) = TcpStream::connect(gate.trim_start_matches("http://")) else {
@@ -53,7 +53,8 @@ impl Stopwatch {
     }
 }
 
-/// This moment by the clock by which the kernel dates received bytes. All dates are of one machine.
+/// The present time of the clock with which the kernel dates received bytes. All dates are of the same
+/// machine.
 #[allow(clippy::disallowed_methods)]
 pub fn now() -> SystemTime {
     SystemTime::now()

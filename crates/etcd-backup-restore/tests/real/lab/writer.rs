@@ -27,10 +27,10 @@ impl Acknowledged {
     }
 }
 
-/// Writes one key after the other, through a stopwatch before the gate, and records what was acknowledged.
+/// Writes keys in sequence, through a stopwatch before the gate, and records the acknowledged writes.
 pub struct Writer {
     acknowledged: Arc<Mutex<Vec<Acknowledged>>>,
-    /// How often it could not connect, or write.
+    /// Number of failed connections or writes.
     failed: Arc<AtomicUsize>,
     _task: JoinSet<()>,
 }
@@ -79,8 +79,8 @@ impl Writer {
         kept.clone()
     }
 
-    /// Waits until it has looked at all that was acknowledged when nothing is any more: an attempt that began
-    /// after that has failed.
+    /// Returns the acknowledged writes after writes have stopped: waits until an attempt that began after
+    /// this call has failed.
     pub async fn settled(&self) -> Vec<Acknowledged> {
         let failed = self.failed.load(Ordering::SeqCst);
         eventually("an attempt that began now has failed", async || {

@@ -20,7 +20,7 @@ impl Zone {
         self.write(&[seed], &[&epoch.to_string()]).await;
     }
 
-    /// Makes both names have exactly these texts, in one update, as a claimant does.
+    /// Sets exactly these texts for both names, in a single update, like a claimant.
     pub async fn write(&self, owner: &[&str], epoch: &[&str]) {
         let names = [(OWNER, owner), (EPOCH, epoch)];
         self.server.write_texts(ZONE, &names).await.unwrap();
