@@ -1,4 +1,4 @@
-//! The wall clock, read in one place. Durations are measured with the monotonic clock instead.
+//! The wall clock, read only here. Durations are measured with the monotonic clock instead.
 
 use jiff::Timestamp;
 

@@ -67,7 +67,7 @@ pub struct Copy {
     pub max_chains: Option<usize>,
     /// Older chains are left out, but never the newest.
     pub max_age: Option<Duration>,
-    /// Deltas on their way at the same time.
+    /// Deltas to copy in parallel.
     pub parallel: usize,
     /// An empty source is not an error.
     pub allow_empty: bool,
@@ -87,7 +87,7 @@ fn reaches(listing: &[Snapshot], sealed: i64, origin: i64) -> bool {
 /// The time at which the newest of the snapshots was taken; `None` if the name of that snapshot holds an
 /// invalid time.
 fn saved<'a>(snapshots: impl Iterator<Item = &'a Snapshot>) -> Option<Timestamp> {
-    // The order of the chain is that of its revisions, whatever the clock did.
+    // The order of the chain is the order of its revisions, even if the clock ran backwards.
     snapshots.last()?.taken_on()
 }
 

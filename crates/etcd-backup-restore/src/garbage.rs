@@ -63,7 +63,7 @@ impl Tier {
     }
 }
 
-/// The objects that the policy gives up, oldest chains last to be thought of and first to go.
+/// The objects that the policy releases: the oldest chains are deleted first.
 #[must_use]
 pub fn victims(listing: &[Snapshot], policy: Policy, max_backups: usize, now: i64) -> Vec<Snapshot> {
     let fulls = fulls_newest_first(listing);

@@ -66,7 +66,7 @@ impl LogScope {
     }
 }
 
-/// The uid in `<technical id>--<uid>/…`, the place of a shoot in a bucket.
+/// The uid in `<technical id>--<uid>/…`, the prefix of a shoot in a bucket.
 fn uid_of(prefix: &str) -> Option<&str> {
     let place = prefix.trim_matches('/').split('/').next()?;
     place.rsplit_once("--").map(|(_, uid)| uid)

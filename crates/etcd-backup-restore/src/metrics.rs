@@ -38,7 +38,7 @@ struct PassageLabel {
 /// How a connection through the gate ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
-    /// Both sides had said all.
+    /// Both sides had closed the stream.
     Ended,
     /// A side broke off, or etcd did not answer.
     Broken,

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// How often the certificate's file is looked at. Far shorter than the time between renewal and expiry.
+/// How often the certificate's file is checked. Far shorter than the time between renewal and expiry.
 const CERTIFICATE_CHECK: Duration = Duration::from_secs(30);
 
 impl IntoResponse for Error {
@@ -227,7 +227,7 @@ pub struct Tls {
     pub key: PathBuf,
 }
 
-/// Serves until told to shut down by the handle, or dropped. A renewed certificate is taken over while
+/// Serves until the handle requests a shutdown, or dropped. A renewed certificate is taken over while
 /// running.
 pub async fn serve(
     address: SocketAddr,

@@ -37,7 +37,7 @@ impl SourceEnd {
     }
 }
 
-/// What a bucket states about the end of an epoch. The mark `.final` in a name states nothing: a final
+/// The statements of a bucket about the end of an epoch. The mark `.final` in a name states nothing: a final
 /// snapshot can be asked for while clients write.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StatedEnd {
@@ -105,7 +105,7 @@ pub(super) struct Candidate {
     pub(super) chain: Chain,
     /// The chain is the final snapshot of the origin alone.
     pub(super) is_final: bool,
-    /// Where the deltas of the source go on after a hole.
+    /// The hole after which further deltas of the source follow.
     pub(super) hole: Option<Error>,
 }
 

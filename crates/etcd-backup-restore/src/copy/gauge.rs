@@ -1,4 +1,4 @@
-//! The bytes that a copy has brought, of the bytes that the copy has listed; served as `GET /progress`
+//! The bytes that a copy has transferred, of the bytes that the copy has listed; served as `GET /progress`
 //! without TLS, since the answer holds two numbers.
 
 use crate::snapshot_name::Snapshot;
@@ -23,7 +23,8 @@ struct ObjectBytes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CopiedBytes {
-    /// Bytes of objects that were copied, or were found in the target and verified, and of objects under way.
+    /// Bytes of objects that were copied, or were found in the target and verified, and of objects in
+    /// transfer.
     pub copied_bytes: u64,
     /// Bytes of all objects that were listed for this copy so far.
     pub total_bytes: u64,
@@ -39,7 +40,7 @@ impl CopyGauge {
         }
     }
 
-    /// Counts bytes of an object under way.
+    /// Counts bytes of an object in transfer.
     pub(super) fn add(&self, name: &str, bytes: u64) {
         if let Some(object) = self.objects().get_mut(name) {
             object.copied = (object.copied + bytes).min(object.total);

@@ -72,7 +72,7 @@ struct Copied {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State {
     garden: Ownership<Seed>,
-    /// The last revision that a client was told of.
+    /// The last revision that was acknowledged to a client.
     acknowledged: i64,
     /// The last revision that the source has stored, for all that the source knows.
     stored: i64,

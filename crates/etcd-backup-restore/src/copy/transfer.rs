@@ -1,4 +1,4 @@
-//! The way of each object: streamed, hashed, and in the target as a whole or not at all.
+//! The transfer of each object: streamed, hashed, and in the target as a whole or not at all.
 
 use super::Copy;
 use super::evidence::Rejected;

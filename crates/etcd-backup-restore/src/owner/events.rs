@@ -62,7 +62,7 @@ impl EventsTarget {
         connected
     }
 
-    /// The present addresses: the Service may have been made anew since the last connection.
+    /// The present addresses: the Service may have been recreated since the last connection.
     pub(super) async fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
         let lookup = self.lookups.clone().acquire_owned().await;
         let lookup = lookup.map_err(io::Error::other)?;

@@ -249,7 +249,7 @@ impl Room {
     }
 }
 
-/// How many files the process may open; none where there is no limit, or the kernel does not tell.
+/// How many files the process may open; `None` without a limit, or if the kernel does not report the limit.
 fn open_files() -> Option<usize> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits

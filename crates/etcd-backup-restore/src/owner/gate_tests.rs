@@ -166,7 +166,7 @@ async fn a_reply_that_etcd_gave_in_time_is_not_released_after_the_permit() {
     let (mut client, mut server) = world.pair().await;
     let address = client.local_addr().unwrap();
     let mut replying = JoinSet::new();
-    // More than all sockets on the way hold together.
+    // More than all sockets on the path buffer together.
     replying.spawn(async move { server.write_all(&vec![7; 256 << 20]).await });
     written_and_unread(world.address, address).await;
     world.suspended.store(3600, Ordering::SeqCst);

@@ -50,7 +50,7 @@ struct Tenure {
 }
 
 impl Tenure {
-    /// Runs until a part of the tenure has ended.
+    /// Runs until the forwarding or the snapshots have ended.
     async fn go_on(tenure: &mut Option<Self>) {
         let Some(tenure) = tenure else {
             return pending().await;

@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
-/// Held only while bytes are under way: an idle connection costs none.
+/// Held only while bytes are in transfer: an idle connection needs no buffer.
 const CHUNK: usize = 32 * 1024;
 
 /// A stream whose unsent bytes the kernel discards when the stream is closed, unless both sides have

@@ -94,9 +94,9 @@ impl Initialize {
         Ok(())
     }
 
-    /// The condition of data of the epoch that this epoch goes on with. A volume that an operator has put
-    /// back may be older than the seal: data that end before the sealed revision are unusable, since etcd
-    /// would assign acknowledged revisions again.
+    /// The condition of data of the epoch that this epoch continues. A volume that an operator has put back
+    /// may be older than the seal: data that end before the sealed revision are unusable, since etcd would
+    /// assign acknowledged revisions again.
     pub(super) async fn adopted(
         &self,
         condition: Condition,

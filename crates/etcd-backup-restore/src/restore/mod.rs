@@ -145,7 +145,7 @@ impl Initialize {
         self.replace(&newest, recorded.as_ref(), &work).await
     }
 
-    /// Restores a chain in the place of the data directory.
+    /// Restores a chain and replaces the data directory.
     async fn replace(
         &self,
         newest: &Chain,

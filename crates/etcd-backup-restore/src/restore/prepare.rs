@@ -5,11 +5,11 @@
 //! begins above each former revision, and everything before counts as compacted: kube-apiserver answers such
 //! a watch with 410, and the client lists again.
 //!
-//! - No data: an empty data directory is made, at the first revision of this epoch and moment.
+//! - No data: an empty data directory is created, at the first revision of this epoch and moment.
 //! - Data of this epoch: nothing is changed.
 //! - Data of an earlier epoch, from an earlier residency or before a renewal: the data stay, and the
-//!   revisions go on at the first revision of this epoch. Where that fails, for lack of disk for example, an
-//!   etcd whose data may be lost begins empty, as without data. Other data are never removed.
+//!   revisions continue at the first revision of this epoch. Where that fails, for lack of disk for example,
+//!   an etcd whose data may be lost begins empty, as without data. Other data are never removed.
 
 use super::apply;
 use super::data_dir::{self, WorkDir};
@@ -48,8 +48,8 @@ pub struct Prepare {
     pub epoch: i64,
     /// Largest database that the etcd that follows may have, in bytes.
     pub quota: u64,
-    /// Whether the data may be lost, as Events may: where the data of an earlier epoch cannot go on, etcd
-    /// begins empty.
+    /// Whether the data may be lost, as Events may: where the data of an earlier epoch cannot be continued,
+    /// etcd begins empty.
     pub disposable: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct Prepare {
 pub enum Prepared {
     /// The data directory was of this epoch.
     Kept,
-    /// An empty data directory was made.
+    /// An empty data directory was created.
     Fresh {
         /// Revision that etcd starts with.
         revision: i64,
@@ -79,7 +79,7 @@ fn first_revision(epoch: i64, now: Timestamp) -> i64 {
 }
 
 impl Prepare {
-    /// Prepares the data directory. After an error the next run begins anew.
+    /// Prepares the data directory. After an error the next run starts over.
     pub async fn run(&self) -> Result<Prepared> {
         let work = WorkDir::new(&self.data_dir)?;
         if data_dir::is_missing(&self.data_dir)? {
@@ -107,8 +107,8 @@ impl Prepare {
         }
     }
 
-    /// Makes room and disarms alarm NOSPACE where the alarm is raised: no process beside this etcd would.
-    /// Without success etcd goes on with the data as the data are: reads and deletions work.
+    /// Makes room and disarms alarm NOSPACE where the alarm is raised: no process beside this etcd would. On
+    /// a failure etcd starts with the unchanged data: reads and deletions work.
     async fn settle(&self) {
         let database = data_dir::database(&self.data_dir);
         let found = match apply::inspect(&database) {

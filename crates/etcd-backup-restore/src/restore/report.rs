@@ -61,7 +61,7 @@ pub struct VolumeLoss {
     pub epoch: i64,
     /// Last revision in the store.
     pub last_revision: i64,
-    /// Revision that etcd goes on with, above every revision that the former etcd has given to a change.
+    /// Revision with which etcd continues, above every revision of the former etcd.
     pub revision: i64,
     /// When the newest snapshot was taken; absent where the name has no valid time.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -37,7 +37,7 @@ enum Begun {
 }
 
 impl Worker {
-    /// Runs until an error, until a full snapshot begins a new chain, or until told to stop.
+    /// Runs until an error, until a full snapshot begins a new chain, or until stopped.
     pub(super) async fn session(&mut self, stop: &CancellationToken) -> Result<End> {
         let begun = tokio::select! {
             biased;
@@ -223,7 +223,7 @@ impl Worker {
         (Instant::now() + until.unwrap_or(self.settings.full_window)).max(self.rested())
     }
 
-    /// Serves a request that needs no collected changes; tells whether a snapshot was stored.
+    /// Serves a request that needs no collected changes; returns whether a snapshot was stored.
     pub(super) async fn serve_without_watch(&mut self, request: Request) -> bool {
         match request {
             Request::Full(answer) => {

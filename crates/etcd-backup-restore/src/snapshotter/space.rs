@@ -92,7 +92,7 @@ impl SpaceWatch {
         self.state.note_space(space);
     }
 
-    /// An etcd before 3.6 reports no quota, so that no room can be told from a full database.
+    /// An etcd before 3.6 reports no quota, so that free room cannot be distinguished from a full database.
     fn is_relief_due(&self, now: Instant) -> bool {
         let next = *self.next_relief.lock().unwrap_or_else(PoisonError::into_inner);
         let has_quota = self.state.space().is_some_and(|space| space.quota > 0);

@@ -72,7 +72,7 @@ impl Store {
     }
 
     /// The epochs of this store that an epoch continues, the newest first. Only `ownership.json` of this
-    /// store states that. An older history may be a leftover of a residency from which the shoot went on
+    /// store states that. An older history may be a leftover of a residency from which the shoot moved
     /// elsewhere.
     pub async fn origins_before(&self, origin: i64) -> Result<Vec<i64>> {
         let Some(held) = self.ownership().await? else {

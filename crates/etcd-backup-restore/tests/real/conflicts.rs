@@ -25,7 +25,7 @@ async fn a_conflict_while_the_object_is_absent_is_repeated() {
     assert_eq!(store.record(recorded(7)).await.unwrap(), recorded(7));
     assert_eq!(store.recorded(2).await.unwrap(), Some(recorded(7)));
     assert_eq!(s3.refused(), 2);
-    // The chain that a different process recorded counts, whichever answer the store gives.
+    // The chain that a different process recorded counts, for any answer of the store.
     s3.refuse(Method::PUT, "/chains/2.json", CONFLICT, 1);
     assert_eq!(store.record(recorded(9)).await.unwrap(), recorded(7));
     assert_eq!(s3.refused(), 3);

@@ -1,4 +1,5 @@
-//! A bucket that refuses: a class that callers can tell, and no restart needed once the Secret is right.
+//! A bucket that refuses: an error class that callers can distinguish, and no restart needed once the Secret
+//! is right.
 
 use crate::lab::{EtcdServer, Lab, Server, eventually};
 

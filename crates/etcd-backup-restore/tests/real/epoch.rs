@@ -77,7 +77,7 @@ async fn back_at_its_first_seed_a_shoot_finds_what_it_left_at_the_second_and_not
         );
     }
 
-    // Backups go on at A, beside the leftovers.
+    // Backups continue at A, beside the leftovers.
     let etcd = EtcdServer::start(&lab.path("volume-new/new.etcd")).await;
     let server = Server::start(&lab, "a", &etcd.endpoint, &["--ownership-epoch=3"]).await;
     etcd.put("/registry/shared", "back at a").await;

@@ -330,7 +330,7 @@ async fn sealed_source() -> (Lab, EtcdServer, Server, SealNote) {
     (lab, etcd, server, note)
 }
 
-/// Longer than the patience of the copies below, and shorter than a source that stands still is waited for.
+/// Longer than the patience of the copies below, and shorter than a copy waits for a stalled source.
 const STORES_FOR: Duration = Duration::from_secs(20);
 const IMPATIENT: [&str; 3] = [
     "--ownership-epoch=2",

@@ -327,7 +327,7 @@ async fn the_data_directory_in_place_is_changed_with_fsync_and_a_work_directory_
     let quota = format!("--embedded-etcd-quota-bytes={QUOTA}");
     let prepared = lab.prepare(&data, 2, &[&quota, &etcd.flag]).await;
     assert_eq!(prepared.json["result"], "Advanced", "{}", prepared.errors);
-    // The empty directory was made beside the data; room was made and the log was applied in place.
+    // The empty directory was created beside the data; room was made and the log was applied in place.
     assert_eq!(etcd.starts(), [(true, true), (false, false), (false, false)]);
 }
 
@@ -342,7 +342,7 @@ async fn data_that_cannot_be_settled_or_advanced_keep_no_etcd_with_events_from_i
     let disposable = [flags.as_slice(), &["--disposable-data"]].concat();
     std::fs::write(&etcd.refused, "").unwrap();
 
-    // etcd could not make room: the data stay as the data are.
+    // etcd could not make room: the data stay unchanged.
     let kept = lab.prepare(&data, 1, &disposable).await;
     assert_eq!(kept.json, json!({"result": "Kept"}), "{}", kept.errors);
     // Objects of a shoot are never removed.

@@ -1,12 +1,12 @@
-//! An owner record that a stranger deletes: etcd serves on by the bucket's word, and the operator's cure
-//! keeps all data (docs/operate/dead-seed.md, "A new epoch for the same seed").
+//! An owner record that a stranger deletes: etcd serves on by the bucket's confirmation, and the operator's
+//! remedy keeps all data (docs/operate/dead-seed.md, "A new epoch for the same seed").
 
 use crate::lab::{Acknowledged, EPOCH, EtcdServer, Stay, VALIDITY, Writer, eventually};
 use etcd_backup_restore::owner::Marker;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Writes are acknowledged again and again for longer than each permit that was given before.
+/// Writes are acknowledged repeatedly for longer than the validity of each earlier permit.
 async fn serves_for(stay: &Stay, writer: &Writer, time: Duration, when: &str) {
     let begun = Instant::now();
     while begun.elapsed() < time {
@@ -33,7 +33,7 @@ async fn a_deleted_record_ends_no_service_and_a_new_epoch_keeps_all_data() {
     assert_eq!(Marker::beside(&stay.volume).seals(EPOCH).unwrap(), None);
     assert!(stay.finals().is_empty());
 
-    // `renew-ownership`: the same seed, the next epoch, the same place.
+    // `renew-ownership`: the same seed, the next epoch, the same store.
     stay.zone.write(&[], &[&EPOCH.to_string()]).await;
     writer.goes_on().await;
     let acknowledged = writer.acknowledged();

@@ -125,7 +125,7 @@ async fn a_backup_process_that_loses_its_right_asks_neither_store_nor_etcd_again
     assert!(handle.delta().await.is_err());
     let refused = handle.finish().await.unwrap_err();
     assert_eq!(refused.class, Class::NotPermitted, "{refused}");
-    // A session begins anew after the failure, and is refused too.
+    // A new session begins after the failure, and is refused too.
     eventually("a session is refused", async || {
         let (_, error) = handle.state.health();
         error

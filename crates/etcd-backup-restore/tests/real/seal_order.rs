@@ -1,5 +1,4 @@
-//! The seal stands on the volume before the final snapshot, and a process reads the seal before opening the
-//! gate.
+//! The seal is on the volume before the final snapshot, and a process reads the seal before opening the gate.
 
 use crate::lab::{EPOCH, Stay, Writer, eventually};
 use etcd_backup_restore::owner::Marker;

@@ -11,7 +11,7 @@ const TAKES_OVER: [&str; 3] = [
     "--wait-for-final-snapshot=true",
     "--wait-for-final-snapshot-timeout=2s",
 ];
-/// A restore leaves out at least so many revisions where the end of the source is not known.
+/// A restore skips at least this number of revisions if the end of the source is unknown.
 const LEFT_OUT: i64 = 1_000_000_000;
 
 /// A source in epoch 1, with a full snapshot and three deltas.
@@ -128,7 +128,7 @@ async fn an_object_that_cannot_be_read_is_left_aside_by_a_takeover_and_is_named(
     let ran = source.lab.copy("a", "b", &TAKES_OVER).await;
     assert!(!is_complete(&ran), "{}", ran.json);
     assert_eq!(ran.json["lastRevision"], source.revision);
-    // An object that does not look like a snapshot is none.
+    // An object with a different name pattern is not a snapshot.
     assert_eq!(ran.json["leftAside"], json!([strange]), "{}", ran.json);
     assert!(source.begins_with("b").await > LEFT_OUT);
     // A repeated copy for the recorded chain.

@@ -10,7 +10,7 @@ async fn what_was_collected_is_stored_when_the_process_is_told_to_stop() {
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
     etcd.put("/a", "1").await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &["--delta-snapshot-period=24h"]).await;
-    // Directly after the start the store may be behind, and is brought up at once.
+    // Directly after the start the store may be behind, and catches up at once.
     server.get("/snapshot/delta").await;
     let before = lab.objects("p");
     let revision = etcd.put("/a", "2").await;

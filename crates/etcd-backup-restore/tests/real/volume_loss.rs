@@ -90,7 +90,7 @@ async fn a_volume_lost_before_the_first_snapshot_of_an_epoch_is_a_loss_and_the_b
     assert!(restored.put("/kept", "at b").await > lost);
 }
 
-/// A cancelled move: the volume goes on in the next epoch of the same place, and is lost before the first
+/// A cancelled move: the volume continues in the next epoch of the same store, and is lost before the first
 /// snapshot.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kept_volume_that_is_lost_before_the_first_snapshot_of_its_epoch_is_a_loss() {

@@ -191,7 +191,7 @@ pub(super) fn too_deep() -> std::io::Error {
     broken("a tree has too many levels")
 }
 
-/// Looks for a bucket in a leaf that begins at a place in the file.
+/// Searches a bucket in a leaf that begins at an offset in the file.
 fn found(page: &Page, at: u64, name: &str) -> Result<Option<Bucket>> {
     let values = page.entries()?;
     let Some(found) = values

@@ -21,7 +21,7 @@ impl EtcdServer {
         Self::start_plain(data_dir, &[]).await
     }
 
-    /// An etcd with a quota of so many bytes.
+    /// An etcd with a quota in bytes.
     pub async fn start_limited(data_dir: &Path, quota: u64) -> Self {
         Self::start_plain(data_dir, &[format!("--quota-backend-bytes={quota}")]).await
     }

@@ -67,7 +67,7 @@ impl Gate {
         *self.rules.holding.lock().unwrap() = None;
     }
 
-    /// Lets those go on that are held.
+    /// Releases the held requests.
     pub fn release(&self) {
         self.let_others_pass();
         self.rules.released.notify_waiters();

@@ -114,7 +114,7 @@ impl Server {
         (status, serde_json::from_str(&text).unwrap())
     }
 
-    /// Sends SIGTERM and waits for the end; gives the exit code.
+    /// Sends SIGTERM and waits for the end; returns the exit code.
     pub async fn terminate(mut self) -> Option<i32> {
         let pid = self.process.id().to_string();
         assert!(

@@ -59,7 +59,7 @@ impl Writer {
                         failures.fetch_add(1, Ordering::SeqCst);
                         break;
                     }
-                    // The client has a single request under way: the newest byte is the acknowledgement's.
+                    // The client has a single pending request: the newest byte is the acknowledgement's.
                     let released = *newest.lock().unwrap();
                     kept.lock().unwrap().push(Acknowledged { key, sent, released });
                     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -90,7 +90,7 @@ impl Writer {
         self.acknowledged()
     }
 
-    /// Waits for so many more.
+    /// Waits for further acknowledgements.
     pub async fn goes_on(&self) {
         let before = self.acknowledged().len();
         eventually("writes are acknowledged", async || {
