@@ -42,7 +42,7 @@ pub async fn ensure(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Result
 
 async fn ensure_member(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Result<()> {
     if let Some(job) = &observed.job {
-        // etcd must not restore from a place that is still being written to.
+        // etcd must not restore from a store that a copy still writes to.
         delete_exactly(&seed.namespaced(&wanted.namespace), job).await?;
         return Err(Error::not_ready(
             JOB_GONE_AFTER,

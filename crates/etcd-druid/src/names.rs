@@ -81,7 +81,7 @@ pub fn local_host(etcd: &str) -> String {
     format!("{etcd}-local")
 }
 
-/// Labels of every object made for an Etcd.
+/// Labels of every object of an Etcd.
 #[must_use]
 pub fn labels(etcd: &str, component: &str) -> BTreeMap<String, String> {
     [

@@ -137,7 +137,7 @@ async fn life(world: &World) -> Result<()> {
     )
     .await?;
     until(&sets, "etcd-main", "one replica again", |set| {
-        // The third generation: made, changed by hand, taken back.
+        // The third generation: created, changed by a user, reverted.
         set.metadata.generation >= Some(3) && set.spec.as_ref().unwrap().replicas == Some(1)
     })
     .await?;
@@ -435,7 +435,7 @@ async fn kept(world: &World) -> Result<()> {
         "{left:?}"
     );
 
-    // A later stay of the shoot has a higher epoch.
+    // A later residency of the shoot has a higher epoch.
     create(&etcds, &of_epoch("4")).await?;
     let refused = until(&etcds, "etcd-main", "the refusal", |etcd| {
         etcd.status.as_ref().is_some_and(|s| !s.last_errors.is_empty())

@@ -27,8 +27,8 @@ pub const REPLACED_BESIDE: &str = "--data-dir";
 pub const EPOCH: &str = "--ownership-epoch";
 /// The command before an etcd without backups.
 pub const PREPARE: &str = "prepare";
-/// The Etcd with the Events of a shoot, by the name that gardenlet gives: Events may be lost. The Etcd with
-/// the objects has no backups either in a seed without a bucket, and these data must never be removed.
+/// The Etcd with the Events of a shoot, by the name that the gardenlet uses: Events may be lost. The Etcd
+/// with the objects has no backups either in a seed without a bucket, and these data must never be removed.
 const EVENTS: &str = "etcd-events";
 /// The data of the etcd may be removed if the data cannot be continued.
 const DISPOSABLE_DATA: &str = "--disposable-data";

@@ -1,4 +1,4 @@
-//! YAML in, objects out. `UPDATE_EXPECT=1 cargo test -p etcd-druid` writes the snapshots anew.
+//! YAML in, objects out. `UPDATE_EXPECT=1 cargo test -p etcd-druid` updates the snapshots.
 #![allow(clippy::unwrap_used)]
 
 use api::{

@@ -111,7 +111,7 @@ fn an_etcd_that_no_fence_outlasts_says_so_but_where_it_has_lost() {
     let lasts: fn(&mut api::druid::OwnerCheckSpec) =
         |check| (check.validity, check.fence) = (Some("15s".into()), Some("30s".into()));
     let waits: fn(&mut api::druid::OwnerCheckSpec) = |check| check.fence = Some("30s".into());
-    // Refused, so that etcd goes on as before.
+    // Refused, so that etcd keeps running with the former settings.
     let too_long: fn(&mut api::druid::OwnerCheckSpec) =
         |check| (check.validity, check.fence) = (Some("90m".into()), Some("2h".into()));
     for (change, reason) in [
@@ -299,8 +299,8 @@ fn that_it_is_confirmed_still_is_told_once_a_minute_while_the_process_answers() 
             ..old
         };
         assert_eq!(new, &expected, "{told_at} {answers}");
-        // The times of all other conditions stay, and a second computation directly afterwards changes
-        // nothing.
+        // The times of all other conditions stay, and a second computation directly afterwards has the same
+        // result.
         etcd.status = Some(status.clone());
         assert_eq!(status_of(&etcd, &observed), status, "{told_at} {answers}");
     }

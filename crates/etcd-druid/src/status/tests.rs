@@ -434,7 +434,7 @@ fn a_deletion_names_what_it_waits_for() {
     assert_eq!(failed.last_errors[0].code, "ERR_SYNC_ETCD");
 }
 
-/// The member is ready, as etcd answers reads: flows go on, and people learn why writes fail.
+/// The member is ready, as etcd answers reads: flows continue, and users learn why writes fail.
 #[test]
 fn an_etcd_that_refuses_writes_is_not_ready_for_clients() {
     let mut etcd = etcd(MAIN);

@@ -67,7 +67,7 @@ pub struct SourceEnd {
     pub accepted_loss: i64,
 }
 
-/// A place in an object store.
+/// A location in an object store.
 #[derive(Clone, Debug)]
 pub struct Store {
     /// The kind of object store.

@@ -36,7 +36,7 @@ pub(crate) use self::{
     owner::{lasts_beyond, lasts_beyond_a_fence, outlasts_a_fence},
 };
 
-/// Largest database where none is given, as upstream: the most that etcd recommends.
+/// Default of the largest database size, as upstream: the most that etcd recommends.
 const QUOTA_BYTES: u64 = 8 << 30;
 /// Default capacity of the volume: a database of the largest size, a restore beside the database, and the
 /// write-ahead log.
@@ -188,7 +188,7 @@ impl Wanted {
         })
     }
 
-    /// The name of the only member: that of the pod that the StatefulSet makes.
+    /// The name of the only member: the name of the pod that the StatefulSet creates.
     #[must_use]
     pub fn member_name(&self) -> String {
         format!("{}-0", self.name)
@@ -226,14 +226,14 @@ impl Wanted {
         self.gate()?.events_gate.as_ref()
     }
 
-    /// The backup with a store to copy from, where the Etcd only stands for a copy of backups (R17-24).
+    /// The backup with a store to copy from, if the Etcd only copies backups (R17-24).
     #[must_use]
     pub fn copy(&self) -> Option<&Backup> {
         self.backup.as_ref().filter(|backup| backup.source.is_some())
     }
 }
 
-/// The ownership epoch of an Etcd's data; 1 where none is given.
+/// The ownership epoch of an Etcd's data; 1 if unset.
 pub(crate) fn epoch(etcd: &Etcd) -> Result<i64> {
     let Some(text) = etcd.annotations().get(OWNERSHIP_EPOCH) else {
         return Ok(1);

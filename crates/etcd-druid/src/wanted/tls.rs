@@ -54,7 +54,7 @@ pub(crate) fn tls(etcd: &EtcdConfig, namespace: &str) -> Result<Tls> {
     })
 }
 
-/// Reads the server's Secret of `spec.backup.tls`; etcd's own where that is not given.
+/// Reads the server's Secret of `spec.backup.tls`; etcd's own Secret if unset.
 pub(crate) fn backup_server(tls: Option<&TLSConfig>, etcd: &Tls, namespace: &str) -> Result<String> {
     tls.map_or_else(
         || Ok(etcd.server_secret.clone()),

@@ -31,7 +31,7 @@ pub const SOON: Duration = Duration::from_secs(150);
 
 pub struct World {
     pub admin: Client,
-    /// Whether the bucket of namespace `past` holds nothing.
+    /// Whether the bucket of namespace `past` is empty.
     pub bucket_is_empty: Arc<AtomicBool>,
     /// Whether the object store of namespace `copy` refuses its credentials.
     pub store_refuses: Arc<AtomicBool>,
