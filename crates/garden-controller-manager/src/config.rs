@@ -16,7 +16,7 @@ pub struct Config {
     #[arg(long, default_value = "0.0.0.0:2728")]
     pub health_address: SocketAddr,
 
-    /// At most so many objects of a kind at the same time.
+    /// Maximum number of objects of a kind that are reconciled at the same time.
     #[arg(long, default_value_t = 5)]
     pub concurrent_syncs: u16,
 
@@ -71,7 +71,7 @@ impl Config {
         (grace > 0).then(|| Duration::from_secs(grace))
     }
 
-    /// How often Leases are looked at.
+    /// How often Leases are checked.
     #[must_use]
     pub fn seed_sync_period(&self) -> Duration {
         Duration::from_secs(self.seed_sync_period_seconds)

@@ -209,7 +209,7 @@ async fn a_move_waits_for_its_destination(garden: &Garden) {
             .await,
     );
     until(&shoots, "mover", |shoot| constraint(shoot).is_none()).await;
-    // The destination is mended while the move is wanted.
+    // The destination is fixed while the move is requested.
     allowed(
         garden
             .patch(&shoots, "mover", json!({"spec": {"seedName": "seed-b"}}))

@@ -21,7 +21,7 @@ fn registration(name: &str, deployment: Value) -> ControllerRegistration {
     ControllerRegistration::new(name, serde_json::from_value(spec).unwrap())
 }
 
-/// Whether the registration comes to the seed.
+/// Whether the registration is installed in the seed.
 fn comes(deployment: Value, seed: &Seed, needed: bool, shoots: bool) -> bool {
     let needs = needed.then(|| Need::new("Network", "mesh")).into_iter().collect();
     !wanted(seed, &[Arc::new(registration("r", deployment))], &needs, shoots).is_empty()

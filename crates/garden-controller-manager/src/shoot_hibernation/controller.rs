@@ -40,7 +40,7 @@ fn schedules(shoot: &Shoot) -> &[HibernationSchedule] {
     hibernation.map_or(&[], |hibernation| &hibernation.schedules)
 }
 
-/// When a time has come last, or the Shoot was made.
+/// The last time that took effect, or the creation of the Shoot.
 fn last(shoot: &Shoot) -> Timestamp {
     let status = shoot.status.as_ref();
     let triggered = status.and_then(|status| status.last_hibernation_trigger_time.as_ref());

@@ -106,7 +106,7 @@ mod tests {
             ),
             Some(false)
         );
-        // Each minute, for the whole time that is looked back on.
+        // Each minute, for the whole of [`DEADLINE`].
         assert_eq!(of(&[("* * * * *", "30 9 * * *")], "10:00"), Some(true));
         assert_eq!(
             decide(&[], at("08:00"), at("10:00")),

@@ -1,4 +1,4 @@
-//! Times of a schedule: cron expressions with five fields, in the time of a place.
+//! Times of a schedule: cron expressions with five fields, in the local time of a time zone.
 
 use std::str::FromStr as _;
 

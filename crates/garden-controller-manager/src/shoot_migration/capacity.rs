@@ -45,7 +45,7 @@ pub(super) fn full(source: &str, destination: &str, room: usize, taken: usize) -
     }
 }
 
-/// The verdict of a dry run. A dry run takes no place.
+/// The verdict of a dry run. A dry run takes no slot.
 pub(super) fn judge(shoot: &Shoot, destination: &Seed, known: &[Arc<Shoot>], verdict: Verdict) -> Verdict {
     let name = destination.name_any();
     let others = || {

@@ -34,7 +34,7 @@ const KEPT_FOR: SignedDuration = SignedDuration::from_secs(60);
 /// A shoot that has not arrived after this time waits for a cause outside the destination, and is no load.
 const LONGEST: SignedDuration = SignedDuration::from_mins(15);
 
-/// The reason why a shoot gets no place on the way to a seed.
+/// The reason why a shoot gets no slot on the way to a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPlace {
     /// The maximum number of shoots is on the way.
@@ -48,7 +48,7 @@ pub enum NoPlace {
     },
 }
 
-/// Gives places on the way to each seed.
+/// Gives slots on the way to each seed.
 #[derive(Debug)]
 pub struct Crowd {
     at_most: usize,
@@ -107,7 +107,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// Takes the place back: the shoot has arrived, or does not begin after all.
+    /// Releases the slot: the shoot has arrived, or does not begin after all.
     pub fn leave(&self, shoot: &Shoot) {
         self.given().remove(&shoot.uid().unwrap_or_default());
     }

@@ -2,8 +2,8 @@
 //! of a Shoot.
 //!
 //! Promise: garden-controller-manager writes only the constraint `MigrationDryRun` and an Event, and removes
-//! the annotation, so that the question can be asked again. A question about a shoot that is on the way is
-//! answered when the shoot has arrived.
+//! the annotation, so that the request can be repeated. A request for a shoot that is moving is answered when
+//! the shoot has arrived.
 
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ fn constraint(shoot: &Shoot, seed: &str, verdict: Option<&Verdict>) -> Condition
         .filter(|host| !host.is_empty());
     let (ready, reason, message) = match (verdict, host) {
         (Some(verdict), Some(host)) => {
-            // The obstacles end with a way to cancel the move, and no move is wanted here.
+            // The obstacles end with the remedy to cancel the move, and no move is requested here.
             let message = verdict
                 .message
                 .replace(&format!(", or set spec.seedName back to {host}"), "");

@@ -27,7 +27,7 @@ pub(super) fn is_approved(shoot: &Shoot) -> bool {
     approval(shoot).is_some_and(|approval| Some(approval.generation) == shoot.metadata.generation)
 }
 
-/// Whether force overrides a hold: the annotation asks for that, or the approval was given by force.
+/// Whether force overrides a hold: the annotation requests that, or the approval was recorded by force.
 pub(super) fn overrides(shoot: &Shoot) -> bool {
     is_asked(shoot) || is_approved(shoot) && reported_reason(shoot) == Some(FORCED)
 }

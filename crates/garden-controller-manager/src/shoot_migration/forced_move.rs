@@ -17,7 +17,7 @@ use super::{
 /// The state of a planned move that passes a hold by force, and whose source lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForcedMove {
-    /// The preflight decides, or the destination has no place yet.
+    /// The preflight decides, or the destination has no free slot yet.
     Waits,
     /// The move is approved for the present specification, and needs the annotation no more.
     Approved,

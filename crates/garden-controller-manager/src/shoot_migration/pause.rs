@@ -1,5 +1,5 @@
 //! A pause holds back planned moves that have not begun: the Shoot is ignored, or one of its seeds is
-//! stopped. A takeover goes on, as the shoot would be lost without the takeover.
+//! stopped. A takeover continues, as the shoot would be lost without the takeover.
 
 use api::{
     constants::{EMERGENCY_STOP, SHOOT_IGNORE},
@@ -141,7 +141,7 @@ mod tests {
             "lastTransitionTime": time, "lastUpdateTime": time}]);
         shoot.status.as_mut().unwrap().constraints = serde_json::from_value(constraint).unwrap();
         assert!(judged(&shoot, false).ready);
-        // A later edit is judged anew.
+        // A later edit is judged again.
         shoot.metadata.generation = Some(8);
         assert_eq!(judged(&shoot, false).reason, SHOOT_IGNORED);
     }

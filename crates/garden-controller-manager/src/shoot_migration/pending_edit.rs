@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn an_edit_that_the_source_has_not_reconciled_holds_back_the_move() {
         let reconcile = |state| ("Reconcile", state);
-        // The edit is not observed, is under way, fails, or was given up.
+        // The edit is not observed, is in progress, fails, or has failed for good.
         for (last, observed) in [
             (reconcile("Succeeded"), 5),
             (reconcile("Succeeded"), 6),

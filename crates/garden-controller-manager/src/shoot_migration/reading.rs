@@ -83,7 +83,7 @@ pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
     })
 }
 
-/// In front of the name of a source BackupEntry.
+/// Name prefix of a source BackupEntry.
 pub(super) const SOURCE: &str = "source-";
 
 /// The name of the entry, built from the shoot's technical id and uid like the gardenlet does.

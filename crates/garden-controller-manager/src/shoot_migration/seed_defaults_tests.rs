@@ -63,7 +63,7 @@ fn own_provider() -> DNSProvider {
 #[test]
 fn equal_seeds_change_nothing() {
     assert_eq!(reason(&shoot(|_| ()), &seed(|_| ())), None);
-    // Credentials may differ, and a further default domain behind the first is nobody's.
+    // Credentials may differ, and a further default domain after the first is not used by any shoot.
     let other = seed(|spec| {
         spec.dns.internal.as_mut().unwrap().credentials_ref.name = Some("another".into());
         spec.dns.defaults[1] = at("more.test");
@@ -198,7 +198,7 @@ fn other_shoot_defaults_matter_where_the_shoot_names_no_network() {
     assert!(told.ends_with("from 100.64.0.0/13 to 10.9.0.0/16"), "{told}");
 }
 
-/// The names that the gardenlets work with are made elsewhere; the two must not drift apart.
+/// Separate code builds the names that the gardenlets use; this comparison and that code must stay in step.
 #[test]
 fn where_no_difference_is_told_all_names_stay() {
     let seeds: [fn(&mut SeedSpec); 7] = [

@@ -26,7 +26,7 @@ const OBSTACLES: [(&str, &str); 3] = [
 ];
 
 /// The verdict on a move that would begin now, where the source reports an obstacle. A move that has begun
-/// goes on: the flow reports the errors of each step.
+/// continues: the flow reports the errors of each step.
 pub(super) fn with_reports(shoot: &Shoot, mut verdict: Verdict) -> Verdict {
     let Some((source, _)) = wanted_move(shoot) else {
         return verdict;

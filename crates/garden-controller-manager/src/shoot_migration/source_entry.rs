@@ -70,8 +70,8 @@ mod tests {
         hold(shoot, entry, ready)
     }
 
-    /// The deletion goes on with the bucket of the earlier move, and the entry cannot name the bucket of this
-    /// move.
+    /// The deletion continues with the bucket of the earlier move, and the entry cannot name the bucket of
+    /// this move.
     #[test]
     fn a_planned_move_waits_until_the_source_entry_of_the_move_before_is_gone() {
         let mut left = BackupEntry::new("source-entry", api::gardencore::BackupEntrySpec::default());
@@ -94,7 +94,7 @@ mod tests {
             "{}",
             verdict.message
         );
-        // A move that has begun goes on.
+        // A move that has begun continues.
         for (type_, state) in [
             ("Migrate", "Error"),
             ("Migrate", "Succeeded"),

@@ -47,7 +47,7 @@ pub fn renew(
         return on_what_was_judged(shoot, operations);
     };
     let status = shoot.status.clone().unwrap_or_default();
-    // The processes of the new epoch report anew.
+    // The processes of the new epoch report again.
     let mut conditions = status.conditions;
     conditions.retain(|condition| !OF_THE_SEED.contains(&condition.type_.as_str()));
     operations.push(json!({"op": "add", "path": "/status/conditions", "value": conditions}));
@@ -289,7 +289,7 @@ mod tests {
             (&json!("Migrate"), &json!("Aborted"))
         );
         assert_eq!(status.get("lastErrors"), None);
-        // A script that waits for the end of the move must not go on before the end.
+        // A script that waits for the end of the move must not continue before the end.
         assert_eq!(status.get("settledSeedName"), None);
         let conditions = status["conditions"].as_array().unwrap();
         let types: Vec<_> = conditions.iter().map(|condition| &condition["type"]).collect();
@@ -317,7 +317,7 @@ mod tests {
         expected["status"]["ownership"]["seedsStatedOff"] =
             json!([{"name": "a", "epoch": 1}, {"name": "c", "epoch": 4}]);
         assert_eq!(written, expected, "nothing else changes");
-        // The seed that claims the shoot has gone on meanwhile.
+        // The seed that claims the shoot has continued meanwhile.
         written["status"]["ownership"]["phase"] = json!("Opening");
         json_patch::patch(&mut written, &patch.0).unwrap_err();
     }

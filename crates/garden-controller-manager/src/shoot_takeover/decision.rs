@@ -46,7 +46,7 @@ use crate::shoot_migration::{ForcedMove, forced_move, wanted_move};
 /// Longest requeue interval, for any calculated time; the shortest is [`AT_LEAST`].
 const AT_MOST: Duration = Duration::from_secs(600);
 const AT_LEAST: Duration = Duration::from_secs(1);
-/// Pause between checks of the source while a planned move by force waits for a place at the destination.
+/// Pause between checks of the source while a planned move by force waits for a slot at the destination.
 const RECHECK_OF_SOURCE: Duration = Duration::from_secs(60);
 /// Pause between checks of a destination that is expected to recover. Only its Seed is watched, not all
 /// inputs of the preflight.

@@ -4,7 +4,7 @@
 use super::*;
 use crate::shoot_takeover::obstacle::FAILING_AFTER;
 
-/// Each attempt is cut off and writes the status anew, so that the status never stands still.
+/// Each attempt is cut off and writes the status again, so that the status changes all the time.
 #[test]
 fn a_source_whose_migration_fails_in_a_loop_is_taken_from() {
     let failing = |last, errors, without_progress| Known {
@@ -34,7 +34,7 @@ fn a_source_whose_migration_fails_in_a_loop_is_taken_from() {
         // An attempt has just got further than every attempt before: neither refused nor heeded.
         let left = failing(last, errors, Duration::from_secs(13)).decide();
         assert_eq!(left, Decision::Wait(Duration::from_secs(47)), "{last}");
-        // The consent stands whether the next step meets `Error` or `Processing`.
+        // The approval stays valid whether the next step meets `Error` or `Processing`.
         let mut consented = failing(last, errors, FAILING_AFTER).consented(&json!({}));
         consented.asked = false;
         assert!(matches!(consented.decide(), Decision::HandOver { .. }), "{last}");
@@ -60,7 +60,7 @@ fn a_source_whose_migration_fails_in_a_loop_is_taken_from() {
             "renews its Lease and has not begun",
         );
     }
-    // A seed that writes into the Shoot is taken from by nobody's word.
+    // No approval takes a shoot from a seed that writes to the Shoot.
     let written = Known {
         asked: false,
         silence: Silence::Silent(HOURS),
@@ -275,7 +275,7 @@ fn a_request_that_overrides_a_hold_is_refused_neither_at_a_busy_destination_nor_
             Decision::Wait(left),
             "{reason}"
         );
-        // A takeover asks for no place.
+        // A takeover needs no slot.
         let approved = decided(reason, false, Silence::Silent(MINUTE));
         assert_eq!(approved_by(&approved), Some(ApprovedBy::Operator), "{reason}");
     }

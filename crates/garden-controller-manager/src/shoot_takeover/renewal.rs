@@ -27,7 +27,7 @@ pub fn is_asked(shoot: &Shoot) -> bool {
     shoot.annotations().contains_key(SHOOT_RENEW_OWNERSHIP)
 }
 
-/// Gives consent, or says why the epoch cannot be renewed.
+/// Approves the renewal, or states why the epoch cannot be renewed.
 pub(super) fn on_request(facts: &Facts<'_>) -> Decision {
     match becomes(facts) {
         Ok(becomes) => {

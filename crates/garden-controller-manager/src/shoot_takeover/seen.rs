@@ -69,7 +69,7 @@ pub async fn watch_leases(context: Context, seen: Arc<Mutex<Seen>>) {
     }
 }
 
-/// When the Lease of this seed was renewed, as the garden says now.
+/// When the Lease of this seed was renewed, read from the garden now.
 pub async fn read_renewal(context: &Context, seed: &str) -> Result<Option<Timestamp>> {
     let leases: Api<Lease> = context.garden.namespaced(SEED_LEASE_NAMESPACE);
     let lease = leases.get_opt(seed).await;

@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(judge(1, 92), Silence::Fresh);
     }
 
-    /// A gardenlet writes the status anew with each attempt.
+    /// A gardenlet writes the status again with each attempt.
     #[test]
     fn progress_that_goes_in_circles_is_no_progress() {
         let mut operations = Sightings::default();

@@ -126,7 +126,7 @@ pub async fn a_new_epoch_takes_a_verb_of_its_own(garden: &Garden) {
         refused(garden.patch(&admin, name, yes.clone()).await, why);
     }
     allowed(garden.patch(&admin, "kept", yes.clone()).await);
-    // The annotation stands: users who may edit the Shoot can continue to edit.
+    // The annotation stays: users who may edit the Shoot can continue to edit.
     allowed(garden.patch(&theirs, "kept", label).await);
     let more = json!({"metadata": {"annotations": {(RENEW): null, "x": "y"}}});
     refused(

@@ -90,7 +90,7 @@ async fn shows_in_the_seed_and_then_in_its_shoots(garden: &Garden) {
     }
 }
 
-/// Renews for so long; gives the longest time between two renewals.
+/// Renews the Lease for this time; returns the longest time between two renewals.
 async fn renewed_for(garden: &Garden, time: Duration) -> Duration {
     let (mut last, mut longest) = (Instant::now(), Duration::ZERO);
     let end = last + time;

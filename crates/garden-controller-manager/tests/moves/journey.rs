@@ -106,7 +106,7 @@ async fn beside_the_controller(garden: &Garden, flags: &[&str], work: impl Futur
 async fn the_specification_travels(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     create(garden, "mover").await;
-    // Before the begin an edit is judged anew, as a whole.
+    // Before the begin an edit is judged again, as a whole.
     allowed(edit(garden, "mover", json!({"purpose": "testing"})).await);
     reconcile(garden, "mover").await;
     allowed(edit(garden, "mover", json!({"seedName": "seed-b"})).await);

@@ -25,7 +25,7 @@ pub async fn seed_name_of_a_shoot(garden: &Garden) {
         web(json!({"spec": {"seedName": null}})).await,
         "seedName cannot be removed once",
     );
-    // A move that has not begun may go elsewhere, and may be called off.
+    // A move that has not begun may go elsewhere, and may be cancelled.
     for last in [
         ("Reconcile", "Succeeded"),
         ("Reconcile", "Error"),

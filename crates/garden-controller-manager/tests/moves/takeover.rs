@@ -329,12 +329,12 @@ pub async fn unasked(garden: &Garden, name: &str) -> Shoot {
     .await
 }
 
-/// The gardenlet of seed-a lives while this goes on.
+/// The gardenlet of seed-a is alive while `work` runs.
 async fn beside_a_gardenlet<T>(garden: &Garden, work: impl Future<Output = T>) -> T {
     beside_the_gardenlet_of(garden, "seed-a", work).await
 }
 
-/// The gardenlet of this seed lives while this goes on.
+/// The gardenlet of this seed is alive while `work` runs.
 pub async fn beside_the_gardenlet_of<T>(garden: &Garden, seed: &str, work: impl Future<Output = T>) -> T {
     let renewals = async {
         loop {

@@ -119,7 +119,7 @@ pub async fn a_shoot_gets_no_name_of_another_shoot(garden: &Garden) {
     ] {
         refused(garden.apply(&shoots, "web", make("web", domain)).await, words);
     }
-    // A shoot that was made without a domain.
+    // A shoot that was created without a domain.
     let plain = garden::shoot_with_pools("plain", "local", &json!([]));
     allowed(garden.apply(&shoots, "plain", plain).await);
     let name = |domain: &str| garden.patch(&shoots, "plain", json!({"spec": {"dns": {"domain": domain}}}));

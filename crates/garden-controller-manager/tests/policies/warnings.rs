@@ -42,7 +42,7 @@ pub async fn a_sleep_that_a_webhook_may_not_let_end(garden: &Garden) {
     assert_eq!(warnings(garden).await, "");
 }
 
-/// The warnings of an edit that puts the shoot to sleep, without the edit.
+/// The warnings of an edit that hibernates the shoot, without the edit.
 async fn warnings(garden: &Garden) -> String {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let patch = Patch::Merge(json!({"spec": {"hibernation": {"enabled": true}}}));
