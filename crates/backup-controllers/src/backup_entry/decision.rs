@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::extension_object::{Progress, asked_at, progress};
 
-/// In front of the name of an entry that names the backups of a shoot that is being taken over.
+/// Name prefix of an entry for the backups of the source of a move.
 pub const SOURCE_PREFIX: &str = "source-";
 
 /// Whether the entry names the backups of a former seed.
