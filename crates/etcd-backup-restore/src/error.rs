@@ -28,7 +28,7 @@ pub enum Class {
     SnapshotUnverified,
     /// etcd was written to while its final snapshot was taken.
     Overtaken,
-    /// A newer request came first, or the time was up; repeat the request.
+    /// A more urgent request came first, or the time was up; repeat the request.
     Interrupted,
     /// The store or the volume belongs to a different ownership epoch.
     OtherEpoch,

@@ -29,7 +29,7 @@ pub fn report_leaving() {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogScope {
     epoch: i64,
-    /// Empty where the store is not that of a shoot.
+    /// Empty if the store does not belong to a shoot.
     uid: String,
 }
 

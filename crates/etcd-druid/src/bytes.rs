@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-/// The quantity in bytes; `None` where it is not a whole number of bytes that fits.
+/// The quantity in bytes; `None` if the quantity is not a whole number of bytes, or does not fit.
 #[must_use]
 pub fn of(quantity: &Quantity) -> Option<u64> {
     let text = quantity.0.trim();

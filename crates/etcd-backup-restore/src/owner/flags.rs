@@ -64,7 +64,8 @@ pub struct OwnerArgs {
     /// How long a request may still run after its permit has ended.
     #[arg(long, requires = "owner_name", value_parser = period("100ms", "1h"), default_value = "5s")]
     pub owner_check_requests: Duration,
-    /// How long a server may still return the former record after that server has returned the new record.
+    /// How long a server may still return the former record to a client after that server has returned the
+    /// new record to another client.
     #[arg(long, requires = "owner_name", value_parser = period_or_zero("for none", "1ms", "1h"), default_value = "2s")]
     pub owner_check_propagation: Duration,
     /// How long a cache on the path may answer in a server's place.

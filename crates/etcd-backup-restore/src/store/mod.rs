@@ -213,7 +213,7 @@ impl Store {
         Ok(Upload::new(self.client()?, self.path(snapshot), mark))
     }
 
-    /// Size of an object, `None` where there is none.
+    /// Size of an object, `None` if the object does not exist.
     pub async fn size(&self, snapshot: &Snapshot) -> Result<Option<u64>> {
         match self.client()?.head(&self.path(snapshot)).await {
             Ok(meta) => Ok(Some(meta.size)),

@@ -18,7 +18,7 @@ impl Store {
         self.root.clone().join(name)
     }
 
-    /// Content of a note; `None` where there is none.
+    /// Content of a note; `None` if the note does not exist.
     pub async fn note(&self, name: &str) -> Result<Option<Bytes>> {
         let failed = |e: object_store::Error| Error::store(&format!("reading {name}"), &e);
         match self.client()?.get(&self.note_path(name)).await {

@@ -4,7 +4,7 @@
 use crate::lab::{EtcdServer, Key, Lab, Server, after_loss};
 use serde_json::json;
 
-/// Revisions that a restore leaves out where the end of an epoch is not known.
+/// Revisions that a restore skips if the end of an epoch is unknown.
 const LEFT_OUT: i64 = 1_000_000_000;
 
 /// The content and revision of an etcd that begins with the last snapshot of an earlier etcd.

@@ -3,8 +3,8 @@
 
 use crate::lab::{EtcdServer, Lab, Server, after_loss};
 
-/// The first revision that a watcher from `remembered` on is told to be compacted; `None` where the watch
-/// goes on.
+/// The first revision that a watcher from `remembered` on gets a compaction error; `None` if the watch
+/// continues.
 async fn compacted(etcd: &EtcdServer, remembered: i64) -> Option<i64> {
     let mut watch = etcd.client.watch(remembered).await.unwrap();
     loop {

@@ -109,7 +109,8 @@ impl Database {
         Err(too_deep())
     }
 
-    /// Gives every entry of a bucket, in the order of the keys; none where the bucket does not exist.
+    /// Calls `each` for every entry of a bucket, in the order of the keys; no call if the bucket does not
+    /// exist.
     pub(in crate::restore) fn each_if_any(
         &self,
         bucket: &str,
@@ -168,7 +169,7 @@ impl Database {
         Ok(place.id)
     }
 
-    /// Says where a bucket begins from now on.
+    /// Sets the new root page of a bucket.
     pub(super) fn begin_with(&self, bucket: &str, root: u64) -> Result<()> {
         let bucket = self.bucket(bucket)?;
         self.file.write_all_at(&root.to_le_bytes(), bucket.value_at)?;

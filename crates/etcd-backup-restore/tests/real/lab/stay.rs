@@ -214,7 +214,7 @@ impl Stay {
         .await;
         assert!(!self.is_ready().await);
         let address = self.gate.trim_start_matches("http://");
-        // It is told a moment before.
+        // The process reports the state a moment before the listener is closed.
         eventually("nobody listens", async || {
             let refused = tokio::net::TcpStream::connect(address).await.err()?;
             (refused.kind() == std::io::ErrorKind::ConnectionRefused).then_some(())
