@@ -339,8 +339,8 @@ impl Copy {
                 return Ok((listing, stated));
             }
             storing.saw(note, listing.len(), Instant::now());
-            // A source that reported its final snapshot has the snapshot within the first two listings.
-            // Copying ahead would then be needless.
+            // In a planned move the source has its final snapshot within the first two listings. Copying
+            // ahead would then be needless.
             if !std::mem::take(&mut is_first)
                 && let Err(error) = self.ahead(&listing, report).await
             {
