@@ -1,6 +1,6 @@
-//! The owner terms of a shoot's processes: recorded in `status.ownerChecks` of the Shoot at the end of a
-//! flow, and withdrawn before a flow gives different terms to the first process. A takeover needs the record:
-//! a process with different terms, or without terms, may ask a server that no destination knows
+//! The owner terms of a shoot's processes. A flow records the terms in `status.ownerChecks` of the Shoot at
+//! the end, and withdraws the record before the first process gets different terms. A takeover needs the
+//! record: a process with different or missing terms may ask a server that no destination knows
 //! (docs/understand/ownership.md, "Who gets the settings").
 
 use api::gardencore::{Seed as SeedObject, Shoot, shoot::SeedOwnerCheck};

@@ -100,8 +100,8 @@ impl SourceBackupEntry {
     }
 
     /// "Waiting until the source backup entry has been deleted". Also ends when the object store refuses the
-    /// removal: a retention of the bucket may last for years, and the finalizer of the entry carries the
-    /// deletion on until then.
+    /// removal, because a retention of the bucket may last for years. The finalizer of the entry continues
+    /// the deletion until then.
     pub async fn gone(f: &Facts) -> Result<()> {
         let timeout = f.settings.timeouts.backup_entry.timeout;
         let look = |entry: Option<&gardencore::BackupEntry>| match entry {
@@ -161,8 +161,8 @@ fn describe_deletion(entry: &gardencore::BackupEntry) -> String {
     }
 }
 
-/// Whether the entry may be written. The deletion of an earlier move goes on with the bucket that the entry
-/// names, so that an entry that is being deleted must never name the only backups of the shoot.
+/// Whether the entry may be written. A deletion from an earlier move uses the bucket that the entry names. So
+/// an entry in deletion must never name the only backups of the shoot.
 ///
 /// In a takeover garden-controller-manager releases the entry from a seed that can no longer end the
 /// deletion.

@@ -106,8 +106,8 @@ impl Backups {
         }
     }
 
-    /// "Waiting until the last changes are saved": runs on a seed that lost the shoot in this epoch to a seed
-    /// that continues without these changes (R17-46). Returns the last revision that was acknowledged to a
+    /// "Waiting until the last changes are saved": runs on a seed that lost the shoot in this epoch. The new
+    /// owner continues without these changes (R17-46). Returns the last revision that was acknowledged to a
     /// client, or `None` when no etcd with backups runs here any more.
     ///
     /// The caller must make sure that etcd has no writers any more.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::{FIELD_MANAGER, Facts, lost};
 
 /// Replaces an unknown loss of this epoch by the report, or removes the loss if the report is complete.
-/// Without a report the loss stays unknown. When etcd is restored after a start without loss, the loss is
+/// Without a report the loss stays unknown. If etcd is restored after a start without loss, a loss is
 /// reported again.
 pub(crate) async fn record(f: &Facts, etcd: Option<&Etcd>) -> Result<()> {
     let Some(begun) = etcd.and_then(|etcd| report(etcd, f.epoch())) else {

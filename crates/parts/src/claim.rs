@@ -3,7 +3,7 @@
 //! (docs/understand/ownership.md, "The destination"). The crate `ownership` decides the order of the phases.
 //!
 //! The steps apply only to a Shoot with recorded phases. A source that hands the shoot over in a planned move
-//! needs no fence: the source has stopped, and has proved the final snapshot, before the hand-over.
+//! needs no fence. Such a source has stopped, and has proved the final snapshot, before the hand-over.
 
 use std::time::Duration;
 

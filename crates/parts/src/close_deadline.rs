@@ -1,5 +1,5 @@
-//! The time by which the network of the isolated zone is closed, as the running flow knows the time: a user
-//! can spend the rest of the budget while the flow runs.
+//! The time by which the network of the isolated zone is closed, as known to the running flow. A user can
+//! spend the rest of the budget while the flow runs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use tokio::sync::watch;
 pub struct CloseDeadline(Arc<watch::Sender<Option<Timestamp>>>);
 
 impl CloseDeadline {
-    /// The deadline in the Shoot's status. `None` without a failover in progress: an isolated zone that is
+    /// The deadline in the Shoot's status. `None` without a failover in progress. An isolated zone that is
     /// closed and empty has no deadline, so that the Worker waits for the machines of the remaining zones as
     /// usual.
     #[must_use]

@@ -1,5 +1,5 @@
-//! Proofs about the backups from a step of a flow, kept until a later step records the proof: the copy of a
-//! destination, and the end of the epoch of a source.
+//! Proofs about the backups, kept from the step that proves until the step that records. A destination proves
+//! the copy, a source the end of the epoch.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

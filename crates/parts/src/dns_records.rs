@@ -55,10 +55,10 @@ impl DnsRecords {
     }
 
     /// "Refreshing credentials of DNS records": before a flow deletes records. A planned move deletes the
-    /// owner record while the shoot has no API, and a key that was rotated since the last reconciliation
-    /// would stop the move there.
+    /// owner record while the shoot has no API. A key that was rotated since the last reconciliation would
+    /// stop the move there.
     ///
-    /// Best effort: without a new copy the provider uses the former one.
+    /// Best effort: without a new copy the provider uses the former copy.
     pub async fn refresh_credentials(f: &Facts) -> Result<()> {
         let shoot = f.shoot.name_any();
         let owner = || {

@@ -1,6 +1,6 @@
 //! The etcd-main of an epoch that has ended in this seed, when the seed gets the shoot again. This occurs
-//! when a move was cancelled after the source had sealed the epoch. etcd stops and keeps the volume, because
-//! no seed has newer data. [`crate::Etcds`] starts etcd again in the next epoch.
+//! when a move was cancelled after the source had sealed the epoch. The etcd stops and keeps the volume,
+//! because no seed has newer data. [`crate::Etcds`] starts the etcd again in the next epoch.
 
 use api::druid::Etcd;
 use k8s_openapi::api::core::v1::Pod;

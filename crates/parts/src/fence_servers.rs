@@ -64,8 +64,7 @@ impl FenceServers {
     }
 }
 
-/// The former owners whose processes may still ask. Without the seeds of which a user has stated that no
-/// process runs any more.
+/// The former owners whose processes may still ask, except seeds that a user has stated to be off.
 fn former_owners(shoot: &Shoot, own: &str) -> BTreeSet<String> {
     let mut seeds = owner_terms::others(shoot, own);
     let status = shoot.status.as_ref();

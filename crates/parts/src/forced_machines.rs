@@ -1,9 +1,9 @@
 //! Machines of a shoot with a forced deletion. The machine manager gets a bounded time to delete the
-//! instances. Each instance that is left by then is named, while the Machine object still reports the
-//! provider ID: the instance costs money until a user deletes the instance in the provider's account.
+//! instances. The gardenlet names each remaining instance while the Machine object still reports the provider
+//! ID. The instance costs money until a user deletes the instance in the provider's account.
 //!
-//! The time begins with the first request and is recorded in the shoot's namespace: an attempt that is
-//! repeated, or a gardenlet that is restarted, gives the machine manager no further time.
+//! The time begins with the first request and is recorded in the shoot's namespace. So a repeated attempt, or
+//! a restart of the gardenlet, gives the machine manager no further time.
 
 use std::time::Duration;
 
@@ -73,9 +73,9 @@ impl ForcedMachines {
         Ok(())
     }
 
-    /// "Waiting until the machine manager has deleted all machines": at most as long as the settings say,
-    /// counted from the first request, and shorter where the cloud refuses the credentials. Names each
-    /// machine that is left.
+    /// "Waiting until the machine manager has deleted all machines": at most for the configured time since
+    /// the first request. Ends earlier when the cloud refuses the credentials. Names each machine that is
+    /// left.
     pub async fn wait(f: &Facts) -> Result<()> {
         let began = f.read_namespace().await?.as_ref().and_then(recorded_begin);
         let end = Instant::now() + time_left(began, f.settings.timeouts.forced_machines, clock::now());

@@ -1,9 +1,9 @@
-//! ManagedResources: objects that a resource manager keeps in the shoot or in the seed. In a move their
-//! objects in the shoot stay (RX-02, RX-23).
+//! ManagedResources: objects that a resource manager applies in the shoot or in the seed. A move keeps the
+//! objects in the shoot (RX-02, RX-23).
 //!
 //! The gardenlet acts only on ManagedResources that the gardenlet has created. The controller of an extension
 //! deletes the ManagedResources of that extension, and decides about the objects. A remaining ManagedResource
-//! of an extension holds up the deletion of the shoot: without the shoot's API the resource manager cannot
+//! of an extension blocks the deletion of the shoot: without the shoot's API the resource manager cannot
 //! delete the objects.
 
 use std::collections::BTreeSet;

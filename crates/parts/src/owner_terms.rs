@@ -11,8 +11,9 @@ use runtime::{Cluster, Garden, Result, error::Explain};
 use crate::configuration_problem;
 
 /// The terms of this seed. While the seed claims the shoot, the fence covers the settings of all former
-/// owners joined with the seed's own settings, and is no shorter than any recorded fence. A changed Seed
-/// takes effect before the processes follow: the processes follow with the next reconciliation of each shoot.
+/// owners joined with the seed's own settings. The fence is no shorter than any recorded fence. An edit of
+/// the Seed changes these terms first: the processes get the new settings with the next reconciliation of
+/// each shoot.
 pub(crate) async fn of(garden: &Garden, usual: Terms, own: &SeedObject, shoot: &Shoot) -> Result<Terms> {
     let mut formers = Vec::new();
     for name in others(shoot, &own.name_any()) {

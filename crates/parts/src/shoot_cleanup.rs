@@ -2,9 +2,12 @@
 //! volumes and load balancers. The clean-up has a bound: the error at the bound has a code that allows a
 //! forced deletion.
 //!
-//! Order: webhooks and extended APIs, which can refuse deletions; custom resources; workloads with volume
-//! claims, since Kubernetes keeps a claim while a Pod uses the claim; load balancers and volumes; namespaces
-//! with all remaining objects.
+//! The order:
+//! 1. webhooks and extended APIs, because these can refuse deletions;
+//! 2. custom resources;
+//! 3. workloads with volume claims, since Kubernetes keeps a claim while a Pod uses the claim;
+//! 4. load balancers and volumes;
+//! 5. namespaces with all remaining objects.
 
 use std::{collections::BTreeSet, ops::ControlFlow, time::Duration};
 

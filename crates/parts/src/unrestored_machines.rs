@@ -27,7 +27,7 @@ pub async fn unrestored_machines(garden: &Garden, stay: &Stay, shoot: &Shoot) ->
     }
     let carried = match carried_machines(garden, shoot).await {
         Ok(carried) => carried,
-        // A ShootState that no seed can read must not hold up a forced deletion.
+        // A ShootState that no seed can read must not block a forced deletion.
         Err(error @ Error::Config { .. }) => return Ok(vec![unreadable(stay, &error)]),
         Err(error) => return Err(error),
     };

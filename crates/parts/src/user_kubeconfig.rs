@@ -32,7 +32,7 @@ pub struct Kubeconfig;
 impl Kubeconfig {
     /// "Deploying kubeconfig of the Shoot": fills the Secret that garden-controller-manager creates, because
     /// no seed creates a Secret in the garden. A valid kubeconfig stays unchanged, also when the shoot moves.
-    /// A Shoot that is restored only for a deletion needs no kubeconfig: a foreground deletion deletes the
+    /// A Shoot that is restored only for a deletion needs no kubeconfig. A foreground deletion deletes the
     /// Secret first, and no controller creates a new Secret.
     pub async fn deploy(f: &Facts) -> Result<()> {
         if f.shoot.metadata.deletion_timestamp.is_some() {

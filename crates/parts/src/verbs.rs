@@ -1,8 +1,8 @@
 //! Operations of a flow on a part of the control plane: deploy, sleep, destroy, migrate.
 //!
 //! Each verb is a pair: the work, and the wait for the effect. A flow names the part and gets both tasks. The
-//! parameter shows the inputs of a verb: all [`Facts`] of the shoot, or only the [`Stay`] in this seed, which
-//! also exists without the Shoot.
+//! parameter shows the inputs of a verb: all [`Facts`] of the shoot, or only the [`Stay`] in this seed. The
+//! [`Stay`] also exists without the Shoot.
 //!
 //! Promises of every method: the method may run again at any time (I5), ends within a bound, and waits by
 //! watching.

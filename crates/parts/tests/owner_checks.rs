@@ -155,9 +155,9 @@ async fn switched_on_and_off(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// A fenced seed acknowledges no Events (decision 36). kube-apiserver is led through the gate only where
-/// etcd-main has the gate, and back when the check is switched off; flows that do not deploy keep the
-/// address.
+/// A fenced seed acknowledges no Events (decision 36). kube-apiserver uses the gate only while etcd-main has
+/// the gate. When the check is switched off, kube-apiserver uses the direct address again. Flows that do not
+/// deploy keep the address.
 async fn kube_apiserver_stores_events_past_the_gate(world: &World) -> Result<()> {
     const DIRECT: &str = "https://etcd-events-client:2379";
     const GATE: &str = "https://etcd-main-client:2381";
@@ -171,7 +171,7 @@ async fn kube_apiserver_stores_events_past_the_gate(world: &World) -> Result<()>
     };
     assert_eq!(deployed(Operation::Reconcile).await?, DIRECT);
 
-    // An Etcd of an earlier release has the check without this gate, and a deletion gives it none.
+    // An Etcd of an earlier release has the check without this gate, and a deletion adds no gate.
     seed(world, true, true).await?;
     Etcds::deploy(&facts(world, Operation::Reconcile).await?).await?;
     let ungated = json!({"spec": {"backup": {"ownerCheck": {"eventsGate": null}}}});
@@ -221,7 +221,7 @@ async fn events_address(world: &World) -> Result<String> {
     Ok(addresses.next().unwrap().to_owned())
 }
 
-/// A planned move deletes the owner record while the shoot has no API: the zone would refuse a key that was
+/// A planned move deletes the owner record while the shoot has no API. The zone would refuse a key that was
 /// rotated since the last reconciliation. An unreadable key stops no flow.
 async fn rotated_keys(world: &World) -> Result<()> {
     let copied = async || -> Result<Option<String>> {

@@ -1,5 +1,5 @@
-//! Data that move with a shoot, on a real API server: carried Secrets, and the restore of an extension
-//! object's state before the provider may act.
+//! Data that move with a shoot, on a real API server: carried Secrets and the states of extension objects. A
+//! state is restored before the provider may act.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -71,7 +71,7 @@ pub(super) async fn put_in<K: ShootExtension>(f: &Facts, api: &Api<K>, object: &
 }
 
 /// The data of the ShootState for the object. For a Worker: the Worker's own state or the state of the
-/// machines. Only a single Worker may have the name.
+/// machines. The state of the machines belongs to a single Worker.
 async fn carried<K: ShootExtension>(state: &Opened, kind: &str, object: &K) -> Result<Carried> {
     let name = object.name_any();
     let entry = state.extension(kind, &name, object.purpose()).await?;

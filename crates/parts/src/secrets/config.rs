@@ -14,7 +14,8 @@ pub const CA: &str = "ca";
 pub const CA_CLIENT: &str = "ca-client";
 /// Signs all certificates of etcd, of etcd-backup-restore and of the clients of both.
 pub const CA_ETCD: &str = "ca-etcd";
-/// Signs the certificate with which kube-apiserver forwards a user's request to an extension API server.
+/// Signs the client certificate of kube-apiserver for extension API servers, which accept forwarded user
+/// requests.
 pub const CA_FRONT_PROXY: &str = "ca-front-proxy";
 /// Signs both sides of the connection between kube-apiserver and kubelets.
 pub const CA_KUBELET: &str = "ca-kubelet";

@@ -82,7 +82,7 @@ impl Secrets {
 }
 
 impl Stay {
-    /// All Secrets in the shoot's namespace that move with the shoot to a different seed: Secrets of this
+    /// All Secrets in the shoot's namespace that move with the shoot. These are carried Secrets of this
     /// manager, and Secrets with the label `persist=true` from extensions (RX-21).
     pub async fn carried_secrets(&self) -> Result<Vec<Secret>> {
         let api: Api<Secret> = self.seed.namespaced(&self.namespace);

@@ -1,7 +1,7 @@
 //! Splits a long text into chunks that fit into objects, and joins chunks again. Pure functions.
 //!
 //! Each chunk is a separate zstd frame, so that a chunk is read without the remaining chunks. The end of a
-//! chunk depends on the lines in the chunk: a change within a line changes the chunks of that line, and
+//! chunk depends on the lines in the chunk. So a change within a line changes the chunks of that line, and
 //! seldom further chunks.
 
 use api::gardencore::StateChunk;

@@ -25,7 +25,7 @@ pub fn constraint(effect: &str, left_out: &[String], now: &Time) -> Condition {
     constraint
 }
 
-/// Names state that appeared after the check at the start of a move. The move goes on, since the API of the
+/// Names state that appeared after the check at the start of a move. The move continues, since the API of the
 /// shoot may have stopped already.
 pub(super) async fn report(f: &Facts, left_out: &[String]) -> Result<()> {
     if left_out.is_empty() {

@@ -52,7 +52,7 @@ use crate::{Facts, NamespaceState, Stay, secrets::config};
 /// Requeue interval while the ShootState is missing, and after collisions. A running
 /// garden-controller-manager creates the ShootState within a second.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// Requeue interval for an incomplete namespace: the remedy needs a person or a different process.
+/// Requeue interval for an incomplete namespace: the remedy needs a user or a different process.
 const INCOMPLETE: Duration = Duration::from_secs(60);
 /// Most collisions in a row. There are two writers: a flow, and the continuous sync.
 const ATTEMPTS: usize = 5;
@@ -66,16 +66,16 @@ impl ShootState {
     /// Entries of earlier collections stay where the namespace no longer has the object, such as an extension
     /// resource that was migrated and deleted.
     ///
-    /// State that no other seed can restore, and that appeared after [`Self::check`], is left out and named
-    /// in constraint `ShootStateComplete` of the Shoot: an error here would stop the move while the API of
-    /// the shoot is down.
+    /// State that appeared after [`Self::check`] and that no seed could restore is left out. The constraint
+    /// `ShootStateComplete` of the Shoot names this state. An error here would stop the move while the
+    /// shoot's API is down.
     pub async fn persist(f: &Facts) -> Result<()> {
         let kept = keep(&f.garden, &f.stay, &f.shoot, true).await?;
         left_out::report(f, &kept.left_out).await
     }
 
-    /// "Checking that the state of the shoot can be carried": fails for state that no other seed can restore,
-    /// before the move has stopped anything. Writes nothing.
+    /// "Checking that the state of the shoot can be carried": fails for state that no destination could
+    /// restore. Runs before the move has stopped a process. Makes no write.
     pub async fn check(f: &Facts) -> Result<()> {
         match collect::collect(&f.stay, None, &mut Unfit::Refused).await {
             Ok(()) => Ok(()),

@@ -1,8 +1,8 @@
 //! A verified ShootState, which gives access to single pieces in the object or in chunks.
 //!
 //! All content is verified before the first piece is returned (hashes, sizes, count, and
-//! [`carried`](super::carried)), and each chunk again when a piece is read from the chunk. The process holds
-//! at most two chunks and a single piece at a time, independent of the size of the state. For pieces in
+//! [`carried`](super::carried)). A chunk is verified again when a piece is read from the chunk. The process
+//! holds at most two chunks and a single piece at a time, independent of the size of the state. For pieces in
 //! chunks an index is kept, some hundred bytes per piece.
 
 use std::{

@@ -71,7 +71,8 @@ pub(super) fn workload(f: &Facts) -> Workload {
         files: vec![Files::Secret(TUNNEL_SERVER), Files::Authority(CA_VPN)],
         scratch: false,
         grace_seconds: 5,
-        // Agents are connected to a single server: a second server beside it would answer without agents.
+        // Agents are connected to a single server: a second server at the same time would answer without
+        // agents.
         overlaps: false,
         requests: ["16Mi", "5m"],
     }

@@ -1,5 +1,5 @@
-//! State that no other seed can restore: a move is refused because of it before anything stops, and all other
-//! state stays up to date.
+//! State that no seed could restore: a move is refused because of such state before a process stops, and all
+//! further state stays up to date.
 
 use anyhow::Result;
 use api::{
