@@ -26,7 +26,8 @@ use serde_json::{Value, json};
 
 use crate::{FIELD_MANAGER, Facts, configuration_problem, etcd_ended, lost, planned_copy};
 
-/// garden-controller-manager watches Shoots and grants the next epoch within this time.
+/// Requeue interval for the next epoch: garden-controller-manager watches Shoots, and has granted the epoch
+/// by then.
 const WAIT_FOR_GRANT: Duration = Duration::from_secs(5);
 
 /// The steps of a claim that the gardenlet records in the garden.

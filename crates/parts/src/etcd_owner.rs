@@ -74,9 +74,9 @@ pub(crate) fn fenced(etcd: &Etcd) -> Option<&str> {
     (ready.reason == "Fenced").then_some(ready.message.as_str())
 }
 
-/// The error for a caller that needs a sealed etcd: no operation reopens the epoch. A move that is cancelled
-/// after the sealing continues in a new epoch, which garden-controller-manager grants; the next attempt sees
-/// the grant.
+/// The error for a caller that waits for a sealed etcd to serve: no operation reopens the epoch. A move that
+/// is cancelled after the sealing continues in a new epoch, which garden-controller-manager grants; the next
+/// attempt sees the grant.
 pub(crate) fn sealed(etcd: &Etcd) -> Option<Error> {
     let why = lost(etcd)?;
     let epoch = epoch_of(etcd).unwrap_or_default();

@@ -50,7 +50,7 @@ fn settings_and_report_of_a_former_seed_both_count() {
         ),
         (Some(&unnamed), None, vec![], true),
         (Some(&unnamed), Some(&other), vec!["192.0.2.9:53"], true),
-        // Processes that have not heard that the checks are off still ask.
+        // Processes that have not received the switched-off checks still ask.
         (Some(&off), None, vec!["192.0.2.1:53"], false),
         (Some(&without), Some(&other), vec!["192.0.2.9:53"], false),
         // No process of a seed without checks has ever asked a server.

@@ -41,7 +41,7 @@ const REFUSALS: [&str; 4] = [
     "Unauthenticated",
     "PermissionDenied",
 ];
-/// Pause after a list or a watch that has failed. Short beside the time that the machine manager gets.
+/// Pause after a list or a watch that has failed. Short compared with the time of the machine manager.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The machines of a shoot with a forced deletion.

@@ -117,7 +117,7 @@ fn namespace(f: &Facts) -> Result<v1::Namespace> {
         (constants::SHOOT_NAMESPACE): f.shoot_namespace(),
         (constants::SHOOT_NAME): shoot.name_any(),
         (constants::seed_name_label(&f.seed_object.name_any())): "true",
-        // Every pod of a control plane complies; the API server refuses all further pods.
+        // Every pod of a control plane complies; the API server refuses a pod that does not.
         "pod-security.kubernetes.io/enforce": "restricted",
     });
     if let Some(backup) = &f.seed_object.spec.backup {

@@ -179,7 +179,7 @@ struct Cleanup {
     /// Origins of the objects that resource-manager re-applies: the gardenlet destroys ManagedResources after
     /// the clean-up.
     origins: BTreeSet<String>,
-    /// The objects that hold up the wave, as of the last poll.
+    /// The objects that block the wave, as of the last poll.
     remains: Vec<String>,
     /// The last DELETE that the shoot's API refused.
     refusal: Option<Error>,

@@ -1,6 +1,6 @@
 //! The clean-up of a simulated shoot, whose controllers re-create, hold or refuse.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // The client leads nowhere.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // the client reaches no server
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},

@@ -15,8 +15,8 @@ use runtime::{apply::delete_exactly, wait::until_gone};
 use serde_json::json;
 use testkit::ControlPlane;
 
-/// Longer than the garbage collector needs on a busy machine: the deletion waits for dependents, even without
-/// dependents.
+/// Longer than the garbage collector needs on a busy machine: the garbage collector completes a foreground
+/// deletion, even without dependents.
 const SOON: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]

@@ -411,7 +411,7 @@ fn mortal(client: Client, writes: usize, dead: Arc<Notify>) -> Client {
             answer
         }
     });
-    #[allow(clippy::disallowed_methods)] // of a test
+    #[allow(clippy::disallowed_methods)] // a test client needs no permit
     Client::new(service, namespace)
 }
 

@@ -2,9 +2,9 @@
 //! leader migration (KEP-2436).
 //!
 //! Promise: during the migration the two managers never run node IPAM at the same time. There is hardly ever
-//! a moment without a manager that runs node IPAM. Each stage may last for any time. Nothing is stored: the
-//! configuration of the managers shows the stage of a shoot. So a killed gardenlet, and a user who changes
-//! the Shoot half-way, continue from that stage.
+//! a moment without a manager that runs node IPAM. Each stage may last for any time. The stage is not stored:
+//! the configuration of the managers shows the stage of a shoot. So a killed gardenlet, and a user who
+//! changes the Shoot half-way, continue from that stage.
 
 mod hand_over;
 mod node_ipam;

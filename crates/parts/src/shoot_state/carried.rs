@@ -41,9 +41,9 @@ pub(super) const KINDS: &[&str] = &[
     "Worker",
 ];
 
-/// Types of Kubernetes that only hold data. Controllers fill or act on all further types of this domain. For
-/// example, a Secret of type `kubernetes.io/service-account-token` receives a token for any service account
-/// that the Secret names.
+/// Secret types of the domain `kubernetes.io` that only hold data. Controllers fill or act on all further
+/// types of this domain. For example, a Secret of type `kubernetes.io/service-account-token` receives a token
+/// for any service account that the Secret names.
 const PLAIN_TYPES: &[&str] = &["tls", "ssh-auth", "basic-auth", "dockercfg", "dockerconfigjson"];
 
 /// Checks that a seed would collect this content. The error names the first piece that fails.

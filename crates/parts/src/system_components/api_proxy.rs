@@ -5,7 +5,6 @@
 //! endpoint is a fixed address that every machine assigns to itself, and a proxy on the machine listens there
 //! (docs/understand/decisions/0021). So there is a single endpoint that never changes when nodes or seeds
 //! change.
-//! and seeds.
 
 use runtime::{
     Result,

@@ -20,7 +20,7 @@ use super::{Claiming, Final, Held, Last, Subject, operation, settings, taken};
 use crate::world::{NAMESPACE, PROJECT};
 
 /// The report of a copy: the chain is complete, or ends early.
-#[allow(clippy::unnecessary_wraps)] // as `Copied::keep` takes it
+#[allow(clippy::unnecessary_wraps)] // `Copied::keep` takes an Option
 pub fn brought(complete: bool) -> Option<CopiedChain> {
     Some(CopiedChain {
         final_snapshot: false,

@@ -1,4 +1,4 @@
-//! The fence of a source that did not hand the shoot over: the begin of the fence, and the steps that wait
+//! The fence of a source that did not hand the shoot over: the start of the fence, and the steps that wait
 //! for the end.
 
 use std::time::Duration;

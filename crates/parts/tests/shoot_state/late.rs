@@ -80,6 +80,6 @@ fn woken_late(client: Client, owner: &Facts) -> Client {
             client.send(request).await.map_err(tower::BoxError::from)
         }
     });
-    #[allow(clippy::disallowed_methods)] // of a test
+    #[allow(clippy::disallowed_methods)] // a test client needs no permit
     Client::new(service, namespace)
 }

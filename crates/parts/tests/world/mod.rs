@@ -84,7 +84,7 @@ impl World {
     }
 
     /// The ShootState that garden-controller-manager creates for the Shoot.
-    #[allow(dead_code)] // not every test binary carries something
+    #[allow(dead_code)] // not every test binary needs a ShootState
     pub async fn make_shoot_state(&self, spec: ShootStateSpec) -> Result<ShootState> {
         let shoots: Api<Shoot> = Api::namespaced(self.client(), PROJECT);
         let shoot = shoots.get("web").await?;
@@ -140,7 +140,7 @@ impl World {
     }
 
     /// Merges a status into an object, like the object's controller.
-    #[allow(dead_code)] // not every test binary plays a controller
+    #[allow(dead_code)] // not every test binary simulates a controller
     pub async fn status(&self, version: &str, kind: &str, name: &str, status: Value) -> Result<()> {
         let body = Patch::Merge(json!({"status": status}));
         self.any(version, kind, Some(NAMESPACE))
@@ -160,7 +160,7 @@ impl World {
     }
 
     /// Reads an object of the shoot's namespace.
-    #[allow(dead_code)] // not every test binary reads one
+    #[allow(dead_code)] // not every test binary reads an object
     pub async fn read<K>(&self, name: &str) -> Result<K>
     where
         K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
@@ -172,7 +172,7 @@ impl World {
     }
 
     /// All Secrets of the shoot's namespace.
-    #[allow(dead_code)] // not every test binary counts them
+    #[allow(dead_code)] // not every test binary lists Secrets
     pub async fn secrets(&self) -> Result<BTreeMap<String, Secret>> {
         let api: Api<Secret> = Api::namespaced(self.client(), NAMESPACE);
         let list = api.list(&kube::api::ListParams::default()).await?;
