@@ -79,9 +79,9 @@ async fn a_manifest_with_a_wrong_or_unknown_field_is_refused_and_the_field_is_na
     assert!(shoot.api().get_opt("odd").await.unwrap().is_none());
 }
 
-/// A shoot meets a sequence of obstacles: no seed (I8), a move that cannot begin (I8), and then
-/// (`make e2e-all`) a failure of all inputs of the restore at once. Each obstacle is reported. After all
-/// fixes, the shoot is on the destination seed with all data.
+/// A shoot meets a sequence of obstacles: no seed (I8), and a move that cannot begin (I8). Then
+/// (`make e2e-all`) all inputs of the restore fail at once. Each obstacle is reported. After all fixes, the
+/// shoot is on the destination seed with all data.
 #[tokio::test]
 async fn every_obstacle_of_a_move_is_told_and_once_it_is_mended_the_work_goes_on_by_itself() {
     let landscape = Landscape::open("e2e").await.unwrap();

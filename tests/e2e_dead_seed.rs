@@ -1,4 +1,4 @@
-//! A shoot continues although the seed is cut off (GEP-17): the seed fences itself, a second seed takes the
+//! A shoot continues although the seed is cut off (GEP-17). The seed fences itself, a second seed takes the
 //! shoot over, and the returning seed stays fenced and cleans up.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e`. The test cuts network routes between
@@ -78,8 +78,8 @@ async fn a_shoot_is_taken_over_there_and_back() {
     is_taken_over(&landscape, &shoot, back).await;
 }
 
-/// R17-05: the processes of the seed wake up as if no time had passed, with open connections, and with
-/// permits and locks that they had just renewed.
+/// R17-05: the processes of the seed wake up as if no time had passed. The processes have open connections,
+/// and permits and locks renewed just before the pause.
 #[tokio::test]
 async fn a_seed_that_stands_still_and_wakes_later_does_not_go_on() {
     goes_on_elsewhere("sleeper", plan(Trouble::StandsStill)).await;
@@ -231,7 +231,7 @@ async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) {
     check_times(&moved, plan);
     let place = lifecycle::place(&landscape.garden, from).await.unwrap();
     check_store(landscape, &moved, plan, &place);
-    // Not on the way back: a seed that has only restored a shoot without nodes has changed nothing in the
+    // Not on the way back. A seed that has only restored a shoot without nodes has changed nothing in the
     // cloud, so there is no record for a proof.
     if from == "seed-a" {
         check_cloud(landscape, from, fence_of(&moved, plan));

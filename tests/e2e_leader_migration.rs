@@ -1,6 +1,6 @@
 //! Leader migration on real clusters (KEP-2436, RK-20 to RK-25): node IPAM of a shoot moves from the
-//! kube-controller-manager to the cloud-controller-manager and back, while Nodes are created all the time.
-//! Each Node gets exactly one range, from the manager that holds the lock.
+//! kube-controller-manager to the cloud-controller-manager and back. Nodes are created all the time. Each
+//! Node gets exactly one range, from the manager that holds the lock.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e`.
 

@@ -1,5 +1,5 @@
 //! An administrator deletes the owner record of a healthy shoot. The bucket still names the seed as the
-//! owner, so the shoot serves on; the operator's `renew-ownership` grants the next epoch to the same seed,
+//! owner, so the shoot serves on. The operator's `renew-ownership` grants the next epoch to the same seed,
 //! and with the epoch a record.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e-all`.

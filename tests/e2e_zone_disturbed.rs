@@ -1,6 +1,6 @@
-//! A zone is isolated from a shoot and taken back despite disturbances: the user changes the request, the
-//! shoot moves or is taken over, processes are killed, and the zone blocks the drain (GEP-21, RZ-02,
-//! RZ-10..14, RZ-20..35).
+//! A zone is isolated from a shoot and taken back despite disturbances (GEP-21, RZ-02, RZ-10..14, RZ-20..35).
+//! The user changes the request, the shoot moves or is taken over, processes are killed, and the zone blocks
+//! the drain.
 //!
 //! Needs the landscape `e2e` with the suite installed: `make e2e-all`.
 

@@ -69,8 +69,8 @@ pub async fn install(tasks: &mut JoinSet<()>, seed: &Client) -> anyhow::Result<(
 }
 
 /// The extension contract for each kind: `migrate` releases the object, and a deletion removes the finalizer.
-/// With the object, the provider removes all of the provider's objects in the namespace, because a seed that
-/// a shoot has left waits for the removal.
+/// With the object, the provider removes all of the provider's objects in the namespace. A seed that a shoot
+/// has left waits for the removal.
 async fn act(seed: &Client, object: &DynamicObject) -> kube::Result<()> {
     let api: Api<DynamicObject> =
         Api::namespaced_with(seed.clone(), &object.namespace().unwrap_or_default(), &firewall());

@@ -1,9 +1,9 @@
-//! Node IPAM moves from the first manager of a shoot to the second and back, while the responsible gardenlet
-//! is dropped at random moments (RK-05, RK-20..25, I5).
+//! Node IPAM moves from the first manager of a shoot to the second and back (RK-05, RK-20..25, I5). Meanwhile
+//! the responsible gardenlet is dropped at random moments.
 //!
-//! The managers are pods that do not run. [`Managers`] simulates the work: derives from the pods' flags which
-//! managers would run node IPAM, gives the shared lock to one of these, and records each moment with two
-//! running managers.
+//! The managers are pods that do not run. [`Managers`] simulates the work. `Managers` derives the managers
+//! with node IPAM from the pods' flags, and gives the shared lock to one of these managers. Each moment with
+//! two running managers is recorded.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

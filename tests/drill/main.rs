@@ -1,9 +1,8 @@
 //! Fail at every task, run every task twice: the shoot flows on real API servers.
 //!
-//! One garden and two seeds run as processes, with the real controllers of the gardenlet (backups),
-//! etcd-druid and provider-local, a real DNS server and a real object store. Only the processes in pods are
-//! not real: a pod only gets the status that a kubelet would report, and [`pods`] gives two answers that pods
-//! would give.
+//! One garden and two seeds run as processes. Real are the controllers of the gardenlet (backups), etcd-druid
+//! and provider-local, the DNS server and the object store. Only the processes in pods are not real. A pod
+//! only gets the status that a kubelet would report, and [`pods`] gives two answers that pods would give.
 //!
 //! Each flow has a separate Shoot, so flows run concurrently. A flow fails after each task, is run again each
 //! time, and finally runs each task twice. Variables select the cases:
@@ -130,7 +129,7 @@ async fn every_task_of_every_flow() {
 }
 
 /// Isolated zones that are taken back (RZ-10..14, RZ-20..22, RZ-30..35): the flow fails after each task, and
-/// the gardenlet ends after each task. A shoot that moves is run twice: in the first run the user takes the
+/// the gardenlet ends after each task. A shoot that moves is run twice. In the first run the user takes the
 /// zone back on the way, in the second run the zone stays isolated. In both runs the move carries the zone
 /// unchanged, and the next reconciliation executes the request.
 async fn of_zones(world: &World, drilled: Drilled) -> Result<Summary, DrillError> {

@@ -1,5 +1,5 @@
 //! A Shoot on AWS, reconciled by whole gardenlets, garden-controller-manager and the provider, with all
-//! actions of a user: a zone is isolated, the shoot moves, the zone is taken back, and the shoot is deleted.
+//! actions of a user. A zone is isolated, the shoot moves, the zone is taken back, and the shoot is deleted.
 //! EC2 is simulated by moto, the machine-controller-manager is real, and Nodes are simulated.
 
 #[path = "aws/managers.rs"]

@@ -1,6 +1,5 @@
-//! The preconditions of a deletion that can fail: backups that could get lost, and a cloud and a DNS server
-//! that refuse the credentials of a single Shoot. The refusals are real, because the credentials in the seed
-//! are invalid.
+//! The preconditions of a deletion that can fail. Backups could get lost, and a cloud and a DNS server refuse
+//! the credentials of a single Shoot. The refusals are real, because the credentials in the seed are invalid.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -56,8 +55,8 @@ async fn place(of: &Subject<'_>) -> Result<PathBuf> {
         .join("etcd-main/v2"))
 }
 
-/// From now on, cloud and DNS server refuse, and an ordinary deletion is held up: the situation in which a
-/// user requests force, and the input of the forced deletion.
+/// From now on, cloud and DNS server refuse, and an ordinary deletion is held up. In this situation a user
+/// requests force, and the forced deletion begins.
 pub async fn begin(of: &ShootScenario<'_>) -> Result<()> {
     let (seed, namespace) = (of.place().client(), of.namespace());
     let secrets: Api<Secret> = Api::namespaced(seed.clone(), &namespace);

@@ -1,5 +1,5 @@
-//! A deletion by accident in a seed is refused, and the deletions of the suite's own processes are not: with
-//! the policies and roles that the charts install.
+//! A deletion by accident in a seed is refused, and the deletions of the project's own processes are not.
+//! Policies and roles come from the charts.
 
 use std::time::Duration;
 

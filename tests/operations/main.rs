@@ -1,5 +1,5 @@
-//! The manual steps of an operator, by the operator's programs: charts are rendered, installed and
-//! uninstalled, manifests are applied, and commands of the documentation are run, on real API servers.
+//! The manual steps of an operator, by the operator's programs, on real API servers. Charts are rendered,
+//! installed and uninstalled, manifests are applied, and commands of the documentation are run.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 

@@ -98,7 +98,7 @@ pub async fn a_seed_cleans_up(garden: &Desk) -> Result<()> {
     patch_status(garden, "merge", &status, "a seed that cleans up").await
 }
 
-/// A documented wait for the end of a move, as kubectl sees the fields of a move: the wait ends at the end of
+/// A documented wait for the end of a move, as kubectl sees the fields of a move. The wait ends at the end of
 /// the move, not before.
 pub async fn a_move_ends(garden: &Desk, wait: &str) -> Result<()> {
     let short = wait.replace("--timeout=30m", "--timeout=2s");

@@ -160,8 +160,8 @@ async fn values_of_the_installation_pass() {
     );
 }
 
-/// The values for the provider, installed by a gardenlet from the registration: with the gardenlet's values
-/// for the seed, and with values for a single seed.
+/// The values for the provider, installed by a gardenlet from the registration. Tested with the gardenlet's
+/// values for the seed, and with values for a single seed.
 #[tokio::test]
 async fn values_of_the_registration_pass() {
     let desk = Desk::new().unwrap();

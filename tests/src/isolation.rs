@@ -139,8 +139,8 @@ fn told(shoot: &Shoot) -> Option<&ZoneIsolation> {
     shoot.status.as_ref()?.zone_isolation.as_ref()
 }
 
-/// Pods that the cloud treats as machines: in the isolated zone, in the same zone for a second cluster, and
-/// in a different zone for a third cluster.
+/// Pods that the cloud treats as machines: in the isolated zone, in that zone for a second cluster, and
+/// elsewhere for a third cluster.
 pub struct Probes {
     left: Probe,
     same: Probe,

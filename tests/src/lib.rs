@@ -1,6 +1,5 @@
-//! The shared parts of the demo and the end-to-end tests: a landscape of real clusters, a Shoot as a user
-//! writes the object, a writer that writes continuously through the shoot's own name, and proofs that no data
-//! are lost.
+//! The shared parts of the demo and the end-to-end tests. The parts are a landscape of real clusters, a
+//! user's Shoot, a continuous writer through the shoot's own name, and proofs that no data are lost.
 
 pub mod availability;
 pub mod dns;

@@ -235,7 +235,7 @@ pub async fn backed_up(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> 
     Ok(())
 }
 
-/// Kills the gardenlet of every seed without grace period, and returns when the successors are elected: the
+/// Kills the gardenlet of every seed without grace period, and returns when the successors are elected. The
 /// successors must wait for the expiry of the locks.
 pub async fn kill_gardenlets(landscape: &Landscape) -> Result<()> {
     for client in landscape.seeds.values() {

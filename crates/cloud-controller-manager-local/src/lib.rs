@@ -9,7 +9,7 @@
 //!   address.
 //! - [`node_ipam`] (former name `nodeipam`): gives each Node a range of pod addresses, once.
 //!
-//! Names, taints, labels, Events and the order of steps equal Kubernetes' own cloud controllers, so that a
+//! Names, taints, labels, Events and the order of steps equal Kubernetes' own cloud controllers. So a
 //! controller can be handed over between this process and a different controller manager. Each controller
 //! reads, decides with a pure function (`decide.rs`, `book.rs`) and writes. The module [`controllers`] starts
 //! any set of controllers, so that a set can run under a lock.

@@ -3,7 +3,7 @@
 //!
 //! The finalizer is set before an address is claimed, and removed after the address was released, so that a
 //! crash in between loses no address. A Service only shows an address that the ledger of the cloud assigns to
-//! exactly this Service, and packets to the address reach the machines before the Service shows the address.
+//! exactly this Service. Packets to the address reach the machines before the Service shows the address.
 //! Packets are carried by the network of the cloud and kube-proxy, not by this controller.
 
 mod decide;

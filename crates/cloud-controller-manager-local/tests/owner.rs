@@ -1,5 +1,5 @@
-//! The cloud controllers of a shoot work only for the owner of the shoot (R17-43, R17-60..62): with a real
-//! manager, API server and name server; the process beside etcd does not answer.
+//! The cloud controllers of a shoot work only for the owner of the shoot (R17-43, R17-60..62). Manager, API
+//! server and name server are real; the process beside etcd does not answer.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -293,8 +293,8 @@ async fn node_ipam_is_handed_over_and_back() -> Result<()> {
     Ok(())
 }
 
-/// Stops the holder of the migration lock as the kubelet does, and returns the time from then until a Node
-/// has a range from the waiting manager.
+/// Stops the holder of the migration lock as the kubelet does. Returns the time until a Node has a range from
+/// the waiting manager.
 async fn gap(world: &World, holder_of_lock: Server, node: &str) -> Result<Duration> {
     let begin = Instant::now();
     terminate(holder_of_lock).await?;

@@ -1,6 +1,6 @@
 //! Closes zones on a host of the local cloud. Each host of the cluster that simulates the cloud has an agent.
-//! The agent follows the orders of accounts (`cloud_local::isolation`) and the machines of the host, and
-//! drops all packets from and to the machines of a closed zone.
+//! The agent follows the orders of accounts (`cloud_local::isolation`) and the machines of the host. The
+//! agent drops all packets from and to the machines of a closed zone.
 //!
 //! Promises:
 //! - **Both directions, at once, all packets of the machine**: a packet is dropped by the link from or to the

@@ -8,11 +8,11 @@
 //! - The instance's id is derived from the pod's UID and never reused.
 //! - [`Compute::list`] finds the rest of an interrupted launch, because the pod has cluster and name from the
 //!   beginning.
-//! - If a pod is gone while the instance is listed (a manual deletion, or a dead node), the instance is gone:
-//!   the next lookup removes the entry from the list.
+//! - If a pod is gone while the instance is listed (a manual deletion, or a dead node), the instance is gone.
+//!   The next lookup removes the entry from the list.
 //!
 //! The addresses of instances are the pod addresses in the cluster that simulates the cloud. The range of a
-//! [`crate::Network`] is only a claim: the range is reported to a shoot, and no two shoots of an account get
+//! [`crate::Network`] is only a claim. The range is reported to a shoot, and no two shoots of an account get
 //! the same range.
 
 use std::{collections::BTreeMap, time::Duration};

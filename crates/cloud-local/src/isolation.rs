@@ -48,7 +48,7 @@ use crate::{
 };
 
 /// Time in which a call waits for the hosts. Much longer than a running agent takes, and not longer than
-/// further waits for the cloud, because a waiting call occupies a worker of the controller.
+/// further waits for the cloud: a waiting call occupies a worker.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(30);
 /// Maximum attempts of a write with conflicts. More than the writers of a cluster's object.
 const ATTEMPTS: usize = 20;

@@ -2,13 +2,13 @@
 //! are created.
 //!
 //! Each network has a list of instances, empty at first. The list is created only for a network that never
-//! existed, and is never created again: for the cloud-controller-manager, an instance that is missing in the
+//! existed, and is never created again. For the cloud-controller-manager, an instance that is missing in the
 //! list is gone (I4).
 //!
 //! Two shoots, on two seeds, may request a network at the same moment. The ledger is a single object, written
-//! with the resourceVersion that was read, so the loser of a conflict claims again with the first claim in
-//! view. A claim survives a crash before the creation of the network, and is released last at the removal of
-//! the network.
+//! with the resourceVersion that was read. So the loser of a conflict claims again, and sees the first claim.
+//! A claim survives a crash before the creation of the network, and is released last at the removal of the
+//! network.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Carries packets from a load balancer's address to the machines of a cluster: a Service of the account,
 //! whose pods are the cluster's instances. The kube-proxy of the cluster that simulates the cloud forwards
-//! the packets, even without a control plane of the shoot: outside traffic does not notice a move.
+//! the packets, even without a control plane of the shoot. So outside traffic does not notice a move.
 
 use std::net::Ipv4Addr;
 

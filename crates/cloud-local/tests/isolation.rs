@@ -160,7 +160,7 @@ async fn a_zone_is_closed_when_every_host_has_said_so() -> Result<()> {
 }
 
 /// Two zones of a cluster are never closed at a time, even after two requests at the same moment, and even
-/// while a zone opens; zones of a second cluster do not matter.
+/// while a zone opens. Zones of a second cluster do not matter.
 #[tokio::test]
 async fn only_one_zone_of_a_cluster_is_closed() -> Result<()> {
     let server = ControlPlane::start("cloud").await?;

@@ -247,7 +247,7 @@ where
         }
     }
 
-    /// Removes the operation annotation from exactly this version of the object: a request that was written
+    /// Removes the operation annotation from exactly this version of the object. A request that was written
     /// after the read makes the removal fail, and is handled next.
     async fn remove_request(&self, api: &Api<K>, object: &K) -> Result<K> {
         let body = json!({"metadata": {

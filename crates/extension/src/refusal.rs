@@ -9,7 +9,7 @@
 //! - A forced deletion without a known owner: the object is released, and no outside resource is touched. An
 //!   Event reports the resources that may be left.
 //!
-//! This seed may not write an object of a lost shoot any more: a changed last operation would be the first
+//! This seed may not write an object of a lost shoot any more. A changed last operation would be the first
 //! act of a stale request (R17-03).
 
 use api::extensions::{Cluster as ClusterObject, ExtensionObject};

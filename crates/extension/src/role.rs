@@ -2,7 +2,7 @@
 //! namespace. The gardenlet writes the Cluster first in every flow and deletes the Cluster last.
 //!
 //! An actuator needs the permit of the process (the lock) *and* this role. Where the seed checks owners, an
-//! actuator also needs the permit of the shoot's owner ([`crate::owner`]): through these checks, a seed that
+//! actuator also needs the permit of the shoot's owner ([`crate::owner`]). Through these checks, a seed that
 //! is cut off from the garden learns of the loss. The role is checked before an operation begins, and
 //! periodically during the operation. When a different seed acts for the shoot, the work is dropped and no
 //! further request leaves. `migrate` needs only the lock: `migrate` cleans Kubernetes objects of this seed,

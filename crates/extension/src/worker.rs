@@ -1,5 +1,5 @@
 //! Workers, for any provider. The provider describes a machine of a pool, and the machine-controller-manager
-//! of the cloud ([`Machines`]: two functions without `async`, and a third for zones that can be isolated).
+//! of the cloud. [`Machines`] has two functions without `async`, and a third for zones that can be isolated.
 //! This module manages the machine objects, for all providers.
 //!
 //! Promises
@@ -12,12 +12,12 @@
 //!   hand-over. After the hand-over, the gardenlet removes the objects, and no controller acts on the objects
 //!   (RX-22). No outside resource is touched.
 //! - `restore`: creates the objects of `status.state` ([`api::machine::state`]) before the
-//!   machine-controller-manager starts (gardener#8742), under the former names, and all machines of a set
-//!   (gardener#5471). Existing objects are not overwritten. A running machine-controller-manager is first
-//!   scaled to 0, not deleted (gardener#3520). A state is created once: a second call does not undo later
-//!   changes of the machine-controller-manager. Then `restore` is a plain reconcile. A restore without any
-//!   state of machines is refused: a Worker that begins empty creates new machines and loses the old
-//!   machines.
+//!   machine-controller-manager starts (gardener#8742). The objects get the former names, and all machines of
+//!   a set are created (gardener#5471). Existing objects are not overwritten. A running
+//!   machine-controller-manager is first scaled to 0, not deleted (gardener#3520). A state is created once: a
+//!   second call does not undo later changes of the machine-controller-manager. Then `restore` is a plain
+//!   reconcile. A restore without any state of machines is refused: a Worker that begins empty creates new
+//!   machines and loses the old machines.
 //! - `delete`: deletes the machines without waiting for their Nodes. The machine-controller-manager removes
 //!   the instances, then the machine-controller-manager is removed.
 //!

@@ -6,8 +6,8 @@
 //! entry removes objects only if an annotation states that the objects were copied and are in use elsewhere
 //! (I9).
 //!
-//! The shoot's own folder gets an `ownership.json` before the Secret, and no etcd starts without the Secret:
-//! the backup process reads the owner of the folder there, and never writes the first `ownership.json`. For a
+//! The shoot's own folder gets an `ownership.json` before the Secret, and no etcd starts without the Secret.
+//! The backup process reads the owner of the folder there, and never writes the first `ownership.json`. For a
 //! takeover without the source, the folder with the data is claimed before the Secret. The Secret reports the
 //! claim by an annotation with the epoch (docs/understand/ownership.md). The folder with the data is the
 //! source's, or the seed's own folder if the shoot was there last.

@@ -3,7 +3,7 @@
 //! removes the objects.
 //!
 //! A ready ControlPlane promises that the cloud-controller-manager runs according to the spec, and that a
-//! process of a former spec is terminating (the main lock separates the two meanwhile). A hand-over of a
+//! process of a former spec is terminating. The main lock separates the two meanwhile. A hand-over of a
 //! controller between managers (KEP-2436) relies on this promise.
 
 pub mod cloud_controller_manager;

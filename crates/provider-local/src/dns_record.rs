@@ -1,7 +1,7 @@
 //! DNSRecord: a name in a DNS server that accepts updates signed by TSIG (RFC 2136, RFC 8945).
 //!
 //! A record is replaced by a single message, so that the record is never missing. A deletion applies only
-//! while the record has the values that this object wrote: a late deletion from a former seed must not remove
+//! while the record has the values that this object wrote. A late deletion from a former seed must not remove
 //! values of the new seed (I9). Migrate keeps the record.
 //!
 //! Where owners are checked, names in the zone of the owner record change only in the shoot's present epoch,

@@ -1,5 +1,5 @@
-//! Guests: controllers of the gardenlet that a leader migration can hand over to this provider, with the
-//! inputs that the guests need (docs/understand/leader-migration.md).
+//! Guests: controllers of the gardenlet that a leader migration can hand over to this provider
+//! (docs/understand/leader-migration.md). This module also holds the guests' inputs.
 //!
 //! Promises: a process that gets a guest has all inputs of the guest, or ends before the first request for a
 //! lock. A process without a guest never connects to the garden.

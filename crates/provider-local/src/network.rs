@@ -1,7 +1,7 @@
 //! Network: the agent `network-local` on each machine of the shoot, deployed by the resource-manager. There
 //! is no outside resource and no state, so restore is a plain reconcile (RX-32).
 //!
-//! A ready Network promises that the agent's objects are applied in the shoot, not that the agent runs: there
+//! A ready Network promises that the agent's objects are applied in the shoot, not that the agent runs. There
 //! may be no machine yet, and machines wait for the agent. For a hibernated shoot, a ready Network only
 //! promises that the objects are wanted, because the API does not answer. A migrated Network is gone from the
 //! seed, and the agent continues in the shoot (RX-02, RX-23).

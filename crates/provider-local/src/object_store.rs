@@ -129,8 +129,8 @@ impl Store {
         }
     }
 
-    /// Removes versions. If the store refuses the only version, `null`, removes the object without a version:
-    /// in a bucket without versions, the account may only have the right to remove objects. The removal
+    /// Removes versions. If the store refuses the only version, `null`, removes the object without a version.
+    /// In a bucket without versions, the account may only have the right to remove objects. The removal
     /// without a version happens once per key, because each such removal adds a delete marker in a bucket
     /// with versions.
     async fn remove(

@@ -75,7 +75,7 @@ async fn a_place_goes_to_later_epochs_only_and_its_content_never_repeats() {
     assert_eq!(left.objects.len(), 1);
 }
 
-/// The etcd may continue with the data here only if the claim says so: a folder that was left, and is used
+/// The etcd may continue with the data here only if the claim says so. A folder that was left, and is used
 /// again, has old data.
 #[tokio::test]
 async fn a_place_goes_on_with_its_own_data_only_where_that_is_said() {

@@ -1,4 +1,4 @@
-//! Every actuator of this provider through the contract, over two seeds with real API servers: the state
+//! Every actuator of this provider through the contract, over two seeds with real API servers. The state
 //! suffices for a restore in the destination seed (R7-04). Each actuator has a migrate and a restore;
 //! actuators that are not generic have their own (RX-43).
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]

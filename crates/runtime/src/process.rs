@@ -32,8 +32,8 @@ const STOP_WITHIN: Duration = Duration::from_secs(10);
 /// of the stack take memory.
 const STACK: usize = 8 * 1024 * 1024;
 
-/// Runs a process to the end, on a thread for each core, and reports the reason of a failure: the last
-/// statement in `main` of every manager.
+/// Runs a process to the end, on a thread for each core, and reports the reason of a failure. `run` is the
+/// last statement in `main` of every manager.
 pub fn run(process: impl Future<Output = Result<(), String>>) -> ExitCode {
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     let ended = match threads.enable_all().thread_stack_size(STACK).build() {

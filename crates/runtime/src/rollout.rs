@@ -1,5 +1,5 @@
-//! Deployments from the point of view of their writer: whether a Deployment is rolled out or gone, why the
-//! rollout is stuck, and the checksums of mounted Secrets.
+//! Deployments from the point of view of their writer. This module tells whether a Deployment is rolled out
+//! or gone, why a rollout is stuck, and the checksums of mounted Secrets.
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 

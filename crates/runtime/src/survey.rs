@@ -1,7 +1,7 @@
 //! Reads objects of a cluster whose users can create any number of objects of any size. A process that serves
 //! many such clusters must need the same memory for each cluster. So an answer has a limit in bytes
 //! ([`Connection::to_users_cluster`](crate::Connection::to_users_cluster)), and only the relevant fields of
-//! each object are decoded. The types of Kubernetes do not bound the memory: an empty schema within a
+//! each object are decoded. The types of Kubernetes do not bound the memory. An empty schema within a
 //! CustomResourceDefinition takes two bytes in an answer and a kilobyte in memory.
 
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! A single API server in place of many: a measurement with hundreds of clusters needs hundreds of API
+//! A single API server in place of many. A measurement with hundreds of clusters needs hundreds of API
 //! servers, and no machine has enough memory for that.
 
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ const CLUSTERS: &str = "/clusters/";
 const STREAMS: u32 = 100;
 const WINDOW: u32 = 256 << 10;
 
-/// A proxy that makes each namespace of an API server a separate cluster: a list or watch of all namespaces
+/// A proxy that makes each namespace of an API server a separate cluster. A list or watch of all namespaces
 /// in such a cluster returns the objects of this single namespace. Further requests are passed on unchanged,
 /// so objects must be written into that namespace.
 ///

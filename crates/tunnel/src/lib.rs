@@ -7,7 +7,7 @@
 //!                                         through the seed's edge
 //! ```
 //!
-//! The agent dials, but the server sends the requests: on the agent's connection, the agent is the *server*
+//! The agent dials, but the server sends the requests. On the agent's connection, the agent is the *server*
 //! of HTTP/2, and every stream is a CONNECT of the tunnel server. So a stream can only begin in the seed; an
 //! agent has no message for a request.
 //!
@@ -28,7 +28,7 @@
 //! - Each wait has a limit ([`bounds`]), and so have memory, connections and headers.
 //! - An open connection is never moved to a second agent. A connection that could not be opened is tried with
 //!   the next agent.
-//! - The agents do not depend on the seed: after a move, the agents find the new seed by the API's name, with
+//! - The agents do not depend on the seed. After a move, the agents find the new seed by the API's name, with
 //!   the same keys.
 
 pub mod agent;

@@ -1,5 +1,5 @@
-//! Pods reach the API of their shoot by an IP address, through a proxy and the real edge of a seed, also
-//! after the name leads to a second seed.
+//! Pods reach the API of their shoot by an IP address, through a proxy and the real edge of a seed. The same
+//! holds after the name leads to a second seed.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod world;

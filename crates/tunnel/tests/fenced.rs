@@ -316,8 +316,8 @@ impl Shoot {
     }
 }
 
-/// The answers of the fake kube-apiserver to checks: healthy, etcd lost, an answer later than the timeout of
-/// the edge, or a connection that closes without an answer.
+/// The answers of the fake kube-apiserver to checks: healthy, etcd lost, later than the timeout of the edge,
+/// or closed without an answer.
 const HEALTHY: u8 = 0;
 const WITHOUT_ETCD: u8 = 1;
 const LATE: u8 = 2;

@@ -1,5 +1,5 @@
-//! The seed's edge, a real HAProxy with the chart's configuration, leads an agent to the tunnel and a user to
-//! the API by the same name.
+//! The seed's edge is a real HAProxy with the chart's configuration. The edge leads an agent to the tunnel
+//! and a user to the API by the same name.
 
 mod world;
 

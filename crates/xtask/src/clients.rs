@@ -1,5 +1,5 @@
-//! Every client of an API server, an object store, an etcd or a name server needs a permit, and every
-//! independent permit is in a list.
+//! Every client of an API server, an object store, an etcd or a name server needs a permit. Every independent
+//! permit is in a list.
 //!
 //! `clippy.toml` refuses some constructors of API clients by name; this check covers the rest, such as
 //! `TryFrom`. Tests may create any client.

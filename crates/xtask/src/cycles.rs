@@ -1,4 +1,4 @@
-//! No two files of a crate import each other, directly or through further files: a reader of one file would
+//! No two files of a crate import each other, directly or through further files. A reader of one file would
 //! have to know the second file.
 
 use std::{

@@ -83,8 +83,8 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Copying etcd backups to new seed's backup bucket",
         ],
     ),
-    // R17-29, R17-31, I3: the cloud is touched after the backups are here and the copy Job is gone, and
-    // machines are touched after the API is ready.
+    // R17-29, R17-31, I3: the cloud is touched after the backups are here and the copy Job is gone. Machines
+    // are touched after the API is ready.
     (
         DESTINATION,
         [

@@ -1,6 +1,6 @@
 //! Each mutation of crate `mutation` has a place in production code and a test that fails under the mutation.
-//! No release has a switch: dev-dependencies alone enable the feature `switches` of crate `mutation`, and
-//! neither a chart, a script nor production code sets the variable that such a build reads.
+//! No release has a switch. Dev-dependencies alone enable the feature `switches` of crate `mutation`. Neither
+//! a chart, a script nor production code sets the variable that such a build reads.
 
 use std::{fs, path::Path};
 

@@ -1,5 +1,5 @@
-//! Kubernetes' own cloud-controller-manager for AWS, as a ControlPlane deploys the process: the real program
-//! with a real API server and the rights from the gardenlet, and EC2 simulated by moto (RZ-21, R17-60).
+//! Kubernetes' own cloud-controller-manager for AWS, as a ControlPlane deploys the process (RZ-21, R17-60).
+//! The program and the API server are real, the rights come from the gardenlet, and moto simulates EC2.
 //!
 //! The pod is simulated: the arguments, Secrets and ConfigMap are placed where the program expects the files.
 

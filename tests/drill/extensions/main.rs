@@ -1,6 +1,6 @@
 //! A seed gets the extensions that the seed's shoots need, and loses unused extensions. The test runs
-//! garden-controller-manager, gardenlet and resource-manager with the rights of their charts, helm, and a
-//! single real API server in the role of garden and seed.
+//! garden-controller-manager, gardenlet and resource-manager with the rights of their charts, and helm. A
+//! single real API server has the role of garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -20,8 +20,8 @@ use crate::world::World;
 const LIVES: std::ops::Range<u64> = 1_000..6_000;
 /// Longest pause before a successor starts, in milliseconds.
 const AWAY: u64 = 700;
-/// After so many deaths, lives are twice as long, after twice as many deaths three times as long, and so on:
-/// so every journey ends even on a slow machine.
+/// After so many deaths, lives are twice as long, after twice as many deaths three times as long, and so on.
+/// So every journey ends even on a slow machine.
 const LONGER_AFTER: u32 = 9;
 
 /// The kind of a process, with the start parameters.

@@ -167,7 +167,7 @@ impl Journey<'_> {
     }
 
     /// The former seed cannot take the Shoot back while the former seed holds the data that the destination
-    /// needs: the user gets a report, and names the destination again.
+    /// needs. The user gets a report, and names the destination again.
     async fn goes_on_after_all(&self, evidence: &Evidence) -> Result<()> {
         let told = |shoot: &Shoot| obstacle(shoot) == Some("DestinationSeedNotCleanedUp");
         let wanted = self.shoots().get(&self.name).await?.spec.seed_name;

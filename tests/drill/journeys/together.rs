@@ -1,7 +1,7 @@
-//! The duration of a single move, and of each of many concurrent moves, counted from the begin of each move,
-//! because a setting bounds the moves to a seed (`--concurrent-migrations`).
+//! The duration of a single move, and of each of many concurrent moves. The duration counts from the begin of
+//! each move, because a setting bounds the moves to a seed (`--concurrent-migrations`).
 //!
-//! `make bench` runs the measurement. Kubelets are simulated, so no pod is started: the figures cover the
+//! `make bench` runs the measurement. Kubelets are simulated, so no pod is started. The figures cover the
 //! processes of this project, the API servers, the object store and the name server, all on one machine.
 
 use std::sync::Arc;

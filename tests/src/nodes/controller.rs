@@ -1,9 +1,9 @@
-//! A controller that a user installs in a shoot: a pod that lists and watches, with only the default address
-//! of the Service `kubernetes` and a ServiceAccount.
+//! A controller that a user installs in a shoot. The controller is a pod that lists and watches, with only
+//! the default address of the Service `kubernetes` and a ServiceAccount.
 //!
-//! The controller is a separate CoreDNS, a Go client like most controllers, because CoreDNS shows the known
-//! objects: a new Service becomes a name that CoreDNS answers. HAProxy queries CoreDNS for these names and
-//! logs a line for each new name.
+//! The controller is a separate CoreDNS, a Go client like most controllers. CoreDNS shows the known objects:
+//! a new Service becomes a name that CoreDNS answers. HAProxy queries CoreDNS for these names and logs a line
+//! for each new name.
 
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ use crate::{proof, watched};
 const NAME: &str = "controller";
 /// Name of the HAProxy that queries the controller.
 const ASKER: &str = "asker";
-/// Longer than a client with a lost watch takes: the proxy's three lookups of the API's name (15 s), the TTL
-/// of the name, and the pauses of the client between attempts.
+/// Longer than a client with a lost watch takes. The time is the proxy's three lookups of the API's name (15
+/// s), the TTL, and the pauses of the client.
 const KNOWS_WITHIN: Duration = Duration::from_secs(90);
 /// The namespace of the shoot's own CoreDNS.
 const SYSTEM: &str = "kube-system";

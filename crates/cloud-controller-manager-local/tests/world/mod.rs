@@ -1,5 +1,5 @@
-//! The test environment: a shoot and a cloud in a single real API server, and a cloud account with exactly
-//! the rights that the controllers need.
+//! The test environment: a shoot and a cloud in a single real API server. The cloud account has exactly the
+//! rights that the controllers need.
 #![allow(dead_code)] // each test file uses its own part of it
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};

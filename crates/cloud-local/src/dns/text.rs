@@ -1,5 +1,5 @@
-//! The single text record of a name: the parsed answer of a server, and changes that apply only while the
-//! name has the text that was read. Pure.
+//! The single text record of a name. This module parses the answer of a server, and builds changes that apply
+//! only while the name has that text. Pure.
 //!
 //! Several names change in a single message: all of them, or none (RFC 2136, 3.7).
 

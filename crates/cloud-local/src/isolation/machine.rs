@@ -25,7 +25,7 @@ pub struct Machine {
 
 impl Machine {
     /// The machine of an instance's pod. `None` for a pod that is not an instance, and for a pod whose
-    /// containers have all ended: a later pod may have the addresses by now.
+    /// containers have all ended. A later pod may have the addresses by now.
     #[must_use]
     pub fn of(pod: &Pod) -> Option<Self> {
         let status = pod.status.as_ref();

@@ -1,4 +1,4 @@
-//! Removes processes and files from the seed, and waits until no pod is left: a running pod would write into
+//! Removes processes and files from the seed, and waits until no pod is left. A running pod would write into
 //! the cloud although the destination seed owns the shoot by then (I3).
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use kube::Api;
 use runtime::{Cluster, Result, Seed, apply, rollout::Rollout, workload};
 
 /// Time in which an operation waits for the end of a pod. Longer than the grace period of a pod, and shorter
-/// than the patience of a forced deletion, so that the deletion can report the remaining pod.
+/// than the patience of a forced deletion. So the deletion can report the remaining pod.
 const GONE_WITHIN: Duration = Duration::from_secs(17);
 
 /// All deletions are requested before the first wait: a pod whose node does not answer holds up no further

@@ -21,7 +21,7 @@ pub trait ZoneNetwork: Send + Sync + 'static {
 
     /// The state before the first change, as much as [`ZoneNetwork::open`] needs. The state is written into
     /// `status.state` before [`ZoneNetwork::close`] is called, moves with the shoot, and is shown in
-    /// `status.providerStatus`: the state must not contain a secret.
+    /// `status.providerStatus`. The state must not contain a secret.
     type Before: Serialize + DeserializeOwned + Clone + PartialEq + Debug + Send + Sync;
 
     /// The account's name of the zone with the ID in the object's spec: the name that pools use.

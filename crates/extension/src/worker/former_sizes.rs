@@ -2,8 +2,8 @@
 //! of the zone. Without a cluster autoscaler, the remaining zones shrink to their former sizes. No further
 //! object records the sizes: the zone's MachineDeployment is deleted.
 //!
-//! The sizes are an annotation of the Worker from the first write of a failover to the end of the failback,
-//! and part of the carried machine state.
+//! The sizes are an annotation of the Worker from the first write of a failover to the end of the failback.
+//! The sizes are also part of the carried machine state.
 
 use std::collections::BTreeMap;
 

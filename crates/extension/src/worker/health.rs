@@ -78,8 +78,8 @@ struct Trouble {
 }
 
 /// The problem of a machine, in the words of the cloud, or the awaited event of a machine that is created or
-/// deleted: a Node that does not join, or a PodDisruptionBudget that blocks an eviction. A wait has no code,
-/// because no operation has failed yet.
+/// deleted. Examples are a Node that does not join, and a PodDisruptionBudget that blocks an eviction. A wait
+/// has no code, because no operation has failed yet.
 fn trouble(machine: &Machine) -> Option<Trouble> {
     let operation = machine.status.as_ref()?.last_operation.as_ref()?;
     let what = operation.type_.as_deref().unwrap_or("Operation");

@@ -1,5 +1,5 @@
-//! A zone that is isolated and returns (RZ-20..22): machines elsewhere come before the machines of the zone
-//! go, no machine is replaced, and no machine is moved back.
+//! A zone that is isolated and returns (RZ-20..22). Machines elsewhere come before the machines of the zone
+//! go. No machine is replaced, and no machine is moved back.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,5 +1,5 @@
 //! Zones with a closed network (RZ-30..35), in a cloud of subnets and access lists without marks of the
-//! author of a change: only the state holds the former network. The generic actuator keeps the contract
+//! author of a change. Only the state holds the former network. The generic actuator keeps the contract
 //! there. Actuators with violations of the new rules for this kind fail with a sentence. The tests also check
 //! the bounded wait for machines across a restart.
 

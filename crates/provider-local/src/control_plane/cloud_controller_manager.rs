@@ -10,7 +10,8 @@ use owner_checks::{AUTHORITY, OwnerClaim};
 use runtime::workload::{Files, Health, MOUNTS, Workload};
 
 /// Name of the Deployment and of the container. The same name belongs to the Secret with the kubeconfig of
-/// the shoot, written by a gardenlet, and to the main lock in the shoot, for which the kubeconfig has rights.
+/// the shoot, written by a gardenlet, and to the main lock in the shoot. The kubeconfig has rights for that
+/// lock.
 pub const NAME: &str = "cloud-controller-manager";
 /// The Secret with the account in the cloud.
 const CLOUD_PROVIDER: &str = "cloudprovider";

@@ -1,4 +1,4 @@
-//! Names of a shoot beside the owner record: an update requires the epoch of the shoot, and the server
+//! Names of a shoot beside the owner record. An update requires the epoch of the shoot, and the server
 //! applies the update only in that epoch.
 //!
 //! A late request may arrive long after the end of the permit (docs/understand/ownership.md). By then, the
@@ -32,7 +32,7 @@ pub(super) struct Epoch {
 
 impl Epoch {
     /// The requirement for updates of a zone. `None` if owners are not checked, or if the owner record is in
-    /// a different zone: a server can only compare records in the zone of the update.
+    /// a different zone. A server can only compare records in the zone of the update.
     pub(super) fn of(context: &Context<DNSRecord>, zone: &Name) -> Result<Option<Self>> {
         context
             .cluster

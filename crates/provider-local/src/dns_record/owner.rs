@@ -1,5 +1,5 @@
-//! Writes and removes the owner record of a shoot: both names in a single update, and only while both names
-//! have the values that were read.
+//! Writes and removes the owner record of a shoot: both names in a single update. The update applies only
+//! while both names have the values that were read.
 //!
 //! The read comes first, and no lock is held between read and write: the server compares again. Two
 //! concurrent writers, a writer that was stopped in between, and a late update all have the same result. The
@@ -24,7 +24,7 @@ pub(super) async fn write(server: &Server, zone: &Name, claim: &Claim, ttl: Opti
     let ttl = ttl.and_then(|ttl| u32::try_from(ttl).ok()).unwrap_or(TTL);
     for _ in 0..ATTEMPTS {
         // The epoch is read first. Otherwise the former owner could be combined with the epoch that a second
-        // process of this seed has written meanwhile, and that combination would be refused.
+        // process of this seed has written meanwhile. That combination would be refused.
         let mut epoch = server.text_of(&claim.epoch_name).await?;
         let owner = server.text_of(&claim.name).await?;
         if epoch == Held::Nothing && owner != Held::Nothing {

@@ -155,7 +155,7 @@ async fn answered(
     }
 }
 
-/// Seed a owns the shoot, hands the shoot over in a planned move, and seed b takes the shoot; the process of
+/// Seed a owns the shoot, hands the shoot over in a planned move, and seed b takes the shoot. The process of
 /// a wakes up repeatedly.
 async fn a_record_is_handed_over(world: &World) -> Result<()> {
     let reconciler = world::dns_record(&world.seed);

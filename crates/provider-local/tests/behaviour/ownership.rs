@@ -1,5 +1,5 @@
-//! The owner of the shoot, checked at a real name server while an actuator works, and at a fake process
-//! beside etcd while the name server is silent (R17-13, R17-14, R17-43, R17-60..62, RX-41, RX-42).
+//! The owner of the shoot, checked at a real name server while an actuator works. While the name server is
+//! silent, a fake process beside etcd answers (R17-13, R17-14, R17-43, R17-60..62, RX-41, RX-42).
 
 use std::sync::{Arc, Mutex};
 

@@ -1,7 +1,7 @@
 //! The address at which pods find the proxy of their own node: the same address on every machine, on the
 //! loopback device.
 //!
-//! A separate process holds the address ([`hold`]): the kernel demands a privilege for the change, and a
+//! A separate process holds the address ([`hold`]). The kernel demands a privilege for the change, and a
 //! process that reads the traffic of pods must not have that privilege. The address stays when the process
 //! ends, so connections are not affected.
 

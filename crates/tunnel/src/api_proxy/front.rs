@@ -17,8 +17,8 @@ pub(super) struct Front {
     pub address: SocketAddr,
 }
 
-/// Connects to the first address that accepts, starting at a random address, and sends the PROXY header with
-/// the API's name and the addresses of the pod's connection.
+/// Connects to the first address that accepts, starting at a random address. Sends the PROXY header with the
+/// API's name and the addresses of the pod's connection.
 pub(super) async fn dial(
     addresses: &[SocketAddr],
     host: &str,

@@ -78,9 +78,8 @@ impl Record {
         }
     }
 
-    /// A line for each number that `newer`, a later version of this record, has raised. A crate or page that
-    /// is new may bring numbers as far as the sum of all crates or pages does not grow: a file was moved or
-    /// split.
+    /// A line for each number that `newer`, a later version of this record, has raised. A new crate or page
+    /// may bring numbers while the sum of all crates or pages does not grow. Then a file was moved or split.
     pub fn raised_in(&self, newer: &Self) -> Vec<String> {
         let mut lines = Vec::new();
         for ((key, former), (_, numbers)) in self.parts().into_iter().zip(newer.parts()) {
