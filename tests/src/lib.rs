@@ -1,5 +1,5 @@
-//! The shared parts of the demo and the end-to-end tests. The parts are a landscape of real clusters, a
-//! user's Shoot, a continuous writer through the shoot's own name, and proofs that no data are lost.
+//! The shared parts of the demo and the end-to-end tests. They are a landscape of real clusters, a user's
+//! Shoot, a continuous writer, and proofs that no data are lost. The writer uses the shoot's own name.
 
 pub mod availability;
 pub mod dns;

@@ -24,8 +24,8 @@
 //! conflict. In a ledger, a choice depends on earlier choices, so a write needs the resourceVersion that was
 //! read.
 //!
-//! **A missing list is not an empty list.** Errors are: a wrong namespace, an account without rights, an API
-//! server that is away, and an invalid entry. No conclusion follows from an error (I4).
+//! **A missing list is not an empty list.** A wrong namespace, an account without rights, an unreachable API
+//! server and an invalid entry are errors. No conclusion follows from an error (I4).
 //!
 //! An instance is a Pod with a Secret, see [`Compute`]. A Service carries packets from a load balancer's
 //! address to instances, see [`Traffic`].
