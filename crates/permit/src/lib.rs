@@ -36,6 +36,8 @@
 //! | `proxy` | connections through the proxy of the environment (feature `object-store`) |
 //! | `store` | the same for requests to object stores (feature `object-store`) |
 //! | `bucket`, `bucket_xml` | S3 listings and removals for every key and version (feature `object-store`) |
+//! | `aws_partition` | domains of AWS by region (feature `object-store`) |
+//! | `aws_secret` | keys of a Secret that name credentials outside the Secret (feature `object-store`) |
 //! | `creation` | creation of an object that must not exist yet (feature `object-store`) |
 //! | `issuer` | the issuer's side of a right: extend, close, settle, end |
 //! | `under_way` | effects that have left and are not answered |
@@ -43,6 +45,10 @@
 //! | `clock` | monotonic time that counts suspension |
 //! | `host_clock` | the clock of the host, which shows pauses of the guest |
 
+#[cfg(feature = "object-store")]
+mod aws_partition;
+#[cfg(feature = "object-store")]
+mod aws_secret;
 #[cfg(feature = "object-store")]
 mod bucket;
 #[cfg(feature = "object-store")]
@@ -63,6 +69,10 @@ mod proxy;
 mod store;
 mod under_way;
 
+#[cfg(feature = "object-store")]
+pub use aws_partition::aws_domain;
+#[cfg(feature = "object-store")]
+pub use aws_secret::external_credentials;
 #[cfg(feature = "object-store")]
 pub use bucket::{Bucket, Listed, REMOVED_AT_ONCE};
 #[cfg(feature = "object-store")]
