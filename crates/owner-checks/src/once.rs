@@ -10,7 +10,7 @@ use tokio::{sync::watch::Receiver, time::timeout};
 /// The reason why the work was not begun, or was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotOwned {
-    /// A different seed owns the shoot, or no seed does: final for this epoch.
+    /// Another seed owns the shoot, or no seed does: final for this epoch.
     Lost(Loss),
     /// No witness has confirmed this seed for too long. A later answer may confirm the seed again.
     Unconfirmed(String),

@@ -34,7 +34,7 @@ fn what_a_seed_does_not_give_is_as_usual() {
         drift: 500,
         pause: Settings::default().pause,
         fence: s(90),
-        // `silence` concerns etcd alone: all further processes learn the effect from the process beside etcd.
+        // `silence` concerns etcd alone: all other processes learn the effect from the process beside etcd.
         silence: ownership::Silence::Deactivate,
     };
     assert_eq!(*read.settings(), expected);

@@ -11,18 +11,18 @@ use tokio::sync::watch::Receiver;
 use super::book::{Book, Run, ShootKey};
 use crate::OwnerClaim;
 
-/// Requeue interval while no witness confirms the owner, or while the object belongs to a different epoch.
-/// Close to the interval of a check.
+/// Requeue interval while no witness confirms the owner, or while the object belongs to another epoch. Close
+/// to the interval of a check.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// The reason why work is refused.
 #[derive(Debug)]
 pub enum Refusal {
-    /// A different seed owns the shoot, or no seed does: final for this epoch.
+    /// Another seed owns the shoot, or no seed does: final for this epoch.
     Lost(String),
     /// No witness has confirmed this seed, or not recently enough. A later answer may confirm the seed.
     Unconfirmed(String),
-    /// The object was written in a different epoch than the shoot's epoch. The gardenlet of the present epoch
+    /// The object was written in another epoch than the shoot's epoch. The gardenlet of the present epoch
     /// writes the object again.
     OtherEpoch(String),
     /// The check cannot be made.
