@@ -14,7 +14,7 @@ pub(crate) enum Dns {
     /// Every authority that answers shows my epoch without an identity. The text is the reason to ask the
     /// second witness.
     Deleted(String),
-    /// All further cases, with the reason.
+    /// All other cases, with the reason.
     Silent(String),
 }
 
@@ -84,8 +84,8 @@ pub(crate) fn is_shown_everywhere(said: &[(SocketAddr, Saying)]) -> Result<(), S
 }
 
 /// Whether a planned move may stop the API: no authority that answers contradicts the record of my epoch.
-/// Also, no authority may still have a record that was deleted at a different authority. Such an authority
-/// would hold up the end of the epoch after the API has stopped. A silent authority does not: a move needs no
+/// Also, no authority may still have a record that was deleted at another authority. Such an authority would
+/// hold up the end of the epoch after the API has stopped. A silent authority does not: a move needs no
 /// secondary that is down.
 pub(crate) fn lets_an_epoch_end(said: &[(SocketAddr, Saying)]) -> Result<(), String> {
     let all_are_silent = said.iter().all(|(_, saying)| matches!(saying, Saying::Silent(_)));

@@ -90,7 +90,7 @@ pub enum AuthoritiesError {
 impl Authorities {
     /// These servers of this zone. The safest option: no cache influences the list of servers. Source and
     /// destination must name the same servers. A server that only the source asks could extend the source's
-    /// permits while all further servers show the destination.
+    /// permits while all other servers show the destination.
     pub fn named(
         zone: &str,
         servers: impl IntoIterator<Item = SocketAddr>,
@@ -239,7 +239,7 @@ impl Finder {
         Ok(servers)
     }
 
-    /// Asks the resolver once, for all addresses at the same time: a name without an answer delays no further
+    /// Asks the resolver once, for all addresses at the same time: a name without an answer delays no other
     /// name.
     async fn look_up(&self, zone: &Name, within: Duration) -> Result<NameServers, String> {
         let end = Instant::now() + within;

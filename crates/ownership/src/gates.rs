@@ -92,7 +92,7 @@ impl Evidence {
 /// The condition that a new owner waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Wait {
-    /// No wait helps: a different seed or epoch owns the shoot.
+    /// No wait helps: another seed or epoch owns the shoot.
     #[error("the shoot was given to another seed or in another epoch")]
     NotGranted,
     /// The pods of this seed's earlier epochs.
@@ -135,8 +135,8 @@ pub fn may_act<S: PartialEq>(garden: &Ownership<S>, me: &Stay<S>, fence_passed: 
 }
 
 /// Whether data of epoch `data`, found in a data directory, belong to the shoot in epoch `now`. `source` is
-/// the epoch whose end this epoch continues, where the data are in the same place. All further data are
-/// foreign and are put aside.
+/// the epoch whose end this epoch continues, where the data are in the same place. All other data are foreign
+/// and are put aside.
 #[must_use]
 pub fn keeps_data(now: i64, source: Option<i64>, data: i64) -> bool {
     data == now || Some(data) == source

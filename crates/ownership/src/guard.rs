@@ -75,7 +75,7 @@ pub enum Duty {
     TerminateEtcd,
     /// Seal the epoch; [`Sealed::next`] gives the order of the steps. SIGTERM to etcd comes after these
     /// steps, since the final snapshot needs etcd: after a SIGTERM there may be no kubelet to start etcd
-    /// again. The clients that wait for the snapshot need not wait for such a restart.
+    /// again. The processes that wait for the snapshot need not wait for such a restart.
     Seal,
 }
 

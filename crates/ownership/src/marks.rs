@@ -28,7 +28,7 @@ pub enum Barred<S> {
         /// The identity in the record.
         identity: Option<S>,
     },
-    /// An epoch has a single owner, and the record names a different seed for this epoch.
+    /// An epoch has a single owner, and the record names another seed for this epoch.
     AnotherOwner {
         /// The identity in the record.
         identity: S,
@@ -68,7 +68,7 @@ impl<S: Clone + PartialEq> Record<S> {
     }
 
     /// The update of an owner whose shoot is deleted. Leftovers of earlier epochs are deleted too, unless the
-    /// record names a different seed. `None` where no such value exists.
+    /// record names another seed. `None` where no such value exists.
     pub fn delete(&self, seed: &S, epoch: i64) -> Option<Conditional<Self>> {
         let is_over = self.epoch.is_some_and(|stood| stood <= epoch);
         let is_nobody_elses = self.identity.as_ref().is_none_or(|identity| identity == seed);

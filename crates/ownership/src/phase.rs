@@ -83,7 +83,7 @@ pub enum Step<S> {
     Stay,
     /// The owner will not serve again.
     Seal,
-    /// The sealed owner hands the shoot over to a different seed. The point of no return.
+    /// The sealed owner hands the shoot over to another seed. The point of no return.
     HandOver {
         /// The new owner.
         to: S,
@@ -105,13 +105,13 @@ pub enum Step<S> {
 /// The reason why a step is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refused {
-    /// The step belongs to a different writer.
+    /// The step belongs to another writer.
     #[error("this writer may not take this step")]
     Writer,
     /// The step does not follow from the present phase.
     #[error("this step does not follow from the present phase")]
     Phase,
-    /// The approval is for a different owner or epoch.
+    /// The approval is for another owner or epoch.
     #[error("the approval is for another owner or epoch")]
     Approval,
     /// Acknowledged writes could be lost.
@@ -170,7 +170,7 @@ impl<S: Clone + PartialEq> Ownership<S> {
 
     /// The testimony of the garden as the second witness of a seed's gardenlet. Only the seed that the garden
     /// names acts in the present epoch. That includes a claimant, because a claimant writes the owner record
-    /// before any further witness can confirm the claimant.
+    /// before any other witness can confirm the claimant.
     pub fn testimony(&self, to: &S) -> Testimony {
         let epoch = self.now.epoch;
         match self.phase {

@@ -60,7 +60,7 @@ impl Question {
         &self.bytes
     }
 
-    /// Whether these bytes answer this question. `None`: the bytes answer a different question, or cannot be
+    /// Whether these bytes answer this question. `None`: the bytes answer another question, or cannot be
     /// parsed. The caller continues to wait, so that a forged datagram does not replace the answer.
     #[must_use]
     pub fn answer(&self, bytes: &[u8]) -> Option<Heard> {

@@ -25,7 +25,7 @@ pub(crate) enum Saying {
 /// again has a later epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Loss {
-    /// The record names a different seed beside my epoch.
+    /// The record names another seed beside my epoch.
     AnotherIdentity(String),
     /// A later epoch has begun.
     LaterEpoch(i64),
@@ -56,7 +56,7 @@ pub(crate) fn of_epoch(claim: &Claim, epoch: &Reply) -> Option<Saying> {
     match epoch {
         Reply::Silent(why) => Some(Saying::Silent(why.clone())),
         Reply::Unusable(why) => Some(Saying::Nothing(why.clone())),
-        // A different identity without an epoch may belong to the epoch before mine.
+        // Another identity without an epoch may belong to the epoch before mine.
         Reply::Nothing => Some(Saying::Nothing("there is no epoch".to_owned())),
         Reply::Text(text) => match epoch_of(text) {
             None => Some(Saying::Nothing(format!("{:?} is no epoch", short(text)))),

@@ -121,7 +121,7 @@ pub trait SecondWitness: Send + Sync {
 
     /// Whether the owner's gardenlet has reported that the gardenlet recorded phase `Sealing` of this epoch.
     /// Beside a deleted identity that report ends the epoch without a question to this witness. Beside any
-    /// further answer the report has no meaning.
+    /// other answer the report has no meaning.
     fn has_passed_sealing(&self, _epoch: i64) -> bool {
         false
     }

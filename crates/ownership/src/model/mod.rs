@@ -3,7 +3,7 @@
 //!
 //! Each possible event is an action, in any order: processes ask and receive answers at any time, are
 //! stopped, woken and restarted. Witnesses are silent at any time to any process (a partition, a failing
-//! resolver). Replicas and caches are behind, writes arrive late, clocks drift, seeds die, and further seeds
+//! resolver). Replicas and caches are behind, writes arrive late, clocks drift, seeds die, and other seeds
 //! take over. The crate's own code decides: answers go through `reply`, `saying`, `agreement` and
 //! `judgement`, permits through `stance`, fences through `settings`. Steps go through `phase`, marks at
 //! witnesses through `marks`, and gates through `gates`. Only the environment of that code is written here.
@@ -13,7 +13,7 @@
 //! - Time in whole seconds: V 1 or 2, H 1, P 0 or 1 (drift: V 9, one second in ten).
 //! - At most one question of each process, one write to the garden and one update of DNS under way at a time.
 //! - A stranger deletes the record once. A hidden replica has one of the two names of an update.
-//! - The source asks the first server and all further seeds ask the second.
+//! - The source asks the first server and all other seeds ask the second.
 //! - A hypervisor pauses the machine of a process of the source, and the host clock is read one second after
 //!   the pause.
 //!

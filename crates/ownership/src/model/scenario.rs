@@ -64,7 +64,7 @@ pub(super) enum Off {
     DrainedIsJudged,
     /// A deleted identity ends an epoch, whatever the second witness says.
     DeletionNeedsWitness,
-    /// A different identity beside an epoch that has just begun ends that epoch.
+    /// Another identity beside an epoch that has just begun ends that epoch.
     FreshEpoch,
     /// The fence asks only the servers of the destination.
     ServersOfFormerSeeds,
@@ -109,7 +109,7 @@ pub(super) struct Scenario {
     /// One write to the garden, and one to DNS, may be under way for any time.
     pub(super) late_writes: bool,
     pub(super) late_updates: bool,
-    /// Seeds try steps that belong to a different writer.
+    /// Seeds try steps that belong to another writer.
     pub(super) strangers: bool,
     /// A stranger deletes the owner record once, at any time.
     pub(super) slip: bool,

@@ -87,7 +87,7 @@ pub(super) fn back() -> Scenario {
     }
 }
 
-/// A write to the garden is under way for any time, beside further writes.
+/// A write to the garden is under way for any time, beside other writes.
 pub(super) fn late() -> Scenario {
     Scenario {
         seats: &[Seed::A, Seed::B, Seed::C],
@@ -225,7 +225,7 @@ pub(super) fn out_of_step() -> Scenario {
     }
 }
 
-/// The source asks the second server, and all further seeds ask the first server. The second server may be
+/// The source asks the second server, and all other seeds ask the first server. The second server may be
 /// behind for any time. The destination may die, and the third seed takes over from the source as well.
 pub(super) fn two_lists() -> Scenario {
     Scenario {

@@ -119,8 +119,7 @@ pub(super) struct Site {
     pub(super) acts: bool,
     /// Ticks since all witnesses were seen, by the destination's own clock.
     pub(super) fence: Option<u8>,
-    /// The state last read of this epoch in the garden. The process may be asleep while further writers
-    /// write.
+    /// The state last read of this epoch in the garden. The process may be asleep while other writers write.
     pub(super) read: Ownership<Seed>,
     /// The pods of this site are gone.
     pub(super) gone: bool,

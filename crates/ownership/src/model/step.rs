@@ -182,7 +182,7 @@ impl State {
         }
         let site = self.site_mut(epoch);
         if site.seed != seed {
-            // Only without the test: a different seed has claimed the same epoch.
+            // Only without the test: another seed has claimed the same epoch.
             *site = Site {
                 opened: site.opened,
                 acts: site.acts,

@@ -6,7 +6,7 @@
 //! In every run
 //! - no permit of an epoch is valid when a request under the permit could arrive after the next owner's
 //!   fence;
-//! - while one witness at a time is silent, without further faults, the permit never ends;
+//! - while one witness at a time is silent, without other faults, the permit never ends;
 //! - no shoot is lost unless a seed has taken the shoot, also where a stranger deletes the owner record;
 //! - no write passes the gate of the sidecar beside etcd after that fence, or after the final snapshot
 //!   (`sidecar`).

@@ -161,8 +161,7 @@ impl Site {
         }
     }
 
-    /// Writes that arrived while the process was stopped are forwarded before any further work of the
-    /// process.
+    /// Writes that arrived while the process was stopped are forwarded before any other work of the process.
     async fn stopped_at_times<F: Future>(&self, process: F) -> F::Output {
         let mut process = pin!(process);
         let mut was_stopped = false;

@@ -90,7 +90,7 @@ fn a_disagreement_says_who_said_what() {
     );
 }
 
-/// A silent server may still show the former owner to further clients.
+/// A silent server may still show the former owner to other clients.
 #[rstest]
 #[case::all(&[Mine, Mine], true)]
 #[case::nobody(&[], false)]

@@ -15,7 +15,7 @@ fn owned(epoch: i64) -> Testimony {
 
 const LEFT: Option<Duration> = Some(Duration::from_secs(3));
 
-/// An epoch without further knowledge.
+/// An epoch without such knowledge.
 const NOTHING: OwnEpoch = OwnEpoch {
     has_passed_sealing: false,
     is_fresh: false,

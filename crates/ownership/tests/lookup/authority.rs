@@ -227,7 +227,7 @@ async fn a_server_that_is_gone_takes_nothing_while_the_second_witness_answers() 
         write(&server, &[(EPOCH, &["3"]), (OWNER, &["seed-a"])]).await?;
         let again = owner(&mut reports).await?;
         assert!(again.is_valid() && permit.check().is_err());
-        // Taken over. Only the epoch changes: a check that began before would see a different owner first.
+        // Taken over. Only the epoch changes: a check that began before would see another owner first.
         write(&server, &[(EPOCH, &["4"])]).await?;
         reports
             .wait_for(|report| matches!(report.standing, Standing::Lost(_)))

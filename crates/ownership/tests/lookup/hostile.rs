@@ -1,4 +1,4 @@
-//! Hostile, broken or slow servers. No such server ends a seed's ownership or blocks a further server that
+//! Hostile, broken or slow servers. No such server ends a seed's ownership or blocks another server that
 //! answers.
 
 use std::collections::BTreeMap;
