@@ -16,7 +16,7 @@ pub enum Assignment {
     /// The controller runs under the migration lock: the configuration assigns the controller to this manager
     /// or to any manager.
     Migrated,
-    /// This manager must not run the controller: a different manager does.
+    /// This manager must not run the controller: another manager does.
     Unowned,
 }
 
@@ -48,7 +48,7 @@ pub fn assignment(
 }
 
 /// The same for a manager with its own lists. A manager outside this project may have controllers with names
-/// that the table assigns to a different manager.
+/// that the table assigns to another manager.
 pub(super) fn of_manager(
     controller: &str,
     manager: &Manager,

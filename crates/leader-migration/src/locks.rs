@@ -31,9 +31,9 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// Assigns each controller of `manager` to a lock. Controllers that a different manager runs are left
-    /// out. `manager` lists the home controllers and the guests, also for a manager that is not in the table
-    /// of known managers.
+    /// Assigns each controller of `manager` to a lock. Controllers that another manager runs are left out.
+    /// `manager` lists the home controllers and the guests, also for a manager that is not in the table of
+    /// known managers.
     ///
     /// # Errors
     /// Flags or a configuration with which the process must not start (RK-17, RK-18, RK-19).

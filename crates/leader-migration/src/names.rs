@@ -2,11 +2,11 @@
 //!
 //! A leader migration configuration names controllers and managers as text. Each name is compared with this
 //! table. So an unknown name causes a warning instead of silently switching a controller off (RK-34). Each
-//! process checks a file against *all* managers, including further processes, and no process depends on a
-//! different process. So the table is here, beneath all processes, and a test of each manager proves that the
-//! entry matches the real controllers. A manager with the name of a known manager but with different
-//! controllers, such as each cloud's manager, passes an entry of its own. The names of
-//! kube-controller-manager and cloud-controller-manager are the names of Kubernetes 1.34.
+//! process checks a file against *all* managers, including other processes, and no process depends on another
+//! process. So the table is here, beneath all processes, and a test of each manager proves that the entry
+//! matches the real controllers. A manager with the name of a known manager but with different controllers,
+//! such as each cloud's manager, passes an entry of its own. The names of kube-controller-manager and
+//! cloud-controller-manager are the names of Kubernetes 1.34.
 
 /// The controllers that a controller manager can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Manager {
     /// Controllers that the manager runs by default. A controller is in this list of exactly one manager, the
     /// controller's *home*.
     pub controllers: &'static [&'static str],
-    /// Controllers with a different home that this manager can run when a configuration hands the controllers
+    /// Controllers with another home that this manager can run when a configuration hands the controllers
     /// over.
     pub guests: &'static [&'static str],
 }

@@ -55,8 +55,8 @@ impl Migration {
             .fold(String::new(), |word, byte| format!("{word}{byte:02x}"))
     }
 
-    /// The controllers that this configuration takes away, independent of the manager's further flags, one
-    /// line each.
+    /// The controllers that this configuration takes away, independent of the manager's other flags, one line
+    /// each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let losses = losses::of(&self.config, &self.manager);

@@ -37,8 +37,8 @@ pub fn print_if_asked(
     }
 }
 
-/// Prints the text of [`print_if_asked`] for this process. `main` returns the code, if any, before any
-/// further start.
+/// Prints the text of [`print_if_asked`] for this process. `main` returns the code, if any, before any other
+/// work.
 #[must_use]
 pub fn answer_if_asked(manager: &Manager) -> Option<ExitCode> {
     match print_if_asked(std::env::args_os(), manager)? {

@@ -103,7 +103,7 @@ impl Reader<'_> {
         let fields = &Mapping { place, fields };
         let kind = self.kind(fields);
         let version = self.version(fields);
-        // For a different kind or version every further message would be a guess.
+        // For a different kind or version every other message would be a guess.
         let (Some(()), Some(version)) = (kind, version) else {
             return None;
         };

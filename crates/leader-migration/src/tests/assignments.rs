@@ -139,8 +139,8 @@ fn check(config: &LeaderMigrationConfiguration) {
             );
         }
     }
-    // For every holder of the lock: a controller that the holder does not run but a different manager could
-    // run must cause a warning.
+    // For every holder of the lock: a controller that the holder does not run but another manager could run
+    // must cause a warning.
     let holders = KNOWN_MANAGERS.iter().filter(|m| takes_lock(m, config));
     for holder in holders {
         let kept_out = config.controller_leaders.iter().any(|entry| {

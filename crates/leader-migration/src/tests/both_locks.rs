@@ -110,8 +110,8 @@ async fn migrated_work_takes_no_step_when_the_time_of_the_main_lock_is_over() {
     assert_eq!(steps.load(Ordering::SeqCst), 0);
 }
 
-/// The result for a manager with the list `ours` while a different process holds the migration lock on
-/// `theirs`; `None` if the manager waits.
+/// The result for a manager with the list `ours` while another process holds the migration lock on `theirs`;
+/// `None` if the manager waits.
 async fn beside(theirs: Option<&str>, ours: &str) -> Option<Result<(), Lost>> {
     let server = Server::default();
     let main = elector(&server, "main");

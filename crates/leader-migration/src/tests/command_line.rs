@@ -12,7 +12,7 @@ use crate::{Assignment, CLOUD_CONTROLLER_MANAGER, Flags, GARDENLET, Migration, P
 /// A manager's command line.
 #[derive(Debug, Parser)]
 struct Config {
-    /// Stands for the manager's further flags.
+    /// Stands for the manager's other flags.
     #[arg(long)]
     seed_name: String,
     #[command(flatten)]
@@ -193,8 +193,8 @@ async fn locks_of_a_process() {
     assert!(electors(&["--leader-elect=false"], &GARDENLET).is_none());
 }
 
-/// The manager's further required flags may be missing, and these flags are not mistaken for the flags of
-/// this crate.
+/// The manager's other required flags may be missing, and these flags are not mistaken for the flags of this
+/// crate.
 #[test]
 fn printing_needs_no_other_flag() {
     let folder = tempfile::tempdir().unwrap();
