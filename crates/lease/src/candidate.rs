@@ -27,9 +27,9 @@ use crate::view::View;
 enum Look {
     /// This process holds the lock; the write that took the lock was sent at this time.
     Acquired(Sent),
-    /// A different process holds the lock for this much longer.
+    /// Another process holds the lock for this much longer.
     Wait(Duration),
-    /// A different process holds the lock on different terms.
+    /// Another process holds the lock on different terms.
     Disagrees(Lost),
 }
 
@@ -58,7 +58,7 @@ impl<'a> Candidate<'a> {
     /// holders: a candidate has no work to stop).
     ///
     /// # Errors
-    /// A different process holds the lock on different terms: waiting would let processes with contradicting
+    /// Another process holds the lock on different terms: waiting would let processes with contradicting
     /// terms take turns.
     pub(crate) async fn acquire(&mut self) -> Result<Tenure<'a>, Lost> {
         let mut beaten = false;
@@ -79,8 +79,8 @@ impl<'a> Candidate<'a> {
                     beaten = false;
                     self.wait(left).await;
                 }
-                // A different candidate was faster: read the new holder at once. After a repeated conflict,
-                // wait as after any error.
+                // Another candidate was faster: read the new holder at once. After a repeated conflict, wait
+                // as after any error.
                 Err(Failure::Changed) if !beaten => {
                     self.refused("overtaken");
                     beaten = true;
@@ -140,7 +140,7 @@ impl<'a> Candidate<'a> {
         Ok(Look::Acquired(sent.answered(participant)))
     }
 
-    /// The error, if a different process holds the lock on different terms.
+    /// The error, if another process holds the lock on different terms.
     fn disagreement(&self) -> Option<Lost> {
         let theirs = self.participant.store.contradicting(self.view.lease()?)?;
         Some(Lost::Disagrees {

@@ -20,8 +20,8 @@ pub enum Decision {
     /// `me` is the holder: renew. (A candidate finds itself as holder where the answer to a successful write
     /// was lost.)
     Renew,
-    /// A different process holds the lock, or may do so while there is no Lease. Wait for this duration,
-    /// unless the holder shows a sign of life.
+    /// Another process holds the lock, or may do so while there is no Lease. Wait for this duration, unless
+    /// the holder shows a sign of life.
     Wait(Duration),
 }
 

@@ -62,7 +62,7 @@ impl Elector {
     /// such a lock expires.
     ///
     /// The work must be a single future without detached tasks: a detached task would outlive the lock
-    /// (invariant 4). Clients of the work should carry [`Permit::layer`], because further writes are not
+    /// (invariant 4). Clients of the work should carry [`Permit::layer`], because other writes are not
     /// tracked here. When the future of this function is dropped, the work is dropped and the lock expires.
     pub async fn with_lease<F: Future>(
         &self,

@@ -27,8 +27,8 @@ pub enum Lost {
         /// The error of the last try.
         why: String,
     },
-    /// The Lease names a different holder before the end of this holder's time: a client has written the
-    /// Lease by hand.
+    /// The Lease names another holder before the end of this holder's time: a client has written the Lease by
+    /// hand.
     #[error("the lock {lock} is held by {holder}")]
     Taken {
         /// `namespace/name` of the lock.
@@ -36,8 +36,8 @@ pub enum Lost {
         /// The holder in the Lease.
         holder: String,
     },
-    /// The lock was never won: a different process holds the lock on different terms. An administrator has to
-    /// fix the configuration of either process.
+    /// The lock was never won: another process holds the lock on different terms. An administrator has to fix
+    /// the configuration of either process.
     #[error(
         "the lock {lock} is held by {holder} on other terms ({theirs}): give all that share this lock the same controllers"
     )]

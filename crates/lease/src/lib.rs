@@ -17,7 +17,7 @@
 //! This crate promises:
 //! - At most one process works at any time, by each process's own monotonic clock. Work is dropped when the
 //!   lock could not be renewed for the renew deadline. A candidate takes the lock only after the longer lease
-//!   duration without a change. No time stamp of a different machine is ever used in a comparison
+//!   duration without a change. No time stamp of another machine is ever used in a comparison
 //!   ([`observation`]).
 //! - After the loss of the lock, the work is not polled and no fenced request leaves, also in a process that
 //!   was stopped and resumed ([`permit`]; that crate states the limits of any such lock).

@@ -34,7 +34,7 @@ impl Lock {
     }
 
     /// The terms that all holders of this lock must share, as a text without blanks, written into the Lease.
-    /// While a different process holds the lock on different terms, [`crate::Elector::with_lease`] fails with
+    /// While another process holds the lock on different terms, [`crate::Elector::with_lease`] fails with
     /// [`crate::Lost::Disagrees`].
     #[must_use]
     pub fn on_terms(self, terms: impl Into<String>) -> Self {

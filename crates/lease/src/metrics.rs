@@ -96,8 +96,8 @@ impl Metrics {
     }
 
     /// The fault, if a held lock was neither renewed nor ended for the lease duration and 20 s. Renewals,
-    /// work and the end of a process are a single task. So that task is stuck, and only a different process
-    /// can end this process.
+    /// work and the end of a process are a single task. So that task is stuck, and only another process can
+    /// end this process.
     #[must_use]
     pub fn overdue(&self) -> Option<String> {
         let now = Instant::now();

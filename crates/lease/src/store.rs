@@ -56,7 +56,7 @@ impl Store {
         }
     }
 
-    /// The terms of a different holder, if those terms differ from the terms of this process.
+    /// The terms of another holder, if those terms differ from the terms of this process.
     pub(crate) fn contradicting<'a>(&self, lease: &'a Lease) -> Option<&'a str> {
         terms::contradicting(lease, &self.identity, self.terms.as_deref())
     }

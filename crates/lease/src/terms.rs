@@ -1,9 +1,9 @@
 //! The terms that all holders of a lock must share, such as the list of controllers under the lock.
 //!
-//! A holder writes the terms with the holder's identity into the Lease: managers of further projects leave
-//! the annotation of the last holder unchanged. A candidate that finds different terms does not wait but
-//! fails, because the configuration of the two processes is wrong: both would take turns on different terms.
-//! The candidate waits as usual for a holder without terms, and for a free lock.
+//! A holder writes the terms with the holder's identity into the Lease: managers of other projects leave the
+//! annotation of the last holder unchanged. A candidate that finds different terms does not wait but fails,
+//! because the configuration of the two processes is wrong: both would take turns on different terms. The
+//! candidate waits as usual for a holder without terms, and for a free lock.
 
 use k8s_openapi::api::coordination::v1::Lease;
 

@@ -213,7 +213,7 @@ async fn a_lock_that_was_lost_is_not_given_back_at_a_clean_end_either() {
     assert_eq!(server.holder("lock").as_deref(), Some("me"));
 }
 
-/// The task that holds the lock is not scheduled, so the task can neither renew nor end; a different task can
+/// The task that holds the lock is not scheduled, so the task can neither renew nor end; another task can
 /// report that.
 #[tokio::test(start_paused = true)]
 async fn a_holder_that_is_stuck_is_told_until_its_lock_ends() {

@@ -1,5 +1,5 @@
 //! An API server in memory (also for the tests of `leader-migration`), for latencies that a real server
-//! cannot reproduce. The server stores Leases and accepts every further write, delays requests as the test
+//! cannot reproduce. The server stores Leases and accepts every other write, delays requests as the test
 //! sets, and records the order of events.
 
 #![allow(clippy::disallowed_methods)] // for the clients of this server

@@ -4,7 +4,7 @@
 //! of its random numbers.
 //!
 //! In every run
-//! - no process wins the lock while the permit of a different process is valid;
+//! - no process wins the lock while the permit of another process is valid;
 //! - no write of a holder is carried out after the next holder has begun.
 //!
 //! The Lease is deleted once in a run: a Lease that is created and deleted again between two reads of a

@@ -28,7 +28,7 @@ pub(super) type Stopped = Arc<Mutex<Option<Instant>>>;
 pub(super) type Tasks = Arc<Mutex<Vec<BoxFuture<'static, ()>>>>;
 
 /// Runs an election with the tasks of the work. Each task runs when ready, as threads of a process would: no
-/// task waits for a different task. A stopped process polls no task.
+/// task waits for another task. A stopped process polls no task.
 pub(super) struct Process<F> {
     election: Pin<Box<F>>,
     started: Tasks,

@@ -88,7 +88,7 @@ fn detach(orders: &Orders) {
 async fn process() {
     let Ok(text) = std::env::var(ORDERS) else { return };
     tracing_subscriber::fmt().with_ansi(false).init();
-    // As the managers' `Process` does: the default provider of a build depends on the further crates in the
+    // As the managers' `Process` does: the default provider of a build depends on the other crates in the
     // build.
     rustls::crypto::ring::default_provider()
         .install_default()

@@ -58,7 +58,7 @@ impl Field {
         }
     }
 
-    /// Starts a further candidate with a wall clock that is off by so many seconds.
+    /// Starts another candidate with a wall clock that is off by so many seconds.
     fn start(&mut self, wall_clock_off: i64) -> String {
         self.started += 1;
         // Logs of all tests may be in the same folder.

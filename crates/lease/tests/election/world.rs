@@ -44,7 +44,7 @@ pub async fn config(user: &str) -> Config {
         .unwrap()
 }
 
-/// Short, so that a test takes seconds; long enough for a machine that is busy with further tests.
+/// Short, so that a test takes seconds; long enough for a machine that is busy with other tests.
 pub fn short() -> Timing {
     let ms = Duration::from_millis;
     Timing::new(ms(3000), ms(2000), RETRY).unwrap()
