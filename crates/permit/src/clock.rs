@@ -1,7 +1,7 @@
 //! Monotonic time that counts suspension.
 //!
 //! Timers run on the kernel's `CLOCK_MONOTONIC`. That clock counts the time of a stopped process but not the
-//! time of a suspended machine; successors on further machines count both. So time here is the timers' time
+//! time of a suspended machine; successors on other machines count both. So time here is the timers' time
 //! (paused in tests) plus the suspended time of the machine (`CLOCK_BOOTTIME` minus `CLOCK_MONOTONIC`). A
 //! timer that fires late because of a suspension does no harm: this clock is read before every step.
 //!

@@ -15,7 +15,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Writes an object only if the key has none (`If-None-Match: *`). `AlreadyExists` means that the object
 /// exists.
 ///
-/// S3 answers 409 if a different request for the key is under way, and then has written nothing. The library
+/// S3 answers 409 if another request for the key is under way, and then has written nothing. The library
 /// reports this answer as `AlreadyExists` too. The object is therefore read before anything is concluded, and
 /// the request is repeated while the object is absent.
 ///

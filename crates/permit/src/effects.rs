@@ -87,7 +87,7 @@ impl<F: Future<Output: Send> + Send + 'static> Drop for Counted<F> {
         first.under_way.keep(Box::pin(async move {
             let _begun = begun;
             // Check all rights before each step here too: the issuer of the first right does not know the
-            // further rights. After the end of any right the effect takes no step.
+            // other rights. After the end of any right the effect takes no step.
             let finished = poll_fn(|context| {
                 if permit.in_time() {
                     work.as_mut().poll(context).map(drop)

@@ -29,7 +29,7 @@ impl Permit {
         }
     }
 
-    /// The right of a process without competitors, and of work that must run without any further right: the
+    /// The right of a process without competitors, and of work that must run without any other right: the
     /// election itself, a sidecar, a tool for people. This right never ends. The list in `xtask` contains
     /// every use outside tests.
     #[must_use]

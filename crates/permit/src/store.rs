@@ -82,7 +82,7 @@ impl StoreConnector {
 }
 
 /// Connections that the clients of all permits in a process share. A connection serves a single request at a
-/// time. So the end of a permit closes no connection of a different permit's request.
+/// time. So the end of a permit closes no connection of another permit's request.
 #[derive(Clone, Debug)]
 pub struct ConnectionPool {
     answer_within: Duration,
@@ -191,7 +191,7 @@ impl HttpService for Guarded {
         let answered = self
             .permit
             .effect(async move { timeout_at(deadline, client.call(request)).await });
-        // The library retries errors of every further kind.
+        // The library retries errors of every other kind.
         let refused = |refused| HttpError::new(HttpErrorKind::Unknown, refused);
         let answer = answered.await.map_err(refused)?.map_err(|_| late())?;
         let answer = answer.map_err(|source| HttpError::new(kind_of(&source), NoAnswer { source }))?;

@@ -1,9 +1,9 @@
 //! The effects of a right that have left the process and are not answered.
 //!
 //! Dropping a request does not undo the request: the target may carry the request out a moment later. If the
-//! right were passed on right after the drop, the request could arrive while a different process has the
-//! right. Hence every effect is counted until done. An effect that has begun is not dropped with the caller:
-//! this module keeps the effect, and the issuer of the right polls the effect.
+//! right were passed on right after the drop, the request could arrive while another process has the right.
+//! Hence every effect is counted until done. An effect that has begun is not dropped with the caller: this
+//! module keeps the effect, and the issuer of the right polls the effect.
 //!
 //! Work is a single future, but parts of the work may run elsewhere. Example: kube's controllers abort tasks
 //! when dropped, and the tasks end a moment later. So effects may also lose the caller after the work was
