@@ -43,8 +43,8 @@ impl<'a, E> Graph<'a, E> {
         self
     }
 
-    /// The errors that are retried; every further error ends the task at once. Without this call all errors
-    /// are retried.
+    /// The errors that are retried; every other error ends the task at once. Without this call all errors are
+    /// retried.
     #[must_use]
     pub fn retry_only_if(mut self, retryable: impl Fn(&E) -> bool + Send + Sync + 'static) -> Self {
         self.retryable = Box::new(retryable);
@@ -54,8 +54,8 @@ impl<'a, E> Graph<'a, E> {
     /// Adds a task and returns the id for the dependencies of later tasks.
     ///
     /// # Panics
-    /// When the task comes after a task of a different graph, or when the name is taken: both are mistakes in
-    /// the flow file that the first test of that flow finds.
+    /// When the task comes after a task of another graph, or when the name is taken: both are mistakes in the
+    /// flow file that the first test of that flow finds.
     pub fn add(&mut self, task: Task<'a, E>) -> TaskId {
         assert!(
             task.after.iter().all(|id| id.graph == self.id),

@@ -27,7 +27,7 @@
 //!
 //! The engine promises:
 //! - A dependency is a [`TaskId`], and an id exists only for a task that was added before. So an unknown
-//!   dependency or a cycle cannot be written. `add` refuses an id of a different graph.
+//!   dependency or a cycle cannot be written. `add` refuses an id of another graph.
 //! - A task starts as soon as all tasks before it have succeeded or were skipped. Independent tasks run in
 //!   parallel, and continue when a parallel task fails; tasks after a failed task do not run.
 //! - No task is spawned: the whole flow is a single future, and dropping the flow stops all work at once. A

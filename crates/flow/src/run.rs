@@ -118,7 +118,7 @@ impl Board {
     }
 
     /// Marks all tasks that can start as running and returns these tasks. Skipped tasks end here and may make
-    /// further tasks ready. Since dependencies point backwards, a single pass in order sees all tasks.
+    /// other tasks ready. Since dependencies point backwards, a single pass in order sees all tasks.
     fn take_ready(&mut self) -> Vec<usize> {
         let mut ready = Vec::new();
         for index in 0..self.names.len() {
