@@ -185,7 +185,7 @@ fn why_not(resource: &ControllerResource, workerless: bool) -> Option<&'static s
     )
 }
 
-/// A move or a deletion has no further phase.
+/// A move or a deletion has no other phase.
 fn before_or_after(told: Option<Phase>) -> Phase {
     match told {
         Some(Phase::AfterKubeAPIServer) => Phase::AfterKubeAPIServer,

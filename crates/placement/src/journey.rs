@@ -15,7 +15,7 @@ use crate::{hosting_seed, status, wanted_seed};
 pub enum Journey {
     /// The shoot is complete on the present seed, or was never complete.
     Settled,
-    /// The present seed has begun to prepare the shoot for a different seed.
+    /// The present seed has begun to prepare the shoot for another seed.
     Leaving,
     /// The shoot was handed over, and the present seed has not begun.
     Arriving,
@@ -45,7 +45,7 @@ pub fn is_move_wanted(shoot: &Shoot) -> bool {
 }
 
 /// The approval of exactly the move that is wanted now: from this source to this destination. An approval for
-/// a different destination does not count.
+/// another destination does not count.
 #[must_use]
 pub fn approval(shoot: &Shoot) -> Option<&MigrationApproval> {
     let approval = status(shoot)?.migration.as_ref()?;

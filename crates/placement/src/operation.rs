@@ -19,9 +19,9 @@ pub enum Operation {
     Create,
     /// The shoot is reconciled with the specification.
     Reconcile,
-    /// The shoot is restored: after a hand-over from a different seed, or after a cancelled move.
+    /// The shoot is restored: after a hand-over from another seed, or after a cancelled move.
     Restore,
-    /// The shoot is prepared for the hand-over to a different seed.
+    /// The shoot is prepared for the hand-over to another seed.
     Migrate,
     /// The shoot is deleted.
     Delete,
@@ -132,7 +132,7 @@ fn is_true(shoot: &Shoot, annotation: &str) -> bool {
 }
 
 /// Whether the seed got the shoot in a new epoch and has not opened the data yet. The seed opens the data
-/// before any further operation, wherever the Shoot is wanted by then, and hands the shoot over only after
+/// before any other operation, wherever the Shoot is wanted by then, and hands the shoot over only after
 /// that.
 #[must_use]
 pub fn is_claimed(shoot: &Shoot) -> bool {

@@ -19,7 +19,7 @@ pub fn remembered(shoot: &mut Shoot, more: impl FnOnce(ShootSpec) -> ShootSpec) 
     }
 }
 
-/// Keeps no further field.
+/// Keeps no other field.
 #[must_use]
 pub fn its_place_alone(_: ShootSpec) -> ShootSpec {
     ShootSpec::default()

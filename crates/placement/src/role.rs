@@ -11,7 +11,7 @@ pub enum Role {
     /// the Shoot.
     Owner,
     /// The specification names the seed and the status does not. The seed may prepare inside the seed, and
-    /// writes no further object.
+    /// writes no other object.
     Incoming,
     /// The seed hosted the shoot in this epoch and cleans up the seed's own objects; the seed changes no
     /// external resource.
