@@ -66,7 +66,7 @@ pub enum Todo {
     Apply,
     /// Only judge the health of the objects.
     Judge,
-    /// Apply after this time: a further writer changes the objects repeatedly.
+    /// Apply after this time: another writer changes the objects repeatedly.
     Later(Duration),
 }
 
@@ -85,7 +85,7 @@ impl Ledger {
     }
 
     /// The next action for this ManagedResource. [`Todo::Apply`] records the begin of an application: a later
-    /// change requires a further application.
+    /// change requires another application.
     pub fn begin(
         &self,
         owner: &Owner,

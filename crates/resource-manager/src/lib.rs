@@ -3,7 +3,7 @@
 //!
 //! A ManagedResource names Secrets with manifests. The controller applies the manifests (server-side apply)
 //! to the seed (`spec.class: seed`) or to the shoot with the control plane in the namespace (no class). The
-//! controller reverts changes and deletions by further writers, and deletes objects without a manifest. With
+//! controller reverts changes and deletions by other writers, and deletes objects without a manifest. With
 //! `spec.keepObjects` the controller deletes no object (RX-02, RX-23). Conditions report the state. Writes to
 //! a shoot need the right of the shoot's owner (R17-60).
 //!

@@ -32,9 +32,9 @@ pub const SEED_ORIGIN: &str = "seed:";
 pub const SKIP_HEALTH_CHECK: &str = "resources.gardener.cloud/skip-health-check";
 /// Annotation: an object that cannot be updated is deleted and created again (`true`).
 pub const DELETE_ON_INVALID_UPDATE: &str = "resources.gardener.cloud/delete-on-invalid-update";
-/// Annotation: a different writer sets the number of replicas (`true`).
+/// Annotation: another writer sets the number of replicas (`true`).
 pub const PRESERVE_REPLICAS: &str = "resources.gardener.cloud/preserve-replicas";
-/// Annotation: a different writer sets requests and limits of containers (`true`).
+/// Annotation: another writer sets requests and limits of containers (`true`).
 pub const PRESERVE_RESOURCES: &str = "resources.gardener.cloud/preserve-resources";
 /// Annotation: when the deletion has taken this long, the finalizers of the object are removed.
 pub const FINALIZE_DELETION_AFTER: &str = "resources.gardener.cloud/finalize-deletion-after";

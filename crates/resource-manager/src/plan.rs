@@ -192,7 +192,7 @@ pub struct Overwrite {
     pub annotations: bool,
 }
 
-/// A merge patch that removes additions of further writers from `written`, in the lists that must equal the
+/// A merge patch that removes additions of other writers from `written`, in the lists that must equal the
 /// manifest. Annotations of Kubernetes itself stay, because Kubernetes would add these again at once.
 #[must_use]
 pub fn overwrite(overwrite: Overwrite, sent: &Value, written: &Value) -> Option<Value> {

@@ -6,7 +6,7 @@ use kube::core::Status;
 /// Maximum characters of a server's sentence. A condition names several objects.
 const LONGEST: usize = 300;
 
-/// The reason why the server refused an object. For a Secret the text names only fields. For a further object
+/// The reason why the server refused an object. For a Secret the text names only fields. For any other object
 /// the text is the server's message without quoted values.
 #[must_use]
 pub fn words(status: &Status, is_secret: bool) -> String {

@@ -57,7 +57,7 @@ impl Trouble {
         Self::Awaited(format!("{key} {why}"), LOOK_AGAIN)
     }
 
-    /// Whether work on further objects is useless.
+    /// Whether work on other objects is useless.
     #[must_use]
     pub fn ends_all(&self) -> bool {
         matches!(self, Self::Away(_) | Self::Lost(_))

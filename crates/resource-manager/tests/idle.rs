@@ -79,7 +79,7 @@ async fn a_resource_manager_idles_in_little_memory() -> Result<()> {
         .with_context(|| format!("not all are applied within {SETTLED_WITHIN:?}"))
         .flatten()
         .with_context(|| manager.log_tail())?;
-    // A single connection for each shoot: further connections are closed after an idle time.
+    // A single connection for each shoot: other connections are closed after an idle time.
     let most = shoots + OTHERS;
     testkit::eventually("connections that nobody uses are closed", SETTLED_WITHIN, || {
         let open = manager.open_files();

@@ -45,7 +45,7 @@ impl Controller {
     /// Applies all manifests of the Secrets, and deletes objects without a manifest.
     ///
     /// # Errors
-    /// The seed's API cannot be read or written. All further faults are in the outcome.
+    /// The seed's API cannot be read or written. All other faults are in the outcome.
     pub(super) async fn apply_all(
         &self,
         owner: &Owner,

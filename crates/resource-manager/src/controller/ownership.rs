@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Controller {
-    /// Refuses to take over an object that a different ManagedResource manages. An object without a manager
-    /// may be taken over: the former ManagedResource is gone, or has released the object.
+    /// Refuses to take over an object that another ManagedResource manages. An object without a manager may
+    /// be taken over: the former ManagedResource is gone, or has released the object.
     ///
     /// # Errors
     /// The ManagedResource that manages the object.

@@ -26,7 +26,7 @@ use crate::{
 /// The result for an object that is no longer wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Removed {
-    /// The object does not exist, or belongs to a different owner.
+    /// The object does not exist, or belongs to another owner.
     Gone,
     /// An annotation of the object keeps the object.
     Kept,

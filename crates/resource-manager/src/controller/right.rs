@@ -6,7 +6,7 @@
 //!
 //! | case | the ManagedResource | Event |
 //! |---|---|---|
-//! | lost: the owner record names a different seed, or no seed | stays unchanged, to the last byte | once |
+//! | lost: the owner record names another seed, or no seed | stays unchanged, to the last byte | once |
 //! | no witness confirms this seed | ResourcesApplied is Unknown | |
 //! | deleted, objects may not be deleted | waits for the right or `keepObjects`, or ends with namespace | |
 
@@ -32,7 +32,7 @@ impl Controller {
     /// work is dropped when the right ends.
     ///
     /// The share is taken after the right: an unanswered owner check, as in a seed that is cut off, blocks no
-    /// further shoot.
+    /// other shoot.
     ///
     /// # Errors
     /// The right was refused, or has ended.
@@ -80,8 +80,8 @@ impl Controller {
         Box::pin(confirmed).await.map(Some)
     }
 
-    /// The Cluster of this namespace. The gardenlet writes the Cluster before all further objects, and
-    /// deletes the Cluster last.
+    /// The Cluster of this namespace. The gardenlet writes the Cluster before all other objects, and deletes
+    /// the Cluster last.
     async fn cluster(&self, namespace: &str) -> Result<Option<ClusterObject>> {
         let found = self.seed.cluster_wide::<ClusterObject>().get_opt(namespace).await;
         found.context(format_args!("could not read Cluster {namespace}"))

@@ -121,7 +121,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Removes additions of further writers, in the lists that must equal the manifest.
+    /// Removes additions of other writers, in the lists that must equal the manifest.
     async fn overwrite(
         &self,
         work: &Work<'_>,

@@ -11,7 +11,7 @@ pub(super) fn claim(object: &Value) -> Health {
     )
 }
 
-/// A load balancer needs an address; further Services are always healthy.
+/// A load balancer needs an address; other Services are always healthy.
 pub(super) fn service(object: &Value) -> Health {
     let addresses = object["status"]["loadBalancer"]["ingress"]
         .as_array()

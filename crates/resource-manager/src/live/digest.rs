@@ -11,7 +11,7 @@ use serde::{
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
-/// Deeper content is ignored. This process writes no such depth, and further writers must not make an object
+/// Deeper content is ignored. This process writes no such depth, and other writers must not make an object
 /// unreadable.
 const DEEPEST: usize = 64;
 

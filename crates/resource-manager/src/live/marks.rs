@@ -1,8 +1,8 @@
-//! The remembered marks of an object, in a few bytes. The marks show a change by a further writer.
+//! The remembered marks of an object, in a few bytes. The marks show a change by another writer.
 //!
-//! The API server records the manager of each field (`managedFields`). A field that a further writer changes
-//! or deletes leaves the list of this process, for any value. So the list alone shows whether the object is
-//! as applied, and status updates do not matter.
+//! The API server records the manager of each field (`managedFields`). A field that another writer changes or
+//! deletes leaves the list of this process, for any value. So the list alone shows whether the object is as
+//! applied, and status updates do not matter.
 
 use std::{borrow::Cow, fmt};
 
@@ -32,7 +32,7 @@ impl Marks {
     }
 
     /// Whether an object with these marks is unchanged since `applied`. `exactly`: labels and annotations of
-    /// further writers count as a change.
+    /// other writers count as a change.
     #[must_use]
     pub fn hold(self, applied: Self, exactly: bool) -> bool {
         self.fields == applied.fields && (!exactly || self.lists == applied.lists)

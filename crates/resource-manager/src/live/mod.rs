@@ -3,7 +3,7 @@
 //! A user with write access in a shoot can create objects as large as the API server accepts, with any number
 //! of parts. A part of three bytes takes a hundred bytes of memory. A single process keeps the objects of all
 //! shoots of a seed. So unused fields are skipped, only some elements of lists are kept, and texts have a
-//! bound ([`pick`]). A few hashes, computed during the read, show whether a further writer has changed the
+//! bound ([`pick`]). A few hashes, computed during the read, show whether another writer has changed the
 //! object ([`Marks`]).
 
 mod digest;

@@ -56,7 +56,7 @@ fn what_is_looked_at_is_there() {
     assert_eq!(sent["metadata"]["resourceVersion"], "7");
 }
 
-/// A user with write access in a shoot can fill each field that is read, and all further fields.
+/// A user with write access in a shoot can fill each field that is read, and all other fields.
 #[test]
 fn however_large_an_object_is_little_of_it_is_kept() {
     let text = "x".repeat(100_000);
@@ -80,7 +80,7 @@ fn however_large_an_object_is_little_of_it_is_kept() {
     assert!(kept < 2000, "{kept} parts are kept");
     let bytes = object.value().to_string().len();
     assert!(bytes < 200_000, "{bytes} bytes are kept");
-    // The annotations of this process are kept among many annotations of further writers.
+    // The annotations of this process are kept among many annotations of other writers.
     assert_eq!(object.origin(), Some("s/m"));
     let told = health::of("apps", "Deployment", object.value())
         .wrong

@@ -1,4 +1,4 @@
-//! Annotations for the handling of an object, in a manifest or in a cluster. Further annotations are ignored.
+//! Annotations for the handling of an object, in a manifest or in a cluster. Other annotations are ignored.
 
 use std::time::Duration;
 

@@ -113,7 +113,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The owner for a ManagedResource; `None` for a class of a different controller.
+    /// The owner for a ManagedResource; `None` for a class of another controller.
     #[must_use]
     pub fn of(resource: &ManagedResource) -> Option<Self> {
         let in_seed = match resource.spec.class.as_deref() {
@@ -128,8 +128,8 @@ impl Owner {
         })
     }
 
-    /// The owner from the origin annotation of an object in a seed or a shoot; `None` for an origin of a
-    /// different process.
+    /// The owner from the origin annotation of an object in a seed or a shoot; `None` for an origin of
+    /// another process.
     #[must_use]
     pub fn of_origin(origin: &str, in_seed: bool) -> Option<Self> {
         let place = if in_seed {

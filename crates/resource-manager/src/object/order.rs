@@ -5,9 +5,9 @@ use super::Key;
 /// The phase in which an object is applied. Deletion uses the reverse order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Definitions of kinds, and namespaces: further objects depend on these.
+    /// Definitions of kinds, and namespaces: other objects depend on these.
     Ground,
-    /// All further objects.
+    /// All other objects.
     Rest,
 }
 

@@ -91,7 +91,7 @@ impl Gate {
     pub fn failed(&self, why: String) {
         let mut known = self.known();
         let failures = match &*known {
-            // A failure of work under way at the same time does not count as a further failure.
+            // A failure of work under way at the same time does not count as another failure.
             Known::Away { since, failures, .. } if since.elapsed() < pause(*failures) => return,
             Known::Away { failures, .. } => failures.saturating_add(1),
             _ => 1,

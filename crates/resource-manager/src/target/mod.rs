@@ -1,5 +1,5 @@
 //! A target cluster of objects: the seed, or a shoot. Each target has a separate connection, back-off and
-//! share of the work, so that a silent target delays no further target.
+//! share of the work, so that a silent target delays no other target.
 
 mod answer;
 mod gate;
@@ -83,7 +83,7 @@ impl Target {
         })
     }
 
-    /// The same cluster under a further permit. Both targets share all knowledge about the cluster.
+    /// The same cluster under an additional permit. Both targets share all knowledge about the cluster.
     #[must_use]
     pub fn under(self: &Arc<Self>, further: &Permit) -> Arc<Self> {
         Arc::new(Self {
@@ -97,7 +97,7 @@ impl Target {
         })
     }
 
-    /// The target for watches: a watch continues after the work under a further permit has ended.
+    /// The target for watches: a watch continues after the work under an additional permit has ended.
     #[must_use]
     pub fn lookout(&self) -> &Self {
         self.lookout.as_deref().unwrap_or(self)

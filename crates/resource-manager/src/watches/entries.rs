@@ -32,7 +32,7 @@ pub struct Seen {
     pub health: Health,
 }
 
-/// The marks at the application, and whether labels and annotations of further writers count as a change.
+/// The marks at the application, and whether labels and annotations of other writers count as a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Applied {
     owner: Owner,
@@ -122,8 +122,8 @@ impl Entries {
         }
     }
 
-    /// This ManagedResource no longer manages the object. A different ManagedResource may have taken the
-    /// object over in between.
+    /// This ManagedResource no longer manages the object. Another ManagedResource may have taken the object
+    /// over in between.
     pub fn forget(&mut self, namespace: Option<&str>, name: &str, owner: &Owner) {
         let place = place(namespace, name);
         let kept = |entry: &Entry| {

@@ -43,7 +43,7 @@ impl Scope {
 /// An observation of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An object differs from the applied state: a further writer has changed the object, or the object is
+    /// An object differs from the applied state: another writer has changed the object, or the object is
     /// gone.
     Drifted(Owner),
     /// The health of an object has changed.

@@ -77,7 +77,7 @@ impl KindWatch {
         (Arc::new(watch), work.boxed())
     }
 
-    /// Records that an object was applied and has these marks. `exactly`: labels and annotations of further
+    /// Records that an object was applied and has these marks. `exactly`: labels and annotations of other
     /// writers count as a change.
     pub fn applied(&self, key: &Key, owner: &Owner, marks: Marks, exactly: bool) {
         lock(&self.entries).applied(key.namespace.as_deref(), &key.name, owner, marks, exactly);
@@ -184,7 +184,7 @@ fn take_in(
                         .into_iter()
                         .collect()
                 }
-                // The object belongs to a different owner, or has lost the origin annotation.
+                // The object belongs to another owner, or has lost the origin annotation.
                 None => entries
                     .misses(object.namespace.as_deref(), &object.name)
                     .into_iter()

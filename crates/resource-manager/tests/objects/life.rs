@@ -127,9 +127,9 @@ pub async fn in_the_shoot(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// The controller reverts changes and deletions by further writers.
+/// The controller reverts changes and deletions by other writers.
 async fn comes_back(maps: &Api<ConfigMap>) -> Result<()> {
-    // A field of a further writer stays.
+    // A field of another writer stays.
     change(maps, "map", json!({"data": {"other": "field"}})).await?;
     change(maps, "map", json!({"data": {"k": "drift"}})).await?;
     until(maps, "map", "1 again", |map| {
@@ -153,7 +153,7 @@ async fn comes_back(maps: &Api<ConfigMap>) -> Result<()> {
     Ok(())
 }
 
-/// Class `seed` writes into the seed and needs no shoot; a different class belongs to a different controller.
+/// Class `seed` writes into the seed and needs no shoot; another class belongs to another controller.
 pub async fn in_the_seed(world: &World) -> Result<()> {
     let place = world.namespace("garden-objects").await?;
     place

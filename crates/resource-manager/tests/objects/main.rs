@@ -55,7 +55,7 @@ async fn objects_of_managed_resources() -> Result<()> {
         shoot.admin(),
         &shoot.kubeconfig("resource-manager", &["system:masters"])?,
     )?;
-    // In parallel: a scenario that waits must not block a further scenario.
+    // In parallel: a scenario that waits must not block another scenario.
     tokio::try_join!(
         life::in_the_shoot(&world).boxed(),
         life::in_the_seed(&world).boxed(),

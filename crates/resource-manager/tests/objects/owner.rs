@@ -18,7 +18,7 @@ use testkit::{OwnerRecord, eventually};
 
 use crate::world::{Place, SOON, World, change, map, uid};
 
-/// A different seed takes the shoot over: from then on neither drifted nor deleted objects are touched, until
+/// Another seed takes the shoot over: from then on neither drifted nor deleted objects are touched, until
 /// this seed owns the shoot again.
 pub async fn a_shoot_that_is_lost(world: &World) -> Result<()> {
     let place = world.shoot("shoot--dev--lost").await?;

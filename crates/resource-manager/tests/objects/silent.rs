@@ -1,5 +1,5 @@
 //! Many shoots without an answer about the owner: the name server does not answer, these shoots wait, and no
-//! further shoot waits with these.
+//! other shoot waits with them.
 
 use std::collections::HashSet;
 

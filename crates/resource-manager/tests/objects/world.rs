@@ -235,7 +235,7 @@ pub async fn until<K: Object>(
     Ok(wait::until(api, name, SOON, look).await?.unwrap())
 }
 
-/// Changes an object as a further writer.
+/// Changes an object as another writer.
 pub async fn change<K: Object>(api: &Api<K>, name: &str, body: Value) -> Result<K> {
     Ok(api
         .patch(name, &PatchParams::default(), &Patch::Merge(body))
