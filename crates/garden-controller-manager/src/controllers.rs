@@ -1,4 +1,4 @@
-//! The controllers of the garden by name, and how a set of them runs under a lock (RK-01).
+//! The controllers of the garden by name, and the start of a set of controllers under a lock (RK-01).
 
 use futures::future::{BoxFuture, FutureExt, join_all};
 
@@ -36,7 +36,7 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
 ];
 
-/// Runs these controllers until shutdown. Dropping the future stops all of them.
+/// Runs these controllers until shutdown. Dropping the future stops all controllers.
 ///
 /// # Errors
 /// None; a work under a lock requires this signature.

@@ -91,7 +91,7 @@ async fn a_project_has_a_namespace(garden: &Garden) {
     assert_eq!(web.spec.namespace.as_deref(), Some("garden-web"));
     let namespace = namespaces.get("garden-web").await.unwrap();
     assert_eq!(namespace.labels()["project.gardener.cloud/name"], "web");
-    // The namespace is deleted only when it is empty.
+    // Only an empty namespace is deleted.
     let shoots: Api<Shoot> = garden.admin("garden-web");
     garden.shoot_in("garden-web", "last", "", None, ("", "")).await;
     projects.delete("web", &DeleteParams::default()).await.unwrap();
@@ -202,7 +202,7 @@ async fn a_move_waits_for_its_destination(garden: &Garden) {
         (refused.status, refused.reason.as_str()),
         (ConditionStatus::False, "DestinationSeedHasNoBackup")
     );
-    // Cancelled: the constraint is removed, and no other field has changed.
+    // Cancelled: the constraint is removed, and all further fields are unchanged.
     allowed(
         garden
             .patch(&shoots, "mover", json!({"spec": {"seedName": "seed-a"}}))

@@ -16,7 +16,7 @@ pub fn destination(shoot: &Shoot, entry: &BackupEntry) -> Option<String> {
     (!is_going && entry.spec.seed_name.as_ref() != Some(&host)).then_some(host)
 }
 
-/// Whether the Shoot has come, in its present epoch, from a seed that cannot release the entry. That holds
+/// Whether the Shoot has come, in the present epoch, from a seed that cannot release the entry. That holds
 /// after a takeover, and if the former destination has never begun, so that the Shoot's data are still those
 /// of an earlier epoch.
 #[must_use]
@@ -126,7 +126,7 @@ mod tests {
         for phase in ["Claiming", "Opening", "Held"] {
             assert_eq!(heir_of(&taken(1, json!({"phase": phase}))), Some("b".to_owned()));
         }
-        // The source handed over the shoot itself since then, or this epoch has no approval.
+        // The source has handed over the shoot since then, or this epoch has no approval.
         assert_eq!(heir_of(&taken(1, json!({"drained": true}))), None);
         assert_eq!(heir_of(&taken(1, json!({"epoch": 3}))), None);
         assert_eq!(heir_of(&taken(2, json!({}))), None);
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(abandoned_on(&taken(3, 2), &never_begun), Some("b"));
         // Seed b had opened no data: the entry names the bucket with the only data.
         assert_eq!(abandoned_on(&taken(3, 1), &left), None);
-        // The move was planned: the seed ends the deletion itself. There is no deletion, or the host deletes.
+        // The move was planned: the seed ends the deletion. There is no deletion, or the host deletes.
         assert_eq!(abandoned_on(&taken(4, 3), &left), None);
         assert_eq!(abandoned_on(&taken(3, 2), &on(&entry("b"), "b")), None);
         let mut own = on(&left, "c");

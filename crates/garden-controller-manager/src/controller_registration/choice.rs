@@ -30,7 +30,7 @@ pub const REQUIRED: &str = "Required";
 const LONGEST_NAME: usize = 253;
 
 /// Whether the registration is responsible for these objects. Only a primary registration (the default) is
-/// responsible; other registrations stand by.
+/// responsible; secondary registrations stand by.
 #[must_use]
 pub fn answers(registration: &ControllerRegistration, need: &Need) -> bool {
     let mut resources = registration.spec.resources.iter();
@@ -93,8 +93,8 @@ fn deployment_of(registration: &ControllerRegistration) -> Option<String> {
 pub struct Plan {
     /// New installations, and installations with a different deployment.
     pub write: Vec<ControllerInstallation>,
-    /// Unneeded installations: no registration is wanted for them, and the seed has no extension object of
-    /// theirs any more.
+    /// Unneeded installations: no registration is wanted for them, and the seed has no extension object for
+    /// the installation any more.
     pub release: Vec<Arc<ControllerInstallation>>,
 }
 
@@ -114,7 +114,7 @@ pub fn plan(
         let registration = name_of(&installation.spec.registration_ref);
         let goes = installation.metadata.deletion_timestamp.is_some();
         match wanted.get(registration) {
-            // The installation is recreated when it is gone, and a watch reports the deletion.
+            // The installation is recreated after the deletion, which a watch reports.
             _ if goes => {}
             Some(deployment) => {
                 let has = installation.spec.deployment_ref.as_ref().map(name_of);

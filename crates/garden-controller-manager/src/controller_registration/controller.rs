@@ -43,7 +43,7 @@ impl Reconciler<Seed> for SeedExtensions {
         self.bring_about(&seed).await
     }
 
-    /// A seed that is being deleted keeps the extensions that its last shoots and backups need.
+    /// A seed that is being deleted keeps the extensions for the last shoots and backups.
     async fn cleanup(&self, seed: Arc<Seed>) -> Result<Next> {
         self.bring_about(&seed).await
     }

@@ -1,7 +1,7 @@
 //! The kinds and types of extension objects that a seed must serve. Pure.
 //!
-//! A moving shoot needs its kinds and types in both seeds: the source needs the providers to migrate and
-//! delete the shoot's objects.
+//! A moving shoot has these needs in both seeds: the source needs the providers to migrate and delete the
+//! shoot's objects.
 
 use std::{
     collections::BTreeSet,
@@ -64,7 +64,7 @@ pub fn seeds_of(shoot: &Shoot) -> BTreeSet<String> {
         .collect()
 }
 
-/// The needs of a shoot in each of its seeds.
+/// The needs of a shoot in each seed with objects of the shoot.
 #[must_use]
 pub fn of_shoot(shoot: &Shoot, registrations: &[Arc<ControllerRegistration>]) -> Needs {
     let spec = &shoot.spec;

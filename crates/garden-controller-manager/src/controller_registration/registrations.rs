@@ -1,5 +1,5 @@
-//! Keeps a ControllerRegistration while installations of it exist: without the registration the extension
-//! objects of an installation in its seed would be unknown.
+//! Keeps a ControllerRegistration while installations refer to the registration: without the registration the
+//! extension objects of an installation in its seed would be unknown.
 
 use std::{sync::Arc, time::Duration};
 

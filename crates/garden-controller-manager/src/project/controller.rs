@@ -1,4 +1,4 @@
-//! Creates the namespace of a project, and deletes the namespace when it is empty.
+//! Creates the namespace of a project, and deletes an empty namespace.
 
 use std::{sync::Arc, time::Duration};
 
@@ -139,7 +139,7 @@ impl ProjectController {
         Ok(obstacle(project, &labelled.items))
     }
 
-    /// Not by apply, which would take a namespace that another user created in between. Returns whether the
+    /// Not by apply: that would take a namespace that another user created in between. Returns whether the
     /// namespace was created.
     async fn create(&self, project: &Project) -> Result<bool> {
         let namespaces: Api<Namespace> = self.context.garden.cluster_wide();

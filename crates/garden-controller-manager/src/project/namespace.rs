@@ -15,10 +15,10 @@ pub const MADE_FOR: &str = "project.gardener.cloud/made-for-uid";
 /// The label [`ROLE`] of a project's namespace.
 const PROJECT_ROLE: &str = "project";
 
-/// Whether a project may use its wanted namespace.
+/// Whether a project may use the wanted namespace.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It does not exist yet.
+    /// The namespace does not exist yet.
     Create,
     /// The namespace was created for the project, and is deleted with the project; its labels may need a
     /// repair.

@@ -69,7 +69,8 @@ impl Reconciler<Seed> for SeedController {
         Ok(Next::After(self.context.config.seed_sync_period()))
     }
 
-    /// The Seed's own gardenlet removes the seed's objects; this controller must still detect its silence.
+    /// The Seed's own gardenlet removes the seed's objects; this controller must still detect a silent
+    /// gardenlet.
     async fn cleanup(&self, seed: Arc<Seed>) -> Result<Next> {
         if seed.finalizers().is_empty() {
             self.observations().forget(&seed.name_any());
@@ -95,7 +96,7 @@ impl SeedController {
             None => "The gardenlet never renewed the seed's Lease.",
         };
         let written = conditions::change(MANAGER, &seeds, &name, "conditions", |list| {
-            // An unknown state stays unchanged: a repeated write would only move its times.
+            // An unknown state stays unchanged: a repeated write would only move the times.
             if list
                 .iter()
                 .any(|c| c.type_ == GARDENLET_READY && c.status == ConditionStatus::Unknown)

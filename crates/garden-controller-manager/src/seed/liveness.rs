@@ -121,7 +121,7 @@ mod tests {
         observations.judge("a", at(5), PERIOD, later(60));
         assert!(!observations.are_shoots_due("a", PERIOD, later(89)));
         assert!(observations.are_shoots_due("a", PERIOD, later(90)));
-        // Each silence counts from its own begin.
+        // The period restarts with each silence.
         observations.judge("a", at(6), PERIOD, later(61));
         assert!(observations.are_shoots_due("a", PERIOD, later(62)));
     }

@@ -1,7 +1,7 @@
 //! The health conditions of the Shoots in a silent seed: no process checks these shoots, so the last report
 //! may be wrong.
 //!
-//! A recovered gardenlet reports again with its next check. Conditions that a takeover depends on keep the
+//! A recovered gardenlet reports again with the next check. Conditions that a takeover depends on keep the
 //! last report of the seed.
 
 use api::{
@@ -35,8 +35,8 @@ const HEALTH: [&str; 5] = [
 const PAGE: u32 = 10;
 
 /// Sets the health conditions of all Shoots in this seed to `Unknown`, and the label
-/// `shoot.gardener.cloud/status` as well. Returns whether all of them are `Unknown` now. `is_silent` checks
-/// again, before each page of Shoots is written.
+/// `shoot.gardener.cloud/status` as well. Returns whether all these conditions are `Unknown` now. `is_silent`
+/// checks again, before each page of Shoots is written.
 ///
 /// A write fails if the Shoot has changed since the list: neither a new report of the gardenlet nor a
 /// takeover by another seed is overwritten.
@@ -61,7 +61,7 @@ where
             return Ok(false);
         }
         for shoot in outdated {
-            // A Shoot is large, and the future would hold several copies of it.
+            // A Shoot is large, and the future would hold several copies.
             is_complete &= Box::pin(write(garden, shoot)).await?;
         }
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -71,7 +71,7 @@ where
     }
 }
 
-/// Returns whether the Shoot had not changed since it was read.
+/// Returns whether the Shoot had not changed since the read.
 async fn write(garden: &Garden, shoot: Shoot) -> Result<bool> {
     let api: Api<Shoot> = garden.namespaced(&shoot.namespace().unwrap_or_default());
     let mut newest = shoot;
@@ -100,12 +100,12 @@ fn has_unknown_label(shoot: &Shoot) -> bool {
         .is_some_and(|label| label == UNKNOWN)
 }
 
-/// All conditions of the Shoot, where a health condition among them is not `Unknown` yet.
+/// All conditions of the Shoot; `None` if every health condition is already `Unknown`.
 fn unknown_conditions(shoot: &Shoot, now: &Time) -> Option<Vec<Condition>> {
     let mut conditions = shoot.status.as_ref()?.conditions.clone();
     let mut is_changed = false;
     for condition in &mut conditions {
-        // A condition that is Unknown already keeps its reason and its times.
+        // A condition that is already `Unknown` keeps reason and times.
         if !HEALTH.contains(&condition.type_.as_str()) || condition.status == ConditionStatus::Unknown {
             continue;
         }

@@ -70,7 +70,7 @@ fn zone(name: Option<&str>) -> Result<TimeZone, String> {
     TimeZone::tzif(name, data).map_err(|_| unknown())
 }
 
-/// Local time as if it were UTC, so that each minute exists once.
+/// Local time in the form of UTC, so that each minute exists once.
 fn clock(shown: civil::DateTime) -> Option<DateTime<Utc>> {
     let [month, day, hour, minute, second] = [
         shown.month(),

@@ -112,7 +112,7 @@ fn approve(
         destination: destination.to_owned(),
         generation: shoot.metadata.generation.unwrap_or_default(),
         spec,
-        // The seed that continues the move reports its next step.
+        // The seed that continues the move reports the next step.
         progress: None,
     })
 }

@@ -1,4 +1,4 @@
-//! Reads the inputs of the preflight, and writes its verdict.
+//! Reads the inputs of the preflight, and writes the verdict.
 
 use std::{sync::Arc, time::Duration};
 
@@ -115,7 +115,7 @@ fn with_extensions(context: &Context, controller: Controller<Shoot>) -> Controll
         })
 }
 
-/// The shoots for which the predicate holds.
+/// The shoots that match the predicate.
 fn concerned(shoots: &Store<Shoot>, holds: impl Fn(&Shoot) -> bool) -> Vec<ObjectRef<Shoot>> {
     let all = shoots.state();
     let concerned = all.iter().filter(|shoot| holds(shoot));

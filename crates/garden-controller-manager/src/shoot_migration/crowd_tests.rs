@@ -64,7 +64,7 @@ fn as_many_as_may_be_begin_and_the_next_one_when_one_has_arrived() {
     assert_eq!(enter("three"), Ok(()));
 }
 
-/// Approvals of other processes count, each once.
+/// Approvals of a former process count, each once.
 #[test]
 fn who_is_on_its_way_is_counted_once() {
     let known = [

@@ -80,7 +80,7 @@ async fn judge(
     )
 }
 
-/// Other names cannot be asked for.
+/// Whether the text can be the name of a Seed.
 fn is_name(seed: &str) -> bool {
     let is_plain =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';

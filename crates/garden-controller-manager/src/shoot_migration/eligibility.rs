@@ -13,10 +13,10 @@ use placement::{Journey, journey};
 
 use super::preflight::{Verdict, wanted_move};
 
-/// A reason, and a sentence without its end: the remedy that all obstacles share follows.
+/// A reason, and the start of a sentence: the remedy that all obstacles share completes the sentence.
 type Obstacle = (&'static str, String);
 
-/// The verdict on a move that would begin now, where the destination may not host the shoot. `profile`: the
+/// The verdict on a move that would begin now, if the destination may not host the shoot. `profile`: the
 /// CloudProfile that the Shoot names, if there is one.
 pub(super) fn hold(
     shoot: &Shoot,

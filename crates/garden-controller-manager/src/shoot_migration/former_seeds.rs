@@ -11,7 +11,7 @@ pub(super) fn names(shoot: &Shoot) -> impl Iterator<Item = &str> {
 }
 
 /// The write that removes the entries of these seeds, on the version of the Shoot that was read; `None`
-/// without such entries. All other entries stay: each seed removes its own entry.
+/// without such entries. All further entries stay: each seed removes the seed's own entry.
 pub(super) fn without(shoot: &Shoot, gone: &[String]) -> Option<Value> {
     let kept: Vec<&FormerSeed> = entries(shoot)
         .iter()

@@ -27,8 +27,8 @@ pub struct Sightings<V> {
 struct Seen<V> {
     value: V,
     since: Instant,
-    /// A change was observed, so `since` is the time of a write and not the time at which this process began
-    /// to watch.
+    /// A change was observed, so `since` is the time of a write and not the time when this process began to
+    /// watch.
     changed: bool,
 }
 

@@ -4,7 +4,7 @@
 //! Guarantees: never by default, and never before the time. A time in the past takes effect, also if the time
 //! came while this process was down: a user who set a time wants the zone back after that time. An invalid
 //! time is reported by an Event, and no annotation is removed. If the isolation ended before its time, the
-//! time is removed, so that the next isolation does not use it.
+//! time is removed, so that the next isolation does not use that time.
 
 mod controller;
 mod decision;

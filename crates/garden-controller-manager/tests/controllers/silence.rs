@@ -153,7 +153,7 @@ async fn healthy(garden: &Garden, name: &'static str, seed: &str) {
     allowed(garden.patch(&shoots, name, label).await);
 }
 
-/// The Shoot's condition of its API server, and its overall health.
+/// The condition of the Shoot's API server, and the overall health.
 fn health_of(shoot: &Shoot) -> Health {
     let status = shoot.status.as_ref().unwrap();
     let available = find_condition(&status.conditions, "APIServerAvailable").map(|c| c.status);

@@ -29,8 +29,8 @@ pub(super) async fn in_force(policy: &str, attempt: impl Fn() -> Attempt) -> Res
     .await
 }
 
-/// Waits until this is refused. A policy reads other objects than the written object from a cache of the API
-/// server, which follows their last change a moment later.
+/// Waits until this is refused. A policy reads further objects, beside the written object, from a cache of
+/// the API server, which follows their last change a moment later.
 pub async fn until_refused(attempt: impl Fn() -> Attempt) {
     settled(attempt, true).await;
 }

@@ -159,7 +159,7 @@ async fn the_specification_travels(garden: &Garden) {
     a_seed_that_is_gone_is_no_former_seed(garden).await;
 }
 
-/// No other process would remove the entry, and the shoot could never move to a seed of that name again.
+/// No process would remove the entry otherwise, and the shoot could never move to a seed of that name again.
 async fn a_seed_that_is_gone_is_no_former_seed(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let seeds: Api<Seed> = Api::all(garden.administrator());

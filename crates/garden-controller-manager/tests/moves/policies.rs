@@ -155,7 +155,7 @@ pub async fn a_seed_approves_nothing(garden: &Garden) {
         refused(garden.patch_status(host, "coveted", change.clone()).await, words);
         refused(garden.patch_status(destination, "coveted", change).await, any);
     }
-    // The seed still writes its own fields.
+    // The seed still writes the seed's own fields.
     let own = json!({"lastOperation": operation("Migrate", "Processing")});
     allowed(garden.patch_status(host, "coveted", own).await);
 }
