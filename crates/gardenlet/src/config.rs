@@ -1,4 +1,4 @@
-//! What a gardenlet is told by its flags.
+//! Configuration of a gardenlet by flags.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -13,45 +13,48 @@ pub struct Config {
     #[arg(long, env = "GARDEN_KUBECONFIG")]
     pub garden_kubeconfig: PathBuf,
 
-    /// Kubeconfig of the seed; the pod's own ServiceAccount without it.
+    /// Kubeconfig of the seed. Without this flag the gardenlet uses the ServiceAccount of its pod.
     #[arg(long, env = "SEED_KUBECONFIG")]
     pub seed_kubeconfig: Option<PathBuf>,
 
-    /// Name of the seed; must be that of the manifest.
+    /// Name of the seed; must equal the name in the manifest.
     #[arg(long, env = "SEED_NAME")]
     pub seed_name: String,
 
-    /// Manifest of the Seed (YAML), which is registered in the garden at the start.
+    /// Manifest of the Seed (YAML). The gardenlet registers the Seed in the garden at the start.
     #[arg(long)]
     pub seed_config: PathBuf,
 
-    /// Where `/healthz`, `/readyz` and `/metrics` are served.
+    /// Address on which the gardenlet serves `/healthz`, `/readyz` and `/metrics`.
     #[arg(long, default_value = "0.0.0.0:2728")]
     pub health_address: SocketAddr,
 
-    /// Tells this process apart from others of the seed: the pod's name. Stands in `status.gardener.id`.
+    /// Identifies this process among all gardenlets of the seed: the name of the pod. Reported in
+    /// `status.gardener.id`.
     #[arg(long, env = "POD_NAME", default_value = "gardenlet")]
     pub instance_id: String,
 
-    /// At most so many shoots, backup entries, … of a kind at the same time.
+    /// Maximum number of objects of each kind (shoots, backup entries, …) that are reconciled at the same
+    /// time.
     #[arg(long, default_value_t = 20)]
     pub concurrent_syncs: u16,
 
-    /// How often a shoot is reconciled although nothing changed.
+    /// How often a shoot is reconciled without a change.
     #[arg(long, default_value = "1h", value_parser = duration)]
     pub shoot_sync_period: Duration,
 
-    /// How long an operation is tried again before it is given up until somebody asks for more.
+    /// How long a failing operation is repeated before its state becomes `Failed`. A failed operation waits
+    /// for a request by a user.
     #[arg(long, default_value = "12h", value_parser = duration)]
     pub retry_duration: Duration,
 
-    /// How often the conditions of a shoot are looked at. A probe of a shoot's API cannot be watched, so this
-    /// is a period.
+    /// How often the conditions of a shoot are checked. The API of a shoot is probed, since no watch reports
+    /// its health; hence a period.
     #[arg(long, default_value = "30s", value_parser = duration)]
     pub care_sync_period: Duration,
 
-    /// How long a condition that held is `Progressing` before it is `False`. Longer than the restart of a
-    /// kube-apiserver, so that a roll-out raises no alarm.
+    /// How long a condition that was `True` is `Progressing` before the condition becomes `False`. Longer
+    /// than the restart of a kube-apiserver, so that a roll-out raises no alarm.
     #[arg(long, default_value = "1m", value_parser = duration)]
     pub condition_threshold: Duration,
 
@@ -59,7 +62,7 @@ pub struct Config {
     #[arg(long, default_value_t = 0)]
     pub backup_entry_deletion_grace_period_hours: u32,
 
-    /// A Deployment of the seed (`namespace/name`) without which it does not work; may be given several
+    /// A Deployment of the seed (`namespace/name`) that the seed needs in order to work; may be given several
     /// times.
     #[arg(
         long = "system-component",
@@ -68,15 +71,15 @@ pub struct Config {
     )]
     pub system_components: Vec<Component>,
 
-    /// A label of Nodes, in shoots and in the seed, with their provider's ID of their zone; may be given
-    /// several times. By it a failover is refused that would cut a shoot off from its own control plane
-    /// (docs/operate/zone-isolation.md).
+    /// A label of Nodes, in shoots and in the seed, whose value is the ID of the zone at the provider; may be
+    /// given several times. By this ID the gardenlet refuses a failover that would cut a shoot off from its
+    /// own control plane (docs/operate/zone-isolation.md).
     #[arg(long = "zone-id-label", default_values = ["topology.k8s.aws/zone-id"])]
     pub zone_id_labels: Vec<String>,
 
-    /// How long the failover of a zone may take: machines elsewhere come, pods leave the zone, its machines
-    /// end. Then the network of the zone is closed, whatever is left in the zone
-    /// (docs/operate/zone-isolation.md).
+    /// How long the failover of a zone may take: machines in healthy zones start, pods leave the zone, the
+    /// machines in the zone end. After this time the network of the zone is closed, even if machines or pods
+    /// are left in the zone (docs/operate/zone-isolation.md).
     #[arg(long, default_value = "15m", value_parser = duration)]
     pub zone_close_within: Duration,
 
@@ -110,21 +113,22 @@ pub struct Config {
 /// How ShootStates are kept up to date (R7-42).
 #[derive(Clone, Debug, clap::Args)]
 pub struct ShootStateFlags {
-    /// How long nothing must have changed before what changed is written into the ShootState.
+    /// How long a seed must be without further changes before the gardenlet writes the changes into the
+    /// ShootState.
     #[arg(long, default_value = "5s", value_parser = duration)]
     pub shoot_state_sync_delay: Duration,
 
-    /// How long after the first change it is written at the latest, although there are further ones. What a
-    /// seed takes with it when it dies is what changed within this time.
+    /// Maximum delay between the first change and the write of the ShootState, even if changes continue. A
+    /// seed that dies loses the changes of this time.
     #[arg(long, default_value = "30s", value_parser = duration)]
     pub shoot_state_sync_max_delay: Duration,
 
-    /// How often a ShootState is compared although nothing changed.
+    /// How often a ShootState is compared without a change.
     #[arg(long, default_value = "10m", value_parser = duration)]
     pub shoot_state_sync_period: Duration,
 
-    /// At most so many ShootStates at the same time. Each takes some 30 MiB of memory if it is large, and
-    /// little if not.
+    /// Maximum number of ShootStates that are written at the same time. A large ShootState needs some 30 MiB
+    /// of memory, a small ShootState little.
     #[arg(long, default_value_t = 3)]
     pub concurrent_shoot_state_syncs: u16,
 }
@@ -132,7 +136,7 @@ pub struct ShootStateFlags {
 /// How control planes are deployed.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ControlPlaneFlags {
-    /// In front of every image name; empty: no registry.
+    /// Prefix of every image name; empty: no registry.
     #[arg(long, default_value = "")]
     pub image_registry: String,
 
@@ -156,12 +160,12 @@ pub struct ControlPlaneFlags {
     #[arg(long, default_value = "coredns")]
     pub coredns_image: String,
 
-    /// Tag of the image of CoreDNS, which has versions of its own.
+    /// Tag of the CoreDNS image. CoreDNS has versions of its own.
     #[arg(long, default_value = parts::COREDNS_TAG)]
     pub coredns_tag: String,
 
-    /// Lets API servers reach the nodes of their shoots through a tunnel that agents in the shoots dial: for
-    /// seeds without roads to the nodes.
+    /// Lets API servers reach the nodes of their shoots through a tunnel that agents in the shoots dial. For
+    /// seeds without routes to the nodes.
     #[arg(long)]
     pub enable_tunnel: bool,
 
@@ -173,7 +177,7 @@ pub struct ControlPlaneFlags {
     #[arg(long, default_value = "dev")]
     pub tunnel_tag: String,
 
-    /// Namespace of the seed's front.
+    /// Namespace of the edge (SNI proxy) of the seed.
     #[arg(long, default_value = "garden-exposure")]
     pub exposure_namespace: String,
 
@@ -181,8 +185,8 @@ pub struct ControlPlaneFlags {
     #[arg(long, default_value = "ingress")]
     pub ingress_service: String,
 
-    /// For how many seconds resolvers may keep a record of a shoot. A move is visible to users only after
-    /// that.
+    /// Time in seconds for which resolvers may cache a DNS record of a shoot. Users see a move only after
+    /// this time.
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(i64).range(1..=600))]
     pub dns_ttl_seconds: i64,
 
@@ -194,9 +198,9 @@ pub struct ControlPlaneFlags {
 /// A Deployment by namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Component {
-    /// Its namespace.
+    /// The namespace.
     pub namespace: String,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 

@@ -1,6 +1,6 @@
-//! A gardenlet makes a shoot for as long as it is its seed's, and begins nothing more in an epoch that was
-//! lost (R17-60, R17-61). A real API server plays garden and seed, and the name server is real; the test
-//! plays the provider of the owner record.
+//! A gardenlet creates a shoot only while its seed owns the shoot, and starts no operation in an epoch that
+//! was lost (R17-60, R17-61). A real API server serves as garden and seed, and the name server is real. The
+//! test fakes the provider of the owner record.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
@@ -33,9 +33,9 @@ use ground::{CORE, DNS_ZONE, Ground, NAMESPACE, OURS, PROJECT, SOON, context::co
 
 const OWNER: &str = "owner.web.dev.internal.example.test";
 const EPOCH: &str = "epoch.owner.web.dev.internal.example.test";
-/// Another seed than that of the gardenlet.
+/// UID of a seed without a gardenlet here.
 const THEIRS: &str = "seed-b-uid";
-/// Longer than a gardenlet takes to begin what it was asked for.
+/// Longer than a gardenlet needs to start a requested operation.
 const QUIET: Duration = Duration::from_secs(5);
 
 struct World {
@@ -60,7 +60,7 @@ fn nothing_is_done_for_a_shoot_that_is_lost() -> Result<()> {
     })
 }
 
-/// What is asked of a shoot that is deleted, and whose record goes with it.
+/// The owner checks for a shoot that is deleted together with its record.
 #[test]
 fn a_deletion_ends_although_its_record_goes_and_begins_for_who_has_the_shoot_alone() -> Result<()> {
     ground::story(8 << 20, async {
@@ -84,7 +84,7 @@ impl World {
         })
     }
 
-    /// Begins one; it ends with the set.
+    /// Starts a gardenlet that ends with the returned set.
     fn gardenlet(&self) -> Result<JoinSet<()>> {
         let mut gardenlet = JoinSet::new();
         gardenlet.spawn(Box::pin(shoot::run(Arc::new(context(&self.client, &[])?))));
@@ -103,8 +103,9 @@ impl World {
         self.dns.write_texts(DNS_ZONE, &names).await
     }
 
-    /// Nothing is begun while the record of an earlier shoot of this name stands there. When it is gone the
-    /// shoot is made, by the word of the garden: this seed's own record does not stand there yet.
+    /// The gardenlet starts no operation while the record of an earlier shoot of this name exists. After the
+    /// removal of that record the gardenlet creates the shoot on the word of the garden: the record of this
+    /// seed does not exist yet.
     async fn record_of_an_earlier_shoot(&self) -> Result<()> {
         let refused = format!(
             "cannot tell that it has the shoot, in ownership epoch 1: the owner record names {THEIRS}"
@@ -120,12 +121,12 @@ impl World {
         self.until_record_of("1").await
     }
 
-    /// What is under way ends, and the Shoot says so once.
+    /// The running operation ends, and the Shoot reports the loss once.
     async fn lost_while_it_is_created(&self) -> Result<()> {
         self.says(Some((OURS, 1))).await?;
         self.write_record().await?;
-        // The epoch alone: who asks for one name after the other could see the other owner in this seed's
-        // epoch.
+        // Only the epoch: a reader of two names in sequence could see the new identity in the epoch of this
+        // seed.
         self.says(Some((OURS, 2))).await?;
         let last = self
             .until_error("seed seed-a has lost the shoot in ownership epoch 1: epoch 2 has begun")
@@ -146,7 +147,7 @@ impl World {
         Ok(())
     }
 
-    /// R17-49: whoever says otherwise later, and whoever asks for it.
+    /// R17-49: neither a later record that names this seed nor a request by a user revives the epoch.
     async fn stays_lost(&self) -> Result<()> {
         self.says(Some((OURS, 1))).await?;
         let before = self.last().await?;
@@ -157,7 +158,7 @@ impl World {
             !shoot.annotations().contains_key(OPERATION)
         })
         .await?;
-        // That nothing happens can only be waited for.
+        // The absence of a change can only be waited for.
         tokio::time::sleep(QUIET).await;
         let after = self.last().await?;
         ensure!(after == before, "{after:?}");
@@ -177,9 +178,9 @@ impl World {
         self.until_record_of("3").await
     }
 
-    /// A deletion is under the owner's right until the record is taken away. A gardenlet that asks between
-    /// the two names that go is told by the garden that its seed has the shoot: the shoot is not lost, and
-    /// the deletion ends.
+    /// A deletion acts under the permit of the owner until the record is removed. A gardenlet that reads DNS
+    /// between the removal of the two names gets the answer of the garden: the seed has the shoot. The shoot
+    /// is not lost, and the deletion ends.
     async fn its_own_record_goes(&self) -> Result<()> {
         self.made().await?;
         let held = json!({"metadata": {"finalizers": ["test.example/provider"]}});
@@ -198,8 +199,8 @@ impl World {
             },
         )
         .await?;
-        // The identity goes first. The garden says that this seed has the shoot, so its deletion goes on
-        // under that word.
+        // The identity is removed first. The garden reports that this seed has the shoot, so the deletion
+        // continues.
         self.say(None, Some(1)).await?;
         self.say(None, None).await?;
         self.change_record(json!({"metadata": {"finalizers": null}}))
@@ -210,7 +211,8 @@ impl World {
         Ok(())
     }
 
-    /// R17-61: it takes nothing away, says what it waits for, and goes on in a later epoch.
+    /// R17-61: a forced deletion of a lost shoot removes no object, reports the reason, and continues in a
+    /// later epoch.
     async fn force_is_of_no_use_for_what_is_lost(&self) -> Result<()> {
         self.made().await?;
         self.says(Some((THEIRS, 2))).await?;
@@ -222,7 +224,7 @@ impl World {
         ensure!(last.state == State::Error, "{last:?}");
         self.until_error("it needs a later epoch; see Event OwnershipLost")
             .await?;
-        // That nothing happens can only be waited for.
+        // The absence of a change can only be waited for.
         tokio::time::sleep(QUIET).await;
         let record = self.records.get("web-owner").await?;
         ensure!(
@@ -242,7 +244,7 @@ impl World {
         self.namespace_is_gone().await
     }
 
-    /// It was begun, by a gardenlet that has ended, and its record is told.
+    /// A first gardenlet has started the creation and ended, and the owner record is published.
     async fn made(&self) -> Result<()> {
         let mut gardenlet = self.gardenlet()?;
         self.until_record_of("1").await?;
@@ -252,7 +254,7 @@ impl World {
         Ok(())
     }
 
-    /// As its user does, with these annotations.
+    /// Deletes the Shoot as its user does, with these annotations.
     async fn deleted(&self, annotations: Value) -> Result<()> {
         let patch = json!({"metadata": {"annotations": annotations}});
         let params = PatchParams::default();
@@ -281,7 +283,7 @@ impl World {
         Ok(())
     }
 
-    /// Its provider has written it.
+    /// Reports success of the owner record, as the provider does.
     async fn write_record(&self) -> Result<()> {
         let record = self.records.get("web-owner").await?;
         ensure!(record.spec.values == [OURS], "{:?}", record.spec.values);
@@ -317,7 +319,7 @@ impl World {
         ground::until(&self.shoots, why, holds).await
     }
 
-    /// The last operation that says so, and nothing else.
+    /// Waits until the single error contains `part`, and returns the last operation.
     async fn until_error(&self, part: &str) -> Result<LastOperation> {
         let told = self.until(part, |shoot| {
             let status = shoot.status.as_ref();

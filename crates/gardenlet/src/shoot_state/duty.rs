@@ -1,4 +1,4 @@
-//! Whether a ShootState is kept up to date, and what is told of it. Pure.
+//! Decides whether a ShootState is kept up to date, and builds the conditions that report the result. Pure.
 
 use api::{
     constants::condition::{SHOOT_STATE_COMPLETE, SHOOT_STATE_NEVER_SYNCED, SHOOT_STATE_UP_TO_DATE},
@@ -14,15 +14,15 @@ use std::time::Duration;
 /// How far a shoot is whose ShootState is kept up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
-    /// It is being created: it has its keys before it has data, and nobody can do without them (R7-40).
+    /// The shoot is being created: the shoot has its keys before any data, and a restore needs the keys
+    /// (R7-40).
     Creating,
-    /// It was created once, and all of it is there.
+    /// The creation has succeeded once, and the namespace is complete.
     Created,
 }
 
-/// How far the shoot is, if this seed keeps its ShootState up to date: it has the shoot. While it moves, is
-/// restored or deleted, the flow that does so writes the ShootState, and what is in the namespace is not all
-/// of it.
+/// The stage of the shoot, if this seed owns the shoot and so keeps the ShootState up to date. During a move,
+/// a restore or a deletion, the flow writes the ShootState, and the namespace is incomplete.
 pub(super) fn kept(shoot: &Shoot, seed: &str) -> Option<Stage> {
     let status = shoot.status.as_ref()?;
     let last = status.last_operation.as_ref()?;
@@ -38,8 +38,8 @@ pub(super) fn kept(shoot: &Shoot, seed: &str) -> Option<Stage> {
     is_ours.then_some(stage)
 }
 
-/// What is told after a success. Its `lastUpdateTime` is the age: it is written anew when it is older than
-/// `period`, although nothing else changed, and not more often.
+/// The condition after a success. `lastUpdateTime` is the age of the ShootState. The time is renewed when the
+/// condition is older than `period`, even without a further change, and not more often.
 pub(super) fn up_to_date(old: Option<&Condition>, period: Duration, now: &Time) -> Option<Condition> {
     let is_fresh = |old: &Condition| {
         let age = now.0.duration_since(old.last_update_time.0);
@@ -71,8 +71,7 @@ pub(super) fn tell_left_out(constraints: &mut Vec<Condition>, named: &[String], 
     left_out::constraint(effect, named, now).merge_into(constraints);
 }
 
-/// The reason that is told after a failure. Whether there was ever a success decides whether another seed may
-/// take the shoot over.
+/// The reason after a failure. Only a ShootState that was synced once allows a takeover by a different seed.
 pub(super) fn not_synced(old: Option<&Condition>) -> &'static str {
     if old.is_none_or(|old| old.reason == SHOOT_STATE_NEVER_SYNCED) {
         SHOOT_STATE_NEVER_SYNCED
