@@ -8,11 +8,11 @@
 //! copy transfers the objects that exist meanwhile. Objects that turn out to be unneeded are left to garbage
 //! collection.
 //!
-//! A chain is complete if this process has read and hashed each of its objects, and the chain reaches the
-//! revision at which the source's epoch was sealed. The hand-over of a planned move records that revision
-//! ([`SourceEnd`]): a copy that does not reach it fails. A source that lost the shoot notes the revision in
-//! its bucket ([`crate::seal_note`]), and records the final snapshot that follows the seal. A takeover begins
-//! with the longest sound chain, and reports whether the chain is complete.
+//! A chain is complete under two conditions. This process has read and hashed each of its objects, and the
+//! chain reaches the revision at which the source's epoch was sealed. The hand-over of a planned move records
+//! that revision ([`SourceEnd`]): a copy that does not reach it fails. A source that lost the shoot notes the
+//! revision in its bucket ([`crate::seal_note`]), and records the final snapshot that follows the seal. A
+//! takeover begins with the longest sound chain, and reports whether the chain is complete.
 //!
 //! A copy for a later epoch reads only the history of the epoch before. The copy records at its end the chain
 //! with which the new epoch begins. That choice is final: a repeated copy transfers exactly the recorded
@@ -165,9 +165,10 @@ impl Copy {
         Ok(Vec::new())
     }
 
-    /// Brings the best chain that can be read. Where the end of the source is recorded, an object that cannot
-    /// be trusted leads to the next chain, and a chain that ends too early is an error. The same in a
-    /// takeover, where a chain that ends too early is reported. Else the newest chain is the only candidate.
+    /// Copies the best readable chain. If the end of the source is recorded, an untrusted object leads to the
+    /// next chain, and a chain that ends too early is an error. In a takeover an untrusted object also leads
+    /// to the next chain, and a chain that ends too early is reported. Else the newest chain is the only
+    /// candidate.
     async fn best_chain(
         &self,
         origin: i64,

@@ -16,8 +16,8 @@ pub enum Policy {
     #[default]
     #[value(name = "LimitBased")]
     LimitBased,
-    /// Every chain of the last hour, then the last of each hour for a day, of each day for a week and of each
-    /// week for four weeks more.
+    /// Every chain of the last hour; then the last chain of each hour for a day, of each day for a week, and
+    /// of each week for four more weeks.
     #[value(name = "Exponential")]
     Exponential,
 }

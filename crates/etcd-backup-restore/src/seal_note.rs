@@ -3,8 +3,8 @@
 //!
 //! The process beside etcd writes the note after the seal on its volume: the gate in front of etcd never
 //! opens again, so that etcd has acknowledged no change after this revision to any client. A destination that
-//! takes the shoot over learns from the note whether the chain in the bucket is complete, and, by `beat`,
-//! that the source is still storing data.
+//! takes over the shoot reads from the note whether the chain in the bucket is complete. A changing `beat`
+//! shows that the source is still storing data.
 
 use crate::error::{Class, Error, Result};
 use crate::store::Store;

@@ -29,8 +29,8 @@ pub struct Report {
     pub last_revision: i64,
     /// Time at which the newest snapshot of that chain was taken; absent if its name holds no valid time.
     pub saved: Option<Timestamp>,
-    /// Whether every change up to the end of the source's epoch is in the copied chain, of which this run has
-    /// read and hashed every object.
+    /// Whether every change up to the end of the source's epoch is in the copied chain. This run has read and
+    /// hashed every object of that chain.
     pub complete: bool,
     /// Revision at which the source's epoch was sealed, if known.
     pub sealed_revision: Option<i64>,
@@ -52,8 +52,8 @@ pub struct Summary {
     pub last_revision: i64,
     /// Time at which the newest snapshot of that chain was taken; absent if its name holds no valid time.
     pub saved: Option<Timestamp>,
-    /// Whether every change up to the end of the source's epoch is in the copied chain, of which this run has
-    /// read and hashed every object.
+    /// Whether every change up to the end of the source's epoch is in the copied chain. This run has read and
+    /// hashed every object of that chain.
     pub complete: bool,
     /// Revision at which the source's epoch was sealed, if known.
     pub sealed_revision: Option<i64>,

@@ -1,8 +1,8 @@
 //! The end of a residency: the verified final snapshot, and its cancellation.
 //!
-//! A final snapshot counts if the content that was read back equals the content that was sent, and etcd's
-//! revision still equals the snapshot's revision after that (I2). A snapshot that fails this check loses its
-//! mark `.final`, and the snapshotter continues.
+//! A final snapshot counts if the content that was read back equals the sent content. In addition etcd's
+//! revision must still equal the snapshot's revision after that (I2). A snapshot that fails this check loses
+//! its mark `.final`, and the snapshotter continues.
 
 use super::plan::not_behind;
 use super::proof::{Proof, fingerprint};

@@ -3,8 +3,8 @@
 //! A single task owns all state, so that a scheduled, a requested and the final snapshot can never overlap.
 //! Requests come through two channels. The requests of the first channel wait for their turn. The urgent
 //! requests (final snapshot, resume) precede everything: the running session is dropped and restarted. That
-//! is safe because each session reads the content of the store at its start, and an object appears as a whole
-//! or not at all. An error ends the session too, and the next session begins after a pause. After a final
+//! is safe, because each session reads the content of the store at its start. An object appears as a whole or
+//! not at all. An error ends the session too, and the next session begins after a pause. After a final
 //! snapshot the task writes no more snapshots until a resume request. After a seal the task takes only the
 //! final snapshot (`sealed`).
 
@@ -44,8 +44,8 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use worker::Worker;
 
-/// Pause after a failed session: the first, doubled up to the last. The last must be shorter than the time a
-/// caller of the final snapshot waits, so that a repaired bucket is noticed while the caller still waits.
+/// Pause after a failed session: the first, doubled up to the last. The last pause must be shorter than a
+/// caller waits for the final snapshot. Then a repaired bucket is noticed while the caller still waits.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
 
 /// The task.

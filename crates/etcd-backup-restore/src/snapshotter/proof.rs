@@ -1,7 +1,7 @@
 //! The proof of a final snapshot, and its record in the store.
 //!
 //! `<prefix>/finished.json`, beside the folder of the snapshots, states that this store's etcd is at its end.
-//! Unlike the `.final` in a name this file is never copied, so a process that starts on a copy does not begin
+//! Unlike the `.final` in a name this file is never copied. So a process that starts on a copy does not begin
 //! in the finished state. The file counts only for its epoch.
 
 use crate::chain;

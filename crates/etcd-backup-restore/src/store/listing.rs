@@ -1,7 +1,7 @@
 //! Names in a folder of the store, with any characters.
 //!
-//! The library fails a whole listing on a key that is not a path of the library (an empty segment, a dot
-//! segment, a control character). Any user of the bucket can write such a key, so the key must not stop
+//! A key that is not a path of the library fails a whole listing. Examples are an empty segment, a dot
+//! segment and a control character. Any user of the bucket can write such a key, so the key must not stop
 //! backups and restores.
 
 use crate::error::{Error, Result};
@@ -103,8 +103,8 @@ impl From<Option<RefusedRemoval>> for Deletion {
     }
 }
 
-/// Removes every version of an object. Where the account may not list or delete versions, or the store has
-/// none, deletes the object alone, so that a listing does not return the object any more.
+/// Removes every version of an object. If the account may not list or delete versions, or the store has no
+/// versions, only the object is deleted. A listing then does not return the object any more.
 async fn delete_versions(bucket: &Bucket, key: &str, report: &Once) -> object_store::Result<Deletion> {
     let mut position = None;
     let may_versions_stay = 'pages: loop {

@@ -139,8 +139,8 @@ impl Store {
     }
 
     /// Every snapshot of the store, of any epoch. Objects that cannot be snapshots are skipped and reported.
-    /// An object directly in the folder that looks like a snapshot and cannot be read is an error that names
-    /// the object, or is left aside ([`Self::leaving_aside`]).
+    /// An unreadable object directly in the folder that looks like a snapshot is an error that names the
+    /// object. With [`Self::leaving_aside`] the object is left aside instead.
     pub async fn everything(&self) -> Result<Vec<Snapshot>> {
         let (mut listing, mut foreign) = (Vec::new(), Vec::new());
         for object in self.connection()?.names.below(&self.prefix).await? {

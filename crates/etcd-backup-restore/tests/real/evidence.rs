@@ -1,5 +1,5 @@
-//! A copy transfers everything that the source acknowledged, or reports the missing number of changes,
-//! computed from the objects that the copy has read and hashed.
+//! A copy transfers everything that the source acknowledged, or reports the number of missing changes. Both
+//! follow from the objects that the copy has read and hashed.
 
 use crate::lab::{EPOCH, EtcdServer, Lab, Ran, Server, Stay, Writer, eventually};
 use etcd_backup_restore::seal_note::SealNote;

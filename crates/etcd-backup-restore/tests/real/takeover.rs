@@ -1,5 +1,5 @@
-//! A takeover begins with the longest sound chain in the bucket of its source, and calls a chain complete
-//! only where the source has recorded the end of its epoch.
+//! A takeover begins with the longest sound chain in the bucket of its source. The chain counts as complete
+//! only if the source has recorded the end of its epoch.
 
 use crate::lab::{EtcdServer, Lab, Ran, Server, Stay};
 use etcd_backup_restore::seal_note::SealNote;
@@ -81,8 +81,8 @@ fn is_complete(ran: &Ran) -> bool {
     ran.json["complete"].as_bool().unwrap()
 }
 
-/// A person or a script asks for the final snapshot in a quiet moment, clients write on, and the machine of
-/// the source dies without a seal.
+/// A user or a script requests the final snapshot in a quiet moment, and clients continue to write. Then the
+/// machine of the source dies without a seal.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_final_snapshot_that_was_taken_while_the_epoch_served_is_no_end() {
     let source = Source::begin().await;

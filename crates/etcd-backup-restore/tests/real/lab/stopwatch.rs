@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 /// Dates the bytes that a gate sends to its clients by the kernel's clock for received packets. On loopback
-/// the kernel sets that date within the gate's own system call, so that a test that stands still, and reads
-/// late, dates no byte too late.
+/// the kernel sets that date within the gate's own system call. So a test that stalls, and reads late, dates
+/// no byte too late.
 pub struct Stopwatch {
     pub endpoint: String,
     newest: Arc<Mutex<SystemTime>>,
