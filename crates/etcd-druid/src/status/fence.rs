@@ -1,6 +1,5 @@
-//! An etcd that is deliberately kept away from clients, because no witness confirms that this seed owns the
-//! shoot, or because the seed has lost the shoot (R17-40..49). Such an etcd is not ready, and that is no
-//! failure.
+//! An etcd that is deliberately kept away from clients: no witness confirms that this seed owns the shoot, or
+//! the seed has lost the shoot (R17-40..49). Such an etcd is not ready, and that is no failure.
 
 use api::{
     constants::condition::{NEVER_ANSWERED, OUTLASTS_ANY_FENCE, OUTLASTS_FENCE},
@@ -25,7 +24,7 @@ const LONGEST: usize = 1000;
 pub(super) type Word = (&'static str, &'static str, String);
 
 /// Condition `OwnershipVerified` of an etcd that should run. Unless the shoot is lost, the reason states that
-/// the etcd outlasts a fence, because a user who wants to take over the shoot must know. `told`: the last
+/// the etcd outlasts a fence. A user who wants to take over the shoot must know that. `told`: the last
 /// reported reason.
 #[must_use]
 pub(super) fn verified(check: &OwnerCheckSpec, said: Option<&Ownership>, told: Option<&str>) -> Word {

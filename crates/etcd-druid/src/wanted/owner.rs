@@ -139,7 +139,7 @@ fn is_in(name: &str, zone: &str) -> bool {
 /// A flag with its value.
 type Given = (&'static str, String);
 
-/// Whether an etcd with these settings outlasts the default fence, so that a seed that waits for the default
+/// Whether an etcd with these settings outlasts the default fence. Then a seed that waits for the default
 /// fence may not take over the shoot. That holds for an etcd that continues in silence, and for an etcd with
 /// a longer right. With invalid settings etcd keeps its former settings, whose duration is unknown. Only the
 /// gardenlet, which reads the Seed, knows whether destinations wait longer.
