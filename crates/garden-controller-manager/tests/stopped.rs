@@ -38,7 +38,7 @@ const WORKERS: usize = 5;
 const LOAD: usize = 80;
 /// The write of its work at which a process is stopped: long before the end of the work.
 const STOP_AT: std::ops::Range<usize> = 8..100;
-/// The points of a stop in turn.
+/// The points at which processes are stopped.
 const STOPS: [Stop; 5] = [
     Stop::BeforeChecks,
     Stop::Anywhere,

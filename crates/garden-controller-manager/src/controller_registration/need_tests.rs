@@ -32,8 +32,8 @@ fn a_shoot_without_workers_needs_its_provider() {
     );
 }
 
-/// A registration that is needed only for the isolation is installed for a zone that is to be isolated, and
-/// stays until the zone is back.
+/// A registration that only the isolation of a zone needs is installed for the isolation, and stays until the
+/// zone is back.
 #[test]
 fn a_shoot_needs_a_provider_that_closes_the_zone_that_is_cut_off() {
     let able = [registration(

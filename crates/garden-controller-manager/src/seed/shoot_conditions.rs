@@ -100,7 +100,7 @@ fn has_unknown_label(shoot: &Shoot) -> bool {
         .is_some_and(|label| label == UNKNOWN)
 }
 
-/// All conditions of the Shoot; `None` if every health condition is already `Unknown`.
+/// The conditions of the Shoot with all health conditions set to `Unknown`; `None` without a change.
 fn unknown_conditions(shoot: &Shoot, now: &Time) -> Option<Vec<Condition>> {
     let mut conditions = shoot.status.as_ref()?.conditions.clone();
     let mut is_changed = false;

@@ -1,8 +1,8 @@
 //! A planned move waits for the end of the move before: the source BackupEntry of that move is still being
 //! deleted, for example because a retention protects the backups. Pure.
 //!
-//! An entry that is being deleted cannot name the bucket of the next source, so that the shoot would be down
-//! on the destination until the deletion ends. In a takeover the source may never end the deletion, and
+//! An entry that is being deleted cannot name the bucket of the next source. So the shoot would be down on
+//! the destination until the deletion ends. In a takeover the source may never end the deletion, and
 //! garden-controller-manager releases the entry.
 
 use api::gardencore::{BackupEntry, Shoot};

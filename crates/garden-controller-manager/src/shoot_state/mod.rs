@@ -1,11 +1,11 @@
 //! Creates and keeps the ShootState of each Shoot, and grants access only to the seed that owns the shoot.
 //!
 //! The ShootState is created empty: the owning seed fills and updates it, and no seed may create or delete a
-//! ShootState. A restore reads the ShootState until its very end. If the ShootState were lost before the
-//! restore is recorded as succeeded, an error in between would leave a shoot that cannot be restored any more
-//! (gardener/gardener#11222). Guarantees: the ShootState exists as long as its Shoot. Only the seed in
-//! `status.seedName` can read its content, no other seed and no user. A move cannot lose the ShootState. This
-//! process watches metadata only, so it holds no keys.
+//! ShootState. A restore reads the ShootState until its very end. Suppose that the ShootState were lost
+//! before the restore is recorded as succeeded. An error in between would then leave a shoot that cannot be
+//! restored any more (gardener/gardener#11222). Guarantees: the ShootState exists as long as its Shoot. Only
+//! the seed in `status.seedName` can read its content, no other seed and no user. A move cannot lose the
+//! ShootState. This process watches metadata only, so it holds no keys.
 
 mod controller;
 mod making;

@@ -143,9 +143,9 @@ static RECOVERED: Verdict = Verdict {
     message: String::new(),
 };
 
-/// As [`route`], also while the destination is not ready for a reason that passes: the source stays dead
-/// meanwhile, so that neither a request nor a consent may be lost by a destination that is restarted, or that
-/// still cleans up after an earlier move.
+/// Like [`route`], also while the destination is temporarily not ready. The source stays dead meanwhile, so
+/// neither a request nor an approval may be lost. Examples are a destination that is restarted, or that still
+/// cleans up after an earlier move.
 ///
 /// # Errors
 /// As [`route`].

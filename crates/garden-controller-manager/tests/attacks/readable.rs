@@ -1,5 +1,5 @@
 //! Every reader can decode every object that the garden's API server accepts from any writer. A list with an
-//! undecodable object fails as a whole, and would end the watch of that kind in every process, for all
+//! undecodable object fails as a whole. That would end the watch of the kind in every process, for all
 //! tenants and seeds.
 
 use api::gardencore::Shoot;

@@ -103,8 +103,8 @@ async fn renewed_for(garden: &Garden, time: Duration) -> Duration {
     longest
 }
 
-/// A pass over the shoots of a silent seed overwrites no concurrent report, neither of the gardenlet nor of
-/// the seed that takes over a shoot. The pass ends when the Lease is renewed.
+/// A pass over the shoots of a silent seed overwrites no concurrent report of the gardenlet, or of the seed
+/// that takes over a shoot. The pass ends when the Lease is renewed.
 async fn that_ends_in_between_overwrites_no_report(garden: &Garden) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let manager = garden.context(&[]).garden;

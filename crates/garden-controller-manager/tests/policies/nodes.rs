@@ -1,5 +1,5 @@
-//! Worker pools: values that a user cannot set, and values that a user cannot change later, because the seed
-//! would bear the load or the shoot would not survive.
+//! Worker pools: values that a user cannot set, and values that a user cannot change later. The seed would
+//! otherwise carry the load, or the shoot would not survive.
 
 use api::gardencore::Shoot;
 use kube::Api;
