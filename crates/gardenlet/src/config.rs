@@ -43,8 +43,8 @@ pub struct Config {
     #[arg(long, default_value = "1h", value_parser = duration)]
     pub shoot_sync_period: Duration,
 
-    /// How long a failing operation is repeated before its state becomes `Failed`. A failed operation waits
-    /// for a request by a user.
+    /// How long a failing operation is repeated before the state becomes `Failed`. Then the operation waits
+    /// for a request or an edit of the Shoot by a user.
     #[arg(long, default_value = "12h", value_parser = duration)]
     pub retry_duration: Duration,
 

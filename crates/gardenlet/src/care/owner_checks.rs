@@ -22,22 +22,23 @@ use super::observation::Observation;
 
 /// Name of the Etcd that is backed up.
 const ETCD_MAIN: &str = "etcd-main";
-/// A manager of machines or of a cloud has this in its name.
+/// Part of the name of every manager of machines or of a cloud.
 const MANAGER: &str = "controller-manager";
-/// Acts on the API of the shoot alone, which the gate in front of etcd ends.
+/// Acts only on the API of the shoot, and the gate in front of etcd closes that API.
 const MANAGER_OF_THE_API: &str = "kube-controller-manager";
-/// A manager with this flag asks who owns the shoot before it acts, and while it does (crate `owner-checks`).
+/// A manager with this flag checks the owner of the shoot before and during each action (crate
+/// `owner-checks`).
 const OWNER_FLAG: &str = "--owner-name=";
-/// As many as the API takes.
+/// Maximum that the API accepts.
 const MOST_UNCHECKED: usize = 32;
 
-/// What was observed in the seed. The entry keeps its terms: they are recorded at the end of a flow.
+/// The observation in the seed. The entry keeps its terms, since the terms are recorded at the end of a flow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ObservedCheck {
     reported: Option<ReportedOwnerCheck>,
     fence_seconds: Option<i64>,
     unchecked: Vec<String>,
-    /// The terms that the Seed gives now. `None`: the seed does not check owners.
+    /// The terms that the Seed configures now. `None`: the seed does not check owners.
     wanted: Option<String>,
 }
 
@@ -54,9 +55,9 @@ impl ObservedCheck {
         }
     }
 
-    /// The entries after this observation. `None` where nothing is to be written: the seed has never checked
-    /// the owner of this shoot, or it has not opened the shoot's data yet, so that what an earlier residency
-    /// has left counts.
+    /// The entries after this observation. `None` if no write is needed. Either the seed has never checked
+    /// the owner of this shoot, or the seed has not opened the data of the shoot yet. In the second case the
+    /// entry of the earlier residency counts.
     pub(super) fn entries(&self, status: &ShootStatus, seed: &str) -> Option<Vec<SeedOwnerCheck>> {
         let before = status.owner_check_in(seed);
         let phase = status.ownership.as_ref().and_then(|ownership| ownership.phase);
@@ -113,7 +114,8 @@ impl ObservedCheck {
         Some(Observation::new(ConditionStatus::True, "TermsApplied", message))
     }
 
-    /// Puts the condition into the conditions of a shoot at once: a takeover relies on it.
+    /// Writes the condition into the conditions of a shoot without a threshold: a takeover relies on the
+    /// condition.
     pub(super) fn tell(&self, status: &ShootStatus, seed: &str, now: &Time, conditions: &mut Vec<Condition>) {
         match self.complete(status, seed) {
             Some(found) => Condition::new(
@@ -129,8 +131,8 @@ impl ObservedCheck {
     }
 }
 
-/// The longest of what the Seed gives, of what it gave while it had shoots, and of what the process beside
-/// etcd needs.
+/// The longest of three fences: of the Seed now, of the Seed while the seed had shoots, and of the process
+/// beside etcd.
 fn needed_fence(seed: &Seed, reported: Option<&ReportedOwnerCheck>) -> Option<i64> {
     let given = seed.spec.owner_checks().and_then(|checks| {
         let fence = owner_checks::needed_fence(checks, Terms::default()).ok()?;
@@ -148,8 +150,8 @@ fn rounded_up(time: Duration) -> Option<i64> {
     i64::try_from(time.as_millis().div_ceil(1000)).ok()
 }
 
-/// The Deployments that act on machines or on a cloud and were not told to ask. A Deployment that wants no
-/// pod acts on nothing.
+/// The Deployments that act on machines or on a cloud and lack the flag for the owner check. A Deployment
+/// without wanted pods cannot act.
 fn unchecked(deployments: &[Deployment]) -> Vec<String> {
     let mut names: Vec<_> = deployments
         .iter()

@@ -1,5 +1,5 @@
-//! `OwnershipVerified`: what the process beside etcd finds out about the shoot's owner, as etcd-druid passes
-//! it on, and when that was asked last (R17-13, R17-47).
+//! The condition `OwnershipVerified`: the findings of the process beside etcd about the owner of the shoot,
+//! as etcd-druid reports the findings, and the time of the last check (R17-13, R17-47).
 
 use std::{future::Future, time::Duration};
 
@@ -19,32 +19,31 @@ use runtime::Result;
 
 use super::observation::Observation;
 
-/// By how much the time in the garden is behind before it is told anew where nothing else has changed: a
-/// write to the garden for each shoot. With the time between two of etcd-druid's, it is never behind by more
-/// than [`OLD`].
+/// Maximum delay of the time in the garden while all else is unchanged. Each update is a write to the garden
+/// per shoot. Together with the interval of etcd-druid the delay never exceeds [`OLD`].
 const TELL_EVERY: SignedDuration = SignedDuration::from_mins(3);
 
-/// What was told so long ago says nothing of now: etcd-druid tells it anew every minute while the process
-/// beside etcd answers, and tells otherwise where that does not.
+/// Age from which a report no longer counts. etcd-druid renews the report every minute while the process
+/// beside etcd answers, and reports the silence of that process otherwise.
 const OLD: SignedDuration = SignedDuration::from_mins(5);
 
 /// Added to the message where no clock of the host guards the permits of the seed.
 const CLOCK_MAY_STOP: &str = "The clock of this seed may stop: while a hypervisor pauses its machines no clock of the machines advances, \
     and the process beside etcd reads no clock of the host (/sys/class/rtc, /dev/ptp*). So only a person approves a takeover from this seed.";
 
-/// Reason of what is old.
+/// Reason of a report that is too old.
 const NOT_TOLD_ANEW: &str = "NotToldAnew";
 
-/// What is said of a shoot's owner.
+/// The report about the owner of a shoot.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verified {
     seen: Observation,
-    /// When that was asked last; none where nobody has told.
+    /// Time of the last check; `None` if etcd-druid has not reported yet.
     asked: Option<Time>,
 }
 
-/// What is said of a shoot; nothing where the seed does not check owners. `fence`: for how long destinations
-/// wait for this seed. It is asked for only where etcd outlasts the usual one.
+/// Returns the report about a shoot; `None` where the seed does not check owners. `fence`: for how long
+/// destinations wait for this seed. The function calls `fence` only where etcd outlasts the default fence.
 pub(super) async fn verified<F>(
     etcds: &[Etcd],
     now: &Time,
@@ -70,9 +69,9 @@ fn checked(etcds: &[Etcd]) -> Option<(&OwnerCheckSpec, Option<&EtcdCondition>)> 
     Some((check, said))
 }
 
-/// Whether etcd may be served for longer than that, although nobody confirms it any more. etcd-druid knows
-/// the usual fence only. One that goes by other settings than its object has is beyond all that is known
-/// here.
+/// Whether etcd may be served for longer than the fence although no witness confirms the owner any more.
+/// etcd-druid knows only the default fence. `OutlastsAnyFence` marks a process with settings that differ from
+/// its Etcd object: no fence known here covers such a process.
 fn outlasts(etcds: &[Etcd], fence: Duration) -> bool {
     let usual = Terms::default().settings().fence;
     let Some((check, Some(said))) = checked(etcds) else {
@@ -96,7 +95,7 @@ fn verified_by(etcds: &[Etcd], now: &Time, fence: Duration) -> Option<Verified> 
     let (status, reason) = match said.status.as_str() {
         "True" if is_old => (ConditionStatus::Unknown, NOT_TOLD_ANEW),
         "True" => (ConditionStatus::True, "Owner"),
-        // That is for ever.
+        // A loss is final, so the age of the report does not matter.
         "False" => (ConditionStatus::False, "Lost"),
         _ if said.reason == NEVER_ANSWERED => (ConditionStatus::Unknown, NEVER_ANSWERED),
         _ => (ConditionStatus::Unknown, "NotConfirmed"),
@@ -112,7 +111,8 @@ fn verified_by(etcds: &[Etcd], now: &Time, fence: Duration) -> Option<Verified> 
     } else {
         message.to_owned()
     };
-    // However old that is: a process that goes on in silence does not end by it.
+    // Independent of the age: a process that keeps serving without an answer does not end because a report is
+    // old.
     let reason = match status {
         ConditionStatus::True | ConditionStatus::Unknown if outlasts(etcds, fence) => OUTLASTS_FENCE,
         _ => reason,
@@ -130,13 +130,14 @@ fn clock_may_stop(etcds: &[Etcd]) -> bool {
     !reported.is_some_and(ReportedOwnerCheck::reads_host_clock)
 }
 
-/// Whether there is that much between two times. One that is to come was told by a clock that was wrong.
+/// Whether two times differ by at least `much`. The absolute value also covers a time in the future, from a
+/// wrong clock.
 fn differ_by(one: &Time, other: &Time, much: SignedDuration) -> bool {
     one.0.duration_since(other.0).abs() >= much
 }
 
-/// Puts it into the conditions of a shoot, at once: whoever has lost a shoot is not on the way to have it
-/// again.
+/// Writes the report into the conditions of a shoot without a threshold: a seed that has lost a shoot does
+/// not regain the shoot by waiting.
 pub(super) fn tell(said: Option<&Verified>, now: &Time, conditions: &mut Vec<Condition>) {
     let Some(Verified { seen, asked }) = said else {
         conditions.retain(|one| one.type_ != OWNERSHIP_VERIFIED);
@@ -155,7 +156,7 @@ pub(super) fn tell(said: Option<&Verified>, now: &Time, conditions: &mut Vec<Con
     let (Some(told), Some(asked)) = (told, asked) else {
         return;
     };
-    // What is new has another time already, or another word.
+    // A changed condition needs an updated time as well.
     if before.as_ref() != Some(&*told) || differ_by(&told.last_update_time, asked, TELL_EVERY) {
         told.last_update_time = asked.clone();
     }
@@ -175,7 +176,7 @@ mod tests {
         Time(jiff::Timestamp::from_second(second).unwrap())
     }
 
-    /// As etcd-druid has told it at second 1000.
+    /// An Etcd with a report that etcd-druid wrote at second 1000.
     fn etcd(checks: bool, said: &[(&str, &str)]) -> Etcd {
         let mut etcd = Etcd::new(ETCD_MAIN, api::druid::EtcdSpec::default());
         etcd.spec.backup.owner_check = checks.then(Default::default);
@@ -205,7 +206,7 @@ mod tests {
             (silent.seen.status, silent.seen.reason, silent.asked),
             (Unknown, NEVER_ANSWERED, None)
         );
-        // When it is looked at, and whether it is too old then.
+        // The second of the check, and whether the report is too old at that second.
         let times = [
             (1000, false),
             (1299, false),
@@ -241,7 +242,7 @@ mod tests {
                 (Unknown, "NeverAnswered"),
                 (Unknown, "NeverAnswered"),
             ),
-            // No fence outlasts it, whether it is asked or not.
+            // No fence outlasts `OutlastsAnyFence`, whether `fence` is called or not.
             (
                 "True",
                 "OutlastsFence",
@@ -287,8 +288,8 @@ mod tests {
         )
     }
 
-    /// Settings of the Seed that destinations know are no reason for a person to be asked; such as they do
-    /// not know are.
+    /// Destinations know the settings in the Seed, so such settings need no approval by a person. Settings
+    /// that destinations do not know need an approval.
     #[test]
     fn a_longer_fence_of_the_seed_covers_what_it_was_made_for() {
         let seconds = |text: &str| Some(text.to_owned());
@@ -311,7 +312,7 @@ mod tests {
             (&longer, 24, OUTLASTS_FENCE),
             (&tolerant, 3600, OUTLASTS_FENCE),
             (&unreadable, 3600, OUTLASTS_FENCE),
-            // Its process goes by others.
+            // The process of this etcd runs with settings that differ from the object.
             (&other, 3600, OUTLASTS_FENCE),
         ] {
             let told = verified_by(std::slice::from_ref(etcd), &at(1000), Duration::from_secs(fence));
@@ -372,7 +373,7 @@ mod tests {
         let mut conditions = Vec::new();
         for (what, now, expected) in [
             (owner(0), 10, (True, "Owner", 10, 0)),
-            // Nobody asks any more: that it is looked at here makes it no newer.
+            // No process checks any more: a new read of the same report does not make the report newer.
             (owner(0), 290, (True, "Owner", 10, 0)),
             (owner(179), 300, (True, "Owner", 10, 0)),
             (owner(180), 300, (True, "Owner", 10, 180)),
@@ -394,7 +395,7 @@ mod tests {
                 (True, "OutlastsFence", 9015, 9020),
             ),
             (said(False, "Lost", Some(9030)), 9040, (False, "Lost", 9040, 9030)),
-            // As one of before has told it, which wrote its own time.
+            // Report of an earlier process, with a time of its own clock.
             (said(False, "Lost", Some(8800)), 9050, (False, "Lost", 9040, 8800)),
             (
                 said(Unknown, "NoAnswer", None),
@@ -409,7 +410,7 @@ mod tests {
         ] {
             tell(Some(&what), &at(now), &mut conditions);
             assert_eq!(told(&conditions), expected, "{now}");
-            // What is told twice is written once.
+            // A second call with the same report changes nothing.
             let before = conditions.clone();
             tell(Some(&what), &at(now + 1), &mut conditions);
             assert_eq!(conditions, before, "{now}");

@@ -1,8 +1,8 @@
-//! The order in which a control plane and all that it owns outside is taken down (flows.md 3.3).
+//! The order in which a control plane and all its external resources are deleted (flows.md 3.3).
 //!
-//! The control plane is brought up first where it is down, since objects of users in the shoot may hold cloud
-//! resources that only the shoot's own controllers can release. The BackupEntry is not touched: it follows
-//! the Shoot by its owner reference, after its grace period.
+//! A stopped control plane is started first. Objects of users in the shoot may hold cloud resources that only
+//! the controllers of the shoot can release. The flow does not delete the BackupEntry: the garbage collector
+//! deletes the BackupEntry through its owner reference to the Shoot, after its grace period.
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
@@ -17,7 +17,7 @@ use super::{
     take_down::delete_the_rest,
 };
 
-/// What of the control plane is still there.
+/// The parts of the control plane that still exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
 pub struct Given {
@@ -25,12 +25,12 @@ pub struct Given {
     pub namespace_is_active: bool,
     /// kube-apiserver exists, awake or asleep: objects in the shoot may be left.
     pub control_plane_is_up: bool,
-    /// Parts of it may sleep: its provider's part has to be woken, too, or nobody releases what it has
-    /// outside.
+    /// Parts of the control plane may sleep. The ControlPlane of the provider has to wake, too, so that its
+    /// controllers release the external resources.
     pub control_plane_may_sleep: bool,
-    /// The seed says, or has said, whose the shoot is.
+    /// This seed publishes the owner record, or has published the record.
     pub owner_record: bool,
-    /// A zone is closed, or on its way there or back.
+    /// A zone is isolated, or is being isolated or opened.
     pub zone_is_closed: bool,
 }
 
@@ -41,9 +41,10 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let cleaned = clean_shoot(&mut g, f, given);
     let resources_gone = g.destroy::<ManagedResources>(f, cleaned);
     let extensions_gone = g.destroy::<GenericExtensions>(f, resources_gone);
-    // No machine is left by now, and the networks are still there that are opened (RZ-14).
+    // No machine is left by now, and the networks to open still exist (RZ-14).
     let zones_open = when(&mut g, given.zone_is_closed).destroy::<SubnetIsolation>(f, extensions_gone);
-    // After the others: their providers may have a say in what becomes of those (gardener#9651).
+    // After the generic extensions: webhooks of the further extensions may change the deletion of generic
+    // ones (gardener#9651).
     let further_gone = extension_steps::destroy(&mut g, f, BeforeKubeAPIServer, extensions_gone);
     let provider_gone = g.destroy::<ControlPlane>(f, further_gone);
     let nothing_left = g.step(
@@ -53,7 +54,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     );
     let stopped = g.destroy::<Writers>(f, nothing_left);
     let late_gone = extension_steps::destroy(&mut g, f, AfterKubeAPIServer, stopped);
-    // What lies outside the seed.
+    // Resources outside the seed.
     let credentials = when(&mut g, given.namespace_is_active).step(
         "Refreshing credentials of DNS records",
         stopped,
@@ -70,7 +71,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     g.compile()
 }
 
-/// Removes what users left in the shoot, through its own API.
+/// Removes the objects of users through the API of the shoot.
 fn clean_shoot<'a>(graph: &mut Graph<'a, Error>, f: &'a Facts, given: Given) -> TaskId {
     let is_needed = given.namespace_is_active && given.control_plane_is_up;
     let mut g = when(graph, is_needed);

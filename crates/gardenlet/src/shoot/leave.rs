@@ -1,13 +1,13 @@
-//! What a seed does that the shoot has left (role `Former`): it cleans up what is its own, and nothing
-//! outside.
+//! The clean-up in a seed that the shoot has left (role `Former`). The seed removes only its own objects, and
+//! changes no external resource.
 //!
-//! Two steps, with the destination between them. At once: everything goes but the data of etcd-main. When the
-//! destination has recorded that it runs from its copy: the data and the namespace go, and last the seed's
-//! entry in `status.formerSeeds`. Nothing here holds up anybody: neither the destination nor a deletion of
-//! the Shoot waits for it.
+//! The clean-up has two steps, and the destination acts between the two. First: the seed deletes all but the
+//! data of etcd-main. After the destination has recorded that its etcd runs from the copy: the seed deletes
+//! the data and the namespace, and last its entry in `status.formerSeeds`. Neither the destination nor a
+//! deletion of the Shoot waits for this clean-up.
 //!
-//! A seed that was taken over without its help may have changes that nobody else has. Its etcd stays until
-//! they are saved, and the Shoot tells how many they are (R17-46).
+//! A seed whose shoot was taken over without its help may have changes that exist only there. The etcd of the
+//! seed stays until the changes are saved, and the Shoot reports the number of changes (R17-46).
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ pub(super) async fn clean_up_without_shoot(context: &Context, namespace: &v1::Na
     remove(&stay).await
 }
 
-/// Whose namespace it is, as it says itself.
+/// The shoot that owns the namespace, from annotation and labels of the namespace.
 pub(super) fn tenant_of(namespace: &v1::Namespace) -> Option<Tenant> {
     Some(Tenant {
         uid: namespace.annotations().get(constants::SHOOT_UID)?.clone(),
@@ -98,17 +98,17 @@ async fn clean_up(stay: &Stay, KeepEtcd(etcd_is_needed): KeepEtcd) -> Result<()>
         .map_err(|error| class_of(&error))
 }
 
-/// The rest: nobody needs the data any more. The namespace goes last: it is by its mark that a gardenlet
-/// which starts when the Shoot is gone finds what is left.
+/// The second step: no seed needs the data any more. The namespace goes last, because the namespace carries
+/// the mark by which a gardenlet finds the leftovers after the Shoot is gone.
 async fn remove(stay: &Stay) -> Result<()> {
-    // Extensions are told of the shoot by the Cluster.
+    // Extensions read the shoot from the Cluster.
     ManagedResources::check_no_other(stay).await?;
     Cluster::destroy(stay).await?;
     Namespace::destroy(stay).await?;
     Namespace::gone(stay).await
 }
 
-/// Removes the own entry of this epoch and of older ones, and changes nothing else.
+/// Removes the entries of this seed for this epoch and older epochs, and changes no further field.
 async fn forget(context: &Context, shoot: &Shoot, epoch: i64) -> Result<()> {
     let api = context
         .garden

@@ -1,5 +1,6 @@
-//! What a seed has of a shoot that was taken over without its help, and nobody else has (R17-46): its last
-//! changes. They are saved before its etcd goes, and the Shoot tells how many they are.
+//! Last changes in the etcd of a seed whose shoot was taken over without the help of that seed (R17-46). No
+//! other seed has these changes. The seed saves the changes before the etcd is deleted, and the Shoot reports
+//! the number of changes.
 
 use api::gardencore::{
     Shoot,
@@ -13,22 +14,21 @@ use serde_json::json;
 use super::loss;
 use crate::{context::Context, context::MANAGER};
 
-/// What a former seed has that nobody else has.
+/// The changes that exist only in a former seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Leftover {
-    /// Nothing, or nobody asks for it any more.
+    /// No changes, or no seed needs the changes any more.
     Nothing,
-    /// That depends on what the new seed begins with: it has not chosen yet, and waits for the final snapshot
-    /// of this one.
+    /// Undecided: the new seed has not chosen a snapshot yet, and waits for the final snapshot of this seed.
     Unknown,
-    /// What was acknowledged after this revision, with which the new seed began.
+    /// The changes after this revision. The new seed began with this revision.
     Changes(i64),
-    /// The same, perhaps: nobody knows with which one it began, or the shoot was taken over once more since,
-    /// and what is said of a loss is said of that one.
+    /// Possibly changes of unknown number. Either no revision of the takeover is recorded, or the shoot was
+    /// taken over again since, and the record describes the loss of the later takeover.
     Untold,
 }
 
-/// What the stay of a shoot in this epoch has left in the seed.
+/// The changes that the residency of a shoot in this epoch has left in the seed.
 pub(super) fn of(shoot: &Shoot, seed: &str, epoch: i64) -> Leftover {
     let Some(ownership) = shoot.status.as_ref().and_then(|status| status.ownership.as_ref()) else {
         return Leftover::Nothing;
@@ -58,8 +58,8 @@ pub(super) fn of(shoot: &Shoot, seed: &str, epoch: i64) -> Leftover {
     }
 }
 
-/// Waits until they are saved, and tells how many they are. An etcd that is gone has nothing to save, and
-/// nothing is told.
+/// Waits until the changes are saved, and reports the number in the Shoot. If the etcd is gone, no changes
+/// can be saved, and the Shoot reports no number.
 pub(super) async fn save(
     context: &Context,
     stay: &Stay,
@@ -71,17 +71,17 @@ pub(super) async fn save(
         return Ok(());
     };
     let lost = ownership::changes_between(begun_with, end, epoch);
-    // Large, and on the stack of every step otherwise.
+    // Boxed: the future is large, and would otherwise be on the stack of every step.
     Box::pin(tell(context, shoot, epoch, lost)).await
 }
 
-/// Waits until they are saved, and gives the last revision of an etcd that is still there.
+/// Waits until the changes are saved, and returns the last revision of an etcd that still exists.
 pub(super) async fn saved(stay: &Stay, epoch: i64) -> Result<Option<i64>> {
     let saved = Backups::save_what_is_left(stay, epoch).await;
     saved.context("what this seed acknowledged last is not saved, and stays until it is")
 }
 
-/// In one write that changes nothing else, and only while nobody has told it (docs/look-up/admission.md).
+/// Writes only `lostRevisions`, and only while the Shoot reports no number yet (docs/look-up/admission.md).
 async fn tell(context: &Context, shoot: &Shoot, epoch: i64, lost: i64) -> Result<()> {
     let api = context
         .garden
@@ -133,18 +133,18 @@ mod tests {
         }
     }
 
-    /// R17-45, R17-46, R17-52: who needs the final snapshot of a seed that was taken over.
+    /// R17-45, R17-46, R17-52: which seed needs the final snapshot of a seed that was taken over.
     #[test]
     fn a_former_seed_knows_who_needs_what_it_has() {
         let a = json!({"name": "a", "epoch": 1});
         let begun = |phase: &str, drained: bool, source: &Value| json!({"epoch": 2, "phase": phase, "drained": drained, "source": source});
-        // Its own hand-over: the snapshot is proved.
+        // The seed handed over the shoot: the snapshot is verified.
         assert_eq!(left(begun("Claiming", true, &a)), "nothing");
-        // The new seed waits for it, until it has chosen.
+        // The new seed waits for the snapshot until the new seed has chosen.
         assert_eq!(left(begun("Claiming", false, &a)), "unknown");
         assert_eq!(left(begun("Opening", false, &a)), "nothing");
-        // It came back in an epoch that is not the one whose data are wanted: it had not opened them, or had
-        // them before.
+        // The shoot came back to this seed in an epoch whose data are not wanted: the seed had not opened the
+        // data, or had the data before.
         for other in [json!({"name": "c", "epoch": 1}), json!({"name": "a", "epoch": 2})] {
             assert_eq!(left(begun("Claiming", false, &other)), "nothing");
         }
@@ -167,7 +167,8 @@ mod tests {
             "untold",
             "a later stay of the same seed was taken over, too"
         );
-        // The second seed died as well: what is told is its loss, and this one still has its own changes.
+        // The second seed died as well: the record reports the loss of the second seed, and the first seed
+        // still has its own changes.
         restored["source"] = json!({"name": "b", "epoch": 2});
         restored["lostRevisions"] = json!(3);
         assert_eq!(left(with(restored)), "untold");

@@ -1,4 +1,5 @@
-//! What people are told of a shoot that went on without all that its former seed had acknowledged.
+//! Reports the changes that a shoot lost because the shoot continued without the last changes of its former
+//! seed.
 
 use std::sync::OnceLock;
 
@@ -7,33 +8,33 @@ use jiff::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
 use runtime::metrics::Metrics;
 
-/// What the last takeover of a shoot has cost.
+/// The loss of the last takeover of a shoot.
 pub struct Loss {
-    /// Seconds from the last snapshot to the end of the fence. Changes of no other time are lost, if all
+    /// Seconds from the last snapshot to the end of the fence. Only changes of this time are lost, if all
     /// processes of the source follow the fence. `None` where a bound is not known.
     pub seconds: Option<u32>,
-    /// Changes that are lost, where the number is known.
+    /// Number of lost changes; `None` while the number is unknown.
     pub revisions: Option<i64>,
-    /// For people.
+    /// Text for users.
     pub sentence: String,
 }
 
 /// Metrics of losses.
 pub struct Losses {
-    /// `shoot_takeover_loss_seconds`: of the seed that has taken the shoot over, which knows a bound.
+    /// `shoot_takeover_loss_seconds`: observed by the seed that has taken the shoot over and knows a bound.
     pub seconds: Histogram,
-    /// `shoot_takeover_lost_revisions`: of the former seed, which knows what it had when it is back.
+    /// `shoot_takeover_lost_revisions`: observed by the former seed, after the return of the seed.
     pub revisions: Histogram,
 }
 
-/// Those of the process. A controller that is started again goes on with them.
+/// The metrics of the process. A restarted controller continues the same metrics.
 pub fn metrics(metrics: &Metrics) -> &'static Losses {
     static LOSSES: OnceLock<Losses> = OnceLock::new();
     LOSSES.get_or_init(|| {
         let losses = Losses {
-            // From a shoot whose bucket was there to the end to one that had none for half a day.
+            // From a shoot whose bucket worked until the end, to a shoot without a bucket for half a day.
             seconds: Histogram::new([1.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 43200.0]),
-            // From one that wrote nothing to half a day of a busy one.
+            // From a shoot without writes, to half a day of a busy shoot.
             revisions: Histogram::new([0.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6]),
         };
         metrics.register(|registry| {
@@ -53,7 +54,7 @@ pub fn metrics(metrics: &Metrics) -> &'static Losses {
 }
 
 impl Loss {
-    /// Reason of the Event that tells it.
+    /// Reason of the Event that reports the loss.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         if self.seconds.is_none() && self.revisions.is_none() {
@@ -63,14 +64,14 @@ impl Loss {
     }
 }
 
-/// A number of changes as the metric has it. More than fit would not be told apart.
+/// Converts a number of changes to a value of the metric. Numbers beyond `u32::MAX` all become `u32::MAX`.
 #[must_use]
 pub fn revisions(lost: i64) -> f64 {
     f64::from(u32::try_from(lost.max(0)).unwrap_or(u32::MAX))
 }
 
-/// The loss, if this epoch of the shoot began with one. Both times are told as they were taken, by two
-/// clocks.
+/// The loss, if this epoch of the shoot began with a loss. The text contains both times unchanged, although
+/// two clocks have taken the times.
 #[must_use]
 pub fn of(shoot: &Shoot) -> Option<Loss> {
     let status = shoot.status.as_ref()?;
@@ -144,7 +145,7 @@ fn last_write(source: &str, fenced: Timestamp) -> String {
     )
 }
 
-/// What the source tells when it has returned and saved what it had.
+/// The report of a source that has returned and saved its last changes.
 #[must_use]
 pub fn exactly(source: &str, lost: i64) -> String {
     format!(
@@ -182,12 +183,13 @@ mod tests {
             "seed a had saved at 2026-01-01T00:00:00Z",
             "revision 832",
             "90 s",
-            // What a destination cannot observe stands under its condition.
+            // The destination cannot observe the servers that the source checks, so the text states the
+            // condition.
             "at the latest by 2026-01-01T00:01:30Z, if all processes of seed a ask the servers that the destination has asked",
         ] {
             assert!(sentence.contains(part), "{sentence}");
         }
-        // An object that may hold what is lost is named.
+        // The report names an object that may hold lost changes.
         let mut strange = restored.clone();
         strange["leftAside"] = json!(["Incr-0-99-1.Z"]);
         let sentence = told(&record(2, &strange)).unwrap();
@@ -195,7 +197,7 @@ mod tests {
             sentence.contains("cannot be read or trusted: Incr-0-99-1.Z. They"),
             "{sentence}"
         );
-        // It was another takeover.
+        // The record belongs to a different takeover.
         assert_eq!(told(&record(3, &restored)), None);
         assert_eq!(told(&record(2, &Value::Null)), None);
         let known = found(&record(2, &restored)).unwrap();
@@ -268,12 +270,13 @@ mod tests {
                 assert!(loss.sentence.contains(part), "{}", loss.sentence);
             }
         }
-        // It is a bound, however long ago that was.
+        // The bound stays valid at any age of the snapshot.
         let long_ago = json!({"epoch": 2, "lastRevision": 832, "saved": "0000-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z"});
         assert_eq!(found(&record(&long_ago)).unwrap().seconds, Some(u32::MAX));
     }
 
-    /// R17-45, R17-46: both are there before the first loss, so that it is seen as one.
+    /// R17-45, R17-46: both metrics exist before the first loss, so that an alert sees the first loss as an
+    /// increase.
     #[test]
     fn losses_are_counted_in_seconds_and_in_revisions() {
         let registry = Metrics::default();

@@ -1,10 +1,10 @@
-//! The order in which a control plane is made, kept, or restored on a new seed (flows.md 3.2; R7-05: one flow
-//! for all).
+//! The order in which a control plane is created, reconciled, or restored in a new seed (flows.md 3.2; R7-05:
+//! one flow for all).
 //!
-//! A restore differs in three places only: secrets come from the ShootState, extension resources are given
-//! their state back, and the backups of the source seed are copied before etcd starts. The API is writable
-//! again when kube-apiserver has rolled out; DNS is switched before that, since nothing answers under the old
-//! address any more.
+//! A restore differs in three places only: secrets come from the ShootState, extension resources get back
+//! their state, and the backups of the source seed are copied before etcd starts. Clients can write again
+//! when kube-apiserver has rolled out. DNS is switched before that, since no process serves the old address
+//! any more.
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
@@ -25,24 +25,24 @@ use super::{
     zone_steps::{self, Zones},
 };
 
-/// What the flow depends on, found out before it is built.
+/// The inputs of the flow, gathered before the flow is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
 pub struct Given {
-    /// The control plane comes from another seed.
+    /// The control plane comes from a different seed.
     pub restoring: bool,
     /// The seed has backups configured.
     pub has_backup: bool,
-    /// The backups lie in another bucket and etcd was not restored yet (`is_copy_of_backups_required`).
+    /// The backups are in a different bucket and etcd was not restored yet (`is_copy_of_backups_required`).
     pub copy_is_required: bool,
-    /// The shoot is to sleep when all of it is as it should be: its providers are told so and leave it no
+    /// The shoot goes to sleep at the end of the flow: the providers receive the hibernated Shoot and keep no
     /// machine.
     pub sleeps: bool,
-    /// What becomes of the owner record.
+    /// Whether the flow keeps or removes the owner record.
     pub owner_record: OwnerRecordPlan,
-    /// What of the protocol of ownership is to be kept.
+    /// The steps of the ownership protocol that apply.
     pub claim: ClaimPlan,
-    /// What is to be done with zones.
+    /// The zone changes to make.
     pub zones: Zones,
 }
 
@@ -74,19 +74,19 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let early = "Deploying events etcd while backups are copied";
     when(&mut g, backups.copy).step(early, secrets, || Etcds::deploy_events(f));
     let etcd_ready = g.deploy::<Etcds>(f, [secrets, credentials, opened]);
-    // A shoot that was brought back to life where it was may have had its final snapshot.
+    // A shoot whose move was cancelled in the same seed may have its final snapshot already.
     let restored = given.restoring && given.has_backup;
     when(&mut g, restored).step("Resuming backups", etcd_ready, || Backups::resume(f));
     backup_steps::drop_source(&mut g, f, restored, etcd_ready);
     base_steps::drop_owner_record(&mut g, f, given.owner_record, etcd_ready);
 
-    // Names that the source has let go of need not wait for the copy: a planned move is not to be slower for
-    // its record.
+    // Names that the source has released need not wait for the copy: a planned move must not take longer
+    // because of the owner record.
     let names_after = given.claim.fences().then_some(held);
     let address = expose(&mut g, f, [owned, identity, secrets], names_after);
 
-    // The cloud is touched only after the source's backups are here, and where phases are recorded after gate
-    // C: by then the source has stopped (R17-31, I3).
+    // The flow changes the cloud only after the backups of the source are here, and with recorded phases only
+    // after gate C: by then the source has stopped (R17-31, I3).
     let zones_open = zone_steps::open(&mut g, f, given.zones, [credentials, held]);
     let infrastructure = g.deploy::<Infrastructure>(f, [secrets, credentials, held, zones_open]);
 
@@ -96,8 +96,8 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
         BeforeKubeAPIServer,
         [secrets, credentials, infrastructure],
     );
-    // It is asked by the API server, and takes no time that a move would notice: nobody waits for it but the
-    // end.
+    // The API server calls the tunnel. The tunnel starts too fast to delay a move, so only the end of the
+    // flow waits until the tunnel is ready.
     let [tunnel, _] = g.deploy_in_two::<TunnelServer>(f, [namespace, secrets]);
     let before_api = [secrets, etcd_ready, address, tunnel].into_iter().chain(early);
     let api_ready = g.deploy::<KubeApiserver>(f, before_api);
@@ -119,10 +119,11 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     g.compile()
 }
 
-/// What needs the API: the provider's part, the controllers, the scheduler. Last, controllers move from one
-/// manager to another if the Shoot wants it (RK-05). That waits for the managers by itself: one that does not
-/// start because of a step must not stand in the way of its being taken back. Extensions follow the
-/// connection, so that it waits for `held` also where nothing else before it does.
+/// The parts that need the API: the control plane of the provider, the controllers, the scheduler. Last,
+/// controllers move between managers if the Shoot requests that (RK-05). The step for that move waits for the
+/// managers without a task dependency: a manager that cannot start because of a hand-over must not block the
+/// reversal of the hand-over. Extensions follow the connection, so the connection waits for `held` even where
+/// no earlier step does.
 fn complete_control_plane<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
@@ -149,11 +150,11 @@ fn complete_control_plane<'a>(
     [connected, provider]
 }
 
-/// The machines and what runs on all of them. Machines that are there already, as after a move, find the API
-/// under its name by themselves; nothing here is in their way.
+/// The machines and the workloads of all nodes. Existing machines, for example after a move, find the API
+/// under the unchanged name, and no step here blocks the machines.
 ///
-/// Where no nodes are wanted, what is left of some goes: machines first, then what they needed, and what ran
-/// on them.
+/// Without workers the flow removes the leftovers of earlier workers: first the machines, then the objects
+/// that the machines needed, then the software that ran on the machines.
 fn make_nodes<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
@@ -171,9 +172,9 @@ fn make_nodes<'a>(
         NodeRights::deploy(f)
     });
     let network = nodes.deploy::<Network>(f, after);
-    // Providers of extensions may have a say in what machines run at first, and so has the ControlPlane: its
-    // cloud-controller-manager, which this step looks for once the ControlPlane is written. A ControlPlane
-    // that is not ready holds up no machine.
+    // Webhooks of extensions may change the first processes of a machine, and so may the ControlPlane through
+    // its cloud-controller-manager: this step reads the ControlPlane after the ControlPlane is written. A
+    // ControlPlane that is not ready delays no machine.
     let first =
         nodes.deploy::<OperatingSystemConfigs>(f, after.into_iter().chain(extended).chain([provider]));
     let machines = nodes
@@ -197,7 +198,7 @@ fn make_nodes<'a>(
     machines
 }
 
-/// What runs containers on nodes that are there, beside what they came with.
+/// Additional container runtimes of existing nodes.
 fn keep_container_runtimes<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, machines: TaskId) {
     when(g, f.has_container_runtimes()).deploy::<ContainerRuntimes>(f, machines);
     let mut nodes = when(g, f.has_workers());

@@ -1,6 +1,6 @@
-//! Writes to a Shoot's status, each with the test that the Shoot is still this seed's and still in the
-//! operation that the write is about: a gardenlet that was stopped and wakes up must not write over what its
-//! successor or another seed wrote.
+//! Writes to the status of a Shoot. Each write checks that the Shoot still belongs to this seed and is still
+//! in the operation of the write. A gardenlet that was suspended and resumes must not overwrite the status of
+//! the successor or of a different seed.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{status, zone_story};
 use crate::context::{Context, MANAGER};
 
-/// What is being done with a Shoot, as it was recorded when it began.
+/// The running operation of a Shoot, as recorded at its start.
 pub(super) struct Record<'a> {
     context: &'a Context,
     begun: &'a Shoot,
@@ -21,7 +21,7 @@ pub(super) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// `begun`: the Shoot as the first write of the operation has left it.
+    /// `begun`: the Shoot after the first write of the operation.
     pub(super) fn new(context: &'a Context, begun: &'a Shoot, operation: Type) -> Self {
         Self {
             context,
@@ -30,8 +30,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The percentage at which the operation began: of an operation that is tried again, what the last
-    /// attempt has reached.
+    /// The percentage at the start of the operation. A repeated operation starts with the percentage of the
+    /// previous attempt.
     pub(super) fn reached(&self) -> i32 {
         status::reached(self.begun)
     }
@@ -46,13 +46,13 @@ impl<'a> Record<'a> {
         self.context.config.zone_close_within
     }
 
-    /// Merges the patch that `decide` makes of the newest Shoot into the status, and returns the Shoot that
-    /// the garden has now. `None` writes nothing.
+    /// Passes the newest Shoot to `decide`, merges the returned patch into the status, and returns the Shoot
+    /// that the garden has now. `None` writes no patch.
     pub(super) async fn write_if(
         &self,
         decide: impl FnMut(&Shoot) -> Result<Option<Value>>,
     ) -> Result<Shoot> {
-        // A Shoot is large, and two of them would be on the stack of whoever writes.
+        // Boxed: a Shoot is large, and the stack of every caller would hold two Shoots.
         Box::pin(self.write_decided(decide)).await
     }
 
@@ -70,7 +70,7 @@ impl<'a> Record<'a> {
             let Some(patch) = decide(&newest)? else {
                 return Ok(newest);
             };
-            // Somebody else wrote in between: what is written is decided on what he wrote.
+            // If a write came in between, the patch is decided again on the newer Shoot.
             if let Some(written) = MANAGER.try_merge_status_of(&api, &newest, &patch).await? {
                 zone_story::tell(self.context, &newest, &written).await;
                 return Ok(written);
@@ -78,12 +78,12 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Something that its user should know, and that stops nothing.
+    /// Reports a problem to the user that does not stop the operation.
     pub(super) async fn warn(&self, reason: &str, note: &str) {
         self.context.garden_events.warning(self.begun, reason, note).await;
     }
 
-    /// Something went as wanted.
+    /// Reports a success to the user.
     pub(super) async fn note(&self, reason: &str, note: &str) {
         self.context.garden_events.normal(self.begun, reason, note).await;
     }

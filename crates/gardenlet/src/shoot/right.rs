@@ -1,12 +1,12 @@
-//! The right by which a shoot is created, reconciled, restored or deleted: that of its owner, beside the one
-//! of the gardenlet's lock (R17-60). A gardenlet that is cut off ends what it has begun, and does not begin
-//! anew on a seed that has lost the shoot.
+//! The permit under which a shoot is created, reconciled, restored or deleted: the permit of the owner, in
+//! addition to the permit of the gardenlet's lock (R17-60). A gardenlet that is cut off stops the running
+//! operation, and starts no operation in a seed that has lost the shoot.
 //!
-//! | what | asked |
+//! | operation | ownership check |
 //! |---|---|
-//! | create, reconcile, restore | from the first on: the garden decides while DNS says nothing of this epoch |
-//! | delete | where this seed's record is told, until the deletion takes it away |
-//! | migrate, and what is cleaned up after it | nothing: it is needed exactly when the shoot is lost (RX-42) |
+//! | create, reconcile, restore | from the start; the garden decides if DNS has no record of this epoch |
+//! | delete | while this seed publishes an owner record, until the deletion removes the record |
+//! | migrate, and the clean-up after a migration | none: both are needed when the shoot is lost (RX-42) |
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -19,19 +19,20 @@ use parts::{Claim, Facts, OwnerRecord};
 use placement::{Operation, Role, record, role};
 use runtime::{Cluster, Error, Garden, Result};
 
-/// For the first answer. Longer than all servers of a zone and the garden may take to be silent.
+/// Limit for the first answer. Longer than the timeouts of all servers of a zone and of the garden together.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Before it is asked again.
+/// Delay before the ownership is checked again.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
-/// Before a deletion goes on that was dropped because it takes its own record away.
+/// Delay before a deletion continues that was dropped because the deletion removes the owner record.
 const GO_ON: Duration = Duration::from_secs(1);
 
-/// Why something was not done, or not to its end.
+/// Why an operation did not start, or did not finish.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The seed has lost the shoot, in this epoch for ever; the sentence says it and what to do.
+    /// The seed has lost the shoot and cannot regain the shoot in this epoch. The text states the loss and
+    /// the remedy.
     Lost(String),
-    /// It may be done later.
+    /// The operation may succeed later.
     NotNow(Error),
 }
 
@@ -41,10 +42,10 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Does `work` with facts by which everything leaves under the right that is needed.
+/// Runs `work` with facts whose clients act under the permit that the operation needs.
 ///
 /// # Errors
-/// The right was not to be had, or has ended: `work` was dropped.
+/// The permit was not granted, or has ended: `work` was dropped.
 pub(super) async fn under_it<T, F>(facts: Facts, work: impl FnOnce(Facts) -> F) -> Result<T, Refusal>
 where
     F: Future<Output = T>,
@@ -72,11 +73,11 @@ where
     }
 }
 
-/// When it is asked whose the shoot is.
+/// When an operation checks the owner of the shoot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Never,
-    /// While this seed's record is told.
+    /// While this seed publishes an owner record.
     WhereTold,
     Always,
 }
@@ -89,32 +90,34 @@ fn asked(operation: Operation) -> Asked {
     }
 }
 
-/// Whether a shoot that is lost is left alone by this operation, too.
+/// Whether the operation is refused for a shoot that this seed has lost.
 pub(super) fn is_for_owners(operation: Operation) -> bool {
     asked(operation) != Asked::Never
 }
 
-/// What is to be asked; nothing where this seed does not tell whose the shoot is.
+/// The claim to check; `None` where this seed publishes no owner record.
 async fn needed(facts: &Facts) -> Result<Option<OwnerClaim>> {
     match asked(facts.operation) {
         Asked::Never => Ok(None),
         Asked::WhereTold => OwnerRecord::claim(facts).await,
         Asked::Always => {
-            // First: a seed that has sealed its epoch has taken its record away, and waits for the next
+            // Checked first: a seed that has sealed its epoch has removed its record and waits for the next
             // epoch.
             Claim::has_not_ended(&facts.shoot)?;
-            // Not only where it is told. Neither a missing or deleted record nor a record of an earlier epoch
-            // is a loss (`ownership::saying`): the garden decides then, and the garden has given the shoot to
-            // this seed.
+            // Checked also without a published record. A missing record, a deleted record and a record of an
+            // earlier epoch are no loss (`ownership::saying`). In these cases the garden decides, and the
+            // garden has assigned the shoot to this seed.
             OwnerRecord::wanted(facts)
         }
     }
 }
 
-/// What a loss means. `is_told`: this seed's record was written in this epoch, and nobody takes it away.
+/// The refusal that follows from a loss. `is_told`: this seed has published a record in this epoch, and no
+/// deletion removes the record.
 fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&str, i64)) -> Refusal {
     if *loss == Loss::Sealed {
-        // By its own hand, says the garden, and DNS nothing: nobody has taken the shoot yet.
+        // The garden reports that this seed has sealed the epoch, and DNS returns no record: no seed has
+        // taken the shoot yet.
         return Refusal::NotNow(Error::not_ready(
             ASK_AGAIN,
             format!(
@@ -129,15 +132,15 @@ fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&st
         ));
     }
     if asked(operation) == Asked::WhereTold {
-        // The deletion has taken the record of this seed away meanwhile, and goes on under the right of the
-        // lock.
+        // The deletion has removed the record of this seed in the meantime, and continues under the permit of
+        // the lock.
         return Refusal::NotNow(Error::not_ready(
             GO_ON,
             "the owner's record goes with the shoot, whose deletion goes on",
         ));
     }
-    // Nothing was lost that this seed has had: a record of somebody else stands there, as that of an earlier
-    // shoot of this name. It goes on when that is gone.
+    // This seed never published a record, so no ownership was lost: DNS still has the record of a different
+    // owner, for example an earlier shoot of the same name. The operation continues when that record is gone.
     Refusal::NotNow(Error::transient(format!(
         "seed {seed} cannot tell that it has the shoot, in ownership epoch {epoch}: {loss}. Nothing is done for the shoot; see \
          \"The owner record is refused\" in docs/operate/runbooks.md"
@@ -185,7 +188,8 @@ impl SecondWitness for InGarden {
     }
 }
 
-/// What the Shoot says of a seed. Of a move whose phases nobody records it says who has the shoot.
+/// What the Shoot reports about the ownership of a seed. Without recorded phases the Shoot reports only the
+/// owner.
 fn testimony(found: Option<&Shoot>, uid: Option<&str>, seed: &str) -> Testimony {
     let Some(shoot) = found.filter(|shoot| shoot.metadata.uid.as_deref() == uid) else {
         return Testimony::Missing;
@@ -224,7 +228,7 @@ mod tests {
         let mine = shoot("seed-a", 3);
         let said = testimony(Some(&mine), Some("u"), "seed-a");
         assert_eq!(said, Testimony::Owned { epoch: 3, left: None });
-        // Another one has it: by its epoch whoever asks knows that it is a later one.
+        // A different seed has the shoot, and the epoch shows that the hand-over came later.
         let theirs = shoot("seed-b", 4);
         let said = testimony(Some(&theirs), Some("u"), "seed-a");
         assert_eq!(said, Testimony::Claimed { epoch: 4 });
@@ -237,10 +241,10 @@ mod tests {
                 "seed-a",
             )
         };
-        // Its own record is not in DNS yet, and it has to write that first.
+        // The record of this seed is not in DNS yet: this seed has to write the record first.
         assert_eq!(phased("Claiming"), Testimony::Owned { epoch: 3, left: None });
         assert_eq!(phased("Sealing"), Testimony::Sealed { epoch: 3 });
-        // Handed over, and nobody records how far it is.
+        // The shoot was handed over, and no phase is recorded.
         let mut arriving = serde_json::to_value(shoot("seed-a", 3)).unwrap();
         arriving["status"]["lastOperation"] = json!({"type": "Migrate", "state": "Succeeded", "progress": 100,
             "description": "", "lastUpdateTime": "2026-01-01T00:00:00Z"});
@@ -274,7 +278,8 @@ mod tests {
         }
     }
 
-    /// R17-61: only what this seed has had can be lost. A deletion takes its own record away.
+    /// R17-61: a seed can only lose a shoot whose record the seed has published. A deletion removes the
+    /// record of this seed.
     #[test]
     fn what_was_told_is_lost_for_ever_and_what_was_not_is_asked_for_again() {
         for operation in OPERATIONS {

@@ -1,11 +1,11 @@
-//! The order in which a shoot that sleeps is kept, or restored on a new seed, without waking it (R17-54;
-//! docs/operate/hibernation.md).
+//! The order in which a hibernated shoot is reconciled, or restored in a new seed, without waking the shoot
+//! (R17-54; docs/operate/hibernation.md).
 //!
-//! Nothing of it runs: no machine and no process of the control plane. What does not need the API is kept as
-//! the Shoot says, so that all of it is there when the shoot wakes: secrets, names, networks, the objects of
-//! extensions with their state. Only etcd is woken, alone, and only where it has to be: after a move, so that
-//! its data are proved on the new seed before the former one deletes its own; and where an earlier run ended
-//! before it had stopped.
+//! No machine and no process of the control plane runs. The flow keeps all parts that do not need the API as
+//! the Shoot specifies, so that the parts are complete when the shoot wakes. These are secrets, names,
+//! networks, and extension objects with their state. The flow wakes only etcd, and only in two cases. After a
+//! move, the new seed must prove the data before the former seed deletes its copy. The second case is an
+//! earlier run that ended before etcd had stopped.
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
@@ -24,11 +24,11 @@ use super::{
     zone_steps::{self, Zones},
 };
 
-/// What the flow depends on, found out before it is built.
+/// The inputs of the flow, gathered before the flow is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
 pub struct Given {
-    /// The control plane comes from another seed, or a move was called off.
+    /// The control plane comes from a different seed, or a move was cancelled.
     pub restoring: bool,
     /// The seed has backups configured.
     pub has_backup: bool,
@@ -36,11 +36,11 @@ pub struct Given {
     pub copy_is_required: bool,
     /// etcd still runs.
     pub etcd_is_awake: bool,
-    /// What becomes of the owner record.
+    /// Whether the flow keeps or removes the owner record.
     pub owner_record: OwnerRecordPlan,
-    /// What of the protocol of ownership is to be kept.
+    /// The steps of the ownership protocol that apply.
     pub claim: ClaimPlan,
-    /// What is to be done with zones.
+    /// The zone changes to make.
     pub zones: Zones,
 }
 
@@ -83,8 +83,8 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let nodes = keep_nodes(&mut g, f, infrastructure);
     let closed = zone_steps::close(&mut g, f, given.zones, nodes);
     if given.restoring {
-        // They come with their state, or it would be lost. What they need of the API waits until the shoot
-        // wakes.
+        // Extension objects are restored with their state, or the state would be lost. Work of the extensions
+        // that needs the API waits until the shoot wakes.
         for phase in [BeforeKubeAPIServer, AfterKubeAPIServer, AfterWorker] {
             extension_steps::deploy(&mut g, f, phase, [infrastructure]);
         }
@@ -94,8 +94,8 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     g.compile()
 }
 
-/// What is kept of machines while there are none. What is wanted in the shoot itself is written when it
-/// wakes.
+/// The objects of machines that are kept without machines. Objects inside the shoot are written when the
+/// shoot wakes.
 fn keep_nodes<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, infrastructure: TaskId) -> TaskId {
     let mut g = when(g, f.has_workers());
     let network = g.deploy::<Network>(f, infrastructure);

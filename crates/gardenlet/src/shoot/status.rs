@@ -1,6 +1,5 @@
-//! What a Shoot's status says before, while and after a flow runs: pure functions that build merge patches
-//! (design of the fields: `lastOperation`, `lastErrors`, `seedName`, `technicalID`, `uid`,
-//! `observedGeneration`).
+//! Merge patches for the status of a Shoot before, during and after a flow, built by pure functions. The
+//! fields are `lastOperation`, `lastErrors`, `seedName`, `technicalID`, `uid` and `observedGeneration`.
 
 use std::time::Duration;
 
@@ -30,7 +29,7 @@ use serde_json::{Value, json};
 use super::{zone_recheck, zone_record};
 use crate::care::without_api_server;
 
-/// Who writes.
+/// The gardenlet process that writes the status.
 #[derive(Clone, Debug)]
 pub struct Writer {
     /// Name of the pod or host.
@@ -46,14 +45,14 @@ pub struct Writer {
 /// Why an operation begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// By itself: something is to be done, or is tried again.
+    /// The gardenlet starts the operation without a request: work is due, or a failed attempt is repeated.
     Due,
-    /// Somebody asks for it by the annotation `gardener.cloud/operation`.
+    /// A user requests the operation with the annotation `gardener.cloud/operation`.
     Asked,
 }
 
 impl Trigger {
-    /// Of a Shoot whose annotation is not taken yet.
+    /// The trigger of a Shoot whose annotation the gardenlet has not removed yet.
     pub(super) fn of(shoot: &Shoot) -> Self {
         if shoot.annotations().contains_key(OPERATION) {
             Self::Asked
@@ -63,9 +62,9 @@ impl Trigger {
     }
 }
 
-/// The first write of an operation. From here on the seed is recorded as responsible: before anything is made
-/// there. `traveller`: the Shoot with which the operation works; its generation is the one that is observed.
-/// `project`: the Project that the Shoot's namespace belongs to.
+/// The first write of an operation. The write records this seed as responsible, before the gardenlet creates
+/// any object in the seed. `traveller`: the Shoot that the operation works with; `observedGeneration` becomes
+/// the generation of this Shoot. `project`: the Project that owns the Shoot's namespace.
 #[must_use]
 pub fn started(
     traveller: &Shoot,
@@ -100,15 +99,15 @@ pub fn started(
     if type_ != Type::Migrate {
         patch["seedName"] = json!(writer.seed);
     }
-    // Before anything is woken: what sleeps has no machine anywhere, and whoever goes on from here may rely
-    // on that.
+    // Written before the first process wakes. `hibernated: true` means that the shoot has no machine in any
+    // seed, and the next gardenlet relies on that.
     if operation.deploys() && placement::is_asleep(shoot) && !placement::is_to_sleep(shoot) {
         patch["hibernated"] = json!(false);
     }
     if operation != Operation::Reconcile {
         patch["settledSeedName"] = Value::Null;
     }
-    // What the former seed has reported says nothing about this seed, which has started no API server yet.
+    // The API server conditions come from the former seed. This seed has not started an API server yet.
     if operation == Operation::Restore
         && journey(shoot) == Journey::Arriving
         && let Some(conditions) = without_api_server(shoot, now)
@@ -119,19 +118,17 @@ pub fn started(
         patch["lastErrors"] = Value::Null;
         patch["retryCycleStartTime"] = json!(now);
     }
-    // What has failed of a zone may succeed now: somebody says so, or has changed what stood in the way
-    // (RZ-03).
+    // A request by a user or an edit of the Shoot may have removed the cause of a zone failure, so the zone
+    // is tried again (RZ-03).
     let is_edited = status.map(|status| status.observed_generation) != Some(shoot.metadata.generation);
     let is_recheck = zone_recheck::is_refused(shoot);
     let by_itself = (again || is_recheck) && trigger == Trigger::Due && !is_edited;
     zone_record::and(patch, zone_record::begun(shoot, operation, by_itself, now))
 }
 
-/// Task under which an error is reported that the gardenlet meets after the flow, while it records the
-/// applied owner terms.
+/// Task name of errors that occur after the flow, while the gardenlet records the applied owner terms.
 pub(super) const OWNER_TERMS: &str = "Recording the owner terms";
-/// Task under which an error is reported that the gardenlet meets after the flow, while it deletes the
-/// Cluster object.
+/// Task name of errors that occur after the flow, while the gardenlet deletes the Cluster object.
 pub(super) const CLUSTER_DELETION: &str = "Deleting Cluster resource";
 
 /// The percentage of the last operation, which is at most 99 before the end.
@@ -183,7 +180,7 @@ fn is_unsolved(error: &LastError, progress: &Progress) -> bool {
     })
 }
 
-/// The operation succeeded. What ends a migration is [`handed_over`].
+/// The operation succeeded. A migration ends with [`handed_over`] instead.
 #[must_use]
 pub fn succeeded(type_: Type, now: Time) -> Value {
     let description = match type_ {
@@ -199,7 +196,8 @@ pub fn succeeded(type_: Type, now: Time) -> Value {
     })
 }
 
-/// The same for an operation after which the control plane is as the Shoot says: awake, or all of it asleep.
+/// [`succeeded`] for an operation that leaves the control plane as the Shoot specifies: awake, or asleep
+/// completely.
 #[must_use]
 pub fn settled(traveller: &Shoot, operation: Operation, now: Time) -> Value {
     let mut patch = succeeded(operation.type_(), now);
@@ -213,10 +211,10 @@ pub fn settled(traveller: &Shoot, operation: Operation, now: Time) -> Value {
     patch
 }
 
-/// The hand-over: the one write that names the new seed (I1), and the point of no return. A new history
-/// begins, and the source is noted as one that has something to clean up. `end`: the end of this seed's
-/// epoch, which the copy of the destination must reach. `None`: the move is not approved as it is wanted now,
-/// or this seed itself has not opened the data that it was given.
+/// The hand-over: the single write that names the new seed (I1), and the point of no return. The write starts
+/// a new record of the ownership and adds the source to `formerSeeds`, because the source still has objects
+/// to clean up. `end`: the end of this seed's epoch, which the copy of the destination must reach. `None` if
+/// the approval does not match the wanted move, or if this seed has not opened its own data yet.
 #[must_use]
 pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: &Time) -> Option<Value> {
     let status = shoot.status.as_ref()?;
@@ -236,7 +234,8 @@ pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: &Time) -> Option<Value
     patch["seedName"] = json!(approval.destination);
     patch["ownership"] = json!({"epoch": epoch + 1});
     if recorded.is_some() {
-        // All of the record is of the new epoch: what is left out would stay as it is in this one.
+        // A merge patch keeps every field that the patch omits, so the patch sets the complete record of the
+        // new epoch.
         patch["ownership"] = json!(record::recorded(&given(shoot, &approval.destination)?));
         patch["ownership"]["chain"] = Value::Null;
     }
@@ -244,7 +243,7 @@ pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: &Time) -> Option<Value
     patch["formerSeeds"] = json!(former);
     let of_this_seed = [OWNERSHIP_VERIFIED, OWNER_CHECKS_COMPLETE];
     let is_of_this_seed = |condition: &Condition| of_this_seed.contains(&condition.type_.as_str());
-    // What this seed found says nothing of the next one, and the API server is stopped.
+    // The conditions about the owner describe this seed only, and the API server is stopped.
     let mut conditions = without_api_server(shoot, now).unwrap_or_else(|| status.conditions.clone());
     conditions.retain(|condition| !is_of_this_seed(condition));
     if conditions != status.conditions {
@@ -259,10 +258,10 @@ pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: &Time) -> Option<Value
     Some(patch)
 }
 
-/// What the ownership becomes. Everything has let go, and been answered, and the final snapshot was proved,
-/// before the migration succeeded.
+/// The ownership after the hand-over. The migration succeeds only after all extensions are migrated, the
+/// owner record is removed, and the final snapshot is verified.
 fn given(shoot: &Shoot, to: &str) -> Option<Ownership<String>> {
-    // A seed that keeps no owner record says nothing on its way: its epoch ends with this write.
+    // A seed without an owner record writes no phase while leaving: this write ends the epoch of the seed.
     let ended = Ownership {
         phase: Phase::Sealing,
         ..record::ownership(shoot).ok()?
@@ -276,8 +275,8 @@ fn given(shoot: &Shoot, to: &str) -> Option<Ownership<String>> {
     Some(ended.step(&by, step).ok()?.becomes)
 }
 
-/// The operation met errors. It goes on by itself until `retry_duration` after its first try; then it is
-/// `Failed`.
+/// The operation failed. The gardenlet repeats the operation until `retry_duration` after the first attempt;
+/// after that the state is `Failed`.
 #[must_use]
 pub fn failed(
     shoot: &Shoot,
@@ -307,7 +306,8 @@ pub fn failed(
     json!({"lastOperation": last_operation(type_, state, progress, &description, now), "lastErrors": errors})
 }
 
-/// The errors of a flow as the API has them: one a task, with the task's name and the error's codes.
+/// The errors of a flow in the form of the API: one per task, with the name of the task and the codes of the
+/// error.
 #[must_use]
 pub fn last_errors(error: &FlowError<Error>, now: &Time) -> Vec<LastError> {
     error
@@ -335,7 +335,7 @@ pub fn last_errors(error: &FlowError<Error>, now: &Time) -> Vec<LastError> {
         .collect()
 }
 
-/// The operation waits: nothing has failed, and nobody has to do anything but whom the sentence names.
+/// The operation waits without a failure. `why` names the process or user that has to act next.
 #[must_use]
 pub fn waiting(type_: Type, progress: i32, why: &str, now: Time) -> Value {
     json!({"lastOperation": last_operation(type_, State::Processing, progress, why, now), "lastErrors": null})
@@ -352,11 +352,12 @@ pub fn single_error(task: &str, error: &Error, now: &Time) -> LastError {
     }
 }
 
-/// Task under which it is told that the seed has no right to act.
+/// Task name of the error that reports that the seed has lost the right to act for the shoot.
 pub const OWNERSHIP: &str = "Confirming that the seed has the shoot";
 
-/// The seed has lost the shoot in this epoch. It is no failure that is tried again, and none that was given
-/// up: a new epoch begins anew, and so does its time. `None` if it is told already.
+/// The seed has lost the shoot in this epoch. The gardenlet neither repeats the operation nor marks the
+/// operation as `Failed`: the next epoch starts with a new retry cycle. `None` if the status reports the loss
+/// already.
 #[must_use]
 pub fn lost(shoot: &Shoot, type_: Type, sentence: &str, now: Time) -> Option<Value> {
     let status = shoot.status.as_ref();
@@ -376,11 +377,12 @@ pub fn lost(shoot: &Shoot, type_: Type, sentence: &str, now: Time) -> Option<Val
     }))
 }
 
-/// Task under which the preflight of a move is told in `lastErrors`.
+/// Task name under which `lastErrors` reports the preflight of a move.
 const PREFLIGHT: &str = "Checking whether the destination seed can take the shoot";
 
-/// The preflight's constraint as an error, in the place where users look for errors; `None` if it holds or is
-/// told already. The first write of whatever operation begins next takes it away.
+/// Reports the constraint of the preflight in `lastErrors`, where users look for errors. `None` if the
+/// constraint is `True`, or if the status reports the error already. The first write of the next operation
+/// removes the error.
 #[must_use]
 pub fn move_cannot_begin(shoot: &Shoot, constraint: &Condition, now: &Time) -> Option<Value> {
     if constraint.status == ConditionStatus::True {
@@ -410,7 +412,7 @@ pub fn start_reason(type_: Type) -> &'static str {
     }
 }
 
-/// Reason of the Event that tells of its success.
+/// Reason of the Event that reports the success of an operation.
 #[must_use]
 pub fn success_reason(type_: Type) -> &'static str {
     match type_ {
