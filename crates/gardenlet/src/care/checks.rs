@@ -1,4 +1,4 @@
-//! What the conditions of a shoot say: pure decisions.
+//! Computes the conditions of a shoot: pure decisions.
 
 use api::{
     constants::condition::{ETCD_NO_SPACE, NO_SPACE},
@@ -21,8 +21,8 @@ const REQUIRED: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-
 /// Etcds that every control plane has.
 const REQUIRED_ETCDS: [&str; 2] = ["etcd-main", "etcd-events"];
 
-/// What is said of every aspect of a shoot that sleeps, or is on its way there: nothing is looked at, as what
-/// stops on purpose is not ill. One that wakes up is looked at as any other.
+/// The observation for every aspect of a shoot that sleeps or is about to sleep: no check runs, since a part
+/// that stops on purpose is not unhealthy. A shoot that wakes is checked like a running shoot.
 pub(super) fn of_sleep(shoot: &Shoot) -> Option<Observation> {
     if !placement::is_to_sleep(shoot) {
         return None;
@@ -57,7 +57,7 @@ pub(super) fn api_server(seen: &Observed) -> Observation {
     }
 }
 
-/// `ControlPlaneHealthy`: the first obstacle is told with the number of the others.
+/// `ControlPlaneHealthy`: the message names the first obstacle and the number of further obstacles.
 pub(super) fn control_plane(seen: &Observed) -> Observation {
     let mut codes = Vec::new();
     // Other parts fail where etcd refuses writes, so this cause is reported first.
@@ -131,23 +131,23 @@ fn why_no_writes(etcd: &Etcd) -> Option<&str> {
     conditions.iter().find(refuses).map(|c| c.message.as_str())
 }
 
-/// What went wrong, or why clients are kept away on purpose.
+/// The last error, or the reason for keeping clients away on purpose.
 fn why_not_ready(status: &EtcdStatus) -> Option<&str> {
     let fenced = |c: &&EtcdCondition| c.type_ == "Ready" && c.reason == "Fenced";
     let error = status.last_errors.first().map(|error| error.description.as_str());
     error.or_else(|| status.conditions.iter().find(fenced).map(|c| c.message.as_str()))
 }
 
-/// A required Deployment without pods, although the shoot is awake: `None` for all others. A move scales them
-/// down on purpose, and the report of the move replaces this sentence then.
+/// A required Deployment without pods, although the shoot is awake: `None` in all remaining cases. A move
+/// scales Deployments down on purpose, and the report of the move replaces this sentence then.
 fn scaled_down(deployment: &Deployment) -> Option<String> {
     let is_required = REQUIRED.contains(&deployment.name_any().as_str());
     let replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas);
     (is_required && replicas == Some(0)).then(|| "scaled to 0 replicas".into())
 }
 
-/// What a Deployment lacks; `None`: as many pods as it wants can serve. Its condition `Available` does not
-/// tell that: of one whose strategy lets its only pod be unavailable it is always `True`.
+/// The shortage of a Deployment; `None`: all wanted pods are available. The condition `Available` does not
+/// show a shortage: if the strategy allows the only pod to be unavailable, `Available` is always `True`.
 pub(super) fn lacks(deployment: &Deployment) -> Option<String> {
     let status = deployment.status.as_ref();
     if status.and_then(|s| s.observed_generation) < deployment.metadata.generation {
@@ -158,7 +158,7 @@ pub(super) fn lacks(deployment: &Deployment) -> Option<String> {
     (available < wanted).then(|| format!("{available} of {wanted} pods are available"))
 }
 
-/// An object whose provider is at work is well, unless it says that it met an error.
+/// An object is healthy while its provider works on the object, unless the provider reports an error.
 fn ail(extension: &Extension) -> Option<String> {
     let Extension {
         title,
@@ -220,7 +220,7 @@ pub(super) fn nodes(shoot: &Shoot, seen: &Observed) -> Observation {
     )
 }
 
-/// `ObservabilityComponentsHealthy`. There is nothing that could be ill, and the reason says so.
+/// `ObservabilityComponentsHealthy`. No component exists that could fail, and the reason states that.
 pub(super) fn observability() -> Observation {
     Observation::new(
         ConditionStatus::True,

@@ -44,7 +44,7 @@ use super::{
 };
 use crate::{Context, MANAGER};
 
-/// What is told of each shoot.
+/// The conditions that every shoot gets.
 const CONDITIONS: [&str; 5] = [
     API_SERVER_AVAILABLE,
     CONTROL_PLANE_HEALTHY,
@@ -53,7 +53,7 @@ const CONDITIONS: [&str; 5] = [
     SYSTEM_COMPONENTS_HEALTHY,
 ];
 
-/// What a look at a shoot has shown.
+/// The observations about a shoot.
 struct Seen {
     observations: [(&'static str, Observation); 5],
     owner: Option<ownership::Verified>,
@@ -66,7 +66,7 @@ struct Care {
     context: Arc<Context>,
     /// The Seed of this gardenlet, as the watch has shown it last.
     own_seed: OwnSeed,
-    /// When each shoot was looked at last. Holds only shoots of this seed.
+    /// Time of the last check per shoot. Holds only shoots of this seed.
     looked: Mutex<HashMap<String, Instant>>,
 }
 
@@ -77,7 +77,7 @@ type OwnSeed = Arc<Mutex<Option<Arc<Seed>>>>;
 pub async fn run(context: Arc<Context>) {
     let garden = context.garden.clone();
     let mine = runner::few_at_a_time().fields(&format!("status.seedName={}", context.seed_name));
-    // Progress and conditions change often and say nothing about what is to be looked at.
+    // Progress and conditions change often, and do not affect the checks.
     let controller = runner::controller(garden.all::<Shoot>(), mine, |shoot: &Shoot| {
         let operation = shoot.status.as_ref().and_then(|s| s.last_operation.as_ref());
         runner::fingerprint((
@@ -90,7 +90,7 @@ pub async fn run(context: Arc<Context>) {
     let seen = Arc::clone(&own_seed);
     let seeds = garden.cluster_wide::<Seed>();
     let one = watcher::Config::default().fields(&format!("metadata.name={}", context.seed_name));
-    // Each look compares with the newest Seed; no shoot has to be looked at sooner for a change of it.
+    // Each check compares with the newest Seed, so a change of the Seed triggers no check of a shoot.
     let controller = controller.watches(seeds, one, move |seed: Seed| {
         *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seed));
         Vec::<ObjectRef<Shoot>>::new()
@@ -104,8 +104,8 @@ pub async fn run(context: Arc<Context>) {
     runner::run_namespaced(controller, &garden, care, settings).await;
 }
 
-/// Whether the conditions of a shoot are reported: its control plane is here or comes here, and is not
-/// deleted. A seed goes on while its shoot is wanted elsewhere.
+/// Whether this gardenlet reports the conditions of a shoot: the control plane is here or comes here, and is
+/// not being deleted. The seed continues while a user wants the shoot in a different seed.
 fn is_cared_for(shoot: &Shoot, seed: &str) -> bool {
     let Some(status) = &shoot.status else { return false };
     let here = status.seed_name.as_deref() == Some(seed);
@@ -116,7 +116,7 @@ fn is_cared_for(shoot: &Shoot, seed: &str) -> bool {
     here && !taken_down && !status.technical_id.is_empty() && shoot.metadata.deletion_timestamp.is_none()
 }
 
-/// Whether a shoot says already what is to be told.
+/// Whether the status of a shoot already contains the change.
 fn is_told(shoot: &Shoot, change: impl Fn(&ShootStatus, &mut Vec<Condition>)) -> bool {
     let Some(status) = &shoot.status else { return false };
     let mut conditions = status.conditions.clone();
@@ -133,8 +133,8 @@ impl Reconciler<Shoot> for Care {
         if let Some(rest) = self.rest(&shoot, period) {
             return Ok(Next::After(rest));
         }
-        // As the watch has told it: a look that changes nothing asks the garden for nothing, however many
-        // shoots there are.
+        // The Shoot comes from the watch: a check without changes sends no request to the garden, at any
+        // number of shoots.
         if is_cared_for(&shoot, &self.context.seed_name) {
             Box::pin(self.look_after(&shoot)).await?;
         }
@@ -163,13 +163,13 @@ impl Care {
         let now = clock::now_k8s();
         let threshold = self.context.config.condition_threshold;
         let own = &self.context.seed_name;
-        // The last word of this epoch about the owner stays until the hand-over removes it, and the next seed
-        // has no process yet.
+        // The last report of this epoch about the owner stays until the hand-over removes the report, and the
+        // next seed has no process yet.
         let leaves = matches!(journey(seen), Journey::Leaving | Journey::Arriving);
         let change = |status: &ShootStatus, list: &mut Vec<Condition>| {
             for (type_, seen) in &observations {
                 let old = api::meta::find_condition(list, type_).cloned();
-                // What a move has stopped does not get time to hold again.
+                // Parts that a move has stopped get no time to recover.
                 let threshold = if seen.reason == MOVING {
                     Duration::ZERO
                 } else {
@@ -194,7 +194,7 @@ impl Care {
             .garden
             .namespaced(&seen.namespace().unwrap_or_default());
         let name = seen.name_any();
-        // A watch may be late: nothing is written of a shoot that is not this seed's any more.
+        // A watch may be late: the gardenlet writes no status of a shoot that has left this seed.
         let Some(shoot) = api.get_opt(&name).await? else {
             return Ok(());
         };
@@ -203,7 +203,7 @@ impl Care {
         }
         let status = shoot.status.clone().unwrap_or_default();
         if let Some(entries) = owner_check.entries(&status, own).filter(|_| !leaves) {
-            // Where another write was faster, the next look writes it.
+            // After a conflict with a different write, the next check repeats the write.
             let patch = json!({"ownerChecks": entries});
             if MANAGER.try_merge_status_of(&api, &shoot, &patch).await?.is_none() {
                 return Ok(());
@@ -213,13 +213,13 @@ impl Care {
         self.write_label(&name, &api).await
     }
 
-    /// What is to be told of a shoot, and of its owner.
+    /// Observes a shoot and its owner.
     async fn observe(&self, shoot: &Shoot) -> Result<Seen> {
         let namespace = shoot.status.as_ref().map(|s| s.technical_id.as_str());
         let namespace = namespace.unwrap_or_default();
         if let Some(sleep) = checks::of_sleep(shoot) {
             webhooks::warn_of_sleep(&self.context, shoot).await;
-            // etcd serves until the last step before the sleep, and after it nobody asks.
+            // etcd serves until the last step before the sleep; after that, no process checks the owner.
             let etcds = observed::etcds(&self.context, namespace).await?;
             let owner = if placement::is_asleep(shoot) {
                 None
@@ -278,7 +278,7 @@ impl Care {
         Ok(ObservedCheck::new(shoot, &seed, etcds, deployments))
     }
 
-    /// What is to be told of its owner.
+    /// Observes the owner of the shoot.
     async fn owner(&self, etcds: &[Etcd]) -> Result<Option<ownership::Verified>> {
         let usual = Terms::default();
         let fence = || async {
@@ -287,7 +287,7 @@ impl Care {
             let seed = seeds.get_opt(name).await;
             let seed = seed.context(format_args!("could not read Seed {name}"))?;
             let checks = seed.as_ref().and_then(|seed| seed.spec.owner_checks());
-            // Settings that cannot be read are told of where shoots are reconciled.
+            // The reconciliation of shoots reports settings that cannot be parsed.
             let needed = checks.and_then(|checks| owner_checks::needed_fence(checks, usual).ok());
             Ok(needed.unwrap_or(usual.settings().fence))
         };

@@ -1,6 +1,6 @@
-//! helm's own template engine, as a child process: it gets a folder of its own, an archive and a file of
-//! values, no environment, no cluster, so much time, so much memory and so much to say. Nothing of a chart is
-//! given to a shell, nor to the command line.
+//! Renders charts with the template engine of helm, in a child process with bounds. The process gets its own
+//! folder with an archive and a file of values, and no environment and no cluster. Time, memory and output
+//! are limited. No content of a chart reaches a shell or the command line.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,35 +19,36 @@ use tokio::{
 
 /// Longer than a large chart takes on a busy machine: some seconds.
 const WITHIN: Duration = Duration::from_secs(60);
-/// What a chart may render. A Secret of the ManagedResource holds all of it, and no Secret is larger.
+/// Maximum output of a chart. The Secret of the ManagedResource holds the complete output, and no Secret can
+/// be larger.
 pub(super) const MOST_OUTPUT: usize = 1_000_000;
-/// Of what helm says is wrong.
+/// Maximum length of a helm error message, in bytes.
 const MOST_WORDS: usize = 1024;
-/// What helm may use, which is part of what the gardenlet's container may: a template that never ends takes
-/// all there is, and with the container go all flows of the seed. helm itself takes some 60 MiB.
+/// Memory limit of helm, within the limit of the gardenlet container. An endless template would use all
+/// memory, and the end of the container would stop all flows of the seed. helm itself needs some 60 MiB.
 const MOST_MEMORY: u64 = 200 * 1024 * 1024;
-/// How often that is looked at: memory cannot be watched.
+/// Interval of the memory check: no watch exists for memory.
 const LOOK: Duration = Duration::from_millis(20);
-/// Of a page of memory, as the kernel counts.
+/// Size of a memory page in the statistics of the kernel, in bytes.
 const PAGE: u64 = 4096;
 
-/// What is rendered.
+/// The input of helm.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Template<'a> {
     pub(super) archive: &'a [u8],
     pub(super) values: &'a Value,
     pub(super) release: &'a str,
     pub(super) namespace: &'a str,
-    /// Of the seed; helm's own default where it is not known.
+    /// Kubernetes version of the seed; `None`: helm uses its default version.
     pub(super) kubernetes: Option<&'a str>,
 }
 
-/// Why nothing was rendered.
+/// Why the chart could not be rendered.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The chart or its values are wrong: a sentence for the condition `Valid`.
     Chart(String),
-    /// It is not the chart's fault.
+    /// The cause is in this process or its host, not in the chart.
     Here(Error),
 }
 
@@ -57,8 +58,8 @@ impl From<Error> for Failure {
     }
 }
 
-/// Renders a chart; without hooks and tests, which only an installation by helm would run, and with its
-/// definitions of kinds.
+/// Renders a chart with its CRDs. Hooks and tests are left out, since only an installation by helm would run
+/// hooks and tests.
 pub(super) async fn render(helm: &Path, template: &Template<'_>) -> Result<String, Failure> {
     let folder = tempfile::Builder::new().prefix("chart-").tempdir();
     let folder = folder.map_err(|error| here("no folder can be made for a chart", &error))?;
@@ -76,7 +77,7 @@ pub(super) async fn render(helm: &Path, template: &Template<'_>) -> Result<Strin
     let child = child.map_err(|error| here(&format!("{} cannot be started", helm.display()), &error))?;
     match timeout(WITHIN, outcome(child)).await {
         Ok(outcome) => outcome,
-        // Dropped, it is killed.
+        // The timeout drops the future, and the drop kills the process.
         Err(_) => Err(Failure::Chart(format!(
             "the chart was not rendered within {WITHIN:?}: look for a template that does not end"
         ))),
@@ -142,11 +143,11 @@ async fn outcome(mut child: Child) -> Result<String, Failure> {
     )))
 }
 
-/// All that it writes, unless that is too much.
+/// Reads the complete output, or fails if the output is too large.
 async fn output(from: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     if let Some(from) = from {
-        // What cannot be read ends what is read: how the process ended tells the rest.
+        // A read error ends the output. The exit status of the process reports the cause.
         let _ = from.take(MOST_OUTPUT as u64 + 1).read_to_end(&mut bytes).await;
     }
     if bytes.len() > MOST_OUTPUT {
@@ -157,7 +158,8 @@ async fn output(from: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Failure
     Ok(bytes)
 }
 
-/// The beginning of what it says; the rest is read and forgotten, so that it can go on.
+/// Reads the beginning of the error output. The rest is discarded, so that the process does not block on a
+/// full pipe.
 async fn words(from: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     if let Some(mut from) = from {
@@ -186,7 +188,7 @@ async fn too_much_memory(process: Option<u32>) -> u64 {
     }
 }
 
-/// What helm said, as one line.
+/// The error message of helm, as one line.
 fn sentence(words: &[u8]) -> String {
     let text = String::from_utf8_lossy(words);
     let text: Vec<&str> = text.split_whitespace().collect();

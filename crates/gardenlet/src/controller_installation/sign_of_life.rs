@@ -1,8 +1,9 @@
-//! Whether an extension lives, by the Lease that it renews beside itself. A pod may run and be ready while
-//! its controllers stand still; whoever waits for its objects then has nothing but this.
+//! Whether an extension is alive, by the Lease that the extension renews in its namespace. A pod may run and
+//! be ready while its controllers hang, and only the Lease shows that.
 //!
-//! The Lease holds the time of another clock. So an old one is believed only when it was also seen not to
-//! change for longer than several renewals take, and one that changes is a sign of life whatever it says.
+//! The time in the Lease comes from a different clock. So an old Lease counts as expired only after this
+//! process has also seen the Lease unchanged for several renewal periods. A Lease that changes is a sign of
+//! life at any time value.
 
 use std::{
     collections::HashMap,
@@ -13,24 +14,24 @@ use std::{
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// An extension whose Lease was not renewed for so long counts as gone.
+/// An extension whose Lease was not renewed for this time counts as gone.
 const GONE_AFTER: Duration = Duration::from_secs(300);
-/// For how long an old Lease has to be seen unchanged. Extensions renew every 30 s.
+/// For how long this process must see an old Lease unchanged. Extensions renew every 30 s.
 const SEEN_FOR: Duration = Duration::from_secs(120);
-/// How often it is looked whether one that was gone is back.
+/// How often the Lease of a gone extension is checked for a return.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// What a Lease says, and when to look at it again.
+/// The meaning of a Lease, with the delay until the next check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
     Lives(Duration),
-    /// Not known yet, as this process looks at it for the first time.
+    /// Undecided, as this process has only just begun to watch the Lease.
     Open(Duration),
     Gone(Duration),
 }
 
 impl Sign {
-    /// When the Lease may say something else.
+    /// The delay after which the meaning of the Lease may change.
     pub(super) fn again(self) -> Duration {
         match self {
             Self::Lives(again) | Self::Open(again) | Self::Gone(again) => again,
@@ -38,21 +39,21 @@ impl Sign {
     }
 }
 
-/// Since when a Lease is seen as it is.
+/// Since when this process sees the present value of a Lease.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     renewed: Timestamp,
     since: Instant,
-    /// Whether it was seen with another time before.
+    /// Whether this process saw an earlier value.
     has_changed: bool,
 }
 
-/// What this process has seen of Leases, by installation.
+/// The Leases that this process has seen, by installation.
 #[derive(Default)]
 pub(super) struct Watched(Mutex<HashMap<String, Seen>>);
 
 impl Watched {
-    /// Takes note of a Lease, and says what that means.
+    /// Records the value of a Lease, and returns the meaning.
     pub(super) fn sign(
         &self,
         installation: &str,
@@ -77,7 +78,7 @@ impl Watched {
     }
 }
 
-/// `age`: by what the Lease says; nothing if it is from the future. `unchanged`: by this process's own clock.
+/// `age`: by the time in the Lease; zero for a time in the future. `unchanged`: by the clock of this process.
 fn judge(age: Duration, unchanged: Duration, has_changed: bool) -> Sign {
     let is_old = age >= GONE_AFTER;
     if unchanged >= GONE_AFTER || (is_old && unchanged >= SEEN_FOR) {

@@ -1,4 +1,5 @@
-//! Keeps the status of the Seed, makes its BackupBucket, and lets it go only when nothing needs it any more.
+//! Keeps the status of the Seed up to date and creates its BackupBucket. Releases the Seed only after the
+//! last shoot, backup and extension is gone.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,9 +36,9 @@ use super::{
 };
 use crate::{Context, MANAGER};
 
-/// How often the Seed is looked at although nothing changed: for what is not watched (the seed's version).
+/// How often the Seed is checked without a change: for values without a watch (the version of the seed).
 const SYNC_PERIOD: Duration = Duration::from_secs(600);
-/// How often it is looked whether a Seed that is being deleted is still needed.
+/// How often a deleted Seed is checked for remaining dependents.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 struct SeedController {
@@ -62,7 +63,7 @@ pub async fn run(context: Arc<Context>) {
         let mine = mine.clone();
         controller = controller.watches(deployments, one, move |_| mine());
     }
-    // The first renewal after a silence must be told at once; the others tell nothing new.
+    // The first renewal after a silence must be reported at once; later renewals change no report.
     let beats = stream::unfold(
         (context.heartbeat.subscribe(), None::<Instant>),
         |(mut beats, mut last)| async move {
@@ -129,7 +130,7 @@ impl Reconciler<Seed> for SeedController {
 }
 
 impl SeedController {
-    /// Last of all its extensions go: nobody else could take them away.
+    /// Extensions go last, because only this gardenlet can remove the extensions.
     async fn without_extensions(&self, seed: &Seed) -> Result<Next> {
         let api: Api<ControllerInstallation> = self.context.garden.cluster_wide();
         let mine = ListParams::default().fields(&format!("spec.seedRef.name={}", self.context.seed_name));
@@ -153,7 +154,7 @@ impl SeedController {
         self.context.garden.cluster_wide()
     }
 
-    /// Who looks after the seed, what it runs, and what tells it apart from every other cluster.
+    /// Writes the responsible gardenlet, the version and the cluster identity of the seed.
     async fn write_status(&self, seed: &Seed) -> Result<()> {
         let client = self.context.seed.client();
         let version = client
@@ -199,7 +200,7 @@ impl SeedController {
             .map(|_| ())
     }
 
-    /// Nothing is asked where it does not become shorter.
+    /// Shoots are read only if the fence becomes shorter.
     async fn fence_to_tell(&self, seed: &Seed) -> Result<Option<i64>> {
         let (given, before) = match fence::of(seed) {
             Told::Now(given) => return Ok(given),
@@ -267,7 +268,7 @@ impl SeedController {
         in_use::record(&self.context, SeedUse::InUse).await
     }
 
-    /// How many shoots are on the seed or meant for it, and one of them.
+    /// Number of shoots that are in the seed or assigned to the seed, with the name of the first.
     async fn shoots_here(&self) -> Result<Option<(usize, String)>> {
         let name = &self.context.seed_name;
         let shoots: Api<PartialObjectMeta<Shoot>> = self.context.garden.all();

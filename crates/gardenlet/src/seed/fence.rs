@@ -1,11 +1,12 @@
-//! The fence that a Seed has given, kept in its status: whoever takes a shoot over from a dead seed must wait
-//! for what that seed's processes were told, and not for what somebody has written into the Seed since
-//! (docs/understand/ownership.md, "Who gets the settings").
+//! Keeps the longest fence that a Seed has configured in the status of the Seed. A seed that takes over a
+//! shoot from a dead seed must wait for the settings that the processes of the dead seed run with. Later
+//! edits of the Seed never reached these processes (docs/understand/ownership.md, "Who gets the settings").
 
 use api::gardencore::Seed;
 use ownership::Terms;
 
-/// What the Seed gives now, in seconds, rounded up. None where it gives nothing, or what cannot be read.
+/// The fence that the Seed configures now, in seconds, rounded up. `None` if the Seed configures no fence or
+/// an invalid fence.
 fn given(seed: &Seed) -> Option<i64> {
     let checks = seed.spec.owner_checks()?;
     let fence = owner_checks::needed_fence(checks, Terms::default()).ok()?;
@@ -13,22 +14,22 @@ fn given(seed: &Seed) -> Option<i64> {
     i64::try_from(fence.as_secs() + up).ok()
 }
 
-/// What may be told now.
+/// The fence that the status may report now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// This: it is no less than what was told before.
+    /// The new fence: not shorter than the reported fence.
     Now(Option<i64>),
-    /// Less than what was told before, where the seed has no shoot: nothing goes by the longer one then.
-    /// Otherwise the same as before.
+    /// Shorter than the reported fence. The new fence may be reported only if the seed has no shoot, because
+    /// then no process runs with the longer fence. Otherwise the report stays.
     Shorter {
-        /// What it gives now.
+        /// The fence that the Seed configures now.
         given: Option<i64>,
-        /// What was told before.
+        /// The reported fence.
         before: Option<i64>,
     },
 }
 
-/// What follows from the Seed.
+/// Compares the configured fence with the reported fence.
 pub(super) fn of(seed: &Seed) -> Told {
     let before = seed
         .status
@@ -75,7 +76,7 @@ mod tests {
                 Told::Now(Some(45)),
             ),
             (json!({"enabled": true}), Some(45), shorter(Some(24), Some(45))),
-            // Checks that are switched off, and settings that nobody can read, end nothing that was told.
+            // Neither disabled checks nor invalid settings end a reported fence.
             (Value::Null, Some(45), shorter(None, Some(45))),
             (
                 json!({"enabled": true, "fence": "soon"}),
@@ -83,8 +84,8 @@ mod tests {
                 shorter(None, Some(45)),
             ),
             (Value::Null, None, Told::Now(None)),
-            // What the others need counts where the fence falls short of it, and a part of a second is a
-            // whole one.
+            // The fence is at least the sum that the remaining settings need, and is rounded up to full
+            // seconds.
             (
                 json!({"enabled": true, "validity": "40s"}),
                 None,

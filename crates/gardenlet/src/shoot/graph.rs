@@ -1,5 +1,5 @@
-//! What the graphs of all flows have in common: which errors are tried again, how often and for how long; and
-//! how the verbs of a part become tasks.
+//! Shared rules of the graphs of all flows: errors that are retried, number and duration of retries, and the
+//! tasks for each verb of a part.
 
 use std::{future::Future, time::Duration};
 
@@ -7,13 +7,13 @@ use flow::{Graph, Retry, Task, TaskId};
 use parts::{Deploy, Destroy, Facts, Migrate, Sleep, Stay};
 use runtime::{Error, Result, awaited};
 
-/// Pause between two attempts of a task. Shorter than what a person notices as a stall.
+/// Pause between two attempts of a task. Shorter than a stall that a user notices.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
-/// Time for the attempts of a task of a flow that is simply run again (create, reconcile, restore, leave,
-/// delete). Longer than the longest wait of a part by itself: the copy of backups, 15 minutes.
+/// Time for all attempts of a task, in flows that can be repeated (create, reconcile, restore, leave,
+/// delete). Longer than the longest wait of a single part: the copy of backups, 15 minutes.
 pub(super) const RETRY_LIMIT: Duration = Duration::from_secs(16 * 60);
 
-/// An empty graph whose tasks are tried again for errors that may pass, every two seconds and not longer than
+/// An empty graph. Tasks are retried every two seconds after errors that may pass, and not longer than
 /// `limit`.
 pub(super) fn graph<'a>(name: &'static str, limit: Duration) -> Graph<'a, Error> {
     Graph::new(name)
@@ -25,7 +25,7 @@ pub(super) fn graph<'a>(name: &'static str, limit: Duration) -> Graph<'a, Error>
         })
 }
 
-/// Tasks that are done only if they are wanted, and count as done otherwise.
+/// Tasks that run only if they are wanted, and otherwise count as done.
 pub(super) fn when<'g, 'a>(graph: &'g mut Graph<'a, Error>, wanted: bool) -> When<'g, 'a> {
     When {
         graph,
@@ -42,8 +42,7 @@ pub(super) struct When<'g, 'a> {
 }
 
 impl<'a> When<'_, 'a> {
-    /// The same tasks, which may take so long, all attempts together, before it is an error that they are not
-    /// done.
+    /// The same tasks with a time limit for all attempts together. After the limit the task fails.
     pub(super) fn within(&mut self, limit: Option<Duration>) -> When<'_, 'a> {
         When {
             graph: &mut *self.graph,
@@ -53,13 +52,13 @@ impl<'a> When<'_, 'a> {
     }
 }
 
-/// A verb of a part, as its two tasks: `g.deploy::<Etcds>(f, after)` adds the work and its wait, and gives
+/// A verb of a part, as its two tasks: `g.deploy::<Etcds>(f, after)` adds the work and its wait, and returns
 /// the end of the wait.
 pub(super) trait Steps<'a> {
-    /// Where tasks are added, and whether they are wanted.
+    /// The graph that gets the tasks, and whether the tasks are wanted.
     fn target(&mut self) -> (&mut Graph<'a, Error>, bool);
 
-    /// How long a task may take, all its attempts together, where that is not what its graph says.
+    /// Time limit of a task for all its attempts, where the limit differs from the limit of the graph.
     fn limit(&self) -> Option<Duration> {
         None
     }
@@ -85,7 +84,7 @@ pub(super) trait Steps<'a> {
         ready
     }
 
-    /// The same, for those who follow the work and those who follow the wait.
+    /// Like `deploy`, but returns both tasks: some steps follow the work, and some steps follow the wait.
     fn deploy_in_two<P: Deploy>(
         &mut self,
         f: &'a Facts,
@@ -96,21 +95,21 @@ pub(super) trait Steps<'a> {
         [deployed, self.step(wait, deployed, move || P::ready(f))]
     }
 
-    /// The part stops, and keeps what it has.
+    /// The part stops, and keeps its data.
     fn sleep<P: Sleep>(&mut self, f: &'a Facts, after: impl IntoIterator<Item = TaskId>) -> TaskId {
         let [work, wait] = P::TASKS;
         let told = self.step(work, after, move || P::sleep(f));
         self.step(wait, told, move || P::asleep(f))
     }
 
-    /// The part goes.
+    /// The part is deleted.
     fn destroy<P: Destroy>(&mut self, stay: &'a Stay, after: impl IntoIterator<Item = TaskId>) -> TaskId {
         let [work, wait] = P::TASKS;
         let asked = self.step(work, after, move || P::destroy(stay));
         self.step(wait, asked, move || P::gone(stay))
     }
 
-    /// The provider of the part lets go of it.
+    /// The provider of the part releases the part.
     fn migrate<P: Migrate>(&mut self, stay: &'a Stay, after: impl IntoIterator<Item = TaskId>) -> TaskId {
         let [work, wait] = P::TASKS;
         let told = self.step(work, after, move || P::migrate(stay));

@@ -1,11 +1,11 @@
 //! The order of a planned move in the source seed (GEP-7 R7-47; flows.md 3.1).
 //!
-//! While the shoot's API still answers, backups are tried, extension resources are migrated, and the state of
-//! the shoot is persisted. Then the API is stopped and cannot be written any more; what is left to let go
-//! lets go, and the final snapshot is taken and proved. That is all: the hand-over, one write of
-//! `status.seedName`, follows when this flow has succeeded (`controller.rs`), and what is left here is
-//! cleaned up after it (`leave_flow.rs`). Until that write the move can be called off, and nothing that a
-//! restore would need is gone.
+//! While the API of the shoot still answers, the flow checks that backups can be taken, migrates extension
+//! resources, and persists the state of the shoot. Then the flow stops the API, so that no client can write
+//! any more. The remaining extensions release their resources, and the final snapshot is taken and verified.
+//! The hand-over, a single write of `status.seedName`, follows after this flow has succeeded
+//! (`controller.rs`). The clean-up of the leftovers follows the hand-over (`leave_flow.rs`). Until that write
+//! a user can cancel the move, and every object that a restore would need still exists.
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
@@ -24,12 +24,13 @@ use super::{
 /// with fresh facts.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// What of the control plane is still there. A flow that is run again finds less and skips what is done.
+/// The parts of the control plane that still exist. A repeated flow finds fewer parts and skips the completed
+/// steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Given {
     /// kube-apiserver exists: the shoot can still be written.
     pub control_plane_is_up: bool,
-    /// The seed says, or has said, whose the shoot is.
+    /// This seed publishes the owner record, or has published the record.
     pub owner_record: bool,
 }
 
@@ -38,7 +39,7 @@ pub struct Given {
 pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let mut g = graph("Shoot cluster preparation for migration", LIMIT);
 
-    // What the steps below need to be there, also when an earlier run was interrupted.
+    // Objects that the steps below need, also after an interrupted run.
     let namespace = g.step("Looking for the shoot's namespace in Seed", [], || {
         Namespace::check_is_active(f)
     });
@@ -64,7 +65,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
         || ShootState::check(f),
     );
 
-    // Until etcd's epoch ends, a call-off goes on in it.
+    // Until the epoch of etcd ends, the seed can cancel the move and stay in the same epoch.
     let leaving = when(&mut g, given.owner_record).step(
         "Recording that the seed begins to leave the shoot",
         [backups, servers, carried],
@@ -77,8 +78,9 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
 
     // From here on the shoot's API cannot be written.
     let stopped = g.destroy::<Writers>(f, [etcd_ready, early, credentials]);
-    // From here on it has no owner. Whoever asks for one stops, and takes the final snapshot if that is its
-    // duty (R17-50). The garden knows before: nothing leads back into an epoch whose owner was denied.
+    // From here on the epoch has no owner. A process that checks the owner stops, and takes the final
+    // snapshot if that is its duty (R17-50). The garden records the sealed epoch first: no path leads back
+    // into an epoch whose owner was denied.
     let sealing = when(&mut g, given.owner_record).step(
         "Recording that etcd will not serve again in this epoch",
         stopped,
@@ -97,8 +99,8 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     g.compile()
 }
 
-/// What does not serve the API: let go of, and persisted, while the API still answers. Objects in the shoot
-/// stay; only what keeps them in shape here goes (RX-02, RX-23).
+/// Extensions that do not serve the API are migrated and persisted while the API still answers. Objects in
+/// the shoot stay. Only the ManagedResources in the seed are deleted (RX-02, RX-23).
 fn migrate_early_extensions<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: TaskId) -> TaskId {
     let keep = g.step(
         "Configuring Managed Resources objects to be kept in the Shoot",
@@ -115,9 +117,8 @@ fn migrate_early_extensions<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: T
     })
 }
 
-/// Infrastructure, DNS records, and extensions that want to be late: let go of after the API has stopped.
-/// Their state is persisted once more, since it may have been written by the migrate operation itself
-/// (RX-11).
+/// Infrastructure, DNS records, and extensions that must be late are migrated after the API has stopped.
+/// Their state is persisted again, since the migrate operation itself may have written state (RX-11).
 fn migrate_late_extensions<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
@@ -127,8 +128,8 @@ fn migrate_late_extensions<'a>(
     let infrastructure = g.migrate::<Infrastructure>(f, after);
     let records = g.migrate::<DnsRecords>(f, after);
     let further = extension_steps::migrate(g, f, AfterKubeAPIServer, after);
-    // Whatever kind there is by now: nothing may be left that has not let go. The owner record is one of
-    // them.
+    // The check covers all kinds, including kinds that were added later: every object must be migrated. The
+    // owner record is a DNSRecord, so the check waits for `disowned`.
     let all = g.step(
         "Waiting until everything has been migrated",
         [infrastructure, records, further, disowned],

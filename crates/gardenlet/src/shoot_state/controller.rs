@@ -1,4 +1,4 @@
-//! Watches what belongs into ShootStates, and writes it.
+//! Watches the sources of ShootStates, and writes the ShootStates.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -32,8 +32,7 @@ use super::{
 };
 use crate::{Context, MANAGER, care};
 
-/// Shortest pause after something that is awaited was not there. Only a look: whatever changes meanwhile
-/// wakes it earlier.
+/// Shortest pause after an awaited object was missing. A change in the meantime ends the pause.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 struct Sync {
@@ -70,7 +69,7 @@ pub async fn run(context: Arc<Context>) {
     runner::run_namespaced(controller, &garden, sync, settings).await;
 }
 
-/// What is kept of a Shoot here: to which namespace it belongs, and what was done with it last.
+/// The part of a Shoot in the cache: the namespace of the shoot in the seed, and the last operation.
 fn slim(shoot: &mut Shoot) {
     shoot.metadata.managed_fields = None;
     shoot.metadata.annotations = None;
@@ -93,7 +92,7 @@ fn wakes(shoot: &Shoot) -> Option<u64> {
     ))
 }
 
-/// The Shoots in whose namespaces something changed, each of them noted.
+/// The Shoots whose namespaces in the seed have changed; each change is recorded.
 fn touched(
     context: &Context,
     shoots: Store<Shoot>,
@@ -131,7 +130,7 @@ impl Reconciler<Shoot> for Sync {
             .context
             .garden
             .namespaced(&shoot.namespace().unwrap_or_default());
-        // What is remembered of it may be old; the namespace of a shoot that moves is not all of it.
+        // The cached Shoot may be old, and during a move the namespace of a shoot is incomplete.
         let Some(shoot) = api.get_opt(&shoot.name_any()).await? else {
             return Ok(Next::Change);
         };
@@ -143,7 +142,8 @@ impl Reconciler<Shoot> for Sync {
         if outcome.is_err() {
             self.changes().touch(&key, Instant::now());
         }
-        // What is being created has not all of its keys at first; each new one wakes this again.
+        // A shoot that is being created lacks some keys at first; each new key triggers this controller
+        // again.
         if stage == Stage::Creating && matches!(outcome, Err(Error::NotReady { .. })) {
             return Ok(Next::After(LOOK_AGAIN));
         }
@@ -172,7 +172,7 @@ impl Sync {
         ShootState::sync(&self.context.garden, &stay, shoot).await
     }
 
-    /// The age and what is in the way of being younger.
+    /// Reports the age, and the obstacle to a newer ShootState.
     async fn tell(&self, api: &Api<Shoot>, shoot: &Shoot, outcome: Result<&Kept, &Error>) -> Result<()> {
         if let Err(Error::NotOwner(_)) = outcome {
             return Ok(());
@@ -207,7 +207,7 @@ impl Sync {
         .map(drop)
     }
 
-    /// How long nothing is to be done about it.
+    /// How long the ShootState needs no write; `None`: a write is due.
     fn rest(&self, key: &str, stage: Stage) -> Option<Duration> {
         self.changes().rest(key, stage, self.pace(), Instant::now())
     }
@@ -226,7 +226,7 @@ impl Sync {
     }
 }
 
-/// Nobody waits for it, and there may be many.
+/// No process waits for a ShootState, and there may be many: the pause is longer.
 fn patiently(error: Error) -> Error {
     match error {
         Error::NotReady { after, why } => Error::NotReady {
