@@ -1,5 +1,5 @@
-//! The ShootState follows what changes in the seed, after a burst and not at each change, and is not written
-//! where nothing is new (R7-42). On a real API server that plays garden and seed.
+//! The ShootState follows changes in the seed, once after a burst of changes, and is not written without new
+//! content (R7-42). A real API server serves as garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -44,7 +44,7 @@ async fn a_shoot_state_follows_its_seed() -> Result<()> {
     let crds: Vec<_> = api::all_crds().into_iter().map(|crd| crd.definition).collect();
     testkit::apply_crds(&client, &crds).await?;
     a_shoot(&client).await?;
-    // Its gauges are those of the process.
+    // The gauges belong to the process.
     let metrics = is_there_when_it_is_created(&client).await?;
     let created = last_synced(&metrics)?;
     let delay = format!("--shoot-state-sync-delay={}s", DELAY.as_secs());
@@ -100,7 +100,7 @@ async fn a_shoot_state_follows_its_seed() -> Result<()> {
     left_out_state_is_reported(&garden).await
 }
 
-/// The garden refuses a move while it is reported. Nothing else stops being up to date.
+/// The garden rejects a move while this constraint is reported. The rest of the ShootState stays up to date.
 async fn left_out_state_is_reported(garden: &Garden) -> Result<()> {
     let client = garden.client();
     let metadata = json!({"name": "token", "namespace": NAMESPACE, "labels": {"persist": "true"}});
@@ -113,12 +113,12 @@ async fn left_out_state_is_reported(garden: &Garden) -> Result<()> {
     reported(garden, SHOOT_STATE_COMPLETE, None).await
 }
 
-/// What the first lists of its watches have shown is followed once more: a look that lasted long may have
-/// begun before them.
+/// The controller reads once more after the first lists of the watches: a long read may have begun before the
+/// lists.
 async fn quiet(metrics: &Metrics) -> Result<()> {
     let mut synced = last_synced(metrics)?;
     for _ in 0..20 {
-        // That nothing happens can only be waited for.
+        // The absence of a change can only be waited for.
         tokio::time::sleep(DELAY * 3).await;
         let now = last_synced(metrics)?;
         if now <= synced {
@@ -129,8 +129,8 @@ async fn quiet(metrics: &Metrics) -> Result<()> {
     anyhow::bail!("nothing changes, and it is written again and again")
 }
 
-/// R7-40: what a dying seed would take along is in the ShootState before somebody can miss it, whatever pause
-/// there is between two looks.
+/// R7-40: the ShootState contains all data that a dying seed would lose, before the data are needed, at any
+/// configured delay.
 async fn is_there_when_it_is_created(client: &Client) -> Result<Metrics> {
     let never = ["--shoot-state-sync-delay=1h", "--shoot-state-sync-max-delay=1h"];
     let context = context(client, &never)?;
@@ -160,7 +160,7 @@ async fn operation(client: &Client, state: &str) -> Result<Shoot> {
     Ok(shoots.patch_status("web", &params, &Patch::Merge(status)).await?)
 }
 
-/// One that is being created, with its namespace, its keys, and an Infrastructure.
+/// A shoot that is being created, with its namespace, its keys, and an Infrastructure.
 async fn a_shoot(client: &Client) -> Result<()> {
     let core = "core.gardener.cloud/v1beta1";
     bring(
@@ -265,7 +265,7 @@ async fn reported(garden: &Garden, constraint: &str, status: Option<ConditionSta
     Ok(())
 }
 
-/// It is looked at later than then.
+/// The ShootState is synced at a time later than `then`.
 async fn synced_after(metrics: &Metrics, then: f64) -> Result<()> {
     eventually("it is looked at again", SOON, || async {
         let now = last_synced(metrics)?;
@@ -275,7 +275,7 @@ async fn synced_after(metrics: &Metrics, then: f64) -> Result<()> {
     .await
 }
 
-/// And a metric.
+/// The time of the last sync, which also shows that the metric exists.
 fn last_synced(metrics: &Metrics) -> Result<f64> {
     let text = metrics.encode();
     let line = text

@@ -1,5 +1,5 @@
-//! What a gardenlet makes of the annotation that cuts a zone off (RZ-01..05): it looks before it begins,
-//! answers who asks before, and ends what is not wanted any more. A real API server plays garden, seed and
+//! Effects of the annotation that isolates a zone (RZ-01..05): the gardenlet checks before it begins, answers
+//! a dry run, and ends a failover that the user no longer wants. A real API server serves as garden, seed and
 //! shoot.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
@@ -34,8 +34,8 @@ async fn looked_before() -> Result<()> {
     world.node("n-a", "id-a", "a", true).await?;
     world.node("n-b", "id-b", "b", false).await?;
     world.etcd_on("n-a").await?;
-    // Whoever may write in a shoot makes its objects as large as they can be: they are looked at in small
-    // answers.
+    // A user with write access to a shoot can make its objects very large, so the gardenlet reads the objects
+    // in small pages.
     world.heavy_nodes(8).await?;
     let _gardenlet = world.gardenlet()?;
 
@@ -66,7 +66,7 @@ async fn looked_before() -> Result<()> {
         told.contains("neither the Infrastructure nor a Node of the shoot says that a zone has the ID id-x"),
         "{told}"
     );
-    // Nothing but the Infrastructure says what the account calls the zone.
+    // Only the Infrastructure reports the zone ID of the account.
     world.infrastructure(&[("a", "id-a"), ("b", "id-of-b")]).await?;
     let told = world.asked("id-of-b").await?;
     ensure!(told.contains("would leave zone id-of-b (b)"), "{told}");
@@ -98,8 +98,8 @@ async fn looked_before() -> Result<()> {
         .until_reason("IsSeed", (Phase::Failover, Status::Failed))
         .await?;
     nothing_was_done(&world).await?;
-    // Nothing is in its way any more: what it fails for is that this test carries no Secrets of a shoot that
-    // lives.
+    // No refusal blocks the failover any more. The flow fails only because this test lacks the Secrets of a
+    // running shoot.
     world.hosts_nothing("big").await?;
     world.reconcile().await?;
     world.event("ZoneFailoverBegun").await?;
@@ -112,7 +112,7 @@ async fn looked_before() -> Result<()> {
     Ok(())
 }
 
-/// Of what would cut a zone off.
+/// Checks that the gardenlet has written no object of a failover.
 async fn nothing_was_done(world: &World) -> Result<()> {
     let workers: Api<Worker> = Api::namespaced(world.client.clone(), NAMESPACE);
     let closed: Api<SubnetIsolation> = Api::namespaced(world.client.clone(), NAMESPACE);
@@ -124,8 +124,8 @@ async fn nothing_was_done(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// The flow waits for an owner record that nobody writes here, as long waits do: that is no error. A change
-/// of the annotation ends it at once, and whoever changes it again and again waits.
+/// The flow waits for an owner record that no process writes here; a long wait is no error. A change of the
+/// annotation ends the flow at once, and repeated changes are delayed.
 #[test]
 fn a_change_ends_what_is_under_way_and_many_changes_wait() -> Result<()> {
     world::story(changed_again_and_again())
@@ -150,7 +150,7 @@ async fn changed_again_and_again() -> Result<()> {
     // 2
     let done_again = world.change_zone(json!("id-a"), "testing").await?;
     world.until_flow_waits(done_again, is_under_way).await?;
-    // 3, and nothing follows.
+    // The third change: no flow begins yet.
     world.annotate(ISOLATED, Value::Null).await?;
     let message = world.until_message("was changed again and again").await?;
     ensure!(message.contains("begins at 2"), "{message}");
@@ -169,8 +169,9 @@ async fn changed_again_and_again() -> Result<()> {
     Ok(())
 }
 
-/// RZ-32: the flow never comes to the Worker, as where the shoot's API is silent. The network of the zone is
-/// closed beside the flow when the budget is spent, here by its user.
+/// RZ-32: the flow never reaches the Worker, for example because the API of the shoot does not answer. The
+/// gardenlet closes the network of the zone beside the flow when the budget is spent. Here the user ends the
+/// budget.
 #[test]
 fn a_zone_is_closed_in_its_budget_although_the_flow_hangs() -> Result<()> {
     world::story(closed_in_its_budget())

@@ -1,4 +1,4 @@
-//! What was seen of a shoot's control plane, before anything is concluded from it.
+//! Observations of the control plane of a shoot, before any conclusion.
 
 use std::collections::BTreeMap;
 
@@ -17,25 +17,25 @@ use crate::node::SeenNode;
 pub(super) struct Extension {
     /// Kind and name.
     pub title: String,
-    /// What was done last.
+    /// The last operation.
     pub last_operation: Option<LastOperation>,
-    /// What stood in the way last.
+    /// The last error.
     pub last_error: Option<LastError>,
     /// Health of parts that the provider keeps for the shoot.
     pub conditions: Vec<Condition>,
 }
 
-/// What is kept of a node.
+/// The part of a Node that is kept.
 #[derive(Debug)]
 pub(super) struct NodeSeen {
-    /// Its name.
+    /// The name of the Node.
     pub name: String,
-    /// Whether it says that it is.
+    /// Whether the Node reports `Ready`.
     pub is_ready: bool,
 }
 
 impl NodeSeen {
-    /// What counts of it.
+    /// The relevant fields of a Node.
     pub(super) fn of(node: &SeenNode) -> Self {
         Self {
             name: node.name().to_owned(),
@@ -44,25 +44,25 @@ impl NodeSeen {
     }
 }
 
-/// What was seen of a shoot's control plane.
+/// The observations of the control plane of a shoot.
 #[derive(Debug)]
 pub(super) struct Observed {
-    /// Why the API is not available; `None` if it is.
+    /// Why the API is not available; `None` if the API is available.
     pub api_error: Option<String>,
-    /// The API could not even be asked.
+    /// The API could not even be called.
     pub api_not_asked: bool,
-    /// The nodes, or why they are not known.
+    /// The Nodes, or the reason why the Nodes are unknown.
     pub nodes: std::result::Result<Vec<NodeSeen>, String>,
-    /// Webhooks in the shoot that can stop its control plane; `None` if they are not known.
+    /// Webhooks in the shoot that can stop its control plane; `None` if the webhooks are unknown.
     pub webhooks: Option<Webhooks>,
     /// Deployments in the shoot's namespace.
     pub deployments: Vec<Deployment>,
-    /// What the pods of Deployments that lack some say, by the names of the Deployments.
+    /// Reports of the pods of Deployments with missing pods, by the names of the Deployments.
     pub said: BTreeMap<String, String>,
     /// Etcds in the shoot's namespace.
     pub etcds: Vec<Etcd>,
     /// Extension objects of the shoot.
     pub extensions: Vec<Extension>,
-    /// What is applied to the seed and to the shoot.
+    /// The ManagedResources for the seed and for the shoot.
     pub resources: Vec<ManagedResource>,
 }

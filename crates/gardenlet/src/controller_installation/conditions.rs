@@ -1,4 +1,4 @@
-//! What is told of an installation. Pure.
+//! The conditions of a ControllerInstallation. Pure.
 
 use api::{
     meta::{Condition, ConditionStatus, find_condition},
@@ -16,7 +16,7 @@ pub(super) const REQUIRED: &str = "Required";
 /// Objects that are named in a sentence.
 const EXAMPLES: usize = 3;
 
-/// One observation, before it has a time.
+/// An observation without a time.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Told {
     pub(super) type_: &'static str,
@@ -45,7 +45,7 @@ impl Told {
     }
 }
 
-/// `Required`: whether extension objects are in the seed that it serves.
+/// `Required`: whether the seed has extension objects that the extension serves.
 pub(super) fn required(in_use: &[String]) -> Told {
     if in_use.is_empty() {
         let message = "There is no object of its kinds in the seed.";
@@ -59,7 +59,7 @@ pub(super) fn required(in_use: &[String]) -> Told {
     Told::new(REQUIRED, ConditionStatus::True, "ExtensionObjectsExist", message)
 }
 
-/// `Required`, where it cannot be known.
+/// `Required`, if the registration is missing and the objects are unknown.
 pub(super) fn unknown(why: &str) -> Told {
     Told::new(
         REQUIRED,
@@ -69,7 +69,7 @@ pub(super) fn unknown(why: &str) -> Told {
     )
 }
 
-/// `Installed`, where it could not be written into the seed.
+/// `Installed`, if the objects could not be written into the seed.
 pub(super) fn failed(why: &str) -> Told {
     Told::new(
         INSTALLED,
@@ -79,7 +79,8 @@ pub(super) fn failed(why: &str) -> Told {
     )
 }
 
-/// What cannot be rendered is not valid. What was installed before stays, and goes on being told of.
+/// A chart that cannot be rendered is invalid. The earlier installation stays, and its conditions are still
+/// reported.
 pub(super) fn invalid(why: &str) -> Told {
     Told::new(
         VALID,
@@ -98,7 +99,7 @@ pub(super) fn valid() -> Told {
     )
 }
 
-/// Of a provider that somebody else installs.
+/// Conditions of an extension that the operator installs without a ControllerDeployment.
 pub(super) fn by_other_means() -> [Told; 4] {
     let why = "The registration names no ControllerDeployment: whoever installs it looks after it.";
     [
@@ -109,7 +110,7 @@ pub(super) fn by_other_means() -> [Told; 4] {
     ]
 }
 
-/// `Installed`, `Healthy` and `Progressing`, as the resource-manager says of the objects with this checksum.
+/// `Installed`, `Healthy` and `Progressing`, as the resource-manager reports the objects with this checksum.
 pub(super) fn of_resource(resource: Option<&ManagedResource>, checksum: Option<&str>) -> [Told; 3] {
     use ConditionStatus::{False, True, Unknown};
     let status = resource.and_then(|resource| resource.status.as_ref());
@@ -169,8 +170,8 @@ pub(super) fn of_resource(resource: Option<&ManagedResource>, checksum: Option<&
     [installed, healthy, progressing]
 }
 
-/// `Healthy`, where all objects are as they should be and the extension renews its Lease no more. What the
-/// resource-manager says against it is nearer to the cause.
+/// `Healthy`, if all objects are healthy but the extension no longer renews its Lease. A failure that the
+/// resource-manager reports takes precedence, because that failure is nearer to the cause.
 pub(super) fn without_sign_of_life(told: &mut [Told], lease: &str, renewed: Timestamp) {
     let healthy = told.iter_mut().find(|told| told.type_ == HEALTHY);
     if let Some(healthy) = healthy.filter(|told| told.status != ConditionStatus::False) {

@@ -1,4 +1,4 @@
-//! Watches the installations of this seed, and carries them out.
+//! Watches the ControllerInstallations of this seed, and installs or removes the extensions.
 
 use std::{
     collections::HashMap,
@@ -37,14 +37,14 @@ use super::{
 };
 use crate::{Context, MANAGER};
 
-/// How often a chart is rendered although nothing changed: for what is not watched, the Seed's labels and
-/// version.
+/// How often a chart is rendered without a change: for inputs without a watch, the labels and the version of
+/// the Seed.
 const RENDER_AGAIN: Duration = Duration::from_secs(600);
-/// How often it is looked whether an installation that goes is still needed. Only a look: its objects are
+/// How often a deleted installation is checked for extension objects. Only a fallback: the objects are
 /// watched.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// What was rendered last, so that a report of the resource-manager is no reason to do so again.
+/// The last rendered input. A report of the resource-manager must not render the same input again.
 #[derive(Clone)]
 struct Rendered {
     of: String,
@@ -106,7 +106,7 @@ pub async fn run(context: Arc<Context>) {
     runner::run(controller, move |_| installations.clone(), reconciler, settings).await;
 }
 
-/// What is asked for; what is told in the status is ours.
+/// The specification only, because this controller itself writes the status.
 fn fingerprint(installation: &ControllerInstallation) -> Option<u64> {
     let meta = &installation.metadata;
     runner::fingerprint((
@@ -215,7 +215,8 @@ impl Installations {
         }
     }
 
-    /// Which objects in the seed need it, told at once: as long as that is not known, nobody takes it away.
+    /// The objects in the seed that need the extension, reported at once: while the objects are unknown, the
+    /// extension is not removed.
     async fn look_whether_in_use(&self, installation: &ControllerInstallation) -> Result<Vec<String>> {
         let name = registration_of(installation);
         let api: Api<ControllerRegistration> = self.context.garden.cluster_wide();
@@ -233,8 +234,8 @@ impl Installations {
         Ok(in_use)
     }
 
-    /// Holds `Healthy` against the sign of life of an extension that gives one, and says when to look again.
-    /// What this process cannot know yet is left as it was told before.
+    /// Compares `Healthy` with the sign of life of an extension that renews a Lease, and returns the delay
+    /// until the next check. While this process cannot decide, the earlier report stays.
     async fn listen(
         &self,
         installation: &ControllerInstallation,
@@ -261,7 +262,7 @@ impl Installations {
         Ok(Some(sign.again()))
     }
 
-    /// Renders the chart and writes what comes out, where that can be anything new.
+    /// Renders the chart and writes the objects, unless the input is unchanged.
     async fn deploy(
         &self,
         installation: &ControllerInstallation,

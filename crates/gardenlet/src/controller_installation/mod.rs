@@ -1,24 +1,23 @@
-//! Extensions of the seed: installs what the ControllerInstallations of this seed say, and takes it away
-//! again.
+//! Installs and removes the extensions of the seed, as the ControllerInstallations of this seed specify.
 //!
-//! A ControllerDeployment holds a Helm chart. It is rendered by helm's own template engine (a child process
-//! with bounds, decision 17), and what comes out is a ManagedResource of class `seed` in the namespace
-//! `garden`, which the resource-manager applies, keeps and prunes. The release's namespace is
+//! A ControllerDeployment holds a Helm chart. The template engine of helm renders the chart (a child process
+//! with bounds, decision 17). The output becomes a ManagedResource of class `seed` in the namespace `garden`,
+//! and the resource-manager applies, keeps and prunes the objects. The namespace of the release is
 //! `extension-<registration>`.
 //!
-//! Promises: the conditions say what is true now (`Valid`: it could be rendered; `Installed`, `Healthy`,
-//! `Progressing`: as the resource-manager reports, `Healthy` also by the extension's sign of life;
-//! `Required`: extension objects that it serves are in the seed). Nothing is taken away while such objects
-//! are there, whoever asks for it, nor a namespace that was not made here.
+//! Promises: the conditions report the present state. `Valid`: the chart could be rendered; `Installed`,
+//! `Healthy`, `Progressing`: as the resource-manager reports, `Healthy` also by the extension's sign of life;
+//! `Required`: the seed has extension objects that the extension serves. While such objects exist, no request
+//! removes the extension. A namespace that was not created here is never removed.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `chart` | what of a ControllerDeployment can be rendered |
-//! | `values` | the values that a chart is given |
+//! | `chart` | the part of a ControllerDeployment that can be rendered |
+//! | `values` | the values for a chart |
 //! | `render` | helm as a child process, within bounds |
-//! | `objects` | what helm wrote becomes objects |
-//! | `kinds` | extension objects in the seed: which are there, and when one comes or goes |
-//! | `conditions` | what is told |
+//! | `objects` | parses the output of helm into objects |
+//! | `kinds` | extension objects in the seed: which exist, and when they come or go |
+//! | `conditions` | the reported conditions |
 //! | `release` | the ManagedResource and the namespace |
 //! | `sign_of_life` | whether an extension renews its Lease |
 //! | `controller` | read, decide, write |

@@ -1,23 +1,24 @@
-//! What helm wrote becomes objects. Pure.
+//! Parses the output of helm into objects. Pure.
 
 use serde_json::{Value, json};
 
-/// As many as the resource-manager takes, less what a list may hold.
+/// Maximum that the resource-manager accepts, minus the maximum of a list.
 const MOST: usize = 2000;
 
-/// The objects of a rendered chart, those of lists by themselves. One that names no namespace is in that of
-/// the release, as helm would put it; kinds that are in none lose it again when they are applied.
+/// The objects of a rendered chart, with the items of lists as separate objects. An object without a
+/// namespace gets the namespace of the release, as with helm; cluster-scoped kinds drop the namespace when
+/// they are applied.
 ///
 /// # Errors
-/// A sentence for the condition `Valid`. It quotes nothing of what was rendered.
+/// A sentence for the condition `Valid`. The sentence quotes no rendered text.
 pub(super) fn of(text: &str, namespace: &str) -> Result<Vec<Value>, String> {
     let options = serde_saphyr::options! {
-        // As Helm and Kubernetes read it: `defaultMode: 0440`.
+        // Helm and Kubernetes parse octal numbers like `defaultMode: 0440`.
         legacy_octal_numbers: true,
         with_snippet: false,
     };
     let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
-        // Its words may hold what is written there.
+        // The text of the parser error may quote the document, which may hold a secret.
         let place = error.location().filter(|place| place.line() > 0);
         let place = place.map(|place| format!(" (line {})", place.line()));
         format!("the rendered chart is no YAML{}", place.unwrap_or_default())
@@ -87,7 +88,7 @@ mod tests {
         assert_eq!(places, [("a", "extension-c"), ("b", "other")]);
     }
 
-    /// What Helm would have sent to the API server, the API server gets here.
+    /// The API server receives the same values as from Helm.
     #[test]
     fn numbers_and_truths_are_those_of_helm() {
         let text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {said: '0440'}}\n\

@@ -1,4 +1,4 @@
-//! Steps that give etcd the backups to start from, and take away what was only needed for that.
+//! Steps that give etcd the backups to start from, and remove the temporary objects afterwards.
 
 use api::gardencore::Shoot;
 use flow::{Graph, TaskId};
@@ -10,31 +10,31 @@ use runtime::Error;
 use super::graph::{Steps, when};
 use crate::Context;
 
-/// Which of the steps there are.
+/// The steps that apply.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
     /// The seed keeps backups.
     pub kept: bool,
     /// The control plane comes from another seed.
     pub restoring: bool,
-    /// They are in the bucket of the former seed, and are copied first.
+    /// The backups are in the bucket of the former seed, and are copied first.
     pub copy: bool,
-    /// What of the protocol of ownership is to be kept.
+    /// The steps of the ownership protocol that apply.
     pub claim: ClaimPlan,
 }
 
-/// What comes after them.
+/// The tasks that later steps wait for.
 pub(super) struct Prepared {
     /// etcd may be opened: gate E, where phases are recorded.
     pub opened: TaskId,
-    /// Whatever is outside of the seed may be touched: gate C, where phases are recorded.
+    /// External resources may be changed: gate C, where phases are recorded.
     pub held: TaskId,
 }
 
-/// Own BackupEntry; for a restore the source's one first, then a copy of its backups (R17-22..29). A source
-/// that did not hand the shoot over by itself is fenced meanwhile: it may add to its backups until then, and
-/// the copy looks for the last time when it cannot. A shoot that comes back has nothing to copy; its etcd of
-/// before stops.
+/// Creates the BackupEntry of this seed. For a restore, the BackupEntry of the source comes first, then a
+/// copy of its backups (R17-22..29). A source that did not hand over the shoot is fenced in the meantime. The
+/// source may add backups until the fence ends, and the copy reads the bucket for the last time after that. A
+/// shoot that returns needs no copy; its earlier etcd stops.
 pub(super) fn prepare<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
@@ -53,7 +53,7 @@ pub(super) fn prepare<'a>(
     let claimed = if claim.returns() { own_ready } else { source_ready };
     let [shown, fenced] = when(g, claim.fences()).deploy_in_two::<Fence>(f, [namespace, claimed]);
     let ended = when(g, claim.returns()).sleep::<EndedEtcd>(f, namespace);
-    // All owners of reserved Secrets have created theirs. No extension is asked to restore before.
+    // All owners of reserved Secrets have created their Secrets. No extension restores before that.
     let reserved = [secrets, credentials, source_ready, own_ready];
     let carried = when(g, restoring).step("Restoring carried Secrets", reserved, || {
         ExtensionSecrets::restore(f)

@@ -1,19 +1,19 @@
-//! A Shoot is taken down only with its confirmation.
+//! A Shoot is deleted only with its confirmation.
 //!
-//! Admission refuses to delete a Shoot without it, but policies can be uninstalled, and a deletion that was
-//! let through cannot be taken back. So the gardenlet looks again: without the annotation it keeps its
-//! finalizer, the control plane goes on as it is, and `lastErrors` says what is awaited.
+//! Admission rejects the deletion of a Shoot without the annotation, but policies can be uninstalled, and an
+//! accepted deletion cannot be undone. So the gardenlet checks again. Without the annotation the gardenlet
+//! keeps its finalizer, the control plane continues unchanged, and `lastErrors` names the missing annotation.
 
 use api::{constants::CONFIRMATION_DELETION, gardencore::Shoot, meta::LastError};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-/// Task under which a deletion that nobody confirmed is told in `lastErrors`.
+/// Task name under which `lastErrors` reports an unconfirmed deletion.
 const TASK: &str = "Checking whether the deletion is confirmed";
 
-/// The status of a Shoot that is being deleted and whose deletion nobody confirmed; `None` if it is told
-/// already. The first write of whatever operation begins next takes it away.
+/// The status of a Shoot whose deletion is not confirmed; `None` if the status reports that already. The
+/// first write of the next operation removes the error.
 #[must_use]
 pub fn is_missing(shoot: &Shoot, now: &Time) -> Option<Value> {
     let description = format!(

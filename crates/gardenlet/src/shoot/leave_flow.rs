@@ -1,9 +1,9 @@
-//! The order in which a seed cleans up after a shoot that has left it (GEP-7 R7-47, last step; role
+//! The order in which a seed cleans up after a shoot that has left the seed (GEP-7 R7-47, last step; role
 //! `Former`).
 //!
-//! The shoot runs elsewhere by now, or is about to: nothing outside of the seed is touched (RX-01, I9), and
-//! nothing of it in the shoot (RX-02). The data of etcd-main stay until the destination has recorded a
-//! restore (`leave.rs`).
+//! The shoot runs in a different seed by now, or is about to run there. So the flow changes no external
+//! resource (RX-01, I9), and no object in the shoot (RX-02). The data of etcd-main stay until the destination
+//! has recorded a restore (`leave.rs`).
 
 use flow::{Flow, Graph};
 use parts::{
@@ -14,12 +14,12 @@ use runtime::Error;
 
 use super::graph::{RETRY_LIMIT, Steps, graph, when};
 
-/// What is still there.
+/// The parts that still exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Given {
     /// The namespace exists and is not being deleted.
     pub namespace_is_active: bool,
-    /// Its final snapshot is not there yet (R17-46).
+    /// The final snapshot of this etcd does not exist yet (R17-46).
     pub etcd_is_needed: bool,
 }
 
@@ -29,14 +29,15 @@ pub fn build(stay: &Stay, given: Given) -> Flow<'_, Error> {
     let mut g = graph("Shoot cluster departure", RETRY_LIMIT);
     stop(&mut g, stay, given);
     clean_up_extensions(&mut g, stay, given.namespace_is_active);
-    // The seed's front lies outside the shoot's namespace and would be left behind (I6).
+    // The edge (SNI proxy) of the seed is outside the namespace of the shoot, and its objects would be left
+    // behind (I6).
     g.step("Removing exposure of the Kubernetes API server", [], || {
         Exposure::destroy(stay)
     });
     g.compile()
 }
 
-/// Nothing may come back to life here, whatever somebody did meanwhile.
+/// No process of the control plane may start again here, even after a manual change.
 fn stop<'a>(g: &mut Graph<'a, Error>, stay: &'a Stay, given: Given) {
     let stopped = when(g, given.namespace_is_active).destroy::<Writers>(stay, []);
     let mut g = when(g, given.namespace_is_active && !given.etcd_is_needed);
@@ -50,7 +51,8 @@ fn stop<'a>(g: &mut Graph<'a, Error>, stay: &'a Stay, given: Given) {
     );
 }
 
-/// What providers and the resource manager had here: they let go of it, and it goes.
+/// Objects of providers and of the resource-manager: the providers release the objects, then the flow deletes
+/// the objects.
 fn clean_up_extensions<'a>(g: &mut Graph<'a, Error>, stay: &'a Stay, there: bool) {
     let mut g = when(g, there);
     let keep = g.step(
@@ -59,7 +61,8 @@ fn clean_up_extensions<'a>(g: &mut Graph<'a, Error>, stay: &'a Stay, there: bool
         || ManagedResources::keep_objects(stay),
     );
     let resources_gone = g.destroy::<ManagedResources>(stay, keep);
-    // All have let go before the hand-over; one that somebody made since must not take anything away outside.
+    // All extensions have migrated before the hand-over. An extension that was created later must not delete
+    // any external resource.
     let migrated = g.migrate::<AllExtensions>(stay, resources_gone);
     g.destroy::<MachineResources>(stay, migrated);
     let others_gone = g.destroy::<OtherExtensions>(stay, migrated);

@@ -1,5 +1,5 @@
-//! What this process was told is lost (R17-61): for such a shoot it begins nothing any more until the shoot's
-//! epoch is a later one. The Shoot says so once.
+//! The shoots that this process has lost (R17-61). The process starts no operation for a lost shoot until the
+//! shoot has a later epoch. The Shoot reports the loss once.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ use runtime::{Next, Result, clock};
 use super::{record::Record, status};
 use crate::context::Context;
 
-/// The losses of one process, each of one shoot in one epoch.
+/// The losses of a process, each for a shoot and an epoch.
 #[derive(Debug, Default)]
 pub(super) struct LostShoots(Mutex<HashMap<String, Lost>>);
 
@@ -29,7 +29,7 @@ struct Lost {
 }
 
 impl LostShoots {
-    /// It is lost in the epoch that it has.
+    /// Records the loss of the shoot in its present epoch.
     pub(super) fn remember(&self, shoot: &Shoot, sentence: &str) {
         let (uid, epoch) = key(shoot);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,8 +44,8 @@ impl LostShoots {
         all.insert(uid, lost);
     }
 
-    /// What there is to say where it is lost. A garden that was restored from a backup may be at an epoch
-    /// before.
+    /// The text for a lost shoot. The epochs are compared with `<=`, since a garden that was restored from a
+    /// backup may have an earlier epoch.
     pub(super) fn of(&self, shoot: &Shoot) -> Option<String> {
         let (uid, epoch) = key(shoot);
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,13 +54,13 @@ impl LostShoots {
             .map(|lost| lost.sentence.clone())
     }
 
-    /// The shoot is well, or gone.
+    /// The shoot is healthy or gone.
     pub(super) fn forget(&self, shoot: &Shoot) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.remove(&key(shoot).0);
     }
 
-    /// Whether it is this call that tells it to everybody.
+    /// Whether this call is the first to report the loss.
     fn is_first_told(&self, shoot: &Shoot) -> bool {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let lost = all.get_mut(&key(shoot).0);
@@ -73,8 +73,8 @@ fn key(shoot: &Shoot) -> (String, i64) {
     (shoot.uid().unwrap_or_default(), epoch)
 }
 
-/// Says it in the Shoot, unless it says so already. A garden that knows of another owner is told nothing:
-/// only who has the shoot writes its status.
+/// Reports the loss in the Shoot, unless the Shoot reports the loss already. If the garden names a different
+/// owner, the write is refused: only the owner of a shoot writes the status.
 pub(super) async fn tell(
     context: &Context,
     lost: &LostShoots,

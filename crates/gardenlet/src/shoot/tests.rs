@@ -1,4 +1,4 @@
-//! Tables for who acts and what is recorded; no cluster.
+//! Tables for the acting seed and for the recorded status; no cluster.
 
 use std::time::Duration;
 
@@ -107,18 +107,18 @@ fn approved(mut status: Value) -> Value {
 #[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "observedGeneration": 2, "formerSeeds": [{"name": "a", "epoch": 1}], "lastOperation": last("Migrate", "Succeeded", 1)}}), "b", Duty::Run(Operation::Restore))]
 #[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "observedGeneration": 2, "formerSeeds": [{"name": "a", "epoch": 1}], "lastOperation": last("Migrate", "Succeeded", 1)}}), "a", Duty::Leave(1))]
 #[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Restore", "Processing")["status"]}), "a", Duty::NotResponsible)]
-// One that is well is left alone for the rest of the sync period.
+// A healthy shoot is not reconciled for the rest of the sync period.
 #[case(recorded("a", "Restore", "Succeeded"), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
 #[case(recorded("a", "Reconcile", "Succeeded"), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
 #[case(json!({"status": {"seedName": "a", "observedGeneration": 2, "lastOperation": last("Reconcile", "Succeeded", 61)}}), "a", Duty::Run(Operation::Reconcile))]
 #[case(json!({"status": {"seedName": "a", "observedGeneration": 1, "lastOperation": last("Reconcile", "Succeeded", 1)}}), "a", Duty::Run(Operation::Reconcile))]
 #[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Duty::Run(Operation::Reconcile))]
-// `retry` means something only for one that was given up.
+// `retry` has an effect only on a failed operation.
 #[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
 #[case(recorded("a", "Reconcile", "Failed"), "a", Duty::GivenUp)]
 #[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Duty::Run(Operation::Reconcile))]
 #[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Restore", "Failed")["status"]}), "b", Duty::GivenUp)]
-// A zone is cut off, and taken back, at once: also from a shoot that was given up.
+// A zone is isolated or opened at once, even for a shoot with a failed operation.
 #[case(isolated("z", &json!(null), recorded("a", "Reconcile", "Succeeded")), "a", Duty::Run(Operation::Reconcile))]
 #[case(isolated("z", &json!(null), recorded("a", "Reconcile", "Failed")), "a", Duty::Run(Operation::Reconcile))]
 #[case(isolated("", &json!("Done"), recorded("a", "Restore", "Succeeded")), "a", Duty::Run(Operation::Reconcile))]
@@ -127,11 +127,11 @@ fn approved(mut status: Value) -> Value {
 // A refusal that can pass is checked again, long before the sync period has passed.
 #[case(refused("NodesUnknown"), "a", Duty::Run(Operation::Reconcile))]
 #[case(refused("NoOtherZone"), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
-// A new specification is a new chance.
+// An edit of the specification restarts a failed operation.
 #[case(json!({"metadata": {"generation": 3}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Duty::Run(Operation::Reconcile))]
-// A move that was given up and called off is brought back to life.
+// A failed and cancelled move restores the shoot in the same seed.
 #[case(recorded("a", "Migrate", "Failed"), "a", Duty::Run(Operation::Restore))]
-// A deletion in the middle of a move first brings the shoot to where it can be deleted.
+// A deletion in the middle of a move first restores the shoot, so that the shoot can be deleted.
 #[case(deleted(&[DELETION], json!({"spec": {"seedName": "b"}, "status": recorded("a", "Migrate", "Error")["status"]})), "a", Duty::Run(Operation::Restore))]
 #[case(deleted(&[DELETION], recorded("a", "Reconcile", "Succeeded")), "a", Duty::Run(Operation::Delete))]
 #[case(deleted(&[DELETION], recorded("a", "Delete", "Failed")), "a", Duty::GivenUp)]
@@ -141,7 +141,7 @@ fn the_step_follows_from_the_object(#[case] over: Value, #[case] seed: &str, #[c
     assert_eq!(dispatch::decide(&shoot(&over), seed, PERIODS, now()), expected);
 }
 
-/// It is told once, in the place where users look for errors, with the annotation to set.
+/// The status reports the missing confirmation once in `lastErrors`, with the annotation to set.
 #[test]
 fn a_deletion_that_nobody_confirmed_is_told() {
     let now = Time(now());
@@ -157,7 +157,7 @@ fn a_deletion_that_nobody_confirmed_is_told() {
     assert_eq!(confirmation::is_missing(&shoot(&again), &now), None);
 }
 
-/// I1: whatever specification and status say, no two seeds run a flow that acts outside of them.
+/// I1: for every specification and status, at most one seed runs a flow with external effects.
 #[test]
 fn at_most_one_seed_runs_an_operation() {
     let names = [None, Some(""), Some("a"), Some("b"), Some("c")];
@@ -180,7 +180,7 @@ fn at_most_one_seed_runs_an_operation() {
     }
 }
 
-/// A task must not be given up while what it waits for is still within its own time.
+/// A task must not fail while the part that the task awaits is still within the timeout of that part.
 #[test]
 fn no_wait_is_longer_than_the_patience_of_its_flow() {
     let timeouts = parts::Timeouts::default();
@@ -212,7 +212,8 @@ fn writer() -> Writer {
     }
 }
 
-/// A shoot sleeps when all of it does, and not any more as soon as something of it is about to be woken.
+/// A shoot is hibernated once all parts sleep, and is no longer hibernated as soon as a part is about to
+/// wake.
 #[test]
 fn a_shoot_sleeps_from_the_end_of_one_operation_to_the_begin_of_another() {
     let now = || Time(now());
@@ -231,8 +232,8 @@ fn a_shoot_sleeps_from_the_end_of_one_operation_to_the_begin_of_another() {
     ] {
         assert_eq!(begun(true, operation), Value::Null, "{operation:?}");
     }
-    // Of a move etcd alone is woken, whatever is wanted afterwards; a deletion is to find it asleep when it
-    // is tried again.
+    // A move wakes only etcd, for either value of `hibernation.enabled`. A repeated deletion must find the
+    // shoot asleep.
     assert_eq!(begun(false, Operation::Migrate), Value::Null);
     assert_eq!(begun(false, Operation::Delete), Value::Null);
     let ended = |enabled: bool, operation| {
@@ -277,7 +278,7 @@ fn the_hand_over_names_the_new_seed_and_begins_a_new_history() {
         written["lastOperation"]["description"],
         "Shoot cluster has been successfully prepared for migration."
     );
-    // The next one, while the first source has not cleaned up yet.
+    // The next move, while the first source has not cleaned up yet.
     let mut again = moving.clone();
     let status = again.status.as_mut().unwrap();
     status.ownership = Some(api::gardencore::shoot::Ownership::of_epoch(7));
@@ -293,7 +294,8 @@ fn the_hand_over_names_the_new_seed_and_begins_a_new_history() {
     );
 }
 
-/// A merge leaves standing what it does not name: what an earlier epoch has recorded is not the next one's.
+/// A merge patch keeps the fields that the patch omits. The record of an earlier epoch must not become the
+/// record of the next epoch.
 #[test]
 fn a_hand_over_begins_a_new_record_where_phases_are_recorded() {
     let mut moving = shoot(&approved(
@@ -311,13 +313,13 @@ fn a_hand_over_begins_a_new_record_where_phases_are_recorded() {
                 "sealed": end(7)})
         );
     }
-    // The data are not in its own bucket.
+    // The data are not in this seed's own bucket yet.
     for phase in ["Claiming", "Opening"] {
         assert_eq!(in_phase(phase), None);
     }
 }
 
-/// Or a takeover from a seed that asks nobody would pass for one behind a fence.
+/// Otherwise a takeover from a seed without owner checks would count as protected by a fence.
 #[test]
 fn what_a_seed_found_of_its_owner_is_not_handed_over() {
     let mut moving = shoot(&approved(
@@ -340,7 +342,7 @@ fn what_a_seed_found_of_its_owner_is_not_handed_over() {
     assert_eq!(patch["conditions"][0]["type"], "EveryNodeReady");
 }
 
-/// Another destination, or none, was named in the last moment.
+/// The user named a different destination, or no destination, at the last moment.
 #[test]
 fn a_move_that_is_not_approved_as_it_is_wanted_now_is_not_handed_over() {
     let mut moving = shoot(&approved(
@@ -465,7 +467,7 @@ fn a_move_that_cannot_begin_is_told_once_where_errors_are_looked_for() {
             .unwrap()
             .contains("register it")
     );
-    // Nothing else of the status changes (I8), and nothing is written again and again.
+    // The rest of the status is unchanged (I8), and the second call writes no patch.
     assert_eq!(patch.as_object().unwrap().len(), 1);
     let mut told = waiting.clone();
     told.status.as_mut().unwrap().last_errors = serde_json::from_value(patch["lastErrors"].clone()).unwrap();

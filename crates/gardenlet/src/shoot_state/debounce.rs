@@ -1,5 +1,5 @@
-//! Changes come in bursts: what is done about them is done some seconds after the last, and not much later
-//! than the first. What reaches a new stage is due at once. Pure.
+//! Debounces changes, since changes come in bursts. The ShootState is written some seconds after the last
+//! change, and not much later than the first change. A new stage is due at once. Pure.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::duty::Stage;
 
-/// When changes are followed.
+/// The delays of a write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     /// Without a further change for this long.
@@ -18,27 +18,27 @@ pub(super) struct Pace {
     pub(super) period: Duration,
 }
 
-/// What is to be done, by key.
+/// Pending changes by key.
 #[derive(Debug, Default)]
 pub(super) struct Debounce(HashMap<String, Entry>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    /// The first and the last change that were not followed yet.
+    /// The first and the last change that are not written yet.
     changed: Option<(Instant, Instant)>,
-    /// When it was done last, and of which stage.
+    /// Time and stage of the last write.
     done: Option<(Instant, Stage)>,
 }
 
 impl Debounce {
-    /// Something of this key changed.
+    /// Records a change for this key.
     pub(super) fn touch(&mut self, key: &str, now: Instant) {
         let entry = self.0.entry(key.to_owned()).or_default();
         let first = entry.changed.map_or(now, |(first, _)| first);
         entry.changed = Some((first, now));
     }
 
-    /// How long nothing is to be done about this key; `None`: it is due.
+    /// How long this key needs no write; `None`: a write is due.
     pub(super) fn rest(&self, key: &str, stage: Stage, pace: Pace, now: Instant) -> Option<Duration> {
         let entry = self.0.get(key).copied().unwrap_or_default();
         let (done, of) = entry.done?;
@@ -52,17 +52,17 @@ impl Debounce {
         due.checked_duration_since(now).filter(|rest| !rest.is_zero())
     }
 
-    /// It begins: changes from now on are followed by another time.
+    /// A write begins: changes from now on need a further write.
     pub(super) fn begin(&mut self, key: &str) {
         self.0.entry(key.to_owned()).or_default().changed = None;
     }
 
-    /// It was done, as of this stage.
+    /// The write for this stage has succeeded.
     pub(super) fn done(&mut self, key: &str, stage: Stage, now: Instant) {
         self.0.entry(key.to_owned()).or_default().done = Some((now, stage));
     }
 
-    /// Nothing is to be done about this key any more.
+    /// This key needs no writes any more.
     pub(super) fn forget(&mut self, key: &str) {
         self.0.remove(key);
     }
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(rest(&changes, 62), None);
     }
 
-    // A seed that dies right after it has created a shoot takes nothing of it along.
+    // A seed that dies directly after the creation of a shoot must not lose any state of the shoot.
     #[tokio::test(start_paused = true)]
     async fn what_reaches_a_new_stage_is_due() {
         let start = Instant::now();

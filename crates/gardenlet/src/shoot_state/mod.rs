@@ -1,13 +1,17 @@
-//! Keeps the ShootStates of this seed's shoots up to date, so that the garden always holds what a dead seed
-//! would take with it (R7-42).
+//! Keeps the ShootStates of this seed's shoots up to date, so that the garden holds all data that would be
+//! lost with a dead seed (R7-42).
 //!
-//! It is driven by changes: of extension objects, of machines, and of Secrets that are carried, of which it
-//! watches metadata only. Changes are gathered for some seconds (`debounce`), then one look at the shoot's
-//! namespace is written, if anything in it is new (`parts::ShootState::sync`). Promises: only of shoots that
-//! this seed has; the keys of a new one before it has data (R7-40), and all of it when it is created, without
-//! a pause; never while a move, a restore or a deletion runs, whose flows write the ShootState themselves;
-//! the age is told, as constraint `ShootStateUpToDate` of the Shoot and as metric
-//! `shoot_state_synced_timestamp_seconds`.
+//! Changes trigger the controller: changes of extension objects, of machines, and of carried Secrets, with
+//! watches of metadata only. Changes are gathered for some seconds (`debounce`). Then the controller reads
+//! the namespace of the shoot and writes the ShootState if the content is new (`parts::ShootState::sync`).
+//!
+//! Promises:
+//! - Only shoots that this seed owns are written.
+//! - The keys of a new shoot are written before the shoot has data (R7-40), and the complete state without a
+//!   delay when the creation has succeeded.
+//! - The controller never writes during a move, a restore or a deletion: these flows write the ShootState.
+//! - The age is reported as constraint `ShootStateUpToDate` of the Shoot and as metric
+//!   `shoot_state_synced_timestamp_seconds`.
 
 mod changes;
 mod controller;

@@ -1,4 +1,4 @@
-//! One real API server that plays garden, seed and shoot, with a gardenlet's shoot controller.
+//! A real API server that serves as garden, seed and shoot, with the shoot controller of a gardenlet.
 
 use std::sync::Arc;
 
@@ -45,18 +45,18 @@ pub struct World {
     _dns: NameServer,
 }
 
-/// Runs it with threads as in the gardenlet itself (`runtime::Process`).
+/// Runs the test with threads like the gardenlet (`runtime::Process`).
 pub fn story(work: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
     ground::story(8 << 20, work)
 }
 
-/// What the last operation says of a shoot that is well.
+/// The last operation of a healthy shoot.
 pub fn succeeded() -> Value {
     json!({"type": "Reconcile", "state": "Succeeded", "progress": 100, "description": "", "lastUpdateTime": clock::now_k8s()})
 }
 
 impl World {
-    /// `checks_owners`: the seed asks who owns its shoots.
+    /// `checks_owners`: the seed checks the owner of its shoots.
     pub async fn start(name: &str, checks_owners: bool) -> Result<Self> {
         let ground = Box::pin(Ground::start(name, checks_owners)).await?;
         for object in [
@@ -93,7 +93,7 @@ impl World {
         Ok(())
     }
 
-    /// What the gardenlet logs on with at the shoot's API.
+    /// The credentials of the gardenlet for the API of the shoot.
     pub async fn shoot_api(&self) -> Result<()> {
         let authority = self.plane.authority();
         let user = authority.user("gardenlet", &["system:masters"])?;
@@ -179,8 +179,8 @@ impl World {
     async fn pod(&self, namespace: &str, name: &str, mut spec: Value, labels: Value) -> Result<()> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), namespace);
         eventually("pods can be made", SOON, || accounts.get("default")).await?;
-        // As pods of a control plane are: others are refused once a flow has made its namespace a restricted
-        // one.
+        // Like the pods of a control plane: the namespace rejects all pods without these settings once a flow
+        // has made the namespace restricted.
         spec["securityContext"] =
             json!({"runAsNonRoot": true, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}});
         let confined = json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}});
@@ -190,7 +190,7 @@ impl World {
         apply(&self.client, pod).await.map(drop)
     }
 
-    /// Three machines, two of them in zone `a`, and a pod that is bound to it.
+    /// Three machines, two of the machines in zone `a`, and a pod that is bound to zone `a`.
     pub async fn machines_and_volumes(&self) -> Result<()> {
         for (name, pool, zone) in [("m-1", "both", "a"), ("m-2", "both", "b"), ("m-3", "narrow", "a")] {
             let labels = json!({"worker.gardener.cloud/pool": pool, "topology.kubernetes.io/zone": zone});
@@ -216,7 +216,7 @@ impl World {
             .await
     }
 
-    /// The shoot is this Seed, which hosts another shoot.
+    /// Makes the shoot a Seed that hosts a different shoot.
     pub async fn hosts_as(&self, seed: &str) -> Result<()> {
         let system: Api<Namespace> = Api::all(self.client.clone());
         let uid = system.get("kube-system").await?.metadata.uid;
@@ -235,7 +235,7 @@ impl World {
         apply(&self.client, shoot_of("guest", seed)).await.map(drop)
     }
 
-    /// The shoot's Infrastructure, which reports zones by their names and IDs.
+    /// The Infrastructure of the shoot, with the zones by name and ID.
     pub async fn infrastructure(&self, zones: &[(&str, &str)]) -> Result<()> {
         let spec =
             json!({"type": "local", "region": "local", "secretRef": {"name": "cloud", "namespace": PROJECT}});
@@ -285,7 +285,7 @@ impl World {
         Ok(())
     }
 
-    /// Asks what would move, and gives the answer.
+    /// Requests a dry run, and returns the answer.
     pub async fn asked(&self, zone: &str) -> Result<String> {
         self.annotate(DRY_RUN, json!(zone)).await?;
         let answered = self.until("no answer", |shoot| !shoot.annotations().contains_key(DRY_RUN));
@@ -294,7 +294,7 @@ impl World {
         Ok(told.context("a condition")?.message.clone())
     }
 
-    /// The message of the condition with this reason.
+    /// Waits for the condition with this reason, and returns the message.
     pub async fn until_reason(&self, reason: &str, is: (Phase, Status)) -> Result<String> {
         let seen = self.until(reason, |shoot| {
             let status = shoot.status.as_ref();
@@ -312,8 +312,8 @@ impl World {
         message_of(&seen.await?)
     }
 
-    /// Wants a zone cut off, or none, and edits the Shoot with it: its generation tells the flow that follows
-    /// from the one before.
+    /// Sets or removes the isolated zone, and edits the Shoot: the new generation distinguishes the next flow
+    /// from the previous flow.
     pub async fn change_zone(&self, zone: Value, purpose: &str) -> Result<i64> {
         let body = json!({"metadata": {"annotations": {ISOLATED: zone}}, "spec": {"purpose": purpose}});
         let changed = self
@@ -323,8 +323,8 @@ impl World {
         changed.metadata.generation.context("a generation")
     }
 
-    /// The flow of a generation has recorded this and come to the task that does not end here: nobody writes
-    /// the owner record.
+    /// The flow of a generation has recorded this phase and waits in a task that never ends here, since no
+    /// process writes the owner record.
     pub async fn until_flow_waits(&self, generation: i64, is: (Phase, Status)) -> Result<()> {
         let waits = self.until("its flow does not wait", |shoot| {
             let status = shoot.status.as_ref();
@@ -336,7 +336,7 @@ impl World {
         waits.await.map(drop)
     }
 
-    /// The controller has seen what came before.
+    /// The controller has seen all earlier changes.
     pub async fn looks_at_another_shoot(&self) -> Result<()> {
         apply(&self.client, shoot_of("later", "seed-a")).await?;
         let looked = wait::until(&self.shoots, "later", SOON, |shoot: Option<&Shoot>| {

@@ -1,4 +1,4 @@
-//! What the first write of an operation says, and what it leaves as it was.
+//! The first write of an operation: the fields that change, and the fields that stay.
 
 use super::*;
 
@@ -41,8 +41,8 @@ fn a_retry_keeps_the_errors_and_the_start_of_the_cycle() {
     );
 }
 
-/// RZ-03: a shoot whose reconciliation fails for something else is no reason to pass over whoever asks for
-/// its zone again.
+/// RZ-03: the reconciliation may fail for an unrelated reason. A renewed request for the zone must still take
+/// effect.
 #[test]
 fn a_zone_that_has_failed_is_tried_again_when_it_is_asked_for_or_edited_and_not_by_itself() {
     let mut failed = recorded("a", "Reconcile", "Error");
@@ -69,7 +69,7 @@ fn a_zone_that_has_failed_is_tried_again_when_it_is_asked_for_or_edited_and_not_
     assert_eq!(begun(&failed, Trigger::Due), "InProgress");
 }
 
-/// R17-61: it is told once, as what is not tried again; and the next epoch begins with all its time.
+/// R17-61: the loss is reported once and without a retry. The next epoch starts with the full retry duration.
 #[test]
 fn what_is_lost_is_told_once_and_begins_anew_in_the_next_epoch() {
     let mut over = recorded("a", "Reconcile", "Processing");
@@ -104,8 +104,8 @@ fn what_is_lost_is_told_once_and_begins_anew_in_the_next_epoch() {
     );
 }
 
-/// A check that is repeated by itself changes nothing until the refusal has passed; a check that a user asks
-/// for begins anew.
+/// A check that the gardenlet repeats changes no record until the refusal has passed. A check on request of a
+/// user starts a new record.
 #[test]
 fn a_repeated_check_of_a_refusal_is_no_new_failover() {
     let refused = shoot(&super::refused("NodesUnknown"));
