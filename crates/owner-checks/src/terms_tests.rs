@@ -144,7 +144,7 @@ fn an_etcd_is_fenced_by_what_covers_all_of_its_settings() {
         (&json!({}), 24, true),
         (&json!({}), 23, false),
         (&longer, 41, false),
-        // The settings were checked against their own fence of 90 s; the needed fence is shorter.
+        // The settings were checked against the fence of 60 s; the fence that the durations need is shorter.
         (&longer, 42, true),
         (&json!({"silence": "Tolerate"}), 3600, false),
         (&json!({"validity": "soon"}), 3600, false),
