@@ -170,7 +170,7 @@ async fn the_servers_of_a_zone_are_found_by_a_resolver() -> Result<()> {
     let server = NameServer::start(&[ZONE]).await?;
     write(&server, &[(EPOCH, &["3"]), (OWNER, &["seed-a"])]).await?;
     let at = address(&server);
-    // knot also plays the resolver: the zone has the name ns.internal.example, the address of knot itself.
+    // knot also acts as the resolver: the zone has the name ns.internal.example, the address of knot itself.
     let mut connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
     for connection in &mut connections {
         connection.port = at.port();
