@@ -1,8 +1,8 @@
 //! The objects that a ManagedResource of class `seed` may write.
 //!
 //! The rights of this process can amount to the rights of the seed's administrator. Only ManagedResources in
-//! the namespace `garden` may use these rights. Extensions write ManagedResources too, in the namespaces of
-//! shoots. Such a ManagedResource may write to the seed only in that namespace, and may not grant rights.
+//! the namespace `garden` may use these rights. Other writers create ManagedResources too, in the namespaces
+//! of shoots. Such a ManagedResource may write to the seed only in that namespace, and may not grant rights.
 
 use api::constants::GARDEN_NAMESPACE;
 
