@@ -1,8 +1,8 @@
 //! Task graph engine: the order of a long operation, separate from the work of the steps.
 //!
-//! A flow file reads as prose: the file adds tasks to a [`Graph`], each with the tasks to come after, and
-//! compiles the graph into a [`Flow`] that runs. The *work* of a task is defined by the caller; this crate
-//! does not depend on Kubernetes.
+//! A flow file reads as prose: the file adds tasks to a [`Graph`], each with the tasks that have to end
+//! before, and compiles the graph into a [`Flow`] that runs. The *work* of a task is defined by the caller;
+//! this crate does not depend on Kubernetes.
 //!
 //! ```
 //! use std::time::Duration;

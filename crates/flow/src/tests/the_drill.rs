@@ -179,7 +179,7 @@ async fn one_world_finds_what_cannot_be_run_again() {
     }
 }
 
-/// Two tasks in sequence. Once the first task has done the work, a new run does not contain the second task.
+/// Two tasks in sequence. Once the first task has done the work, a new run skips the second task.
 #[derive(Default)]
 struct OnlyAtFirst {
     done: Mutex<bool>,
