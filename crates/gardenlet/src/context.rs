@@ -1,4 +1,4 @@
-//! What every controller of a gardenlet is given.
+//! The shared input of all controllers of a gardenlet.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Config;
 
-/// Who writes.
+/// The field manager of all writes.
 pub const MANAGER: FieldManager = FieldManager("gardenlet");
 
-/// What every controller of a gardenlet is given.
+/// The shared input of all controllers of a gardenlet.
 #[derive(Clone)]
 pub struct Context {
     /// The garden, with the identity of this seed.
@@ -24,7 +24,7 @@ pub struct Context {
     pub seed: Seed,
     /// The seed's name in the garden.
     pub seed_name: String,
-    /// How flows are run.
+    /// The settings of flows.
     pub settings: Arc<Settings>,
     /// Flags.
     pub config: Arc<Config>,
@@ -39,7 +39,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// What the runner of a controller needs.
+    /// The settings for the runner of a controller.
     #[must_use]
     pub fn runner(&self) -> runner::Settings {
         runner::Settings {
@@ -51,7 +51,7 @@ impl Context {
         }
     }
 
-    /// What the controllers of backups need, which have a crate of their own.
+    /// The input of the controllers of backups, which are in a separate crate.
     #[must_use]
     pub fn backups(&self) -> backup_controllers::Context {
         backup_controllers::Context {
@@ -64,8 +64,7 @@ impl Context {
     }
 }
 
-/// When the seed's Lease was last renewed, shared between the part that renews it and the parts that report
-/// it.
+/// Time of the last renewal of the seed's Lease, shared between the renewing task and the reporting tasks.
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
     beats: watch::Sender<Option<Instant>>,
@@ -93,8 +92,8 @@ impl Heartbeat {
         self.beats.send_replace(Some(Instant::now()));
     }
 
-    /// What `/readyz` reports where this process renews the Lease, and has not succeeded for longer than this
-    /// time.
+    /// The failure for `/readyz`, if this process renews the Lease and no renewal has succeeded for longer
+    /// than `within`.
     #[must_use]
     pub fn overdue(&self, within: Duration) -> Option<String> {
         let begun = self.begun.get()?;
@@ -107,7 +106,7 @@ impl Heartbeat {
         })
     }
 
-    /// Whether it was renewed within this time.
+    /// Whether the Lease was renewed within this time.
     #[must_use]
     pub fn is_fresh(&self, within: Duration) -> bool {
         self.beats.borrow().is_some_and(|last| last.elapsed() <= within)
@@ -127,7 +126,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_gardenlet_that_leads_is_ready_while_it_renews_the_lease_of_its_seed() {
         let (heartbeat, within) = (Heartbeat::default(), Duration::from_secs(40));
-        // A replica that waits for the lock renews nothing.
+        // A replica that waits for the lock renews no Lease.
         tokio::time::advance(Duration::from_secs(90)).await;
         assert_eq!(heartbeat.overdue(within), None);
         heartbeat.begin();

@@ -1,4 +1,4 @@
-//! The controllers of a gardenlet by name, and how a set of them runs under a lock (RK-01).
+//! The controllers of a gardenlet by name, and the run of a set of controllers under a lock (RK-01).
 
 use std::sync::Arc;
 
@@ -27,14 +27,14 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
 ];
 
-/// Runs these controllers until shutdown. Dropping the future stops all of them.
+/// Runs these controllers until shutdown. Dropping the future stops all of the controllers.
 ///
 /// # Errors
 /// The Seed could not be registered.
 pub async fn run(names: Vec<&'static str>, context: Context) -> Result<(), String> {
     let context = Arc::new(context);
     if names.contains(&"seed") {
-        // Not ready before that: without its Seed the gardenlet can do nothing.
+        // Not ready before the registration: no controller works without the Seed.
         let _registered = context.metrics.begin_sync("seed");
         seed::register(&context)
             .await
@@ -52,14 +52,15 @@ mod tests {
 
     use super::*;
 
-    /// A name without a controller would be a controller that nobody runs (RK-34).
+    /// A name without a controller would be a controller that never runs (RK-34).
     #[test]
     fn what_can_be_migrated_is_what_runs() {
         let names: Vec<_> = CONTROLLERS.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, GARDENLET.controllers);
     }
 
-    /// What the controllers of backups wrote before they had a crate of their own, they can still take back.
+    /// The controllers of backups keep the field manager of the gardenlet, so that they can still remove
+    /// fields from before the split of the crate.
     #[test]
     fn the_controllers_of_backups_write_as_a_gardenlet() {
         assert_eq!(backup_controllers::MANAGER.0, crate::MANAGER.0);

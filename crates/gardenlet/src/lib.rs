@@ -3,11 +3,11 @@
 //! | part | acts on | promises |
 //! |---|---|---|
 //! | [`shoot`] | Shoot | the four flows; only the responsible seed acts |
-//! | [`seed`] | the gardenlet's own Seed | it is registered, its Lease is renewed while both APIs answer, its conditions are true |
-//! | [`shoot_state`] | ShootState | the garden holds what the shoot would need on another seed, some seconds after it changed |
-//! | [`care`] | Shoot | the five conditions, never while a move is being prepared |
-//! | [`controller_installation`] | ControllerInstallation | extensions are installed from their charts, and taken away when nothing needs them |
-//! | [`backup_controllers`] | BackupBucket, BackupEntry | a crate of its own, since a provider can run it too |
+//! | [`seed`] | the gardenlet's Seed | registered; Lease renewed while both APIs answer; true conditions |
+//! | [`shoot_state`] | ShootState | the garden holds the state for a different seed seconds after a change |
+//! | [`care`] | Shoot | the five conditions, with reason `Moving` for parts that a move has stopped |
+//! | [`controller_installation`] | ControllerInstallation | extensions from charts, removed when unused |
+//! | [`backup_controllers`] | BackupBucket, BackupEntry | a separate crate, since a provider can run it too |
 
 pub mod care;
 pub mod config;

@@ -1,14 +1,15 @@
-//! A Node of a shoot, as far as a gardenlet looks at it. Whoever is administrator of the shoot writes into a
-//! Node as much as he likes: images, addresses, annotations. None of that is read.
+//! The part of a shoot's Node that a gardenlet reads. An administrator of the shoot can write large fields
+//! into a Node: images, addresses, annotations. The gardenlet skips these fields.
 
 use runtime::{Few, FewEntries};
 use serde::Deserialize;
 
-/// So many conditions and labels are read. A Node has a dozen of the first and some twenty of the others.
+/// Maximum number of conditions and labels that are read. A Node has a dozen conditions and some twenty
+/// labels.
 const CONDITIONS: usize = 100;
 const LABELS: usize = 1000;
 
-/// What is read of a Node.
+/// The fields of a Node that are read.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct SeenNode {
     metadata: Metadata,
@@ -37,7 +38,7 @@ struct Condition {
 }
 
 impl SeenNode {
-    /// Its name.
+    /// The name of the Node.
     pub(crate) fn name(&self) -> &str {
         &self.metadata.name
     }
@@ -47,7 +48,7 @@ impl SeenNode {
         self.metadata.labels.0.get(key)
     }
 
-    /// Whether it says that it is.
+    /// Whether the Node reports `Ready`.
     pub(crate) fn is_ready(&self) -> bool {
         let mut conditions = self.status.conditions.first.iter();
         conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")

@@ -1,4 +1,4 @@
-//! What each finding makes of a shoot's conditions.
+//! The effect of each finding on the conditions of a shoot.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,8 @@ use serde_json::json;
 
 use super::{super::seen::NodeSeen, *};
 
-/// As its controller shows it: one of one pods may be unavailable, so that it is always `Available`.
+/// A Deployment as its controller reports the status: the only pod may be unavailable, so `Available` is
+/// always `True`.
 fn deployment(name: &str, available: i32) -> Deployment {
     serde_json::from_value(json!({
         "metadata": {"name": name, "generation": 2},
@@ -38,7 +39,7 @@ fn etcd(name: &str, ready: bool) -> Etcd {
     etcd
 }
 
-/// Clients are kept away from it on purpose (R17-40, R17-47).
+/// An Etcd that keeps clients away on purpose (R17-40, R17-47).
 fn fenced(name: &str) -> Etcd {
     let mut etcd = etcd(name, false);
     etcd.status.as_mut().unwrap().conditions = serde_json::from_value(json!([{
@@ -167,7 +168,7 @@ fn the_first_ill_part_is_named() {
     assert!(told(|s| s.extensions[0] = extension(LastOperationState::Failed, None)).contains("failed: d"));
 }
 
-/// Also of one that a provider has put there.
+/// Also for a Deployment of a provider.
 #[test]
 fn an_only_pod_that_ends_again_and_again_is_told() {
     for name in [
@@ -273,7 +274,7 @@ fn nodes_are_counted_and_asked() {
     assert_eq!(nodes(&shoot, &seen).reason, "MissingNodes");
     seen.nodes = Ok(vec![node("n1", "True"), node("n2", "False")]);
     assert_eq!(nodes(&shoot, &seen).message, "Not ready: n2.");
-    // Users of the shoot make as many as they like: they are not all told.
+    // Users of the shoot may create any number of nodes: the message lists only some names.
     let many = (0..9).map(|number| node(&format!("n{number}"), "False"));
     seen.nodes = Ok(many.collect());
     let told = nodes(&shoot, &seen).message;
@@ -289,7 +290,7 @@ fn what_is_not_deployed_is_said_to_be_not_deployed() {
     assert_eq!(observability().reason, "NoObservabilityComponents");
 }
 
-/// What stops on purpose is not ill; what wakes up is looked at.
+/// A part that stops on purpose is healthy; a shoot that wakes is checked.
 #[test]
 fn a_shoot_that_sleeps_is_well_and_one_that_wakes_is_looked_at() {
     let told = |enabled: bool, hibernated: bool| {

@@ -1,4 +1,5 @@
-//! What ManagedResources say of the parts that are applied to the seed and into the shoot: pure decisions.
+//! The ManagedResources of the parts in the seed and in the shoot, as findings for conditions: pure
+//! decisions.
 
 use api::{
     meta::{ConditionStatus, find_condition},
@@ -9,13 +10,13 @@ use runtime::manifests::SEED_CLASS;
 
 use super::{observation::Observation, seen::Observed};
 
-/// What must hold of each, and what is said where nobody has said anything.
+/// Conditions that must be `True`, with the message for a missing condition.
 const MUST_HOLD: [(&str, &str); 2] = [
     ("ResourcesApplied", "nobody has applied it yet"),
     ("ResourcesHealthy", "nobody has looked at its objects yet"),
 ];
 
-/// `SystemComponentsHealthy`: what the suite and its extensions keep in the shoot.
+/// `SystemComponentsHealthy`: the objects that the suite and its extensions keep in the shoot.
 pub(super) fn system_components(seen: &Observed) -> Observation {
     let kept: Vec<_> = seen
         .resources
@@ -55,7 +56,7 @@ pub(super) fn system_components(seen: &Observed) -> Observation {
     }
 }
 
-/// What is wrong with those whose objects are in the seed.
+/// Findings about the ManagedResources with objects in the seed.
 pub(super) fn of_the_seed(seen: &Observed) -> impl Iterator<Item = String> {
     seen.resources
         .iter()
@@ -67,7 +68,7 @@ fn is_in_seed(resource: &ManagedResource) -> bool {
     resource.spec.class.as_deref() == Some(SEED_CLASS)
 }
 
-/// What is wrong with it. What is being taken away, or rolls out, is not unwell by that.
+/// The finding about a ManagedResource. A deletion or a roll-out is not a finding.
 fn ails(resource: &ManagedResource) -> Option<String> {
     if resource.metadata.deletion_timestamp.is_some() {
         return None;
@@ -166,7 +167,7 @@ mod tests {
             ),
         ] {
             assert_eq!(said(true, vec![well(), resource.clone()]), ill(message));
-            // The API server is what is wrong, and that has a condition of its own.
+            // The API server is the cause, and has a condition of its own.
             assert_eq!(said(false, vec![well(), resource]).0, Unknown);
         }
         let two = vec![

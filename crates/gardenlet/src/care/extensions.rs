@@ -1,8 +1,8 @@
-//! What the extension objects of a shoot report towards the shoot's health.
+//! Conditions in the extension objects of a shoot, merged into the conditions of the Shoot.
 //!
-//! A provider reports in `status.conditions` of any extension object: a condition of a type that the Shoot
-//! has as well counts towards that condition of the Shoot. All other types are the provider's own and count
-//! nowhere.
+//! A provider reports in `status.conditions` of any extension object. A condition of a type that the Shoot
+//! also has counts towards that condition of the Shoot. All remaining types belong to the provider and are
+//! ignored.
 
 use std::ops::ControlFlow;
 
@@ -21,8 +21,8 @@ use serde::Deserialize;
 use super::{label::rank, observation::Observation, seen::Extension};
 use crate::Context;
 
-/// The part of an extension object that counts. Specifications and the state for other seeds are large, and
-/// are not read.
+/// The part of an extension object that counts. Specifications and the state for a restore are large, and are
+/// not read.
 #[derive(Deserialize)]
 struct Report {
     metadata: Name,
@@ -43,9 +43,9 @@ struct Status {
     conditions: Vec<Condition>,
 }
 
-/// The reports of all extension objects of a shoot but Bastions, which serve single users, and
-/// SubnetIsolations, which have a condition of their own (`ZoneIsolation`). `backup_entry`: name of the
-/// shoot's `BackupEntry`.
+/// The reports of all extension objects of a shoot but Bastions and SubnetIsolations. Bastions serve single
+/// users; SubnetIsolations have a separate condition (`ZoneIsolation`). `backup_entry`: name of the shoot's
+/// `BackupEntry`.
 pub(super) async fn reports(
     context: &Context,
     namespace: &str,
@@ -105,8 +105,8 @@ where
     Ok(extensions)
 }
 
-/// The worse of what the gardenlet has observed and what the extension objects report of the same aspect of
-/// the shoot.
+/// The worse of two findings about an aspect of the shoot: the observation of the gardenlet and the reports
+/// of the extension objects.
 pub(super) fn worse(type_: &str, observed: Observation, extensions: &[Extension]) -> Observation {
     let reports = extensions.iter().filter_map(|extension| {
         let condition = find_condition(&extension.conditions, type_)?;
@@ -212,7 +212,7 @@ mod tests {
         ];
         let told = worse(type_, seen(Unknown), &reports);
         assert_eq!(told.message, "Worker b reports: b is False (and 1 more).");
-        // What the gardenlet itself has found is as bad, and nearer to the cause.
+        // The observation of the gardenlet is as bad as the report, and nearer to the cause.
         assert_eq!(worse(type_, seen(False), &reports), seen(False));
     }
 

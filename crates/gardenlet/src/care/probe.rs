@@ -1,4 +1,4 @@
-//! Asks the shoot's API how it is, from inside the seed.
+//! Probes the API of the shoot from inside the seed.
 
 use std::{ops::ControlFlow, time::Duration};
 
@@ -12,17 +12,17 @@ use super::seen::NodeSeen;
 /// How long an answer is waited for. Shorter than the period of care, longer than a busy API takes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What was heard of the shoot's API. The sentence says why nothing was.
+/// The result of a probe. The text states the cause of a failure.
 pub(super) enum Answer {
-    /// `/healthz` said `ok`.
+    /// `/healthz` returned `ok`.
     Ok(Shoot),
-    /// It answered something else, or not at all.
+    /// The API returned a different text, an error, or no response.
     No(String),
-    /// It was not asked: there is nothing to log on with yet.
+    /// The API was not called: the credentials of the gardenlet do not exist yet.
     NotAsked(String),
 }
 
-/// Asks `/healthz` of the shoot's API through its Service in the seed, logged on as the gardenlet.
+/// Calls `/healthz` of the shoot's API through the Service in the seed, with the identity of the gardenlet.
 pub(super) async fn api_server(seed: &Seed, settings: &Settings, namespace: &str) -> Answer {
     let shoot = match connect(seed, settings, namespace).await {
         Ok(shoot) => shoot,
@@ -43,8 +43,7 @@ pub(super) async fn api_server(seed: &Seed, settings: &Settings, namespace: &str
     }
 }
 
-/// The shoot's nodes. Its users make as many as they like: so many are looked at as are counted within the
-/// time.
+/// The nodes of the shoot. Users may create any number of nodes: the list must complete within the timeout.
 pub(super) async fn nodes(shoot: &Shoot) -> Result<Vec<NodeSeen>, String> {
     let mut seen = Vec::new();
     let (nodes, all) = (shoot.cluster_wide::<Node>(), ListParams::default());

@@ -1,12 +1,12 @@
-//! What of a ControllerDeployment can be rendered here. Pure.
+//! The part of a ControllerDeployment that this gardenlet can render. Pure.
 
 use api::gardencore::ControllerDeployment;
 use kube::ResourceExt;
 use serde_json::Value;
 
-/// The first bytes of everything that gzip has compressed.
+/// The first bytes of every gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// Longest name of a registration: with `extension-` in front it is the name of a namespace.
+/// Longest name of a registration: `extension-<name>` must be a valid name of a namespace.
 const LONGEST_NAME: usize = 53;
 
 /// A chart and its values.
@@ -14,14 +14,14 @@ const LONGEST_NAME: usize = 53;
 pub(super) struct Chart<'a> {
     /// A compressed archive.
     pub(super) archive: &'a [u8],
-    /// What the operator gives it.
+    /// The values of the operator.
     pub(super) values: Option<&'a Value>,
 }
 
 /// The chart of a deployment.
 ///
 /// # Errors
-/// A sentence for the condition `Valid`: what is wrong, and what to do.
+/// A sentence for the condition `Valid`: the fault and the remedy.
 pub(super) fn of(deployment: &ControllerDeployment) -> Result<Chart<'_>, String> {
     let (name, fields) = (deployment.name_any(), &deployment.spec);
     let refuse = |why: &str| Err(format!("ControllerDeployment {name}: {why}"));
@@ -61,7 +61,7 @@ pub(super) fn of(deployment: &ControllerDeployment) -> Result<Chart<'_>, String>
     Ok(Chart { archive, values })
 }
 
-/// The release and its namespace.
+/// The name of the release and of the namespace.
 ///
 /// # Errors
 /// A sentence for the condition `Valid`.

@@ -1,4 +1,4 @@
-//! What an installed chart is in the seed: a namespace, and a ManagedResource of class `seed`.
+//! The objects of an installed chart in the seed: a namespace, and a ManagedResource of class `seed`.
 
 use std::time::Duration;
 
@@ -20,18 +20,18 @@ use serde_json::Value;
 use super::chart::namespace_of;
 use crate::MANAGER;
 
-/// For objects to go, and then for their namespace. What takes longer is tried again.
+/// Limit for the deletion of the objects, and then of the namespace. A longer deletion is retried.
 const GONE_WITHIN: Duration = Duration::from_secs(60);
 
-/// A provider of this registration in the seed. Its ManagedResource, its namespace and the release have one
-/// name each.
+/// The extension of a registration in the seed. The ManagedResource, the namespace and the release share a
+/// name.
 pub(super) struct Release<'a> {
     pub(super) seed: &'a Seed,
     pub(super) registration: &'a str,
 }
 
 impl Release<'_> {
-    /// The name of its ManagedResource.
+    /// The name of the ManagedResource.
     pub(super) fn resource_name(registration: &str) -> String {
         format!("extension-{registration}")
     }
@@ -45,7 +45,7 @@ impl Release<'_> {
         ))
     }
 
-    /// Writes objects, and tells what the resource-manager calls exactly these.
+    /// Writes the objects, and returns the checksum under which the resource-manager reports these objects.
     pub(super) async fn deploy(&self, namespace: &str, objects: &[Value]) -> Result<String> {
         self.ensure(namespace).await?;
         let manifests = Manifests::new(Self::resource_name(self.registration), objects).in_seed();
@@ -53,8 +53,8 @@ impl Release<'_> {
         Ok(manifests.checksum())
     }
 
-    /// A namespace that was there before is somebody else's: what is installed there would be taken for the
-    /// chart's own, and would go with it.
+    /// A namespace that existed before has a different owner. Objects of that owner would count as objects of
+    /// the chart, and would be deleted with the chart.
     async fn ensure(&self, name: &str) -> Result<()> {
         let api: Api<Namespace> = self.seed.cluster_wide();
         let there = api.get_opt(name).await;
@@ -101,13 +101,13 @@ impl Release<'_> {
             .is_some_and(|name| name == self.registration)
     }
 
-    /// Takes its objects away and waits until they are gone. Its namespace stays.
+    /// Removes the objects and waits until the objects are gone. The namespace stays.
     pub(super) async fn withdraw(&self) -> Result<()> {
         let name = Self::resource_name(self.registration);
         manifests::remove(MANAGER, self.seed, GARDEN_NAMESPACE, &name, false, GONE_WITHIN).await
     }
 
-    /// The same, and its namespace after them.
+    /// Removes the objects, and then the namespace.
     pub(super) async fn remove(&self) -> Result<()> {
         self.withdraw().await?;
         let Ok(name) = namespace_of(self.registration) else {

@@ -1,4 +1,4 @@
-//! What a Seed's conditions say: pure decisions.
+//! Computes the conditions of a Seed: pure decisions.
 
 use api::{
     constants::{
@@ -16,10 +16,11 @@ use kube::ResourceExt as _;
 
 use crate::config::Component;
 
-/// What was found of one of the Deployments that the seed needs.
+/// A Deployment that the seed needs, with the object if the Deployment exists.
 pub(super) type Found = (Component, Option<Deployment>);
 
-/// `GardenletReady`. While the Lease is not renewed nothing is said: the garden says it.
+/// `GardenletReady`. `None` while the Lease is not renewed: then garden-controller-manager writes the
+/// condition.
 pub(super) fn gardenlet(renewed: bool, now: Time) -> Option<Condition> {
     renewed.then(|| {
         Condition::new(
@@ -49,8 +50,8 @@ pub(super) fn emergency_stop(seed: &Seed, now: Time) -> Option<Condition> {
     })
 }
 
-/// `SeedSystemComponentsHealthy`. Shoots are moved here because of it, so it is not `True` where nothing was
-/// looked at.
+/// `SeedSystemComponentsHealthy`. Shoots move to this seed because of the condition, so the condition is not
+/// `True` without any checked Deployment.
 pub(super) fn system_components(found: &[Found], now: Time) -> Condition {
     if found.is_empty() {
         return Condition::new(
@@ -115,7 +116,7 @@ fn ail(component: &Component, deployment: Option<&Deployment>) -> Option<String>
     }
 }
 
-/// `BackupBucketsReady`; `None` for a seed without backup, which has nothing to be ready.
+/// `BackupBucketsReady`; `None` for a seed without backup.
 pub(super) fn backup_bucket(seed: &Seed, bucket: Option<&BackupBucket>, now: Time) -> Option<Condition> {
     seed.spec.backup.as_ref()?;
     let status = bucket.and_then(|b| b.status.as_ref());

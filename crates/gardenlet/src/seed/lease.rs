@@ -13,18 +13,17 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::{Context, MANAGER};
 
-/// Pause between renewals. Gardener renews every 2 s, which is a write per seed to the garden's etcd twenty
-/// times within the 40 s after which a seed is called silent; four times within them survive three lost
+/// Pause between renewals. Gardener renews every 2 s. That is twenty writes per seed to the garden's etcd
+/// within the 40 s after which a seed counts as silent. Four renewals within the 40 s survive three lost
 /// requests at a fifth of the load.
 pub const RENEW_INTERVAL: Duration = Duration::from_secs(10);
-/// After this time without renewal the gardenlet does not call itself ready. The same as the garden's monitor
-/// period.
+/// After this time without renewal the gardenlet is not ready. Equal to the monitor period of the garden.
 pub const LEASE_DURATION: Duration = Duration::from_secs(40);
-/// A renewal that takes longer is given up. Shorter than the interval, so that renewals do not pile up.
+/// Timeout of a renewal. Shorter than the interval, so that renewals do not pile up.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// Renews until shutdown. A failed renewal is logged and tried again at the next tick; what follows from
-/// silence is for those to decide who hear nothing.
+/// Renews the Lease until shutdown. A failed renewal is logged and repeated at the next tick. The garden
+/// decides about the consequences of a silent seed.
 pub async fn renew(context: Arc<Context>) {
     context.heartbeat.begin();
     let mut ticks = interval(RENEW_INTERVAL);

@@ -1,7 +1,7 @@
-//! Writes the Seed that this gardenlet stands for, from the manifest it was given.
+//! Writes the Seed of this gardenlet from the manifest in `--seed-config`.
 //!
 //! An edit that the garden refuses must not end the process: without Lease and controllers the seed would
-//! turn Unknown, and its shoots might be taken over.
+//! become Unknown, and its shoots might be taken over.
 
 use std::path::Path;
 
@@ -17,8 +17,8 @@ use crate::{Context, MANAGER};
 /// The reason of the Event on a Seed that keeps its registered configuration.
 const SEED_CONFIG_REFUSED: &str = "SeedConfigRefused";
 
-/// Registers the Seed. Nothing else of the gardenlet works without it. A Seed that is registered already
-/// stays as it is if the garden refuses the manifest.
+/// Registers the Seed. The rest of the gardenlet does not work without the Seed. A registered Seed stays
+/// unchanged if the garden refuses the manifest.
 pub async fn register(context: &Context) -> Result<()> {
     let path = &context.config.seed_config;
     let text = tokio::fs::read_to_string(path)
@@ -65,7 +65,7 @@ fn is_refusal(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(answer) if answer.is_forbidden() || answer.is_invalid())
 }
 
-/// Reads a manifest and checks that it is the right one.
+/// Parses a manifest and checks the kind and the name.
 pub fn parse(text: &str, path: &Path, seed_name: &str) -> Result<Seed> {
     let refuse = |why: String| {
         Error::config(

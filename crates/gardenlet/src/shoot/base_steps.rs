@@ -1,4 +1,4 @@
-//! Steps with which a control plane begins on a seed, awake or asleep.
+//! The first steps of a control plane in a seed, awake or asleep.
 
 use flow::{Graph, TaskId};
 use parts::{
@@ -9,15 +9,15 @@ use runtime::Error;
 
 use super::graph::{Steps, when};
 
-/// What the other steps stand on.
+/// The tasks that all later steps wait for.
 #[derive(Clone, Copy)]
 pub(super) struct Base {
     /// The shoot's namespace.
     pub namespace: TaskId,
-    /// The namespace, and where the seed does so everybody is told whose the shoot is. It comes before
-    /// whatever a former owner might touch, too (R17-21).
+    /// The namespace, and the owner record where the seed publishes owner records. The owner record comes
+    /// before every object that a former owner might change as well (R17-21).
     pub owned: TaskId,
-    /// By which its controllers tell what is theirs.
+    /// The identity by which the controllers of the shoot recognize the objects of the shoot.
     pub identity: TaskId,
     /// The account at the provider.
     pub credentials: TaskId,
@@ -25,7 +25,7 @@ pub(super) struct Base {
     pub secrets: TaskId,
 }
 
-/// Adds them.
+/// Adds these steps.
 pub(super) fn lay<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
@@ -53,9 +53,9 @@ pub(super) fn lay<'a>(
     }
 }
 
-/// Takes the owner record away where the seed does not say any more whose its shoots are. Not before etcd
-/// runs without its check: one that asks while the names go may hear of an epoch that has no owner, and that
-/// is a loss for ever (R17-50).
+/// Removes the owner record when the Seed no longer requests owner records. The removal waits until etcd runs
+/// without owner checks. A check between the removals of the names could read an epoch without an owner, and
+/// that is a permanent loss (R17-50).
 pub(super) fn drop_owner_record<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,

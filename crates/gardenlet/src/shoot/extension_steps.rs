@@ -1,5 +1,5 @@
 //! Steps for further extensions: objects of kind `Extension`, each handled at the time that its registration
-//! says (api.md 4.3).
+//! sets (api.md 4.3).
 
 use flow::{Graph, TaskId};
 use parts::{Facts, FurtherExtensions};
@@ -9,8 +9,8 @@ pub(super) use api::gardencore::LifecycleStrategy::{
     self as Phase, AfterKubeAPIServer, AfterWorker, BeforeKubeAPIServer,
 };
 
-/// Those of a phase come up. No task where the shoot has none then: what follows need not wait for what they
-/// would need.
+/// Deploys the extensions of a phase. Without such extensions no task is added, so that later steps do not
+/// wait for the prerequisites of the extensions.
 pub(super) fn deploy<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
@@ -30,14 +30,14 @@ pub(super) fn migrate<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, phase: Phase, 
     g.step(wait, told, move || FurtherExtensions::migrated_in(f, phase))
 }
 
-/// Those of a phase go with their shoot.
+/// Deletes the extensions of a phase together with the shoot.
 pub(super) fn destroy<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, phase: Phase, after: TaskId) -> TaskId {
     let [work, wait] = FurtherExtensions::removal(phase);
     let asked = g.step(work, after, move || FurtherExtensions::destroy_in(f, phase));
     g.step(wait, asked, move || FurtherExtensions::gone_in(f, phase))
 }
 
-/// Those go that the shoot does not have any more, and with them what they have outside.
+/// Deletes the extensions that the shoot no longer has, with their external resources.
 pub(super) fn delete_stale<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: TaskId) -> TaskId {
     let [work, wait] = FurtherExtensions::REMOVAL_OF_STALE;
     let asked = g.step(work, after, || FurtherExtensions::delete_stale(f));

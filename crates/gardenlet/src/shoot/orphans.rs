@@ -1,7 +1,8 @@
 //! Namespaces of shoots in this seed whose Shoot is gone from the garden.
 //!
-//! One that its shoot had left is cleaned up: whoever deletes a Shoot does not wait for its former seeds. Any
-//! other is told and never touched: a garden that was restored from an old backup misses Shoots that live.
+//! A namespace that the shoot had left is cleaned up, since the deletion of a Shoot does not wait for former
+//! seeds. All remaining namespaces are reported and never changed: a garden that was restored from an old
+//! backup lacks Shoots that still run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,11 +19,11 @@ use runtime::{Cluster, Events, Next, Reconciler, Result, error::Explain as _, ru
 use super::leave;
 use crate::context::{Context, MANAGER};
 
-/// How often it is asked whether the Shoot of a namespace is still there. Nothing waits for the answer, and a
-/// deletion of a Shoot in this seed takes its namespace along.
+/// How often the gardenlet checks whether the Shoot of a namespace still exists. No process waits for the
+/// answer, and a deletion of a Shoot in this seed also deletes the namespace.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
-/// The same for a namespace that was left. It is there for a few minutes, and if its Shoot goes while it is
-/// cleaned up, nobody else looks at it.
+/// The same for a namespace that the shoot has left. Such a namespace exists for a few minutes. If the Shoot
+/// goes during the clean-up, no further controller checks the namespace.
 const LOOK_AGAIN_WHERE_LEFT: Duration = Duration::from_secs(60);
 
 /// Runs the controller until shutdown.
@@ -36,7 +37,7 @@ pub(super) async fn run(context: Arc<Context>) {
             namespace.metadata.deletion_timestamp.is_some(),
         ))
     });
-    // Of namespaces in the seed, so they are told there.
+    // The Events are about namespaces in the seed, so the Events are written in the seed.
     let events = Events::new(context.seed.client().clone(), MANAGER.0);
     let settings = runner::Settings {
         events: events.clone(),

@@ -1,5 +1,4 @@
-//! Steps by which a control plane stops and keeps all that it has: who uses the API first, then the API, then
-//! etcd.
+//! Steps that stop a control plane and keep its data: first the clients of the API, then the API, then etcd.
 
 use flow::{Graph, TaskId};
 use parts::{
@@ -9,8 +8,8 @@ use runtime::Error;
 
 use super::graph::{Steps, when};
 
-/// Puts all of it to sleep. No machine may be left. `store`: etcd runs and has backups, which are completed
-/// before it stops; if that fails, etcd goes on, and nothing is lost.
+/// Puts the complete control plane to sleep. No machine may be left. `store`: etcd runs and has backups. The
+/// backups are completed before etcd stops. If that fails, etcd continues to run, and no data are lost.
 pub(super) fn fall_asleep<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
@@ -22,7 +21,8 @@ pub(super) fn fall_asleep<'a>(
     let scheduler = g.sleep::<KubeScheduler>(f, after);
     let api = g.sleep::<KubeApiserver>(f, [controllers, scheduler]);
     g.sleep::<TunnelServer>(f, api);
-    // Its provider goes by kube-apiserver: while that runs, so does the provider's part.
+    // The provider follows the replicas of kube-apiserver: the ControlPlane runs as long as kube-apiserver
+    // runs.
     let provider = g.sleep::<ControlPlane>(f, api);
     let stored = when(g, store).step("Creating ETCD Snapshot before etcd sleeps", api, || {
         Backups::complete(f)

@@ -1,6 +1,6 @@
-//! What every deletion ends with, forced or not, when the control plane has stopped: nothing of it may be
-//! left in the seed or in the garden (I6). Only the backups stay: they follow the Shoot by their owner
-//! reference, after their grace period (I9).
+//! The last steps of every deletion, forced or not, after the control plane has stopped: no object may be
+//! left in the seed or in the garden (I6). Only the backups stay: the garbage collector deletes the backups
+//! through their owner reference to the Shoot, after their grace period (I9).
 
 use flow::{Graph, TaskId};
 use parts::{Etcds, Exposure, Facts, Kubeconfig, Namespace, OwnerRecord};
@@ -8,9 +8,9 @@ use runtime::Error;
 
 use super::graph::{Steps, when};
 
-/// Takes away the rest: the shoot's data, what leads to it, and its namespace. The state that would be
-/// carried follows the Shoot by its owner reference. Whose the shoot is is told, where it is, until nothing
-/// is left that could act for it.
+/// Deletes the data of the shoot, the exposure of the API, and the namespace. The ShootState is deleted with
+/// the Shoot, through its owner reference. The owner record, if any, stays until no process is left that
+/// could act for the shoot.
 pub(super) fn delete_the_rest<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
@@ -19,7 +19,7 @@ pub(super) fn delete_the_rest<'a>(
 ) {
     let after: Vec<_> = after.into_iter().collect();
     let etcd_gone = g.destroy::<Etcds>(f, after.clone());
-    // Lies outside the shoot's namespace and would not go with it.
+    // The exposure is outside the namespace of the shoot, and would not be deleted with the namespace.
     let exposure = g.step(
         "Removing exposure of the Kubernetes API server",
         after.clone(),

@@ -1,5 +1,5 @@
-//! What a gardenlet's shoot controller stands on: a real API server that plays garden and seed, a real name
-//! server, and what the facts of a shoot are read from.
+//! Test environment for the shoot controller of a gardenlet: a real API server that serves as garden and
+//! seed, a real name server, and the objects from which the facts of a shoot are read.
 
 pub mod context;
 
@@ -28,7 +28,7 @@ pub const DNS_ZONE: &str = "internal.example.test";
 pub const OURS: &str = "seed-a-uid";
 /// Several tries with their pauses on a busy machine.
 pub const SOON: Duration = Duration::from_secs(180);
-/// Stack of a test's own thread: what a long story has on it overflows what a test is given.
+/// Stack of the thread of a test: the default stack of a test thread overflows in a long test.
 const STACK: usize = 16 << 20;
 
 pub struct Ground {
@@ -39,7 +39,7 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// `checks_owners`: the seed asks who owns its shoots.
+    /// `checks_owners`: the seed checks the owner of its shoots.
     pub async fn start(name: &str, checks_owners: bool) -> Result<Self> {
         let plane = ControlPlane::start(name).await?;
         let client = plane.admin();
@@ -87,7 +87,7 @@ pub async fn until(
     }
 }
 
-/// Runs a long story. `stack`: of the threads on which a gardenlet is beside it.
+/// Runs a long test. `stack`: stack size of the threads that run the gardenlet.
 pub fn story(stack: usize, work: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
     let run = move || -> Result<()> {
         let mut threads = tokio::runtime::Builder::new_multi_thread();
@@ -99,7 +99,7 @@ pub fn story(stack: usize, work: impl Future<Output = Result<()>> + Send + 'stat
     ended.map_err(|_| anyhow::anyhow!("the story ended early"))?
 }
 
-/// What the facts of a shoot are read from.
+/// The objects from which the facts of a shoot are read.
 fn garden(authority: &str, checks_owners: bool) -> Vec<Value> {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "dns"});
     let checks = json!({"enabled": checks_owners, "authorities": [authority]});

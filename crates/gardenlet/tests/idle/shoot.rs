@@ -1,5 +1,5 @@
-//! Shoots with which nothing is to be done, for processes that are measured while they do nothing: here, and
-//! of the garden.
+//! Shoots that need no work, for processes that are measured while they are idle: the gardenlet, and the
+//! controllers of the garden.
 
 use anyhow::Result;
 use api::gardencore::Shoot;
@@ -11,11 +11,10 @@ use kube::{
 use serde_json::{Value, json};
 use testkit::apply;
 
-/// Where they are.
+/// Namespace of the Shoots.
 pub const PROJECT: &str = "garden-dev";
 
-/// One of seed-a with which nothing is to be done for an hour. `config`: what its user configures for the
-/// provider.
+/// A Shoot of seed-a that needs no work for an hour. `config`: the provider configuration of the user.
 pub async fn settled(client: &Client, number: usize, config: Value) -> Result<()> {
     let name = format!("s{number}");
     let object = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
