@@ -1,11 +1,11 @@
-//! What several parts say of things in the same way.
+//! Texts that several parts share.
 
 use runtime::words::some_of;
 
-/// So many names are told of many.
+/// Maximum number of names in a text.
 const NAMES: usize = 5;
 
-/// Some names, and how many there are besides.
+/// Some names, and the number of further names.
 pub(crate) fn names(all: &[impl AsRef<str>]) -> String {
     some_of(all, NAMES)
 }

@@ -1,5 +1,5 @@
-//! What extension objects of a third-party provider report shows in the Shoot. On a real API server that
-//! plays garden and seed.
+//! The reports of a third-party provider in extension objects appear in the Shoot. A real API server serves
+//! as garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

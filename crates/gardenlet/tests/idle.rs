@@ -1,6 +1,6 @@
-//! A gardenlet that has nothing to do is small, however many shoots it looks after.
+//! An idle gardenlet needs little memory, at any number of shoots.
 //!
-//! The figure is printed; docs/understand/bench.md has those of other numbers of shoots
+//! The figure is printed; docs/understand/bench.md has the figures for further numbers of shoots
 //! (`REPOT_IDLE_SHOOTS`).
 
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -22,13 +22,13 @@ use shoot::PROJECT;
 use testkit::{ControlPlane, Idle, Server, apply, size};
 
 const SHOOTS: usize = 250;
-/// What one process may need of memory that is its own, in KiB. What it has of its program's file is shared
-/// and can be dropped.
+/// Maximum private memory of the process, in KiB. Pages of the program file are shared and can be dropped, so
+/// these pages do not count.
 const AT_MOST: u64 = 40 * 1024;
 /// A first round over all shoots on a busy machine.
 const LOOKED_AFTER_WITHIN: Duration = Duration::from_secs(300);
 const CONDITIONS: usize = 5;
-/// How often shoots are looked at, where the environment says so.
+/// Interval of the checks of shoots, if the environment sets the interval.
 const CARE: &str = "REPOT_IDLE_CARE";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -64,8 +64,8 @@ async fn a_gardenlet_with_250_shoots_idles_below_40_mib() -> Result<()> {
         "--seed-name=seed-a".into(),
         "--seed-config=seed.yaml".into(),
         "--health-address=127.0.0.1:0".into(),
-        // What it needs is measured, not how soon it gives up its lock on a machine that is busy with other
-        // tests.
+        // Longer lock timeouts: the test measures memory, and a machine that is busy with further tests must
+        // not cost the gardenlet its lock.
         "--leader-elect-lease-duration=90s".into(),
         "--leader-elect-renew-deadline=60s".into(),
         format!("--care-sync-period={}", care_sync_period()),
@@ -94,13 +94,14 @@ async fn a_gardenlet_with_250_shoots_idles_below_40_mib() -> Result<()> {
     Ok(())
 }
 
-/// How often the shoots are looked at: often, so that the second round over all of them comes soon, unless it
-/// is measured how much of a processor that takes.
+/// Interval of the checks of shoots. Short by default, so that the second round over all shoots comes soon.
+/// `REPOT_IDLE_CARE` sets a longer interval in order to measure the processor time.
 fn care_sync_period() -> String {
     std::env::var(CARE).unwrap_or_else(|_| "5s".to_owned())
 }
 
-/// Two looks at each shoot that change nothing ask for no Shoot: the garden has many seeds.
+/// Two checks of each shoot that change no condition read no Shoot from the garden: the garden has many
+/// seeds.
 async fn asks_the_garden_for_nothing(client: &Client, count: usize) -> Result<()> {
     let (looks, asked) = (
         requests(client, "LIST", "etcds").await?,
@@ -123,7 +124,7 @@ async fn asks_the_garden_for_nothing(client: &Client, count: usize) -> Result<()
     )
     .await?;
     let asked = requests(client, "GET", "shoots").await? - asked;
-    // There is no state of theirs to keep, which is tried again and again: hence some.
+    // Some reads remain: the shoots have no state to keep, and the ShootState controller retries.
     ensure!(
         asked < 2 * count,
         "two looks at {count} shoots asked {asked} times for one of them"
@@ -145,9 +146,9 @@ async fn requests(client: &Client, verb: &str, resource: &str) -> Result<usize> 
         .try_fold(0, |all, count| Ok(all + count?))
 }
 
-/// Waits until every shoot has its conditions and none waits for a threshold any more: from there on rounds
-/// change nothing. By a watch: a test that lists 250 shoots again and again would take the time of the
-/// process that it measures.
+/// Waits until every shoot has its conditions and no condition waits for a threshold any more: later rounds
+/// change no condition. The test uses a watch, because repeated lists of 250 shoots would take processor time
+/// from the measured gardenlet.
 async fn settled(shoots: Api<Shoot>, count: usize) -> Result<()> {
     let mut changes = watcher(shoots, watcher::Config::default())
         .default_backoff()

@@ -82,7 +82,7 @@ fn a_refused_seed_config_keeps_the_registered_seed() -> Result<()> {
         })
         .await?;
 
-        // Nothing is registered that the gardenlet could go on with.
+        // No registered Seed exists with which the gardenlet could continue.
         edited["metadata"]["name"] = json!("seed-b");
         edited["metadata"]["labels"] = json!({"no key": "value"});
         std::fs::write(manifest.path(), serde_json::to_vec(&edited)?)?;

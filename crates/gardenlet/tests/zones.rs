@@ -105,7 +105,7 @@ async fn looked_before() -> Result<()> {
     world.event("ZoneFailoverBegun").await?;
     let message = world.until_message("It is tried again after").await?;
     ensure!(message.contains("Initializing secrets management"), "{message}");
-    // The work goes on, and the zone is closed in its budget.
+    // The work continues, and the zone is closed in its budget.
     world
         .until_reason("FailoverInProgress", (Phase::Failover, Status::InProgress))
         .await?;

@@ -1,4 +1,4 @@
-//! The label `shoot.gardener.cloud/status`: all conditions in one word. Pure.
+//! The label `shoot.gardener.cloud/status`: all conditions in a single word. Pure.
 
 use api::{
     constants::shoot_status::{HEALTHY, PROGRESSING, UNHEALTHY, UNKNOWN},
@@ -6,8 +6,8 @@ use api::{
     meta::{ConditionStatus, LastOperationState, LastOperationType},
 };
 
-/// The worst of the conditions. While a shoot is being made or taken down its conditions say nothing; its
-/// errors do.
+/// The worst of the conditions. During a creation or a deletion the conditions are not meaningful, so the
+/// errors count.
 #[must_use]
 pub fn status_label(status: &ShootStatus) -> &'static str {
     let Some(operation) = &status.last_operation else {

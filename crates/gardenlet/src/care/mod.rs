@@ -1,10 +1,10 @@
-//! How a shoot is: five conditions, two more where the seed checks owners, and the label
-//! `shoot.gardener.cloud/status`, worked out every 30 seconds.
+//! The health of a shoot: five conditions, two further conditions where the seed checks owners, and the label
+//! `shoot.gardener.cloud/status`, computed every 30 seconds.
 //!
-//! Promises: only the seed that hosts the shoot tells, also while a move waits or runs: what the move has
-//! stopped is reported with reason `Moving`. Nothing is told while a shoot is deleted. A condition that held
-//! is `Progressing` for a minute before it is `False`. What is not deployed in this version is said to be not
-//! deployed, not to be healthy.
+//! Promises: only the seed that hosts the shoot reports conditions, also while a move waits or runs. Parts
+//! that the move has stopped are reported with reason `Moving`. During a deletion no condition is written. A
+//! condition that was `True` is `Progressing` for a minute before the condition becomes `False`. Components
+//! that this version does not deploy are reported as not deployed, not as healthy.
 
 mod checks;
 mod components;

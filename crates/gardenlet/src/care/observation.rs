@@ -1,11 +1,11 @@
-//! What a look at one aspect of a shoot showed.
+//! The observation of an aspect of a shoot.
 
 use api::meta::{ConditionStatus, ErrorCode};
 
-/// What a look at one aspect showed.
+/// The observation of an aspect of a shoot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// Whether it holds now.
+    /// Whether the condition holds now.
     pub status: ConditionStatus,
     /// CamelCase.
     pub reason: &'static str,

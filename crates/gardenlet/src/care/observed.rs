@@ -1,4 +1,4 @@
-//! Reads what the conditions are worked out from.
+//! Reads the objects from which the conditions are computed.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::Context;
 
-/// Looks at everything.
+/// Reads all objects.
 pub(super) async fn look(context: &Context, shoot: &Shoot, namespace: &str) -> Result<Observed> {
     let seed = &context.seed;
     let uid = shoot.status.as_ref().map(|s| s.uid.as_str()).unwrap_or_default();
@@ -73,7 +73,8 @@ pub(super) async fn deployments(context: &Context, namespace: &str) -> Result<Ve
     list::<Deployment>(context, namespace).await
 }
 
-/// Asks the pods of those Deployments that lack some. It is only for a sentence, so nothing fails.
+/// Reads the pods of Deployments with missing pods. The result only improves a message, so a failed read is
+/// ignored.
 async fn what_pods_say(
     context: &Context,
     namespace: &str,

@@ -55,7 +55,7 @@ fn condition(observed: &ObservedCheck, status: &ShootStatus) -> Option<(Conditio
     Some((told.status, told.reason.clone(), told.message.clone()))
 }
 
-/// A dead seed cannot be asked for its servers.
+/// A dead seed cannot report its servers.
 #[test]
 fn the_servers_that_the_seed_asks_are_written_into_the_shoot() {
     let reported = json!({"servers": ["192.0.2.1:53"], "serversNamed": true, "leastFenceSeconds": 60, "hostClock": "Rtc"});
@@ -81,7 +81,7 @@ fn the_servers_that_the_seed_asks_are_written_into_the_shoot() {
     assert_eq!((after[0].servers.len(), after[0].fence_seconds), (1, Some(50)));
 }
 
-/// Its own entry tells what an earlier residency has left, until the data of the new epoch are open.
+/// The entry of the seed describes the earlier residency until the seed has opened the data of the new epoch.
 #[test]
 fn a_seed_that_claims_a_shoot_leaves_the_entry_of_its_earlier_residency() {
     for (phase, writes) in [("Claiming", false), ("Opening", false), ("Held", true)] {

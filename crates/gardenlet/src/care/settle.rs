@@ -8,8 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observation::Observation;
 
-/// The condition after an observation. What held before is given `threshold` to hold again before it is
-/// `False`.
+/// The condition after an observation. A condition that was `True` is `Progressing` for `threshold` before
+/// the condition becomes `False`.
 #[must_use]
 pub fn settle(
     old: Option<&Condition>,

@@ -9,12 +9,12 @@ use serde::{Deserialize, de::IgnoredAny};
 const MOST_SECONDS: u32 = 15;
 /// The same on Leases: a client that elects a leader waits 5 s for the whole renewal, including the webhook.
 const MOST_SECONDS_ON_LEASES: u32 = 3;
-/// What the API server takes for a missing `timeoutSeconds`.
+/// Default of the API server for `timeoutSeconds`.
 const DEFAULT_SECONDS: u32 = 10;
 /// The label of each Namespace with the name of the Namespace.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
-/// What is read of a configuration.
+/// The fields of a configuration that are read.
 #[derive(Debug, Deserialize)]
 pub(super) struct SeenConfiguration {
     pub metadata: SeenName,
@@ -27,7 +27,7 @@ pub(super) struct SeenName {
     pub name: String,
 }
 
-/// What is read of a webhook.
+/// The fields of a webhook that are read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct SeenWebhook {
@@ -71,8 +71,7 @@ pub(super) enum Effect {
     None,
     /// Renewals of Leases stop or are late.
     StopsLeaderElection,
-    /// Further writes of the control plane or of nodes, or the deletions with which nodes go, stop or are
-    /// late.
+    /// Further writes of the control plane or of nodes stop or are late, or deletions that remove a node do.
     StopsControlPlane,
 }
 

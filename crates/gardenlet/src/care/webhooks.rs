@@ -1,4 +1,4 @@
-//! Webhooks of users in the shoot that can stop a wake-up or the start on another seed: the constraint
+//! Webhooks of users in the shoot that can stop a wake-up or the start in a different seed: the constraint
 //! `HibernationPossible`.
 //!
 //! A webhook that refuses deletions of Pods or Nodes delays the sleep, and the Pods end without grace. A

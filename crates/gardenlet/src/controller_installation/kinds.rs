@@ -1,5 +1,5 @@
-//! Extension objects in the seed: whether there are any of a kind and type, and when one comes or goes. Of
-//! the watches only the uids are kept.
+//! Extension objects in the seed: whether objects of a kind and type exist, and when an object comes or goes.
+//! The watches keep only the uids.
 
 use std::{collections::HashSet, fmt::Debug, ops::ControlFlow, time::Duration};
 
@@ -26,10 +26,10 @@ use kube::{
 use runtime::{Cluster, Result, Seed, error::Explain};
 use serde::de::DeserializeOwned;
 
-/// What comes and goes within this time is one change: a shoot has a dozen objects.
+/// Changes within this time count as a single change: a shoot has a dozen objects.
 const TOGETHER: Duration = Duration::from_secs(1);
 
-/// A kind of which there may be objects.
+/// A kind of extension objects.
 struct Kind {
     resource: ApiResource,
     changes: fn(&Seed) -> BoxStream<'static, ()>,
@@ -64,10 +64,10 @@ where
     }
 }
 
-/// Which of these there are in the seed: one sentence part for each kind and type, with an example.
+/// The given kinds and types that have objects in the seed: a part of a sentence for each, with an example.
 ///
 /// # Errors
-/// The seed cannot be asked.
+/// The objects could not be listed.
 pub(super) async fn in_use(seed: &Seed, resources: &[ControllerResource]) -> Result<Vec<String>> {
     let (kinds, mut found) = (all(), Vec::new());
     for wanted in resources {
@@ -98,13 +98,13 @@ async fn first(seed: &Seed, kind: &ApiResource, type_: &str) -> Result<Option<St
     });
     match survey.await {
         Ok(()) => Ok(found),
-        // The seed does not serve it, so there are none.
+        // The seed does not serve this kind, so no objects exist.
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         Err(error) => Err(error).context(format_args!("could not list {}", kind.plural)),
     }
 }
 
-/// Whenever some came or went.
+/// Yields whenever extension objects came or went.
 pub(super) fn come_and_go(seed: &Seed) -> impl Stream<Item = ()> + Send + use<> {
     let changes = select_all(all().into_iter().map(|kind| (kind.changes)(seed)));
     unfold(changes, |mut changes| async move {

@@ -10,8 +10,8 @@ use super::*;
 async fn played(script: &str) -> Result<String, Failure> {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("helm");
-    // Written by another process: one that a test beside this one starts would hold the file open, which
-    // cannot be started then.
+    // A separate process writes the program. Otherwise a child of a parallel test could hold the file open
+    // for writing, and the program could not be started.
     let write = r#"printf '#!/bin/sh\n%s\n' "$1" >"$0" && chmod 755 "$0""#;
     let mut shell = Command::new("/bin/sh");
     let written = shell.args(["-c", write]).arg(&program).arg(script).status();
@@ -68,7 +68,7 @@ async fn what_it_says_is_a_bounded_sentence() {
 async fn what_never_ends_is_ended() {
     let why = refused("exec tr '\\0' x </dev/zero").await;
     assert!(why.contains("more than 1000000 bytes"), "{why}");
-    // A process that keeps what it reads, since the line never ends.
+    // The process buffers its input, since the line never ends.
     let why = refused("exec sed n /dev/zero").await;
     assert!(why.contains("200 MiB of memory"), "{why}");
 }

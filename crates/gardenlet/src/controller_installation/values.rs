@@ -1,11 +1,11 @@
-//! The values that a chart is given: the operator's, and above them what is known of the garden and the seed.
+//! The values for a chart: the values of the operator, overlaid with facts about the garden and the seed.
 //! Pure.
 
 use api::gardencore::Seed;
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
-/// What is known under `.Values.gardener`, by the names that charts of extensions use.
+/// The facts under `.Values.gardener`, with the names that charts of extensions use.
 pub(super) fn of_seed(seed: &Seed, garden_identity: &str) -> Value {
     let spec = &seed.spec;
     let identity = seed
@@ -31,7 +31,7 @@ pub(super) fn of_seed(seed: &Seed, garden_identity: &str) -> Value {
     }})
 }
 
-/// Both as one map; what is above wins, map by map.
+/// Merges both values into a map; `above` takes precedence, map by map.
 pub(super) fn merged(below: Option<&Value>, above: Value) -> Value {
     match (below, above) {
         (Some(Value::Object(below)), Value::Object(above)) => {

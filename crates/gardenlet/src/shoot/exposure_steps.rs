@@ -1,4 +1,4 @@
-//! Steps by which the shoot's API is reached.
+//! Steps that expose the API of the shoot.
 
 use flow::{Graph, TaskId};
 use parts::{DnsRecords, Exposure, Facts, KubeApiserverService};
@@ -6,8 +6,8 @@ use runtime::Error;
 
 use super::graph::Steps;
 
-/// The address under which the API is reached: the seed's front, the SNI rule, and the DNS records.
-/// `names_after`: what the records wait for besides.
+/// Creates the address of the API: the Service of the edge (SNI proxy), the SNI rule, and the DNS records.
+/// `names_after`: a further task that the records wait for.
 pub(super) fn expose<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,

@@ -1,8 +1,8 @@
-//! What a forced deletion leaves outside, reported in `lastErrors`, in Events of the Shoot and in the log.
+//! External resources that a forced deletion leaves behind, reported in `lastErrors`, in Events of the Shoot
+//! and in the log.
 //!
-//! The write that begins a forced deletion records what is left in the middle of a move: from that write on
-//! the status no longer shows that the Shoot was on the way, and machines that are deleted later cannot be
-//! told from machines that were never restored.
+//! The write that begins a forced deletion records the leftovers of a move. After that write the status no
+//! longer shows the move, and deleted machines look like machines that were never restored.
 
 use api::gardencore::Shoot;
 use kube::ResourceExt;
@@ -17,8 +17,8 @@ use crate::Context;
 /// Reason of the Events.
 const LEFT_BEHIND: &str = "LeftBehind";
 
-/// What a forced deletion that begins now cannot remove: extension objects of the former seed have released
-/// what is outside.
+/// Resources that a forced deletion cannot remove: the extension objects of the former seed have released the
+/// external resources.
 pub(super) async fn of_move(context: &Context, shoot: &Shoot, operation: Operation) -> Result<Vec<String>> {
     let id = names::recorded_technical_id(shoot);
     let Some(id) = id.filter(|_| operation == Operation::ForceDelete && journey(shoot) != Journey::Settled)
@@ -31,7 +31,7 @@ pub(super) async fn of_move(context: &Context, shoot: &Shoot, operation: Operati
     Ok(left)
 }
 
-/// Reports what the begun deletion leaves.
+/// Reports the resources that the deletion leaves behind.
 pub(super) async fn report(context: &Context, begun: &Shoot, left: &[String]) {
     for what in left {
         warn!(shoot = begun.name_any(), what, "left behind by a forced deletion");
@@ -39,8 +39,8 @@ pub(super) async fn report(context: &Context, begun: &Shoot, left: &[String]) {
     context.garden_events.warnings(begun, LEFT_BEHIND, left).await;
 }
 
-/// Reports again all that was left, at the end of a forced deletion: the Shoot goes, and with it
-/// `lastErrors`. Events of the beginning may be gone after an hour.
+/// Reports all leftovers again at the end of a forced deletion, because `lastErrors` is deleted with the
+/// Shoot. Events from the beginning may be gone after an hour.
 pub(super) async fn report_at_end(context: &Context, deleted: &Shoot, operation: Operation) {
     if operation == Operation::ForceDelete {
         let left = parts::named_left_behind(deleted);

@@ -61,12 +61,12 @@ impl EmergencyStop {
     }
 }
 
-/// Whether Shoots may have been decided on with another answer.
+/// Whether Shoots may have been decided on with a different value.
 fn record(known: &watch::Sender<Option<bool>>, stopped: bool) -> bool {
     known.send_replace(Some(stopped)) != Some(stopped)
 }
 
-/// The pause of a Shoot that this seed has: a former seed cleans up, whatever is held back.
+/// The pause of a Shoot that this seed has. A pause never stops the clean-up of a former seed.
 pub(super) async fn find(context: &Context, stop: &EmergencyStop, shoot: &Shoot) -> Result<Option<Pause>> {
     if role(shoot, &context.seed_name) != Role::Owner {
         return Ok(None);

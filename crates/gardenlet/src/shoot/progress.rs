@@ -37,7 +37,7 @@ pub(super) struct Ended {
 /// Runs a flow, and writes its progress.
 ///
 /// # Errors
-/// The Shoot is not this seed's any more, so that no step of the flow may go on.
+/// The Shoot does not belong to this seed any more, so that no step of the flow may continue.
 pub(super) async fn run_and_report(
     pace: &Pace,
     type_: Type,
@@ -147,7 +147,7 @@ struct RunningSteps(Mutex<Steps>);
 
 #[derive(Default)]
 struct Steps {
-    /// In the order in which they started.
+    /// In the order of their start.
     running: Vec<RunningStep>,
     awaited: HashMap<&'static str, String>,
     copied: Option<(i64, i64)>,
@@ -160,8 +160,8 @@ struct RunningStep {
 }
 
 impl RunningSteps {
-    /// Takes over which steps run now, and returns the steps that have succeeded since, with the time that
-    /// each took.
+    /// Records the running steps, and returns the steps that have succeeded since the last call, with the
+    /// duration of each.
     fn advance(&self, progress: &Progress, now: Instant) -> Vec<(&'static str, Duration)> {
         let mut steps = self.steps();
         let mut ended = Vec::new();

@@ -1,5 +1,5 @@
-//! What changes in the seed that belongs into a ShootState: namespaces of shoots, one for each change.
-//! Metadata is watched and not kept, so that this costs next to no memory.
+//! Changes in the seed that affect a ShootState: yields the namespace of the shoot for each change. The
+//! watches read only metadata and keep no objects, so that the memory cost is small.
 
 use std::fmt::Debug;
 
@@ -24,8 +24,8 @@ use kube::{
 use runtime::{Cluster, Seed};
 use serde::de::DeserializeOwned;
 
-/// Namespaces in which something changed. A kind that the seed does not serve is asked for again, some times
-/// a minute.
+/// Namespaces with changes. For a kind that the seed does not serve, the watch is retried some times per
+/// minute.
 pub(super) fn namespaces(seed: &Seed) -> impl Stream<Item = String> + Send + use<> {
     let secrets = watcher::Config::default().labels(&format!("{PERSIST}=true"));
     select_all([

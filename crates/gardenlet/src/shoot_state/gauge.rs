@@ -12,7 +12,7 @@ use runtime::{clock, metrics::Metrics};
 
 use api::gardencore::Shoot;
 
-/// Which shoot.
+/// The labels of a shoot.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Labels {
     namespace: String,
@@ -27,7 +27,7 @@ pub(super) struct Gauges {
 }
 
 impl Gauges {
-    /// Those of the process. A controller that is started again goes on with them.
+    /// The metrics of the process. A restarted controller continues the same metrics.
     pub(super) fn of_process(metrics: &Metrics) -> Self {
         static GAUGES: OnceLock<Gauges> = OnceLock::new();
         GAUGES
@@ -50,7 +50,7 @@ impl Gauges {
             .clone()
     }
 
-    /// It is up to date now.
+    /// Records that the ShootState is up to date now.
     pub(super) fn synced(&self, shoot: &Shoot, kept: &Kept) {
         let now = clock::now().as_millisecond();
         #[allow(clippy::cast_precision_loss)] // exact for some hundred thousand years
@@ -60,7 +60,7 @@ impl Gauges {
         self.bytes.get_or_create(&labels(shoot)).set(bytes);
     }
 
-    /// Another seed has it, or nobody.
+    /// This seed no longer owns the shoot, or the shoot is gone.
     pub(super) fn forget(&self, shoot: &Shoot) {
         self.synced.remove(&labels(shoot));
         self.bytes.remove(&labels(shoot));

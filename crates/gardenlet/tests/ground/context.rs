@@ -1,4 +1,4 @@
-//! What a gardenlet of the seed `seed-a` works with, where one API server plays garden and seed.
+//! The context of a gardenlet of the seed `seed-a`, with an API server that serves as garden and seed.
 
 use std::sync::Arc;
 
