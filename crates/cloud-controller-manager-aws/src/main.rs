@@ -17,7 +17,8 @@ struct Flags {
     /// Path of Kubernetes' cloud-controller-manager for AWS.
     #[arg(long, default_value = "/usr/local/bin/aws-cloud-controller-manager")]
     program: PathBuf,
-    /// Folder with the files `accessKeyID` and `secretAccessKey` of the account.
+    /// Folder with the files `accessKeyID` and `secretAccessKey` of the account, and with `sessionToken` for
+    /// temporary keys.
     #[arg(long)]
     cloud_credentials: PathBuf,
     /// URL of the HTTP proxy behind which EC2 is. EC2 is reached directly by default.

@@ -1,11 +1,6 @@
 //! The child process.
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    process::Stdio,
-    sync::Arc,
-};
+use std::{io::ErrorKind, net::SocketAddr, path::PathBuf, process::Stdio, sync::Arc};
 
 use hyper_util::client::proxy::matcher::Matcher;
 use permit::Permit;
@@ -20,7 +15,7 @@ pub struct Program {
     pub path: PathBuf,
     /// Arguments in their order.
     pub arguments: Vec<String>,
-    /// Folder with the files `accessKeyID` and `secretAccessKey`.
+    /// Folder with the files `accessKeyID` and `secretAccessKey`, and with `sessionToken` for temporary keys.
     pub credentials: PathBuf,
     /// Proxies between this process and EC2.
     pub proxies: Arc<Matcher>,
@@ -59,8 +54,13 @@ impl Program {
         command
             .args(&self.arguments)
             .env_clear()
-            .env("AWS_ACCESS_KEY_ID", self.credential("accessKeyID").await?)
-            .env("AWS_SECRET_ACCESS_KEY", self.credential("secretAccessKey").await?)
+            .env("AWS_ACCESS_KEY_ID", self.required("accessKeyID").await?)
+            .env("AWS_SECRET_ACCESS_KEY", self.required("secretAccessKey").await?)
+            .envs(
+                self.optional("sessionToken")
+                    .await?
+                    .map(|token| ("AWS_SESSION_TOKEN", token)),
+            )
             // A missing right must not be looked for at the instance on which the seed runs.
             .env("AWS_EC2_METADATA_DISABLED", "true")
             .env("HTTPS_PROXY", format!("http://{gate}"))
@@ -69,15 +69,23 @@ impl Program {
         Ok(command)
     }
 
-    async fn credential(&self, name: &str) -> Result<String, String> {
-        let file: &Path = &self.credentials.join(name);
-        let text = fs::read_to_string(file).await.map_err(|error| {
+    async fn required(&self, name: &str) -> Result<String, String> {
+        self.optional(name).await?.ok_or_else(|| {
             format!(
-                "cannot read {}: {error}; add the key {name} to the Secret of the account",
-                file.display()
+                "{} is missing or empty; add the key {name} to the Secret of the account",
+                self.credentials.join(name).display()
             )
-        })?;
-        Ok(text.trim().to_owned())
+        })
+    }
+
+    /// A key of the Secret, if the key has a value.
+    async fn optional(&self, name: &str) -> Result<Option<String>, String> {
+        let file = self.credentials.join(name);
+        match fs::read_to_string(&file).await {
+            Ok(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("cannot read {}: {error}", file.display())),
+        }
     }
 }
 

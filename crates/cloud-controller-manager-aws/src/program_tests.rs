@@ -86,6 +86,20 @@ async fn the_account_is_in_the_environment_and_the_seeds_instance_is_not_asked()
     }
     assert!(all.contains("HTTPS_PROXY=http://127.0.0.1:"), "{all}");
     assert!(!all.contains("\nHOME="), "{all}");
+    assert!(!all.contains("AWS_SESSION_TOKEN"), "{all}");
+}
+
+#[tokio::test]
+async fn temporary_keys_are_passed_on_with_their_session_token() {
+    for (token, expected) in [("t0ken\n", Some("AWS_SESSION_TOKEN=t0ken")), ("\n", None)] {
+        let folder = TempDir::new().unwrap();
+        let program = program(&folder, "env >all; exit 3");
+        write(folder.path().join("sessionToken"), token).unwrap();
+        program.run(Permit::sole("a test")).await.unwrap_err();
+        let all = content(&folder, "all").await;
+        let found = all.lines().find(|line| line.starts_with("AWS_SESSION_TOKEN"));
+        assert_eq!(found, expected, "{all}");
+    }
 }
 
 #[tokio::test]
