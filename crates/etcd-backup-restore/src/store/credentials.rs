@@ -8,7 +8,7 @@ use object_store::{
     local::LocalFileSystem,
     signer::Url,
 };
-use permit::{Bucket, Permit, StoreConnector};
+use permit::{Bucket, Permit, StoreConnector, aws_domain, external_credentials};
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use std::path::PathBuf;
@@ -58,6 +58,8 @@ pub struct StoreConfig {
 pub struct Credentials {
     access_key_id: String,
     secret_access_key: String,
+    /// Of temporary keys.
+    session_token: Option<String>,
     region: String,
     endpoint: Option<String>,
     bucket: String,
@@ -70,13 +72,16 @@ impl Credentials {
         endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"))
     }
 
+    fn endpoint(&self) -> String {
+        match &self.endpoint {
+            Some(endpoint) => endpoint.clone(),
+            None => format!("https://s3.{}.{}", self.region, aws_domain(&self.region)),
+        }
+    }
+
     /// The URL of the bucket, as the library builds the URL.
     fn url(&self) -> String {
-        let endpoint = match &self.endpoint {
-            Some(endpoint) => endpoint.trim_end_matches('/').to_owned(),
-            None => format!("https://s3.{}.amazonaws.com", self.region),
-        };
-        format!("{endpoint}/{}", self.bucket)
+        format!("{}/{}", self.endpoint().trim_end_matches('/'), self.bucket)
     }
 
     /// The library makes a URL of these and takes it for granted that it is one.
@@ -126,6 +131,24 @@ impl StoreConfig {
         }
     }
 
+    /// A role or a token file in the Secret would be ignored, and the operator would take the keys for
+    /// unused.
+    fn refuse_external_credentials(&self) -> Result<()> {
+        let names = self.credentials_dir.iter().flat_map(std::fs::read_dir).flatten();
+        let names = names.filter_map(|file| file.ok()?.file_name().into_string().ok());
+        let names: Vec<_> = names.collect();
+        match external_credentials(names.iter().map(String::as_str)) {
+            None => Ok(()),
+            Some(key) => Err(Error::new(
+                Class::Configuration,
+                format!(
+                    "the backup Secret has the key {key}: roles and web identity are not supported for backups; remove the key, and \
+                     use accessKeyID, secretAccessKey and, for temporary keys, sessionToken"
+                ),
+            )),
+        }
+    }
+
     /// Reads the mounted Secret.
     pub(super) fn credentials(&self) -> Result<Credentials> {
         let bucket = if self.container.is_empty() {
@@ -145,6 +168,7 @@ impl StoreConfig {
                 ..Credentials::default()
             });
         }
+        self.refuse_external_credentials()?;
         let required = |name: &str, found: Option<String>| {
             found.ok_or_else(|| {
                 let dir = self.credentials_dir.as_ref().map_or("<--store-credentials-dir>".into(), |d| d.to_string_lossy());
@@ -157,6 +181,7 @@ impl StoreConfig {
         let credentials = Credentials {
             access_key_id: required("accessKeyID", self.file("accessKeyID")?)?,
             secret_access_key: required("secretAccessKey", self.file("secretAccessKey")?)?,
+            session_token: self.file("sessionToken")?,
             region: self.file("region")?.unwrap_or_else(|| "us-east-1".to_owned()),
             endpoint: match &self.endpoint {
                 Some(endpoint) => Some(endpoint.clone()),
@@ -209,20 +234,22 @@ impl StoreConfig {
             credential: AwsCredential {
                 key_id: credentials.access_key_id.clone(),
                 secret_key: credentials.secret_access_key.clone(),
-                token: None,
+                token: credentials.session_token.clone(),
             },
             retry: retry.clone(),
         };
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(&credentials.bucket)
             .with_region(&credentials.region)
+            // The library knows one domain of AWS alone.
+            .with_endpoint(credentials.endpoint())
             .with_access_key_id(&credentials.access_key_id)
             .with_secret_access_key(&credentials.secret_access_key)
             .with_allow_http(credentials.is_plain())
             .with_http_connector(connector)
             .with_retry(retry);
-        if let Some(endpoint) = &credentials.endpoint {
-            builder = builder.with_endpoint(endpoint);
+        if let Some(token) = &credentials.session_token {
+            builder = builder.with_token(token);
         }
         let client = builder.build().map_err(|e| {
             Error::new(
@@ -255,6 +282,7 @@ fn authorities(ca: &str) -> Result<RootCertStore> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn told(change: impl FnOnce(&mut Credentials)) -> Option<String> {
@@ -266,6 +294,85 @@ mod tests {
         };
         change(&mut credentials);
         credentials.check().err().map(|e| e.to_string())
+    }
+
+    /// A server that answers each request by "not found" and gives the head of the request.
+    async fn answer_one(listener: &tokio::net::TcpListener) -> String {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = Vec::<u8>::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        let answer = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        String::from_utf8(head).unwrap().to_lowercase()
+    }
+
+    fn mounted(files: &[(&str, &str)]) -> (tempfile::TempDir, StoreConfig) {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [("accessKeyID", "AKIA"), ("secretAccessKey", "s3cret")]
+            .iter()
+            .chain(files)
+        {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let config = StoreConfig {
+            provider: Provider::S3,
+            container: "backups".into(),
+            prefix: String::new(),
+            credentials_dir: Some(folder.path().to_owned()),
+            endpoint: None,
+            permit: Permit::sole("a test"),
+        };
+        (folder, config)
+    }
+
+    #[tokio::test]
+    async fn temporary_keys_are_sent_with_their_session_token() {
+        // As the process does at its start.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let (_folder, config) = mounted(&[("sessionToken", "t0ken\n"), ("endpoint", endpoint.as_str())]);
+        let client = config.connect(&config.credentials().unwrap()).unwrap();
+        let path = object_store::path::Path::from("a");
+        let (head, _) = tokio::join!(
+            answer_one(&listener),
+            client
+                .objects
+                .get_opts(&path, object_store::GetOptions::default())
+        );
+        assert!(head.contains("x-amz-security-token: t0ken"), "{head}");
+        let (head, _) = tokio::join!(answer_one(&listener), client.names.below(&path));
+        assert!(head.contains("x-amz-security-token: t0ken"), "{head}");
+    }
+
+    #[test]
+    fn a_role_in_the_backup_secret_is_refused() {
+        for key in ["roleARN", "token", "webIdentityTokenFile", "credential_process"] {
+            let (_folder, config) = mounted(&[(key, "x")]);
+            let refused = config
+                .credentials()
+                .err()
+                .map(|e| e.to_string())
+                .unwrap_or_default();
+            assert!(
+                refused.contains(&format!("has the key {key}")) && refused.contains("remove the key"),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_bucket_is_in_the_domain_of_its_partition() {
+        for (region, url) in [
+            ("eu-west-1", "https://s3.eu-west-1.amazonaws.com/backups"),
+            ("cn-north-1", "https://s3.cn-north-1.amazonaws.com.cn/backups"),
+        ] {
+            let (_folder, config) = mounted(&[("region", region)]);
+            assert_eq!(config.credentials().unwrap().url(), url);
+        }
     }
 
     /// What is written into a Secret must not end the process that takes the backups.
