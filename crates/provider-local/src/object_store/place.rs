@@ -1,4 +1,4 @@
-//! Where a bucket is, and how it is reached.
+//! The address of a bucket, and the connection to the bucket.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use object_store::{
     client::{HttpClient, HttpConnector},
     signer::Url,
 };
-use permit::{Bucket, StoreConnector};
+use permit::{Bucket, StoreConnector, aws_domain, external_credentials};
 use runtime::{Error, Permit, Result};
 
-/// Time for one request. Longer than the removal of a thousand objects takes.
+/// Timeout of a request. Longer than the removal of a thousand objects takes.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-/// Time for a connection; short, so that a dead store does not occupy a worker.
+/// Timeout of a connection; short, so that a dead store does not occupy a worker.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// Repeats of a failing request. Shorter than a heartbeat of the object that waits for it.
+/// Time for retries of a failing request. Shorter than the heartbeat interval of the waiting object.
 const RETRY_WITHIN: Duration = Duration::from_secs(15);
 
-/// Bounds each request. Trusts the authorities that are built in: the image has none.
+/// Bounds each request. Trusts the built-in authorities, because the image has none.
 pub fn connector(permit: &Permit) -> StoreConnector {
     StoreConnector::new(permit, CONNECT_WITHIN, ANSWER_WITHIN)
 }
@@ -33,7 +33,8 @@ fn retry() -> RetryConfig {
     }
 }
 
-/// Where a bucket is. Whatever stands in a Secret, it is a URL: the library takes that for granted.
+/// The address of a bucket. The constructor checks the URL from the Secret, because the library assumes a
+/// valid URL.
 pub struct Place {
     url: Url,
     region: String,
@@ -42,7 +43,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// `region` counts where the credentials name none.
+    /// `region` counts if the credentials name no region.
     pub fn of(credentials: &Credentials, name: &str, region: &str) -> Result<Self> {
         let wrong = |key: &str, what: String| {
             let message = format!(
@@ -51,6 +52,17 @@ impl Place {
             );
             Error::config(ErrorCode::ErrConfigurationProblem, message)
         };
+        let keys = credentials.data().keys().map(String::as_str);
+        if let Some(key) = external_credentials(keys) {
+            return Err(Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                format!(
+                    "the Secret {} has the key {key:?}: roles and web identity are not supported for backups; remove the key, and use \
+                     accessKeyID, secretAccessKey and, for temporary keys, sessionToken",
+                    credentials.origin()
+                ),
+            ));
+        }
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
             let message =
@@ -65,7 +77,7 @@ impl Place {
         }
         let endpoint = credentials
             .optional_text("endpoint")?
-            .unwrap_or_else(|| format!("https://s3.{region}.amazonaws.com"));
+            .unwrap_or_else(|| format!("https://s3.{region}.{}", aws_domain(&region)));
         let mut url: Url = endpoint
             .parse()
             .map_err(|e| wrong("endpoint", format!("is no URL ({e})")))?;
@@ -82,7 +94,7 @@ impl Place {
         })
     }
 
-    /// The bucket in the S3 protocol itself.
+    /// The bucket for requests of the S3 protocol.
     pub fn bucket(&self, credentials: &Credentials, client: HttpClient) -> Result<Bucket> {
         Ok(Bucket {
             client,
@@ -91,16 +103,20 @@ impl Place {
             credential: AwsCredential {
                 key_id: credentials.text("accessKeyID")?.clone(),
                 secret_key: credentials.text("secretAccessKey")?.clone(),
-                token: None,
+                token: credentials.optional_text("sessionToken")?,
             },
             retry: retry(),
         })
     }
 
-    /// A client for its objects.
+    /// A client for the objects of the bucket.
     pub fn client(&self, credentials: &Credentials, connector: impl HttpConnector) -> Result<AmazonS3> {
-        AmazonS3Builder::new()
-            // With the bucket in it: nothing is added.
+        let mut builder = AmazonS3Builder::new();
+        if let Some(token) = credentials.optional_text("sessionToken")? {
+            builder = builder.with_token(token);
+        }
+        builder
+            // The endpoint includes the bucket: the library adds nothing.
             .with_endpoint(self.url.as_str())
             .with_virtual_hosted_style_request(true)
             .with_bucket_name(&self.name)
@@ -120,7 +136,7 @@ impl Place {
             })
     }
 
-    /// What a request for a new bucket says of its region: nothing in the first one there was.
+    /// The region in the request for a new bucket: empty for the default region us-east-1.
     pub fn location(&self) -> String {
         let region = &self.region;
         if region == "us-east-1" {
@@ -150,6 +166,12 @@ mod tests {
     fn a_bucket_is_a_url() -> Result<()> {
         for (endpoint, region, name, url) in [
             (None, "eu-west-1", "b", "https://s3.eu-west-1.amazonaws.com/b"),
+            (
+                None,
+                "cn-north-1",
+                "b",
+                "https://s3.cn-north-1.amazonaws.com.cn/b",
+            ),
             (Some("http://host:9000"), "r", "b", "http://host:9000/b"),
             (Some("https://host/s3/"), "r", "b", "https://host/s3/b"),
         ] {
@@ -172,7 +194,7 @@ mod tests {
         }
     }
 
-    /// The bucket's own URL must not become that of the server, or of something in another bucket.
+    /// The bucket's URL must not become the URL of the server, or of an object in a different bucket.
     #[test]
     fn what_is_no_bucket_is_told() {
         for name in ["", ".", "..", "a/b", "a?b", "a b", "%2e%2e"] {
@@ -186,6 +208,34 @@ mod tests {
             matches!(&what, Err(error) if error.codes() == [ErrorCode::ErrConfigurationProblem]),
             "{what:?}"
         );
+    }
+
+    #[test]
+    fn a_role_in_the_secret_is_refused() {
+        for key in ["roleARN", "token", "credential_process"] {
+            let data = BTreeMap::from([(key.to_owned(), b"x".to_vec())]);
+            let refused = Place::of(&Credentials::new("garden/backup", data), "b", "r");
+            told(&refused);
+            let message = refused.err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(
+                message.contains(key) && message.contains("remove the key"),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn temporary_keys_have_their_session_token() -> Result<()> {
+        // As the process does at its start.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let keys = ["accessKeyID", "secretAccessKey", "sessionToken"];
+        let data = keys.map(|key| (key.to_owned(), key.as_bytes().to_vec())).into();
+        let credentials = Credentials::new("garden/backup", data);
+        let place = Place::of(&credentials, "b", "r")?;
+        let connector = connector(&Permit::sole("a test"));
+        let bucket = place.bucket(&credentials, connector.client())?;
+        assert_eq!(bucket.credential.token.as_deref(), Some("sessionToken"));
+        Ok(())
     }
 
     #[test]
