@@ -154,6 +154,21 @@ impl Cloud {
             .await
     }
 
+    /// The reason for which the cloud has ended the instance of a Machine that never joined.
+    pub async fn launch_failure(
+        &self,
+        machine: &Arc<Machine>,
+        class: &Arc<MachineClass>,
+    ) -> Result<Option<Error>> {
+        let call = self.call(machine, class, None).await?;
+        let doing = format!(
+            "could not ask whether the launch of Machine {} was ended",
+            machine.name_any()
+        );
+        self.reads(doing, async { call.driver.launch_failure(&call.request()).await })
+            .await
+    }
+
     /// All instances of this cluster that the account of the class has.
     pub async fn list(&self, class: &MachineClass) -> Result<Vec<Found>> {
         let credentials = self.credentials(class).await?;

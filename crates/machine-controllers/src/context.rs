@@ -49,8 +49,9 @@ pub struct Timing {
     pub without_machine_for: Duration,
     /// How long one call of the driver may take. Longer than a cloud takes to create an instance.
     pub driver_answers_within: Duration,
-    /// Time between two questions to the provider whether an instance with a silent kubelet runs. The answer
-    /// is not watched, and each question is a call of the cloud's API.
+    /// Time between two questions to the provider whether an instance with a silent kubelet runs, or whether
+    /// the provider has ended an instance that has no Node yet. The answer is not watched, and each question
+    /// is a call of the cloud's API.
     pub power_every: Duration,
     /// How long no clear answer may come before the annotation of a user counts in the place of the answer.
     /// Longer than two questions.

@@ -1,5 +1,5 @@
-//! What a cloud has to do for machines: four functions, and a fifth for clouds that report whether an
-//! instance runs. Whoever writes a driver writes these and nothing else; everything that keeps machines alive
+//! What a cloud has to do for machines: four functions, and two for clouds that report whether an instance
+//! runs, and why the cloud has ended a new instance. Whoever writes a driver writes these and nothing else; everything that keeps machines alive
 //! over a move is on this side of the trait.
 //!
 //! What the controllers promise to a driver
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use api::machine::{Machine, MachineClass};
 use async_trait::async_trait;
-use runtime::{Credentials, Result};
+use runtime::{Credentials, Error, Result};
 
 /// What is asked for, and with whose rights.
 pub struct Request<'a> {
@@ -98,6 +98,17 @@ pub trait Driver: Send + Sync + 'static {
     async fn power(&self, request: &Request<'_>) -> Result<InstancePower> {
         let _ = request;
         Ok(InstancePower::Unclear)
+    }
+
+    /// The error for which the cloud has ended the instance of a Machine that never joined; `None` while the
+    /// instance starts or runs, or where the cloud lists no such instance. A cloud may accept a launch and end
+    /// the instance a moment later.
+    ///
+    /// # Errors
+    /// As for [`Driver::create`].
+    async fn launch_failure(&self, request: &Request<'_>) -> Result<Option<Error>> {
+        let _ = request;
+        Ok(None)
     }
 
     /// All instances that carry this cluster's tag, whatever class they are of. Half a list is an error.

@@ -177,6 +177,7 @@ impl Machines {
             finalizer::remove(&self.machines_api(), &now, FINALIZER).await?;
         }
         self.power.forget(&machine.uid().unwrap_or_default());
+        self.launches.forget(&machine.uid().unwrap_or_default());
         self.volumes.forget(&machine.uid().unwrap_or_default());
         Ok(Next::Change)
     }

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `create` | looks for the instance, makes it where there is none and never was |
+//! | `launch` | reports a launch that the cloud has accepted and then ended |
 //! | `health`, `expiry` | how it is, and when it has to be replaced |
 //! | `deletion`, `drain` | cordon, pods, volumes, instance, Node, in this order |
 //! | `request` | the deletion that a user asks for on the Node |
@@ -19,6 +20,7 @@ mod drain;
 mod expiry;
 mod health;
 mod identity;
+mod launch;
 mod node_template;
 mod out_of_service;
 mod power;
@@ -47,6 +49,7 @@ use self::{
     bounds::Bounds,
     drain::{Drain, Volumes},
     health::{Known, Verdict, judge},
+    launch::LaunchQuestions,
     power::PowerQuestions,
     status::{Doing, State, Told},
     token::Tokens,
@@ -73,6 +76,7 @@ pub struct Machines {
     /// Events that users of the shoot see.
     shoot_events: Events,
     power: PowerQuestions,
+    launches: LaunchQuestions,
     timing: Timing,
     cloud: Cloud,
     tokens: Tokens,
@@ -99,6 +103,7 @@ impl Machines {
                 context.manager.0,
             ),
             power: PowerQuestions::new(&context.timing, context.settings.concurrency),
+            launches: LaunchQuestions::new(&context.timing),
             timing: context.timing.clone(),
             cloud: Cloud::new(context),
             tokens: Tokens::new(&context.shoot, context.manager),
@@ -166,6 +171,10 @@ impl Machines {
         if let Some(node) = &node {
             self.equip(machine, node).await?;
             Box::pin(self.mark_out_of_service(machine, node)).await?;
+        } else if matches!(phase, Some(Phase::Pending | Phase::CrashLoopBackOff))
+            && let Some(next) = Box::pin(self.report_ended_launch(machine, bounds)).await?
+        {
+            return Ok(next);
         }
         let known = Known {
             phase,

@@ -13,7 +13,7 @@ use crate::driver::InstancePower;
 
 /// How long an answer may take. Shorter than the time between two questions, so that a provider that does not
 /// answer holds no worker of the controller for long.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 impl Machines {
     /// Whether the instance runs; `None` while that is not known. The error is a right that was lost.

@@ -31,6 +31,8 @@ struct State {
     refuses: Option<Error>,
     /// Reports about instances by Machine name, in the place of [`InstancePower::Running`].
     power: BTreeMap<String, Result<InstancePower>>,
+    /// Errors of launches that the cloud has accepted and then ended, by Machine name.
+    ended: BTreeMap<String, Error>,
     /// Instances do not end.
     hangs: bool,
     /// The longest time for which the controllers say that an instance has been ending.
@@ -93,6 +95,11 @@ impl Cloud {
     /// From now on the cloud reports this about the instance of a machine.
     pub fn report_power(&self, machine: &str, report: Result<InstancePower>) {
         self.state().power.insert(machine.to_owned(), report);
+    }
+
+    /// The cloud ends the instance of a machine after the launch.
+    pub fn end_launch(&self, machine: &str, error: Error) {
+        self.state().ended.insert(machine.to_owned(), error);
     }
 
     /// From now on instances do, or do not, stay in their deletion.
@@ -220,6 +227,10 @@ impl Driver for Cloud {
             .get(&name)
             .cloned()
             .unwrap_or(Ok(InstancePower::Running))
+    }
+
+    async fn launch_failure(&self, request: &Request<'_>) -> Result<Option<Error>> {
+        Ok(self.state().ended.get(&request.machine.name_any()).cloned())
     }
 
     async fn list(&self, _: &MachineClass, _: Credentials) -> Result<Vec<Found>> {

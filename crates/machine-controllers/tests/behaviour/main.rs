@@ -9,6 +9,7 @@
 mod cloud;
 mod isolated;
 mod judged;
+mod launch;
 mod leaving;
 mod life;
 mod off;
@@ -53,10 +54,10 @@ async fn machines_are_what_their_deployments_say_and_nothing_is_lost() -> Result
             leaving::a_webhook_without_backend_holds_no_machine_for_ever(client).await
         })
         .boxed_local(),
-        told(
-            "never joins",
-            judged::one_that_never_joins_is_told_and_replaced(client),
-        )
+        told("never joins", async {
+            judged::one_that_never_joins_is_told_and_replaced(client).await?;
+            launch::an_ended_launch_is_reported_long_before_the_creation_timeout(client).await
+        })
         .boxed_local(),
         told(
             "many ill",
