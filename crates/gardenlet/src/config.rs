@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::Parser;
 use parts::Settings;
 
-/// Looks after the shoots of one seed.
+/// Runs the control planes of the shoots of a seed.
 #[derive(Clone, Debug, Parser)]
 #[command(version, about)]
 pub struct Config {
@@ -71,9 +71,9 @@ pub struct Config {
     )]
     pub system_components: Vec<Component>,
 
-    /// A label of Nodes, in shoots and in the seed, whose value is the ID of the zone at the provider; may be
-    /// given several times. By this ID the gardenlet refuses a failover that would cut a shoot off from its
-    /// own control plane (docs/operate/zone-isolation.md).
+    /// A label of Nodes, in shoots and in the seed, with the ID of the zone at the provider; may be given
+    /// several times. By this ID the gardenlet refuses a failover that would cut a shoot off from its own
+    /// control plane (docs/operate/zone-isolation.md).
     #[arg(long = "zone-id-label", default_values = ["topology.k8s.aws/zone-id"])]
     pub zone_id_labels: Vec<String>,
 
@@ -105,7 +105,7 @@ pub struct Config {
     #[command(flatten)]
     pub control_plane: ControlPlaneFlags,
 
-    /// Under which locks the controllers run.
+    /// Locks under which the controllers run.
     #[command(flatten)]
     pub lease: leader_migration::Flags,
 }
@@ -181,7 +181,7 @@ pub struct ControlPlaneFlags {
     #[arg(long, default_value = "garden-exposure")]
     pub exposure_namespace: String,
 
-    /// Service whose load balancer is the seed's address.
+    /// Service whose load balancer is the address of the seed.
     #[arg(long, default_value = "ingress")]
     pub ingress_service: String,
 

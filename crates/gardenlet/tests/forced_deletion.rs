@@ -1,9 +1,9 @@
-//! A deletion that is forced in the middle of a move reports each machine that only the ShootState names. A
-//! real API server is garden and seed.
+//! A forced deletion in the middle of a move reports each machine that only the ShootState names. A real API
+//! server serves as garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
-// The name server and the identity of the seed serve other tests.
+// Further tests use the name server and the identity of the seed.
 #[allow(dead_code)]
 mod ground;
 

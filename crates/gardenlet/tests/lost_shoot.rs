@@ -104,8 +104,8 @@ impl World {
     }
 
     /// The gardenlet starts no operation while the record of an earlier shoot of this name exists. After the
-    /// removal of that record the gardenlet creates the shoot on the word of the garden: the record of this
-    /// seed does not exist yet.
+    /// removal of that record the gardenlet creates the shoot, because the garden names this seed: the record
+    /// of this seed does not exist yet.
     async fn record_of_an_earlier_shoot(&self) -> Result<()> {
         let refused = format!(
             "cannot tell that it has the shoot, in ownership epoch 1: the owner record names {THEIRS}"

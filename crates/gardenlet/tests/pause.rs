@@ -1,9 +1,9 @@
-//! A gardenlet begins nothing for a Shoot that is ignored, or in a seed that is stopped, and begins when the
-//! pause ends. A real API server is garden and seed.
+//! A gardenlet starts no operation for an ignored Shoot or in a stopped seed, and starts the operation when
+//! the pause ends. A real API server serves as garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
-// The name server and the identity of the seed serve other tests.
+// Further tests use the name server and the identity of the seed.
 #[allow(dead_code)]
 mod ground;
 

@@ -1,9 +1,9 @@
-//! A gardenlet reports in its Seed how many shoots the seed may have, and whether Shoots are on the seed. A
-//! real API server is garden and seed.
+//! A gardenlet reports in the Seed the maximum number of shoots, and whether Shoots are on the seed. A real
+//! API server serves as garden and seed.
 
 #![allow(clippy::unwrap_used, clippy::large_futures)]
 
-// The name server and the identity of the seed serve other tests.
+// Further tests use the name server and the identity of the seed.
 #[allow(dead_code)]
 mod ground;
 

@@ -1,5 +1,5 @@
-//! A webhook in the shoot that can stop a wake-up shows in the Shoot before the sleep and before a move (case
-//! 8 of a webhook that is ignored too late). On a real API server that plays garden, seed and shoot.
+//! The Shoot reports a webhook that can stop a wake-up before the sleep and before a move. Case 8 covers a
+//! webhook that the API server ignores too late. A real API server serves as garden, seed and shoot.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -112,7 +112,7 @@ async fn configure(client: &Client, patch: Value) -> Result<()> {
     Ok(())
 }
 
-/// A Shoot whose API server is the one of this test.
+/// A Shoot that uses the API server of this test.
 async fn a_shoot(plane: &ControlPlane) -> Result<()> {
     let client = plane.admin();
     for name in [PROJECT, NAMESPACE] {

@@ -21,7 +21,7 @@ const REQUIRED: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-
 /// Etcds that every control plane has.
 const REQUIRED_ETCDS: [&str; 2] = ["etcd-main", "etcd-events"];
 
-/// The observation for every aspect of a shoot that sleeps or is about to sleep: no check runs, since a part
+/// The observation for every aspect of a shoot that sleeps or is about to sleep. No check runs, since a part
 /// that stops on purpose is not unhealthy. A shoot that wakes is checked like a running shoot.
 pub(super) fn of_sleep(shoot: &Shoot) -> Option<Observation> {
     if !placement::is_to_sleep(shoot) {

@@ -1,4 +1,4 @@
-//! Looks after the shoots of the seed, each once a period.
+//! Checks the health of the shoots of the seed, each shoot once a period.
 
 use std::{
     collections::HashMap,
@@ -308,8 +308,8 @@ impl Care {
             .map(|_| ())
     }
 
-    /// How long a shoot rests that was looked at just before, so that a busy flow does not cause a look at
-    /// each step.
+    /// How long a shoot rests after a recent check, so that a busy flow does not trigger a check at each
+    /// step.
     fn rest(&self, shoot: &Shoot, period: Duration) -> Option<Duration> {
         let mut looked = self.looked();
         let now = Instant::now();

@@ -1,6 +1,6 @@
-//! How the processes of a shoot in this seed check the owner: the seed's entry in `status.ownerChecks`, which
-//! a destination reads when this seed is dead, and the condition `OwnerChecksComplete`, without which no seed
-//! takes the shoot over. Pure.
+//! The owner checks of the processes of a shoot in this seed, in two places. The entry of the seed in
+//! `status.ownerChecks` is read by a destination when this seed is dead. Without the condition
+//! `OwnerChecksComplete` no seed takes the shoot over. Pure.
 
 use std::time::Duration;
 

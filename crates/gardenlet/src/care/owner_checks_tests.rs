@@ -1,4 +1,4 @@
-//! What the gardenlet reports of the owner checks of a shoot.
+//! The report of the gardenlet about the owner checks of a shoot.
 
 #![allow(clippy::unwrap_used)]
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ fn the_servers_that_the_seed_asks_are_written_into_the_shoot() {
     );
     status.owner_checks = entries;
     assert_eq!(observed.entries(&status, "a"), None, "nothing is written twice");
-    // A process that does not answer any more asks the same servers still.
+    // A process that does not answer any more still checks the same servers.
     let silent = ObservedCheck::new(&shoot, &seed(&on()), &[], &[]);
     let after = silent.entries(&status, "a").unwrap();
     assert_eq!((after[0].servers.len(), after[0].fence_seconds), (1, Some(50)));

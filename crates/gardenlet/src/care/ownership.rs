@@ -1,5 +1,5 @@
 //! The condition `OwnershipVerified`: the findings of the process beside etcd about the owner of the shoot,
-//! as etcd-druid reports the findings, and the time of the last check (R17-13, R17-47).
+//! as reported by etcd-druid. The condition includes the time of the last check (R17-13, R17-47).
 
 use std::{future::Future, time::Duration};
 
@@ -24,7 +24,7 @@ use super::observation::Observation;
 const TELL_EVERY: SignedDuration = SignedDuration::from_mins(3);
 
 /// Age from which a report no longer counts. etcd-druid renews the report every minute while the process
-/// beside etcd answers, and reports the silence of that process otherwise.
+/// beside etcd answers. If that process does not answer, etcd-druid reports the silence.
 const OLD: SignedDuration = SignedDuration::from_mins(5);
 
 /// Added to the message where no clock of the host guards the permits of the seed.
@@ -136,7 +136,7 @@ fn differ_by(one: &Time, other: &Time, much: SignedDuration) -> bool {
     one.0.duration_since(other.0).abs() >= much
 }
 
-/// Writes the report into the conditions of a shoot without a threshold: a seed that has lost a shoot does
+/// Writes the report into the conditions of a shoot without a threshold. A seed that has lost a shoot does
 /// not regain the shoot by waiting.
 pub(super) fn tell(said: Option<&Verified>, now: &Time, conditions: &mut Vec<Condition>) {
     let Some(Verified { seen, asked }) = said else {
@@ -410,7 +410,7 @@ mod tests {
         ] {
             tell(Some(&what), &at(now), &mut conditions);
             assert_eq!(told(&conditions), expected, "{now}");
-            // A second call with the same report changes nothing.
+            // A second call with the same report writes no change.
             let before = conditions.clone();
             tell(Some(&what), &at(now + 1), &mut conditions);
             assert_eq!(conditions, before, "{now}");

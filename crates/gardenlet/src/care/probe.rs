@@ -68,7 +68,7 @@ async fn connect(seed: &Seed, settings: &Settings, namespace: &str) -> Result<Sh
         .and_then(|secret| secret.data)
         .and_then(|mut data| data.remove("kubeconfig"))
         .ok_or_else(|| format!("Secret {GARDENLET} with a kubeconfig does not exist yet"))?;
-    // An error of the parser would quote the file, which holds a key.
+    // An error of the parser would quote the file with its key.
     let wrong = |_| format!("Secret {GARDENLET} holds no kubeconfig that can be used");
     let text = String::from_utf8(file.0).map_err(|_| format!("Secret {GARDENLET} holds no text"))?;
     let mut kubeconfig = Kubeconfig::from_yaml(&text).map_err(wrong)?;

@@ -12,7 +12,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use super::webhooks::Webhooks;
 use crate::node::SeenNode;
 
-/// How an extension object stands.
+/// The state of an extension object.
 #[derive(Clone, Debug)]
 pub(super) struct Extension {
     /// Kind and name.

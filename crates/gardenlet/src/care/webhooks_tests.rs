@@ -1,4 +1,4 @@
-//! Which webhooks can stop a wake-up, and what is reported of them.
+//! Webhooks that can stop a wake-up, and the constraint that reports the webhooks.
 
 #![allow(clippy::unwrap_used)]
 
@@ -28,7 +28,8 @@ fn assert_reason(webhook: &Value, reason: Option<&str>) {
     assert_eq!(told, reason, "{webhook}");
 }
 
-/// Case 8: kube-controller-manager gives up a renewal after 5 s, and the webhook is ignored after 10 s.
+/// Case 8: kube-controller-manager stops a renewal after 5 s, and the API server ignores the webhook only
+/// after 10 s.
 #[test]
 fn a_webhook_on_leases_that_is_ignored_too_late_stops_leader_election() {
     let leases = rule("coordination.k8s.io", &["leases"]);

@@ -5,10 +5,14 @@
 //! and the resource-manager applies, keeps and prunes the objects. The namespace of the release is
 //! `extension-<registration>`.
 //!
-//! Promises: the conditions report the present state. `Valid`: the chart could be rendered; `Installed`,
-//! `Healthy`, `Progressing`: as the resource-manager reports, `Healthy` also by the extension's sign of life;
-//! `Required`: the seed has extension objects that the extension serves. While such objects exist, no request
-//! removes the extension. A namespace that was not created here is never removed.
+//! Promises: the conditions report the present state.
+//! - `Valid`: the chart could be rendered.
+//! - `Installed`, `Healthy`, `Progressing`: as the resource-manager reports; `Healthy` also depends on the
+//!   extension's sign of life.
+//! - `Required`: the seed has extension objects that the extension serves. While such objects exist, no
+//!   request removes the extension.
+//!
+//! A namespace that was not created here is never removed.
 //!
 //! | file | content |
 //! |---|---|
@@ -16,7 +20,7 @@
 //! | `values` | the values for a chart |
 //! | `render` | helm as a child process, within bounds |
 //! | `objects` | parses the output of helm into objects |
-//! | `kinds` | extension objects in the seed: which exist, and when they come or go |
+//! | `kinds` | extension objects in the seed: the existing objects, and their coming and going |
 //! | `conditions` | the reported conditions |
 //! | `release` | the ManagedResource and the namespace |
 //! | `sign_of_life` | whether an extension renews its Lease |

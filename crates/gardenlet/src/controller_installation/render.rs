@@ -169,7 +169,7 @@ async fn words(from: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Failure>
     Ok(bytes)
 }
 
-/// Ends when the process uses too much: so many MiB.
+/// Returns as soon as the process uses more memory than allowed, with the memory in MiB.
 async fn too_much_memory(process: Option<u32>) -> u64 {
     loop {
         if let Some(id) = process {

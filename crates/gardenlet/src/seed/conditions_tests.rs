@@ -1,4 +1,4 @@
-//! What each finding makes of a Seed's conditions.
+//! The effect of each finding on the conditions of a Seed.
 
 #![allow(clippy::unwrap_used)]
 

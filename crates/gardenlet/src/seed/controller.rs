@@ -210,8 +210,8 @@ impl SeedController {
         Ok(if is_used { before } else { given })
     }
 
-    /// The seed's bucket is named after the Seed's uid, so that a seed that is registered anew never writes
-    /// into the bucket of an earlier one.
+    /// The name of the bucket contains the uid of the Seed. So a Seed that was registered again never writes
+    /// into the bucket of the earlier Seed.
     async fn ensure_bucket(&self, seed: &Seed) -> Result<Option<BackupBucket>> {
         let Some(wanted) = bucket_of(seed)? else {
             return Ok(None);
@@ -259,8 +259,8 @@ impl SeedController {
     async fn record_use(&self) -> Result<()> {
         if self.shoots_here().await?.is_none() {
             in_use::record(&self.context, SeedUse::Free).await?;
-            // A shoot that was created after the list was read is seen now, or records the use itself before
-            // its first flow.
+            // The second read finds a shoot that was created after the first read. A later shoot records the
+            // use before its first flow.
             if self.shoots_here().await?.is_none() {
                 return Ok(());
             }

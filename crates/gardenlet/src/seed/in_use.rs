@@ -1,6 +1,6 @@
-//! Reports whether Shoots are on the seed: constraint `WithoutShoots` of the Seed. Policy `seed-in-use`
-//! refuses an edit of the fields from which names and networks of shoots follow, unless the constraint is
-//! `True`.
+//! Reports whether Shoots are on the seed: constraint `WithoutShoots` of the Seed. While the constraint is
+//! not `True`, policy `seed-in-use` rejects an edit of the fields that determine names and networks of
+//! shoots.
 //!
 //! Promise: the constraint is `False` before a flow reads the Seed for a control plane that the flow deploys.
 

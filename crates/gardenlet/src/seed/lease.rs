@@ -45,7 +45,7 @@ pub async fn renew(context: Arc<Context>) {
     }
 }
 
-/// A gardenlet that does not reach its seed must not claim that the seed is well (R17-02).
+/// A gardenlet that cannot reach its seed must not report the seed as healthy (R17-02).
 async fn renew_once(context: &Context) -> Result<()> {
     context
         .seed

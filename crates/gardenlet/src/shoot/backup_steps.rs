@@ -15,7 +15,7 @@ use crate::Context;
 pub(super) struct Wanted {
     /// The seed keeps backups.
     pub kept: bool,
-    /// The control plane comes from another seed.
+    /// The control plane comes from a different seed.
     pub restoring: bool,
     /// The backups are in the bucket of the former seed, and are copied first.
     pub copy: bool,

@@ -43,8 +43,8 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let extensions_gone = g.destroy::<GenericExtensions>(f, resources_gone);
     // No machine is left by now, and the networks to open still exist (RZ-14).
     let zones_open = when(&mut g, given.zone_is_closed).destroy::<SubnetIsolation>(f, extensions_gone);
-    // After the generic extensions: webhooks of the further extensions may change the deletion of generic
-    // ones (gardener#9651).
+    // After the generic extensions: the providers of further extensions may take part in the deletion of
+    // generic extensions (gardener#9651).
     let further_gone = extension_steps::destroy(&mut g, f, BeforeKubeAPIServer, extensions_gone);
     let provider_gone = g.destroy::<ControlPlane>(f, further_gone);
     let nothing_left = g.step(

@@ -23,7 +23,7 @@ pub(super) fn deploy<'a>(
     Some(g.step(wait, told, move || FurtherExtensions::ready_in(f, phase)))
 }
 
-/// Those of a phase let go.
+/// The providers of a phase release the extensions.
 pub(super) fn migrate<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, phase: Phase, after: TaskId) -> TaskId {
     let [work, wait] = FurtherExtensions::migration(phase);
     let told = g.step(work, after, move || FurtherExtensions::migrate_in(f, phase));

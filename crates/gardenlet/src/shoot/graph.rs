@@ -63,7 +63,7 @@ pub(super) trait Steps<'a> {
         None
     }
 
-    /// Adds one task.
+    /// Adds a task.
     fn step<F, Fut>(&mut self, name: &'static str, after: impl IntoIterator<Item = TaskId>, work: F) -> TaskId
     where
         F: FnMut() -> Fut + Send + 'a,

@@ -1,7 +1,8 @@
 //! The identity of an operation in the logs and Events of this gardenlet.
 //!
 //! Promise: the source and the destination of a move, their processes beside etcd, and `status.uid` with
-//! `status.ownership.epoch` of the Shoot lead to the same identity, so that one search finds the whole move.
+//! `status.ownership.epoch` of the Shoot lead to the same identity, so that a single search finds the whole
+//! move.
 
 use api::gardencore::{Shoot, shoot::ShootStatus};
 use ownership::operation_id;
@@ -9,7 +10,8 @@ use placement::{Operation, names::uid};
 use runtime::events;
 use tracing::{Instrument, info_span};
 
-/// Runs the work of an operation: logs and Events have its identity and the ownership epoch of this seed.
+/// Runs the work of an operation: logs and Events contain the identity of the operation and the ownership
+/// epoch of this seed.
 pub(super) async fn in_operation<F: Future>(shoot: &Shoot, operation: Operation, work: F) -> F::Output {
     let epoch = shoot.status.as_ref().map_or(1, ShootStatus::epoch);
     let id = match operation {

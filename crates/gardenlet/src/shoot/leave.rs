@@ -64,7 +64,7 @@ async fn clean_up_after(context: &Context, shoot: &Shoot, epoch: i64) -> Result<
     Ok(Next::Change)
 }
 
-/// Cleans up a namespace that was marked as left and whose Shoot is gone.
+/// Cleans up a namespace that has the mark of a departure and no Shoot in the garden.
 pub(super) async fn clean_up_without_shoot(context: &Context, namespace: &v1::Namespace) -> Result<()> {
     let Some(tenant) = tenant_of(namespace).filter(|_| left_in(namespace).is_some()) else {
         return Ok(());
@@ -83,7 +83,7 @@ pub(super) fn tenant_of(namespace: &v1::Namespace) -> Option<Tenant> {
     })
 }
 
-/// Whether etcd goes on for its final snapshot.
+/// Whether etcd continues to run for its final snapshot.
 struct KeepEtcd(bool);
 
 async fn clean_up(stay: &Stay, KeepEtcd(etcd_is_needed): KeepEtcd) -> Result<()> {
@@ -98,8 +98,8 @@ async fn clean_up(stay: &Stay, KeepEtcd(etcd_is_needed): KeepEtcd) -> Result<()>
         .map_err(|error| class_of(&error))
 }
 
-/// The second step: no seed needs the data any more. The namespace goes last, because the namespace carries
-/// the mark by which a gardenlet finds the leftovers after the Shoot is gone.
+/// The second step: no seed needs the data any more. The namespace goes last, because a gardenlet finds the
+/// leftovers of a deleted Shoot by the mark of the namespace.
 async fn remove(stay: &Stay) -> Result<()> {
     // Extensions read the shoot from the Cluster.
     ManagedResources::check_no_other(stay).await?;

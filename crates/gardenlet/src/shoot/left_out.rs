@@ -1,4 +1,4 @@
-//! The Event of a move that went on without state that no other seed can restore.
+//! The Event of a move without the state that no further seed can restore.
 
 use api::{
     constants::condition::SHOOT_STATE_COMPLETE,

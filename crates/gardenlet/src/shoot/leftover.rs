@@ -1,6 +1,6 @@
-//! Last changes in the etcd of a seed whose shoot was taken over without the help of that seed (R17-46). No
-//! other seed has these changes. The seed saves the changes before the etcd is deleted, and the Shoot reports
-//! the number of changes.
+//! Last changes in the etcd of a seed whose shoot was taken over without the help of that seed (R17-46).
+//! These changes exist only in that seed. The seed saves the changes before the etcd is deleted, and the
+//! Shoot reports the number of changes.
 
 use api::gardencore::{
     Shoot,
@@ -24,7 +24,7 @@ pub(super) enum Leftover {
     /// The changes after this revision. The new seed began with this revision.
     Changes(i64),
     /// Possibly changes of unknown number. Either no revision of the takeover is recorded, or the shoot was
-    /// taken over again since, and the record describes the loss of the later takeover.
+    /// taken over again since. Then the record describes the loss of the later takeover.
     Untold,
 }
 
@@ -143,7 +143,7 @@ mod tests {
         // The new seed waits for the snapshot until the new seed has chosen.
         assert_eq!(left(begun("Claiming", false, &a)), "unknown");
         assert_eq!(left(begun("Opening", false, &a)), "nothing");
-        // The shoot came back to this seed in an epoch whose data are not wanted: the seed had not opened the
+        // The shoot came back to this seed in an epoch whose data are not wanted. The seed had not opened the
         // data, or had the data before.
         for other in [json!({"name": "c", "epoch": 1}), json!({"name": "a", "epoch": 2})] {
             assert_eq!(left(begun("Claiming", false, &other)), "nothing");

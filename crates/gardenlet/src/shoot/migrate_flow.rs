@@ -1,11 +1,11 @@
 //! The order of a planned move in the source seed (GEP-7 R7-47; flows.md 3.1).
 //!
-//! While the API of the shoot still answers, the flow checks that backups can be taken, migrates extension
-//! resources, and persists the state of the shoot. Then the flow stops the API, so that no client can write
-//! any more. The remaining extensions release their resources, and the final snapshot is taken and verified.
-//! The hand-over, a single write of `status.seedName`, follows after this flow has succeeded
-//! (`controller.rs`). The clean-up of the leftovers follows the hand-over (`leave_flow.rs`). Until that write
-//! a user can cancel the move, and every object that a restore would need still exists.
+//! While the API of the shoot still answers, the flow checks that backups can be taken. Then the flow
+//! migrates extension resources, and persists the state of the shoot. Then the flow stops the API, so that no
+//! client can write any more. The remaining extensions release their resources, and the final snapshot is
+//! taken and verified. The hand-over, a single write of `status.seedName`, follows after this flow has
+//! succeeded (`controller.rs`). The clean-up of the leftovers follows the hand-over (`leave_flow.rs`). Until
+//! that write a user can cancel the move, and every object that a restore would need still exists.
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
@@ -20,7 +20,7 @@ use super::{
     graph::{Steps, graph, when},
 };
 
-/// Time for the attempts of a task here: a move that cannot go on is run again from the start after this,
+/// Time for the attempts of a task in this flow. After this time a stuck move restarts from the first step
 /// with fresh facts.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
 

@@ -117,7 +117,7 @@ async fn write_progress(
         });
         match written.await {
             Ok(_) => reported = report,
-            // No step of this flow may go on.
+            // No step of this flow may continue.
             Err(error @ Error::NotOwner(_)) => return Err(error),
             Err(error) => tracing::debug!(%error, "progress could not be written"),
         }

@@ -1,7 +1,7 @@
 //! The order in which a control plane is created, reconciled, or restored in a new seed (flows.md 3.2; R7-05:
-//! one flow for all).
+//! a shared flow).
 //!
-//! A restore differs in three places only: secrets come from the ShootState, extension resources get back
+//! A restore differs in three places only. Secrets come from the ShootState, extension resources get back
 //! their state, and the backups of the source seed are copied before etcd starts. Clients can write again
 //! when kube-apiserver has rolled out. DNS is switched before that, since no process serves the old address
 //! any more.
@@ -85,8 +85,8 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let names_after = given.claim.fences().then_some(held);
     let address = expose(&mut g, f, [owned, identity, secrets], names_after);
 
-    // The flow changes the cloud only after the backups of the source are here, and with recorded phases only
-    // after gate C: by then the source has stopped (R17-31, I3).
+    // The flow changes the cloud only after the backups of the source are here. With recorded phases the flow
+    // also waits for gate C: by then the source has stopped (R17-31, I3).
     let zones_open = zone_steps::open(&mut g, f, given.zones, [credentials, held]);
     let infrastructure = g.deploy::<Infrastructure>(f, [secrets, credentials, held, zones_open]);
 
@@ -121,7 +121,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
 
 /// The parts that need the API: the control plane of the provider, the controllers, the scheduler. Last,
 /// controllers move between managers if the Shoot requests that (RK-05). The step for that move waits for the
-/// managers without a task dependency: a manager that cannot start because of a hand-over must not block the
+/// managers without a task dependency. A manager that cannot start because of a hand-over must not block the
 /// reversal of the hand-over. Extensions follow the connection, so the connection waits for `held` even where
 /// no earlier step does.
 fn complete_control_plane<'a>(
@@ -172,9 +172,9 @@ fn make_nodes<'a>(
         NodeRights::deploy(f)
     });
     let network = nodes.deploy::<Network>(f, after);
-    // Webhooks of extensions may change the first processes of a machine, and so may the ControlPlane through
-    // its cloud-controller-manager: this step reads the ControlPlane after the ControlPlane is written. A
-    // ControlPlane that is not ready delays no machine.
+    // Providers of extensions may change the initial software of a machine, and so may the ControlPlane
+    // through its cloud-controller-manager. This step checks for that manager after the ControlPlane is
+    // written. A ControlPlane that is not ready delays no machine.
     let first =
         nodes.deploy::<OperatingSystemConfigs>(f, after.into_iter().chain(extended).chain([provider]));
     let machines = nodes

@@ -139,7 +139,7 @@ fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&st
             "the owner's record goes with the shoot, whose deletion goes on",
         ));
     }
-    // This seed never published a record, so no ownership was lost: DNS still has the record of a different
+    // This seed never published a record, so no ownership was lost. DNS still has the record of a different
     // owner, for example an earlier shoot of the same name. The operation continues when that record is gone.
     Refusal::NotNow(Error::transient(format!(
         "seed {seed} cannot tell that it has the shoot, in ownership epoch {epoch}: {loss}. Nothing is done for the shoot; see \
@@ -308,7 +308,7 @@ mod tests {
         }
     }
 
-    /// A deletion that is forced in the middle of a move goes on when the record can be read, or is gone.
+    /// A forced deletion in the middle of a move continues when the record can be read, or is gone.
     #[test]
     fn what_the_seed_has_sealed_itself_is_not_lost() {
         for operation in OPERATIONS {

@@ -76,7 +76,7 @@ pub fn started(
 ) -> Value {
     let (shoot, type_) = (traveller, operation.type_());
     let status = shoot.status.as_ref();
-    // After a loss there is no cycle to go on with.
+    // After a loss no retry cycle exists to continue.
     let again = status
         .filter(|status| status.retry_cycle_start_time.is_some())
         .and_then(|status| status.last_operation.as_ref())
@@ -118,7 +118,7 @@ pub fn started(
         patch["lastErrors"] = Value::Null;
         patch["retryCycleStartTime"] = json!(now);
     }
-    // A request by a user or an edit of the Shoot may have removed the cause of a zone failure, so the zone
+    // A request by a user or an edit of the Shoot may have removed the cause of a zone failure. So the zone
     // is tried again (RZ-03).
     let is_edited = status.map(|status| status.observed_generation) != Some(shoot.metadata.generation);
     let is_recheck = zone_recheck::is_refused(shoot);
@@ -306,8 +306,8 @@ pub fn failed(
     json!({"lastOperation": last_operation(type_, state, progress, &description, now), "lastErrors": errors})
 }
 
-/// The errors of a flow in the form of the API: one per task, with the name of the task and the codes of the
-/// error.
+/// The errors of a flow in the form of the API: an error per task, with the name of the task and the error
+/// codes.
 #[must_use]
 pub fn last_errors(error: &FlowError<Error>, now: &Time) -> Vec<LastError> {
     error
@@ -401,7 +401,7 @@ pub fn move_cannot_begin(shoot: &Shoot, constraint: &Condition, now: &Time) -> O
     (!told).then(|| json!({"lastErrors": [error]}))
 }
 
-/// Reason of the Event that tells of an operation's begin.
+/// Reason of the Event that reports the start of an operation.
 #[must_use]
 pub fn start_reason(type_: Type) -> &'static str {
     match type_ {

@@ -1,4 +1,4 @@
-//! The last steps of every deletion, forced or not, after the control plane has stopped: no object may be
+//! The last steps of every deletion, forced or not, after the control plane has stopped. No object may be
 //! left in the seed or in the garden (I6). Only the backups stay: the garbage collector deletes the backups
 //! through their owner reference to the Shoot, after their grace period (I9).
 

@@ -31,7 +31,7 @@ fn now() -> Timestamp {
     NOW.parse().unwrap()
 }
 
-/// A Shoot of generation 2 with the given fields laid over it.
+/// A Shoot of generation 2, merged with the given fields.
 fn shoot(over: &Value) -> Shoot {
     let mut base = json!({
         "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
@@ -99,7 +99,7 @@ fn approved(mut status: Value) -> Value {
 #[case(json!({}), "a", Duty::Run(Operation::Create))]
 #[case(json!({}), "b", Duty::NotResponsible)]
 #[case(json!({"spec": {"seedName": null}}), "a", Duty::NotResponsible)]
-// A move is prepared by the source, once it is approved; the destination waits (I1).
+// The source prepares an approved move; the destination waits (I1).
 #[case(json!({"spec": {"seedName": "b"}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
 #[case(approved(recorded("a", "Reconcile", "Succeeded")["status"].clone()), "a", Duty::Run(Operation::Migrate))]
 #[case(approved(recorded("a", "Reconcile", "Succeeded")["status"].clone()), "b", Duty::NotResponsible)]

@@ -11,7 +11,7 @@ use parts::shoot_state::left_out;
 use placement::{Role, names, role};
 use std::time::Duration;
 
-/// How far a shoot is whose ShootState is kept up to date.
+/// The stage of a shoot with a ShootState that this seed keeps up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     /// The shoot is being created: the shoot has its keys before any data, and a restore needs the keys

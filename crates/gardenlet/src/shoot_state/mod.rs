@@ -1,5 +1,5 @@
-//! Keeps the ShootStates of this seed's shoots up to date, so that the garden holds all data that would be
-//! lost with a dead seed (R7-42).
+//! Keeps the ShootStates of this seed's shoots up to date. So the garden holds all data that would be lost
+//! with a dead seed (R7-42).
 //!
 //! Changes trigger the controller: changes of extension objects, of machines, and of carried Secrets, with
 //! watches of metadata only. Changes are gathered for some seconds (`debounce`). Then the controller reads

@@ -1,5 +1,5 @@
-//! Test environment for the shoot controller of a gardenlet: a real API server that serves as garden and
-//! seed, a real name server, and the objects from which the facts of a shoot are read.
+//! Test environment for the shoot controller of a gardenlet. A real API server serves as garden and seed,
+//! beside a real name server and the source objects of the facts of a shoot.
 
 pub mod context;
 
@@ -99,7 +99,7 @@ pub fn story(stack: usize, work: impl Future<Output = Result<()>> + Send + 'stat
     ended.map_err(|_| anyhow::anyhow!("the story ended early"))?
 }
 
-/// The objects from which the facts of a shoot are read.
+/// The source objects of the facts of a shoot.
 fn garden(authority: &str, checks_owners: bool) -> Vec<Value> {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "dns"});
     let checks = json!({"enabled": checks_owners, "authorities": [authority]});

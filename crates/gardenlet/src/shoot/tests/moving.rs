@@ -1,5 +1,5 @@
-//! The status of a Shoot from the edit of `spec.seedName` to the end of the move: when the move is over, how
-//! the shoot is, and how far the move is.
+//! The status of a Shoot from the edit of `spec.seedName` to the end of the move: the end of the move, the
+//! conditions, and the progress.
 
 use api::meta::{Condition, ConditionStatus};
 use flow::Progress;
@@ -51,8 +51,7 @@ fn settled_in(shoot: &Shoot) -> Option<&str> {
     shoot.status.as_ref()?.settled_seed_name.as_deref()
 }
 
-/// `kubectl wait --for=jsonpath='{.status.settledSeedName}'=b` ends at the first Shoot of which the field is
-/// `b`.
+/// `kubectl wait --for=jsonpath='{.status.settledSeedName}'=b` ends at the first Shoot with `b` in the field.
 #[test]
 fn the_settled_seed_is_the_destination_only_after_the_end_of_the_move() {
     let edited = edited();
@@ -66,7 +65,7 @@ fn the_settled_seed_is_the_destination_only_after_the_end_of_the_move() {
     assert_eq!(settled_in(&restoring), None);
     let settled = |operation| after(&restoring, &status::settled(&restoring, operation, Time(now())));
     assert_eq!(settled_in(&settled(Operation::Restore)), Some("b"));
-    // A move that is called off ends in the source seed.
+    // A cancelled move ends in the source seed.
     let called_off = begun(&migrating, Operation::Restore, "a");
     assert_eq!(settled_in(&called_off), None);
     let back = after(
@@ -114,13 +113,13 @@ fn no_condition_of_the_source_stays_true_once_the_move_stops_the_api_server() {
     assert_eq!(told(&at("Deleting kube-apiserver deployment")), moving);
     // The write of that step may have failed.
     assert_eq!(told(&handed_over(&migrating)), moving);
-    // Of a takeover no write says that the API server is gone.
+    // After a takeover no earlier write reports that the API server is gone.
     let taken = after(
         &edited(),
         &json!({"seedName": "b", "lastOperation": last("Migrate", "Aborted", 0)}),
     );
     assert_eq!(told(&begun(&taken, Operation::Restore, "b")), moving);
-    // The API server may run by the time at which a restoration is tried again.
+    // The API server may run at the time of a repeated restoration.
     let mut restoring = begun(&handed_over(&migrating), Operation::Restore, "b");
     restoring.status.as_mut().unwrap().conditions = edited().status.unwrap().conditions;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Errors of an earlier run in `status.lastErrors` while the next run goes on.
+//! Errors of an earlier run in `status.lastErrors` while the next run continues.
 
 use api::meta::LastOperationType;
 use flow::Progress;
@@ -19,7 +19,7 @@ fn left(tasks: &[&str], unfinished: &[&'static str]) -> Option<Vec<String>> {
     };
     let patch = status::progressed(&shoot, LastOperationType::Reconcile, &progress, &Time(now()));
     assert_eq!(patch["lastOperation"]["description"], "Deploying Worker");
-    // A field that a merge patch leaves out stays as it is.
+    // A merge patch keeps an omitted field.
     let errors = patch.as_object().unwrap().get("lastErrors")?;
     let errors = match errors {
         Value::Null => Vec::new(),
