@@ -2,14 +2,39 @@
 
 use crate::tags::Tag;
 
-/// Version of EC2's API that these calls and answers are of.
-const VERSION: &str = "2016-11-15";
 /// Objects in a page: the most that every list of EC2 takes.
 const PAGE: &str = "100";
+
+/// The service of AWS that answers a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    Ec2,
+    /// The Security Token Service, which reports the account of the keys.
+    Sts,
+}
+
+impl Service {
+    /// The name of the service in a signature.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ec2 => "ec2",
+            Self::Sts => "sts",
+        }
+    }
+
+    /// The version of the API that calls and answers follow.
+    fn version(self) -> &'static str {
+        match self {
+            Self::Ec2 => "2016-11-15",
+            Self::Sts => "2011-06-15",
+        }
+    }
+}
 
 /// A call: its action and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
+    service: Service,
     action: &'static str,
     parameters: Vec<(String, String)>,
     filters: usize,
@@ -20,7 +45,13 @@ impl Call {
     /// Without parameters.
     #[must_use]
     pub fn new(action: &'static str) -> Self {
+        Self::to(Service::Ec2, action)
+    }
+
+    /// A call to a service, without parameters.
+    pub(crate) fn to(service: Service, action: &'static str) -> Self {
         Self {
+            service,
             action,
             parameters: Vec::new(),
             filters: 0,
@@ -34,10 +65,14 @@ impl Call {
         self.action
     }
 
+    pub(crate) fn service(&self) -> Service {
+        self.service
+    }
+
     /// The call changes nothing.
     #[must_use]
     pub fn is_read(&self) -> bool {
-        self.action.starts_with("Describe")
+        self.action.starts_with("Describe") || self.action.starts_with("Get")
     }
 
     /// With a parameter.
@@ -93,7 +128,7 @@ impl Call {
     pub fn form(&self) -> String {
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.append_pair("Action", self.action);
-        form.append_pair("Version", VERSION);
+        form.append_pair("Version", self.service.version());
         form.extend_pairs(&self.parameters);
         form.finish()
     }

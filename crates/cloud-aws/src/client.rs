@@ -26,8 +26,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const REPEATED: usize = 5;
 /// How long after its start a call that only reads is repeated after a fault of EC2 or of the connection.
 const READ_AGAIN_WITHIN: Duration = Duration::from_secs(10);
-/// The service in a signature.
-const SERVICE: &str = "ec2";
 
 /// EC2 in one region, with an account. [`crate::Ec2Access::open`] makes it.
 #[derive(Clone, Debug)]
@@ -178,12 +176,12 @@ impl Ec2 {
                 self.region
             )))
         };
-        let mut request = Request::post(self.endpoint.clone())
+        let mut request = Request::post(self.address(call.service()))
             .body(HttpRequestBody::from(call.form()))
             .map_err(|error| unanswered(&error))?;
         let form = HeaderValue::from_static("application/x-www-form-urlencoded; charset=utf-8");
         request.headers_mut().insert(CONTENT_TYPE, form);
-        AwsAuthorizer::new(self.account.credential(), SERVICE, &self.region)
+        AwsAuthorizer::new(self.account.credential(), call.service().name(), &self.region)
             .try_authorize(&mut request, None)
             .map_err(|error| unanswered(&error))?;
         let answered = async {

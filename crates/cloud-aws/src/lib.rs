@@ -10,6 +10,7 @@
 //! | [`tags`] | how things of a cluster are found again |
 //! | [`zones`], [`network`], [`routing`], [`acls`], [`instances`] | the calls |
 //! | [`termination`] | how an instance is asked to end, and how a hanging end is forced |
+//! | [`identity`] | the account of the keys, compared before an object counts as gone |
 //! | [`infrastructure`] | makes and removes all that one shoot has but its machines |
 //! | [`machines`] | makes, finds and removes those |
 //! | [`isolation`] | closes and opens a zone of it |
@@ -30,6 +31,7 @@ pub mod acls;
 pub mod call;
 pub mod client;
 pub mod disks;
+pub mod identity;
 pub mod infrastructure;
 pub mod instances;
 pub mod isolation;

@@ -22,6 +22,7 @@ pub use spec::{ProviderSpec, RootVolume};
 use crate::{
     Ec2, Owned, Tagged,
     disks::{Disk, ImageDisks},
+    identity::HomeAccount,
     instances::{Instance, Run},
     termination::Termination,
     token::token_for_ever,
@@ -43,6 +44,7 @@ pub struct Machines {
     cluster: String,
     owned: Owned,
     ending_for: Duration,
+    home: HomeAccount,
 }
 
 impl Machines {
@@ -54,7 +56,20 @@ impl Machines {
             cluster: technical_id.to_owned(),
             owned: Owned::by(technical_id),
             ending_for: Duration::ZERO,
+            home: HomeAccount::default(),
         }
+    }
+
+    /// The same with the account of the instances: with keys of a different account no instance counts as
+    /// gone.
+    #[must_use]
+    pub fn in_account(self, home: HomeAccount) -> Self {
+        Self { home, ..self }
+    }
+
+    async fn confirm_account(&self) -> Result<()> {
+        let instances = format!("the network of {}", self.cluster);
+        self.home.confirm(&self.ec2, &instances).await
     }
 
     /// The same, where EC2 has accepted the termination of the machine so long ago that it may hang.
@@ -159,6 +174,9 @@ impl Machines {
     /// comes from an object that was carried here.
     async fn known(&self, known: &ProviderId) -> Result<Option<Instance>> {
         let found = self.ec2.instance(&known.id).await?;
+        if found.is_none() {
+            self.confirm_account().await?;
+        }
         match found {
             Some(stranger) if !self.owned.is(&stranger) && !stranger.is_gone() => Err(Error::config(
                 ErrorCode::ErrInfraDependencies,
@@ -204,8 +222,11 @@ impl Machines {
             Some(known) => found.iter().any(|instance| instance.instance_id == known.id),
             None => !found.is_empty(),
         };
-        if is_listed || since_launch >= LISTED_WITHIN {
+        if is_listed {
             return Ok(());
+        }
+        if since_launch >= LISTED_WITHIN {
+            return self.confirm_account().await;
         }
         Err(not_listed(name))
     }
@@ -248,6 +269,7 @@ impl Machines {
     /// # Errors
     /// EC2 refuses or does not answer. Half a list is none.
     pub async fn list(&self) -> Result<Vec<Instance>> {
+        self.confirm_account().await?;
         let mut all = self.ec2.instances(&self.owned).await?;
         all.retain(|instance| !instance.is_going());
         Ok(all)

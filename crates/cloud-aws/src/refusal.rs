@@ -129,6 +129,13 @@ struct Errors {
     error: Said,
 }
 
+/// STS has a form of its own for errors.
+#[derive(Deserialize)]
+struct AnsweredBySts {
+    #[serde(rename = "Error")]
+    error: Said,
+}
+
 #[derive(Deserialize)]
 struct Said {
     #[serde(rename = "Code")]
@@ -140,7 +147,10 @@ struct Said {
 impl Refusal {
     /// Reads one. `None`: it is no answer of EC2.
     pub(crate) fn read(action: &'static str, account: &Account, text: &str) -> Option<Self> {
-        let said = quick_xml::de::from_str::<Answered>(text).ok()?.errors.error;
+        let said = match quick_xml::de::from_str::<Answered>(text) {
+            Ok(answered) => answered.errors.error,
+            Err(_) => quick_xml::de::from_str::<AnsweredBySts>(text).ok()?.error,
+        };
         let message = said.message.split(ENCODED).next().unwrap_or_default();
         Some(Self {
             action,

@@ -6,6 +6,7 @@ use api::machine::{Machine, MachineClass};
 use async_trait::async_trait;
 use cloud_aws::{
     Ec2Access, Tagged,
+    identity::HomeAccount,
     machines::{Ec2Power, Machines, ProviderId, ProviderSpec},
 };
 use kube::ResourceExt;
@@ -32,7 +33,8 @@ impl AwsDriver {
     fn open(&self, class: &MachineClass, credentials: &Credentials) -> Result<(ProviderSpec, Machines)> {
         let spec = ProviderSpec::of(&class.name_any(), &class.spec.provider_spec)?;
         let ec2 = self.access.open(credentials, &spec.region, &self.permit)?;
-        let machines = Machines::of(ec2, &spec.cluster);
+        let home = HomeAccount::new(spec.account_id.as_deref());
+        let machines = Machines::of(ec2, &spec.cluster).in_account(home);
         Ok((spec, machines))
     }
 }

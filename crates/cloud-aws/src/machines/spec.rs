@@ -21,6 +21,9 @@ pub struct ProviderSpec {
     pub cluster: String,
     /// The region.
     pub region: String,
+    /// The account with the network of the shoot, where the account is recorded.
+    #[serde(default, rename = "accountID", skip_serializing_if = "Option::is_none")]
+    pub account_id: Option<String>,
     /// The image.
     pub ami: String,
     /// The size.

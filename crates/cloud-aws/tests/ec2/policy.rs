@@ -15,7 +15,9 @@ const CLOUD_CONTROLLER_MANAGER: &str = "CloudControllerManager";
 
 /// Compares the policy of the page, for the suite's own calls, with the calls that were seen.
 pub fn equals(seen: &BTreeMap<String, usize>) -> Result<()> {
-    equals_of(seen.keys(), |sid| sid != CLOUD_CONTROLLER_MANAGER)
+    // STS reports the account of keys without any right.
+    let seen = seen.keys().filter(|action| *action != "GetCallerIdentity");
+    equals_of(seen, |sid| sid != CLOUD_CONTROLLER_MANAGER)
 }
 
 /// Compares the policy for the cloud-controller-manager with its calls.

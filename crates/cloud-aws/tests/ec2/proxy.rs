@@ -160,7 +160,8 @@ impl Proxy {
     pub fn writes_since(&self, from: usize) -> Vec<String> {
         let calls = self.calls();
         let later = calls.into_iter().skip(from);
-        later.filter(|action| !action.starts_with("Describe")).collect()
+        let is_read = |action: &str| action.starts_with("Describe") || action.starts_with("Get");
+        later.filter(|action| !is_read(action)).collect()
     }
 
     /// How many calls of each kind there were.
