@@ -1,4 +1,4 @@
-//! Renders charts with the template engine of helm, in a child process with bounds. The process gets its own
+//! Renders charts with the template engine of helm, in a child process with bounds. The process gets a new
 //! folder with an archive and a file of values, and no environment and no cluster. Time, memory and output
 //! are limited. No content of a chart reaches a shell or the command line.
 
@@ -25,7 +25,7 @@ pub(super) const MOST_OUTPUT: usize = 1_000_000;
 /// Maximum length of a helm error message, in bytes.
 const MOST_WORDS: usize = 1024;
 /// Memory limit of helm, within the limit of the gardenlet container. An endless template would use all
-/// memory, and the end of the container would stop all flows of the seed. helm itself needs some 60 MiB.
+/// memory, and the end of the container would stop all flows of the seed. A normal run needs some 60 MiB.
 const MOST_MEMORY: u64 = 200 * 1024 * 1024;
 /// Interval of the memory check: no watch exists for memory.
 const LOOK: Duration = Duration::from_millis(20);

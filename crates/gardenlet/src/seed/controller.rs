@@ -1,5 +1,5 @@
-//! Keeps the status of the Seed up to date and creates its BackupBucket. Releases the Seed only after the
-//! last shoot, backup and extension is gone.
+//! Keeps the status of the Seed up to date and creates the BackupBucket. Releases the Seed only after the
+//! last object that needs the seed is gone; the extensions go last.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,7 +1,7 @@
 //! Writes the Seed of this gardenlet from the manifest in `--seed-config`.
 //!
-//! An edit that the garden refuses must not end the process: without Lease and controllers the seed would
-//! become Unknown, and its shoots might be taken over.
+//! An edit that the garden refuses must not end the process. Without Lease and controllers the seed would
+//! become Unknown, and the shoots of the seed might be taken over.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use runtime::{Error, Result, clusters::Cluster, error::Explain as _};
 
 use crate::{Context, MANAGER};
 
-/// The reason of the Event on a Seed that keeps its registered configuration.
+/// Reason of the Event on a Seed that keeps the earlier registered configuration.
 const SEED_CONFIG_REFUSED: &str = "SeedConfigRefused";
 
 /// Registers the Seed. The rest of the gardenlet does not work without the Seed. A registered Seed stays

@@ -87,8 +87,8 @@ pub(super) fn drop_source<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, wanted: bo
     );
 }
 
-/// Warns the user of a restored Shoot, once, of a source BackupEntry whose backups the object store keeps. A
-/// failure of the read must not fail the restore, which has succeeded.
+/// Warns the user of a restored Shoot, once, of a source BackupEntry with backups that the object store
+/// keeps. A failed read must not fail the restore, because the restore has succeeded.
 pub(super) async fn report_source_left_behind(context: &Context, shoot: &Shoot) {
     match SourceBackupEntry::left_behind(&context.garden, shoot).await {
         Ok(None) => {}

@@ -1,18 +1,18 @@
-//! A Shoot is deleted only with its confirmation.
+//! A Shoot is deleted only with a confirmation.
 //!
 //! Admission rejects the deletion of a Shoot without the annotation, but policies can be uninstalled, and an
-//! accepted deletion cannot be undone. So the gardenlet checks again. Without the annotation the gardenlet
-//! keeps its finalizer, the control plane continues unchanged, and `lastErrors` names the missing annotation.
+//! accepted deletion cannot be undone. So the gardenlet checks again. Without the annotation the finalizer of
+//! the gardenlet stays, the control plane continues unchanged, and `lastErrors` names the missing annotation.
 
 use api::{constants::CONFIRMATION_DELETION, gardencore::Shoot, meta::LastError};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-/// Task name under which `lastErrors` reports an unconfirmed deletion.
+/// Task name of the error in `lastErrors` that reports an unconfirmed deletion.
 const TASK: &str = "Checking whether the deletion is confirmed";
 
-/// The status of a Shoot whose deletion is not confirmed; `None` if the status reports that already. The
+/// The status of a Shoot with an unconfirmed deletion; `None` if the status reports the error already. The
 /// first write of the next operation removes the error.
 #[must_use]
 pub fn is_missing(shoot: &Shoot, now: &Time) -> Option<Value> {

@@ -1,8 +1,8 @@
-//! The order in which a control plane and all its external resources are deleted (flows.md 3.3).
+//! The order in which a control plane and its external resources are deleted (flows.md 3.3).
 //!
 //! A stopped control plane is started first. Objects of users in the shoot may hold cloud resources that only
-//! the controllers of the shoot can release. The flow does not delete the BackupEntry: the garbage collector
-//! deletes the BackupEntry through its owner reference to the Shoot, after its grace period.
+//! the controllers of the shoot can release. The flow does not delete the BackupEntry. The owner reference
+//! deletes the BackupEntry after the Shoot, and the backups stay for a grace period.
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
@@ -25,8 +25,8 @@ pub struct Given {
     pub namespace_is_active: bool,
     /// kube-apiserver exists, awake or asleep: objects in the shoot may be left.
     pub control_plane_is_up: bool,
-    /// Parts of the control plane may sleep. The ControlPlane of the provider has to wake, too, so that its
-    /// controllers release the external resources.
+    /// Parts of the control plane may sleep. The ControlPlane of the provider has to wake, too: only the
+    /// controllers of the ControlPlane release the external resources.
     pub control_plane_may_sleep: bool,
     /// This seed publishes the owner record, or has published the record.
     pub owner_record: bool,

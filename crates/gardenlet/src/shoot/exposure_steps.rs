@@ -6,8 +6,8 @@ use runtime::Error;
 
 use super::graph::Steps;
 
-/// Creates the address of the API: the Service of the edge (SNI proxy), the SNI rule, and the DNS records.
-/// `names_after`: a further task that the records wait for.
+/// Adds the steps that expose the API: the Service of kube-apiserver, the SNI rule of the edge, and the DNS
+/// records. The records wait for the address of the edge, and for `names_after`.
 pub(super) fn expose<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,

@@ -1,5 +1,5 @@
-//! Steps for further extensions: objects of kind `Extension`, each handled at the time that its registration
-//! sets (api.md 4.3).
+//! Steps for further extensions: objects of kind `Extension`, each handled in the phase of the registration
+//! (api.md 4.3).
 
 use flow::{Graph, TaskId};
 use parts::{Facts, FurtherExtensions};
@@ -37,7 +37,7 @@ pub(super) fn destroy<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, phase: Phase, 
     g.step(wait, asked, move || FurtherExtensions::gone_in(f, phase))
 }
 
-/// Deletes the extensions that the shoot no longer has, with their external resources.
+/// Deletes the extensions that the shoot no longer has, and the external resources of these extensions.
 pub(super) fn delete_stale<'a>(g: &mut Graph<'a, Error>, f: &'a Facts, after: TaskId) -> TaskId {
     let [work, wait] = FurtherExtensions::REMOVAL_OF_STALE;
     let asked = g.step(work, after, || FurtherExtensions::delete_stale(f));

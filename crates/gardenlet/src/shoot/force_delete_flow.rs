@@ -1,13 +1,13 @@
 //! The order of a forced deletion (flows.md 3.4): the objects in the shoot are not cleaned up first, and no
 //! cloud holds the deletion up.
 //!
-//! A user asked for the deletion with an annotation that admission accepts only for error codes which a user
-//! must clean up by hand. First the machine manager gets a bounded time to delete the instances, and each
-//! instance that is left is named. Only then the annotation is passed on to the extension resources, beside
-//! the Cluster, which every flow writes first: the provider of a Worker stops the machine manager, and no
-//! network can be deleted before its machines. A provider that sees the annotation removes all that the
-//! provider can remove, releases the rest, and names each object that is left behind
-//! (`extension::Actuator::force_delete`).
+//! A user requested the deletion with an annotation. Admission accepts the annotation only for error codes
+//! that require a manual clean-up. First the machine manager gets a bounded time to delete the instances, and
+//! each remaining instance is named. Only then the extension resources get the annotation. The Cluster
+//! carries the annotation already, since every flow writes the Cluster first. The order matters: the provider
+//! of a Worker stops the machine manager, and no network can be deleted before the machines. A provider that
+//! sees the annotation removes all that the provider can remove, releases the rest, and names each object
+//! that is left behind (`extension::Actuator::force_delete`).
 //!
 //! The flow waits for the extension resources: a resource with a finalizer may be acted on later. So a
 //! provider that does not run holds up also this deletion, and the wait names the resource.

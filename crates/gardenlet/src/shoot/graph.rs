@@ -19,7 +19,7 @@ pub(super) fn graph<'a>(name: &'static str, limit: Duration) -> Graph<'a, Error>
     Graph::new(name)
         .retry(Retry::until_timeout(RETRY_INTERVAL, limit))
         .retry_only_if(|error: &Error| {
-            // Called for each attempt that fails, on behalf of its task.
+            // Called for each failed attempt, in the context of the task.
             awaited::report_reason(&error.to_string());
             error.is_retryable()
         })
@@ -52,13 +52,13 @@ impl<'a> When<'_, 'a> {
     }
 }
 
-/// A verb of a part, as its two tasks: `g.deploy::<Etcds>(f, after)` adds the work and its wait, and returns
-/// the end of the wait.
+/// A verb of a part, as two tasks: `g.deploy::<Etcds>(f, after)` adds the work and the wait, and returns the
+/// end of the wait.
 pub(super) trait Steps<'a> {
     /// The graph that gets the tasks, and whether the tasks are wanted.
     fn target(&mut self) -> (&mut Graph<'a, Error>, bool);
 
-    /// Time limit of a task for all its attempts, where the limit differs from the limit of the graph.
+    /// Time limit of all attempts of a task, where the limit differs from the limit of the graph.
     fn limit(&self) -> Option<Duration> {
         None
     }
@@ -95,7 +95,7 @@ pub(super) trait Steps<'a> {
         [deployed, self.step(wait, deployed, move || P::ready(f))]
     }
 
-    /// The part stops, and keeps its data.
+    /// The part stops, and the data stay.
     fn sleep<P: Sleep>(&mut self, f: &'a Facts, after: impl IntoIterator<Item = TaskId>) -> TaskId {
         let [work, wait] = P::TASKS;
         let told = self.step(work, after, move || P::sleep(f));

@@ -1,13 +1,13 @@
-//! The clean-up in a seed that the shoot has left (role `Former`). The seed removes only its own objects, and
-//! changes no external resource.
+//! The clean-up in a seed after the departure of a shoot (role `Former`). The seed removes only objects in
+//! the seed, and changes no external resource.
 //!
-//! The clean-up has two steps, and the destination acts between the two. First: the seed deletes all but the
-//! data of etcd-main. After the destination has recorded that its etcd runs from the copy: the seed deletes
-//! the data and the namespace, and last its entry in `status.formerSeeds`. Neither the destination nor a
-//! deletion of the Shoot waits for this clean-up.
+//! The clean-up has two steps, and the destination acts between the two. First the seed deletes all but the
+//! data of etcd-main. Then the destination records that the new etcd runs from the copy. After that record
+//! the former seed deletes the data and the namespace, and last the own entry in `status.formerSeeds`.
+//! Neither the destination nor a deletion of the Shoot waits for this clean-up.
 //!
-//! A seed whose shoot was taken over without its help may have changes that exist only there. The etcd of the
-//! seed stays until the changes are saved, and the Shoot reports the number of changes (R17-46).
+//! After a takeover without the help of the former seed, some changes may exist only there. The etcd of the
+//! former seed stays until the changes are saved, and the Shoot reports the number of changes (R17-46).
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ async fn clean_up_after(context: &Context, shoot: &Shoot, epoch: i64) -> Result<
             Leftover::Nothing => {}
             Leftover::Unknown => {
                 clean_up(&stay, KeepEtcd(true)).await?;
-                // The choice of the data wakes this again.
+                // The choice of the data triggers this controller again.
                 return Ok(Next::Change);
             }
             Leftover::Changes(begun_with) => {
@@ -56,7 +56,7 @@ async fn clean_up_after(context: &Context, shoot: &Shoot, epoch: i64) -> Result<
         clean_up(&stay, KeepEtcd(false)).await?;
     }
     if journey(shoot) != Journey::Settled && journey(shoot) != Journey::Leaving {
-        // The recorded restore wakes this again.
+        // The recorded restore triggers this controller again.
         return Ok(Next::Change);
     }
     remove(&stay).await?;

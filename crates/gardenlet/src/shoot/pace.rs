@@ -1,5 +1,6 @@
-//! The time that each step of a flow takes: learned from former flows of this process, and before the first
-//! flow as measured in the tests with real clusters. The percentage of an operation goes by these times.
+//! The expected time of each step of a flow. The times come from former flows of this process, and before the
+//! first flow from measurements in the tests with real clusters. The percentage of an operation follows these
+//! times.
 //!
 //! The times are kept in the memory of the process only. A percentage needs no better estimate after a
 //! restart, and a record in the cluster would have to be bounded and cleaned up as well. The memory is
@@ -27,8 +28,8 @@ const MEASURED: [(&str, u64); 10] = [
 ];
 
 /// The shortest time that is expected of a step, and the time of all steps that are not measured. Short steps
-/// must still raise the percentage: garden-controller-manager takes a percentage that stands still for a
-/// source that is stuck.
+/// must still raise the percentage: garden-controller-manager treats a percentage without progress as a stuck
+/// source.
 const SHORTEST: Duration = Duration::from_secs(1);
 
 /// A step that took longer waited for a cause outside of the flow, such as a seed without a node.

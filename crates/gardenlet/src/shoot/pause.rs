@@ -1,5 +1,5 @@
-//! Holds back new reconciliations while the user of a Shoot or the operator of the seed asks for a pause, and
-//! reports the pause in the Shoot (constraint `ReconciliationPossible` and Events).
+//! Holds back new reconciliations while the user of a Shoot or the operator of the seed requests a pause. The
+//! Shoot reports the pause (constraint `ReconciliationPossible` and Events).
 
 use api::{
     constants::condition::RECONCILIATION_POSSIBLE,

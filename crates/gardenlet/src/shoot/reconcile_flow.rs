@@ -153,7 +153,7 @@ fn complete_control_plane<'a>(
 /// The machines and the workloads of all nodes. Existing machines, for example after a move, find the API
 /// under the unchanged name, and no step here blocks the machines.
 ///
-/// Without workers the flow removes the leftovers of earlier workers: first the machines, then the objects
+/// Without workers the flow removes the leftovers of earlier workers. First the machines go, then the objects
 /// that the machines needed, then the software that ran on the machines.
 fn make_nodes<'a>(
     g: &mut Graph<'a, Error>,

@@ -214,7 +214,7 @@ pub fn settled(traveller: &Shoot, operation: Operation, now: Time) -> Value {
 /// The hand-over: the single write that names the new seed (I1), and the point of no return. The write starts
 /// a new record of the ownership and adds the source to `formerSeeds`, because the source still has objects
 /// to clean up. `end`: the end of this seed's epoch, which the copy of the destination must reach. `None` if
-/// the approval does not match the wanted move, or if this seed has not opened its own data yet.
+/// the approval does not match the wanted move, or if this seed has not opened the received data yet.
 #[must_use]
 pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: &Time) -> Option<Value> {
     let status = shoot.status.as_ref()?;

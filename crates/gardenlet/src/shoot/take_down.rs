@@ -1,6 +1,6 @@
 //! The last steps of every deletion, forced or not, after the control plane has stopped. No object may be
-//! left in the seed or in the garden (I6). Only the backups stay: the garbage collector deletes the backups
-//! through their owner reference to the Shoot, after their grace period (I9).
+//! left in the seed or in the garden (I6). Only the backups stay. The BackupEntry is deleted after the Shoot,
+//! through the owner reference, and the backups stay for a grace period (I9).
 
 use flow::{Graph, TaskId};
 use parts::{Etcds, Exposure, Facts, Kubeconfig, Namespace, OwnerRecord};
