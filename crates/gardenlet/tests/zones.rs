@@ -1,4 +1,4 @@
-//! Effects of the annotation that isolates a zone (RZ-01..05): the gardenlet checks before it begins, answers
+//! Effects of the annotation that isolates a zone (RZ-01..05). The gardenlet checks before it begins, answers
 //! a dry run, and ends a failover that the user no longer wants. A real API server serves as garden, seed and
 //! shoot.
 
@@ -78,7 +78,7 @@ async fn looked_before() -> Result<()> {
     );
     nothing_was_done(&world).await?;
 
-    // The same in earnest, each with an Event.
+    // The same without a dry run, each with an Event.
     world.move_etcd_to("n-a").await?;
     world.annotate(ISOLATED, json!("id-a")).await?;
     world

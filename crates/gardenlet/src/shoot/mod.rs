@@ -1,10 +1,10 @@
-//! The shoot controller: decides which of the flows a Shoot needs, runs it, and tells the story in its
-//! status.
+//! The shoot controller: decides which flow a Shoot needs, runs the flow, and reports the progress in the
+//! status of the Shoot.
 //!
-//! Where to look: the order of a move is `migrate_flow.rs` (source seed) followed by `reconcile_flow.rs` with
-//! `restoring` (destination seed), and what the source cleans up afterwards is `leave_flow.rs`. A shoot that
-//! sleeps is kept by `sleep_flow.rs`. Who acts is the crate
-//! `placement`, and when is `dispatch.rs`. What a step does is the crate `parts`.
+//! A move runs `migrate_flow.rs` (source seed) and then `reconcile_flow.rs` with `restoring` (destination
+//! seed). The clean-up in the source is `leave_flow.rs`. A hibernated shoot is reconciled by `sleep_flow.rs`.
+//! The crate `placement` decides which seed acts, and `dispatch.rs` decides when. The crate `parts`
+//! implements the steps.
 
 mod backup_steps;
 mod base_steps;
@@ -57,7 +57,7 @@ use std::sync::Arc;
 
 use crate::Context;
 
-/// Runs the controllers of shoots, and of what shoots that are gone have left, until shutdown.
+/// Runs the controllers of shoots, and of the leftovers of deleted shoots, until shutdown.
 pub async fn run(context: Arc<Context>) {
     futures::join!(controller::run(context.clone()), orphans::run(context));
 }

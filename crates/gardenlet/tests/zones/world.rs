@@ -349,7 +349,7 @@ impl World {
         Ok(())
     }
 
-    /// An Event with this reason was told of the Shoot.
+    /// Waits for an Event with this reason about the Shoot.
     pub async fn event(&self, reason: &str) -> Result<()> {
         let events: Api<Event> = Api::namespaced(self.client.clone(), PROJECT);
         eventually("it is told by an Event", SOON, || async {
