@@ -12,6 +12,7 @@ use object_store::{
     aws::AwsAuthorizer,
     client::{HttpClient, HttpRequestBody},
 };
+use permit::aws_domain;
 use runtime::{Error, Result, clock, error::refusal};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::{Instant, sleep};
@@ -200,7 +201,12 @@ impl Ec2 {
         let refused = Refusal::read(action, &self.account, &self.account.redact(&text));
         let refused = refused.ok_or_else(|| unanswered(&head.status))?;
         let ahead = skew::ahead(&head.headers, clock::now());
-        Err(Failed::Refused(Refusal { ahead, ..refused }))
+        let is_server_error = head.status.is_server_error();
+        Err(Failed::Refused(Refusal {
+            ahead,
+            is_server_error,
+            ..refused
+        }))
     }
 }
 
@@ -230,12 +236,7 @@ fn endpoint_of(region: &str) -> Result<String> {
             format!("{region:?} is no region of AWS: correct spec.region of the Shoot"),
         ));
     }
-    let domain = if region.starts_with("cn-") {
-        "amazonaws.com.cn"
-    } else {
-        "amazonaws.com"
-    };
-    Ok(format!("https://ec2.{region}.{domain}"))
+    Ok(format!("https://ec2.{region}.{}", aws_domain(region)))
 }
 
 #[cfg(test)]
@@ -269,14 +270,16 @@ mod tests {
 
     #[test]
     fn a_region_is_a_place() {
-        assert_eq!(
-            endpoint_of("eu-west-1").unwrap(),
-            "https://ec2.eu-west-1.amazonaws.com"
-        );
-        assert_eq!(
-            endpoint_of("cn-north-1").unwrap(),
-            "https://ec2.cn-north-1.amazonaws.com.cn"
-        );
+        for (region, domain) in [
+            ("eu-west-1", "amazonaws.com"),
+            ("cn-north-1", "amazonaws.com.cn"),
+            ("eusc-de-east-1", "amazonaws.eu"),
+        ] {
+            assert_eq!(
+                endpoint_of(region).unwrap(),
+                format!("https://ec2.{region}.{domain}")
+            );
+        }
         for wrong in ["", "eu west", "a.b", "EU", "x/y"] {
             let error = opened(wrong, None).unwrap_err();
             assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem], "{error}");

@@ -40,6 +40,8 @@ pub struct Refusal {
     pub is_temporary: bool,
     /// How far the clock of this process is ahead of EC2's, where the answer has a date.
     pub ahead: Option<SignedDuration>,
+    /// The status of the answer is 5xx: EC2 failed, and did not judge the call.
+    pub is_server_error: bool,
 }
 
 /// EC2 has done nothing of such a call, and it may be repeated after a pause. AWS's own libraries have this
@@ -60,6 +62,21 @@ const THROTTLED: &[&str] = &[
     "TooManyRequestsException",
     "TransactionInProgressException",
 ];
+/// EC2 answers want of capacity with the status 5xx, and has judged the call nevertheless.
+const WITHOUT_CAPACITY: &[&str] = &[
+    "InsufficientAddressCapacity",
+    "InsufficientCapacity",
+    "InsufficientHostCapacity",
+    "InsufficientInstanceCapacity",
+    "InsufficientReservedInstanceCapacity",
+    "InsufficientVolumeCapacity",
+];
+/// EC2's code for invalid keys, and for an object of a different account.
+const AUTH_FAILURE: &str = "AuthFailure";
+/// A part of EC2's sentence for invalid keys.
+const OF_KEYS: &str = "access credentials";
+/// EC2's sentence for an image of a different account begins so.
+const OF_IMAGE: &str = "Not authorized for image";
 /// The object of the call is there already.
 const CONFLICTS: &[&str] = &[
     "InvalidGroup.Duplicate",
@@ -85,7 +102,14 @@ impl Failed {
     /// What the call names is not there.
     #[must_use]
     pub fn is_missing(&self) -> bool {
-        is_not_found(self.code())
+        match self {
+            Self::Refused(refusal) => {
+                is_not_found(&refusal.code)
+                    // EC2 gives a released address to other accounts.
+                    || refusal.action == "ReleaseAddress" && refusal.is_of_other_account()
+            }
+            _ => false,
+        }
     }
 
     /// What the call makes is there already. It may be the caller's own object, which EC2 does not list yet.
@@ -104,7 +128,7 @@ impl Failed {
     #[must_use]
     pub fn is_fault(&self) -> bool {
         match self {
-            Self::Refused(refusal) => is_of_service(&refusal.code),
+            Self::Refused(refusal) => refusal.is_fault(),
             Self::Unanswered(_) => true,
             Self::NotPermitted(_) => false,
         }
@@ -159,7 +183,26 @@ impl Refusal {
             origin: account.origin().to_owned(),
             is_temporary: account.credential().token.is_some(),
             ahead: None,
+            is_server_error: false,
         })
+    }
+
+    /// EC2 failed, so that the call may have been carried out. A code that is not in a list of judgements
+    /// proves nothing where the status is 5xx.
+    fn is_fault(&self) -> bool {
+        let code = self.code.as_str();
+        let is_judged = THROTTLED.contains(&code) || WITHOUT_CAPACITY.contains(&code);
+        is_of_service(code) || self.is_server_error && !is_judged
+    }
+
+    /// The keys are valid, and the object that the call names belongs to a different account.
+    fn is_of_other_account(&self) -> bool {
+        let names_object = match self.action {
+            "ReleaseAddress" => !self.message.contains(OF_KEYS),
+            "DescribeImages" | "RunInstances" => self.message.starts_with(OF_IMAGE),
+            _ => false,
+        };
+        self.code == AUTH_FAILURE && names_object && !skew::is_cause(&self.code, &self.message, self.ahead)
     }
 
     fn error(&self) -> Error {
@@ -171,7 +214,6 @@ impl Refusal {
             ..
         } = self;
         let said = format!("EC2 refuses {action}: {code} ({message})");
-        let config = |code, to_do: String| Error::config(code, format!("{said}; {to_do}"));
         if skew::is_cause(code, message, self.ahead) {
             return Error::transient(format!(
                 "{said}; the clock of this process {}: correct the time of the node on which the process runs. The Secret \
@@ -179,8 +221,29 @@ impl Refusal {
                 skew::describe(self.ahead)
             ));
         }
+        if self.is_fault() {
+            return Error::transient(said);
+        }
+        if self.is_of_other_account() {
+            return Error::config(
+                ErrorCode::ErrInfraDependencies,
+                format!(
+                    "{said}; the object belongs to a different account: name an object of the account of the Secret {origin}, or \
+                     share the object with this account"
+                ),
+            );
+        }
+        self.error_of_code(said)
+    }
+
+    /// The error for a call that EC2 has judged.
+    fn error_of_code(&self, said: String) -> Error {
+        let Self {
+            action, code, origin, ..
+        } = self;
+        let config = |code, to_do: String| Error::config(code, format!("{said}; {to_do}"));
         match code.as_str() {
-            "AuthFailure"
+            AUTH_FAILURE
             | "InvalidClientTokenId"
             | "SignatureDoesNotMatch"
             | "MissingAuthenticationToken"
@@ -205,10 +268,7 @@ impl Refusal {
                 ErrorCode::ErrRetryableInfraDependencies,
                 "if it stays, look in the account for what still uses it and take that away".into(),
             ),
-            "InsufficientInstanceCapacity"
-            | "InsufficientHostCapacity"
-            | "InsufficientCapacity"
-            | "Unsupported" => config(
+            code if WITHOUT_CAPACITY.contains(&code) || code == "Unsupported" => config(
                 ErrorCode::ErrInfraResourcesDepleted,
                 "choose another machine type or zone, or wait".into(),
             ),
@@ -221,9 +281,7 @@ impl Refusal {
                 "raise this quota of the account, or remove what is not needed".into(),
             ),
             // Seen for a moment after something was made; later somebody has removed it, and it is made anew.
-            _ if is_not_found(code) || code.contains("IncorrectState") || is_of_service(code) => {
-                Error::transient(said)
-            }
+            _ if is_not_found(code) || code.contains("IncorrectState") => Error::transient(said),
             _ if CONFLICTS.contains(&code.as_str()) => Error::transient(format!(
                 "{said}; if EC2 does not list the object soon, it is not of this shoot: remove it in the account"
             )),
@@ -284,11 +342,15 @@ mod tests {
     use super::*;
 
     fn refused(code: &str, message: &str) -> Failed {
+        Failed::Refused(refusal("RunInstances", code, message))
+    }
+
+    fn refusal(action: &'static str, code: &str, message: &str) -> Refusal {
         let text = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Response><Errors><Error><Code>{code}</Code>\
              <Message>{message}</Message></Error></Errors><RequestID>1</RequestID></Response>"
         );
-        Failed::Refused(Refusal::read("RunInstances", &account(), &text).unwrap())
+        Refusal::read(action, &account(), &text).unwrap()
     }
 
     fn account() -> Account {
@@ -399,6 +461,83 @@ mod tests {
         assert!(!refused("VpcLimitExceeded", "").is_throttled());
         assert!(!refused("InternalError", "").is_throttled());
         assert!(refused("InvalidVpcID.NotFound", "").is_missing());
+    }
+
+    #[rstest]
+    // EC2's sentences.
+    #[case(
+        "DescribeVpcs",
+        "AWS was not able to validate the provided access credentials",
+        false
+    )]
+    #[case(
+        "ReleaseAddress",
+        "AWS was not able to validate the provided access credentials",
+        false
+    )]
+    #[case(
+        "DescribeVpcs",
+        "You do not have permission to access the specified resource",
+        false
+    )]
+    #[case("ReleaseAddress", "The address '203.0.113.7' does not belong to you", true)]
+    #[case(
+        "RunInstances",
+        "AWS was not able to validate the provided access credentials",
+        false
+    )]
+    #[case("RunInstances", "Not authorized for images: [ami-1]", true)]
+    fn a_refused_object_of_a_different_account_is_not_reported_as_wrong_keys(
+        #[case] action: &'static str,
+        #[case] message: &str,
+        #[case] is_of_other_account: bool,
+    ) {
+        let refusal = refusal(action, "AuthFailure", message);
+        let failed = Failed::Refused(refusal.clone());
+        let is_released = is_of_other_account && action == "ReleaseAddress";
+        assert_eq!(failed.is_missing(), is_released, "{message}");
+        let expected = if is_of_other_account {
+            ErrorCode::ErrInfraDependencies
+        } else {
+            ErrorCode::ErrInfraUnauthenticated
+        };
+        let error = Error::from(failed);
+        assert_eq!(error.codes(), [expected], "{error}");
+
+        // A wrong clock is neither.
+        let ahead = Some(SignedDuration::from_secs(700));
+        let skewed = Failed::Refused(Refusal { ahead, ..refusal });
+        assert!(!skewed.is_missing());
+        assert_eq!(Error::from(skewed).class(), "Transient");
+    }
+
+    #[rstest]
+    #[case("InternalError", false, true)]
+    #[case("InternalError", true, true)]
+    #[case("SomethingNew", false, false)]
+    #[case("SomethingNew", true, true)]
+    #[case("InvalidParameterValue", true, true)]
+    #[case("InternalServerError", true, true)]
+    #[case("RequestLimitExceeded", true, false)]
+    #[case("InsufficientInstanceCapacity", true, false)]
+    fn a_call_may_have_been_carried_out_where_ec2_failed(
+        #[case] code: &str,
+        #[case] is_server_error: bool,
+        #[case] is_fault: bool,
+    ) {
+        let refusal = Refusal {
+            is_server_error,
+            ..refusal("AllocateAddress", code, "No.")
+        };
+        let failed = Failed::Refused(refusal);
+        assert_eq!((failed.is_fault(), failed.is_undone()), (is_fault, !is_fault));
+        if is_fault {
+            let error = Error::from(failed);
+            assert!(
+                error.codes().is_empty() && error.class() == "Transient",
+                "{error}"
+            );
+        }
     }
 
     #[test]

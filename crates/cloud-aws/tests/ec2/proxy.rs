@@ -260,7 +260,10 @@ fn judge(seen: &mut Seen, form: &str) -> Verdict {
     match seen.fault {
         Fault::ThrottleFirst if first => throttled,
         Fault::ThrottleAll => throttled,
-        Fault::FailFirst if first => Verdict::Answer(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
+        // A code that EC2's documentation does not have.
+        Fault::FailFirst if first => {
+            Verdict::Answer(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError")
+        }
         Fault::LoseFirst if first => Verdict::Lose,
         Fault::Refuse => Verdict::Answer(StatusCode::UNAUTHORIZED, "AuthFailure"),
         _ => Verdict::Pass,
@@ -311,8 +314,12 @@ fn page_of(form: &str) -> (String, usize) {
 }
 
 fn refusal(status: StatusCode, code: &str, clock: Option<&'static str>) -> Response<Full<Bytes>> {
+    let message = match code {
+        "AuthFailure" => "AWS was not able to validate the provided access credentials",
+        _ => "It is a test.",
+    };
     let text = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Response><Errors><Error><Code>{code}</Code><Message>It is a test.</Message>\
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Response><Errors><Error><Code>{code}</Code><Message>{message}</Message>\
          </Error></Errors><RequestID>0</RequestID></Response>"
     );
     let mut response = Response::new(Full::new(Bytes::from(text)));
