@@ -96,6 +96,28 @@ pub struct Run<'a> {
     pub image_disks: &'a ImageDisks,
 }
 
+impl Run<'_> {
+    /// The call. The account may have switched the metadata service off for new instances, and an image may
+    /// demand either version of the service, so that the call names all options.
+    fn call(&self, token: &str, tags: &[Tag]) -> Call {
+        let call = Call::new("RunInstances")
+            .with("ImageId", self.image)
+            .with("InstanceType", self.type_)
+            .with("MinCount", "1")
+            .with("MaxCount", "1")
+            .with("ClientToken", token)
+            .with("SubnetId", self.subnet)
+            .with_each("SecurityGroupId", self.groups)
+            .with("UserData", STANDARD.encode(self.user_data))
+            .with("MetadataOptions.HttpEndpoint", "enabled")
+            .with("MetadataOptions.HttpTokens", "required")
+            .with("MetadataOptions.HttpPutResponseHopLimit", "1")
+            .tagged("instance", tags)
+            .tagged("volume", tags);
+        self.image_disks.mapped(call, self.disk.as_ref())
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Reservation {
@@ -149,21 +171,7 @@ impl Ec2 {
     /// # Errors
     /// See [`crate::Failed`].
     pub async fn run_instance(&self, run: &Run<'_>, token: &str, tags: &[Tag]) -> Answer<Option<Instance>> {
-        let call = Call::new("RunInstances")
-            .with("ImageId", run.image)
-            .with("InstanceType", run.type_)
-            .with("MinCount", "1")
-            .with("MaxCount", "1")
-            .with("ClientToken", token)
-            .with("SubnetId", run.subnet)
-            .with_each("SecurityGroupId", run.groups)
-            .with("UserData", STANDARD.encode(run.user_data))
-            .with("MetadataOptions.HttpTokens", "required")
-            .with("MetadataOptions.HttpPutResponseHopLimit", "1")
-            .tagged("instance", tags)
-            .tagged("volume", tags);
-        let call = run.image_disks.mapped(call, run.disk.as_ref());
-        let made: Reservation = self.ask(&call).await?;
+        let made: Reservation = self.ask(&run.call(token, tags)).await?;
         Ok(Vec::from(made.instances_set).into_iter().next())
     }
 
@@ -186,5 +194,37 @@ impl Ec2 {
             Err(failed) if failed.is_missing() => Ok(None),
             Err(failed) => Err(failed),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The defaults of the account and of the image must not decide.
+    #[test]
+    fn a_launch_names_all_options_of_the_metadata_service() {
+        let run = Run {
+            image: "ami-1",
+            type_: "m5.large",
+            subnet: "subnet-1",
+            groups: &[],
+            user_data: "",
+            disk: None,
+            image_disks: &ImageDisks::default(),
+        };
+        let form = run.call("token", &[]).form();
+        let options: Vec<_> = form
+            .split('&')
+            .filter_map(|parameter| parameter.strip_prefix("MetadataOptions."))
+            .collect();
+        assert_eq!(
+            options,
+            [
+                "HttpEndpoint=enabled",
+                "HttpTokens=required",
+                "HttpPutResponseHopLimit=1"
+            ]
+        );
     }
 }
