@@ -8,8 +8,9 @@ use std::{
     time::Duration,
 };
 
-use permit::{ConnectionPool, Permit};
-use runtime::{Credentials, Result};
+use api::meta::ErrorCode;
+use permit::{ConnectionPool, Permit, external_credentials};
+use runtime::{Credentials, Error, Result};
 use tokio::time::Instant;
 
 use crate::{Ec2, account::Account, client, pace::Pace};
@@ -61,9 +62,10 @@ impl Ec2Access {
     /// EC2 in a region, for the account of these credentials alone. Nothing is asked yet.
     ///
     /// # Errors
-    /// The Secret lacks a key, or region or endpoint are invalid.
+    /// The Secret lacks a key or names credentials outside the Secret, or region or endpoint are invalid.
     pub fn open(&self, credentials: &Credentials, region: &str, permit: &Permit) -> Result<Ec2> {
         let endpoint = client::endpoint(region, self.endpoint())?;
+        refuse_external_credentials(credentials)?;
         let account = Account::from_secret(credentials)?;
         let pool = self
             .0
@@ -86,6 +88,24 @@ impl Ec2Access {
         let now = Instant::now();
         paces.retain(|_, pace| Arc::strong_count(pace) > 1 || !pace.is_at_rest(now));
         Arc::clone(paces.entry((key_id.to_owned(), region.to_owned())).or_default())
+    }
+}
+
+/// A user writes the Secret of a Shoot. A role, a file, a program or an endpoint in the Secret would make a
+/// process of the seed act with the rights of the seed.
+fn refuse_external_credentials(credentials: &Credentials) -> Result<()> {
+    let keys = || credentials.data().keys().map(String::as_str);
+    let endpoint = keys().find(|key| key.eq_ignore_ascii_case("endpoint"));
+    match external_credentials(keys()).or(endpoint) {
+        None => Ok(()),
+        Some(key) => Err(Error::config(
+            ErrorCode::ErrConfigurationProblem,
+            format!(
+                "the Secret {} has the key {key:?}: roles, token files, profiles, programs and endpoints are not used for the account of \
+                 a Shoot; remove the key, and use accessKeyID, secretAccessKey and, for temporary keys, sessionToken",
+                credentials.origin()
+            ),
+        )),
     }
 }
 

@@ -9,6 +9,7 @@ mod listing;
 mod machines;
 mod policy;
 mod proxy;
+mod tenant;
 mod world;
 mod zones;
 
@@ -55,6 +56,11 @@ async fn a_shoot_converges_whatever_happens_to_each_call() -> Result<()> {
         policy::equals(&region.proxy.counts())?;
     }
     Ok(())
+}
+
+#[test]
+fn the_page_names_the_rights_to_keys_of_disks() -> Result<()> {
+    policy::covers_keys_of_disks()
 }
 
 async fn life(moto: &Moto, region: &'static str, fault: Fault) -> Result<Region> {

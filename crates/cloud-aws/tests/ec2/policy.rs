@@ -27,20 +27,46 @@ pub fn equals_of_cloud_controller_manager(calls: &[String]) -> Result<()> {
     equals_of(seen.iter(), |sid| sid == CLOUD_CONTROLLER_MANAGER)
 }
 
-fn equals_of<'s>(seen: impl Iterator<Item = &'s String>, is_meant: impl Fn(&str) -> bool) -> Result<()> {
+/// The page has a policy for the key of encrypted disks, with all rights that AWS's documentation names.
+pub fn covers_keys_of_disks() -> Result<()> {
+    let statements = statements(2)?;
+    let actions: BTreeSet<&str> = actions(&statements).collect();
+    let expected = [
+        "kms:CreateGrant",
+        "kms:Decrypt",
+        "kms:DescribeKey",
+        "kms:GenerateDataKeyWithoutPlaintext",
+        "kms:ReEncrypt*",
+    ];
+    ensure!(actions == expected.into(), "{actions:?}");
+    Ok(())
+}
+
+/// The statements of a policy of the page.
+fn statements(number: usize) -> Result<Vec<Value>> {
     let json = PAGE
         .split("```json")
-        .nth(1)
+        .nth(number)
         .and_then(|rest| rest.split("```").next());
-    let policy: Value = serde_json::from_str(json.context("the page has no policy")?)?;
+    let policy: Value = serde_json::from_str(json.context("the page has no such policy")?)?;
     let statements = policy["Statement"].as_array().context("no Statement")?;
-    let actions = statements
+    Ok(statements.clone())
+}
+
+fn actions<'v>(statements: impl IntoIterator<Item = &'v Value>) -> impl Iterator<Item = &'v str> {
+    let listed = statements
+        .into_iter()
+        .filter_map(|statement| statement["Action"].as_array());
+    listed.flatten().filter_map(Value::as_str)
+}
+
+fn equals_of<'s>(seen: impl Iterator<Item = &'s String>, is_meant: impl Fn(&str) -> bool) -> Result<()> {
+    let statements = statements(1)?;
+    let meant = statements
         .iter()
-        .filter(|statement| is_meant(statement["Sid"].as_str().unwrap_or_default()))
-        .filter_map(|statement| statement["Action"].as_array())
-        .flatten();
-    let allowed: BTreeSet<&str> = actions
-        .filter_map(|action| action.as_str()?.strip_prefix("ec2:"))
+        .filter(|statement| is_meant(statement["Sid"].as_str().unwrap_or_default()));
+    let allowed: BTreeSet<&str> = actions(meant)
+        .filter_map(|action| action.strip_prefix("ec2:"))
         .collect();
     let seen: BTreeSet<&str> = seen.map(String::as_str).collect();
     let missing: Vec<_> = seen.difference(&allowed).collect();
