@@ -35,6 +35,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 pub const LISTED_WITHIN: Duration = Duration::from_secs(3 * 60);
 /// How soon to check again, and to ask again, for an instance whose end is forced.
 const FORCE_AGAIN: Duration = Duration::from_secs(30);
+/// EC2's code for a launch that fails by a disk.
+const LAUNCH_ERROR: &str = "Client.InternalError";
 /// EC2's word for a token that was used for another call.
 const OTHER_CALL: &str = "IdempotentParameterMismatch";
 
@@ -170,6 +172,16 @@ impl Machines {
         }
     }
 
+    /// The error for which EC2 has ended an instance after the launch; `None` while the instance starts or
+    /// runs, or is not listed.
+    ///
+    /// # Errors
+    /// EC2 refuses or does not answer.
+    pub async fn launch_failure(&self, known: &ProviderId) -> Result<Option<Error>> {
+        let found = self.known(known).await?;
+        Ok(found.filter(Instance::is_going).map(|instance| ended(&instance)))
+    }
+
     /// The instance with an id. What is not this cluster's is not touched, whoever says that it is: an id
     /// comes from an object that was carried here.
     async fn known(&self, known: &ProviderId) -> Result<Option<Instance>> {
@@ -296,10 +308,17 @@ fn ended(instance: &Instance) -> Error {
     } else {
         ErrorCode::ErrInfraDependencies
     };
+    let remedy = match reason.code.as_str() {
+        // EC2 ends a launch with these codes where the account may not use the key of a disk.
+        LAUNCH_ERROR => "check the rights of the account to the KMS key of encrypted disks",
+        code if code.contains("KMSKey") => "check state and key policy of the KMS key of encrypted disks",
+        _ => "correct the cause",
+    };
     Error::config(
         code,
         format!(
-            "EC2 has ended the instance {} at once: {} ({}); another machine takes its place when the pool's creation timeout is over",
+            "EC2 has accepted the launch of the instance {} and has ended the instance: {} ({}); {remedy}. A new machine takes \
+             the place of this machine after the pool's creation timeout",
             instance.instance_id, reason.code, reason.message
         ),
     )
@@ -312,13 +331,27 @@ mod tests {
 
     #[test]
     fn who_has_to_act_for_a_launch_that_was_ended() {
-        for (code, expected) in [
-            ("Client.VolumeLimitExceeded", ErrorCode::ErrInfraQuotaExceeded),
+        for (code, expected, remedy) in [
+            (
+                "Client.VolumeLimitExceeded",
+                ErrorCode::ErrInfraQuotaExceeded,
+                "correct the cause",
+            ),
             (
                 "Server.InsufficientInstanceCapacity",
                 ErrorCode::ErrInfraResourcesDepleted,
+                "correct the cause",
             ),
-            ("Client.InternalError", ErrorCode::ErrInfraDependencies),
+            (
+                "Client.InternalError",
+                ErrorCode::ErrInfraDependencies,
+                "rights of the account to the KMS key",
+            ),
+            (
+                "Client.InvalidKMSKey.InvalidState",
+                ErrorCode::ErrInfraDependencies,
+                "key policy of the KMS key",
+            ),
         ] {
             let reason = Some(StateReason {
                 code: code.into(),
@@ -330,7 +363,11 @@ mod tests {
                 ..Instance::default()
             });
             assert_eq!(error.codes(), [expected]);
-            assert!(error.to_string().contains("i-1 at once"), "{error}");
+            let report = error.to_string();
+            assert!(
+                report.contains("instance i-1 and has ended the instance") && report.contains(remedy),
+                "{report}"
+            );
         }
     }
 }

@@ -86,6 +86,14 @@ impl Driver for AwsDriver {
         })
     }
 
+    async fn launch_failure(&self, request: &Request<'_>) -> Result<Option<Error>> {
+        let (_, machines) = self.open(request.class, &request.credentials)?;
+        match known(request.machine) {
+            Some(known) => machines.launch_failure(&known).await,
+            None => Ok(None),
+        }
+    }
+
     async fn list(&self, class: &MachineClass, credentials: Credentials) -> Result<Vec<Found>> {
         let (_, machines) = self.open(class, &credentials)?;
         let found = |instance: &cloud_aws::instances::Instance| Found {

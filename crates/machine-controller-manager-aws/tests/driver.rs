@@ -79,6 +79,10 @@ async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
         "it is not found by its id"
     );
     ensure!(driver.power(&request(&machine, &class)).await? == InstancePower::Running);
+    ensure!(
+        driver.launch_failure(&request(&machine, &class)).await?.is_none(),
+        "an instance that runs was ended"
+    );
 
     an_instance_is_listed_late(&driver, &class, &zone).await?;
 
@@ -95,6 +99,13 @@ async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
         "what is gone is listed"
     );
     ensure!(driver.power(&request(&machine, &class)).await? == InstancePower::Off);
+    // EC2 has accepted the launch, and reports the instance as ended with its reason.
+    let failure = driver.launch_failure(&request(&machine, &class)).await?;
+    let failure = failure.map(|failure| failure.to_string()).unwrap_or_default();
+    ensure!(
+        failure.contains(&id.id) && failure.contains("Client.UserInitiatedShutdown"),
+        "{failure}"
+    );
     let unlisted: Machine = serde_json::from_value(json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "metadata": {"name": "pool-a-x1"},
         "spec": {"providerID": format!("aws:///{zone}/i-0123456789abcdef0")},
