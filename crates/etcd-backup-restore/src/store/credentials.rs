@@ -1,4 +1,4 @@
-//! Where a store is and how it is reached: flags, and the files of a mounted Secret.
+//! Location and credentials of a store: flags, and the files of a mounted Secret.
 
 use super::listing::{Client, Names};
 use crate::error::{Class, Error, Result};
@@ -15,19 +15,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One request to the store, a part of 5 MiB included. It must be longer than such a part takes on a slow
-/// link.
+/// Timeout of a request to the store, a part of 5 MiB included. The timeout must be longer than such a part
+/// takes on a slow link.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
-/// Opening a connection to the store.
+/// Timeout of a connection attempt to the store.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Repeats of a failing request. It must be shorter than the time in which the callers of a final snapshot
-/// give up.
+/// Time in which a failing request is retried. The time must be shorter than the time after which the callers
+/// of a final snapshot give up.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Kind of object store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Provider {
-    /// Anything that speaks the S3 protocol.
+    /// Any store with the S3 protocol.
     #[default]
     #[value(name = "S3", alias = "aws", alias = "local-s3")]
     S3,
@@ -36,7 +36,7 @@ pub enum Provider {
     Local,
 }
 
-/// Place of a store, from flags, and by what right it is used.
+/// Location of a store, from flags, and the permit for requests.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
     /// Protocol.
@@ -49,7 +49,7 @@ pub struct StoreConfig {
     pub credentials_dir: Option<PathBuf>,
     /// Overrides the Secret's `endpoint`.
     pub endpoint: Option<String>,
-    /// Each request needs it at the moment in which it leaves.
+    /// Each request needs this permit at the moment in which the request leaves.
     pub permit: Permit,
 }
 
@@ -58,7 +58,7 @@ pub struct StoreConfig {
 pub struct Credentials {
     access_key_id: String,
     secret_access_key: String,
-    /// Of temporary keys.
+    /// The token of temporary keys.
     session_token: Option<String>,
     region: String,
     endpoint: Option<String>,
@@ -84,7 +84,7 @@ impl Credentials {
         format!("{}/{}", self.endpoint().trim_end_matches('/'), self.bucket)
     }
 
-    /// The library makes a URL of these and takes it for granted that it is one.
+    /// The library builds a URL from these values and panics on an invalid URL.
     fn check(&self) -> Result<()> {
         let wrong = |what: String| {
             Err(Error::new(
@@ -194,8 +194,8 @@ impl StoreConfig {
         Ok(credentials)
     }
 
-    /// The image has no certificates of its own, so the authorities are those built in, or those of the
-    /// Secret's `ca.crt` alone.
+    /// The image has no certificates of its own. So the store's certificate is checked against the built-in
+    /// authorities, or only against the Secret's `ca.crt`.
     fn connector(&self, credentials: &Credentials) -> Result<StoreConnector> {
         let connector = StoreConnector::new(&self.permit, CONNECT_TIMEOUT, REQUEST_TIMEOUT);
         match &credentials.ca {
@@ -204,7 +204,7 @@ impl StoreConfig {
         }
     }
 
-    /// Builds a client. Nothing is sent yet.
+    /// Builds a client. No request is sent yet.
     pub(super) fn connect(&self, credentials: &Credentials) -> Result<Client> {
         if self.provider == Provider::Local {
             let folder = PathBuf::from(&credentials.bucket);
@@ -241,7 +241,7 @@ impl StoreConfig {
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(&credentials.bucket)
             .with_region(&credentials.region)
-            // The library knows one domain of AWS alone.
+            // The library knows only a single domain of AWS.
             .with_endpoint(credentials.endpoint())
             .with_access_key_id(&credentials.access_key_id)
             .with_secret_access_key(&credentials.secret_access_key)
@@ -330,7 +330,7 @@ mod tests {
 
     #[tokio::test]
     async fn temporary_keys_are_sent_with_their_session_token() {
-        // As the process does at its start.
+        // Like the process at its start.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -375,7 +375,7 @@ mod tests {
         }
     }
 
-    /// What is written into a Secret must not end the process that takes the backups.
+    /// Invalid values in a Secret must not end the process that takes the backups.
     #[test]
     fn what_is_no_place_is_told_instead_of_a_panic_in_the_library() {
         assert_eq!(told(|_| {}), None);
