@@ -19,7 +19,7 @@ use super::{
 
 /// The parts of the control plane that still exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
+#[allow(clippy::struct_excessive_bools)] // Each field is an independent condition.
 pub struct Given {
     /// The namespace exists and is not being deleted.
     pub namespace_is_active: bool,

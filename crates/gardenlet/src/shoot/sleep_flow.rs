@@ -26,7 +26,7 @@ use super::{
 
 /// The inputs of the flow, gathered before the flow is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
+#[allow(clippy::struct_excessive_bools)] // Each field is an independent condition.
 pub struct Given {
     /// The control plane comes from a different seed, or a move was cancelled.
     pub restoring: bool,

@@ -34,7 +34,7 @@ pub async fn settled(client: &Client, number: usize, config: Value) -> Result<()
     Ok(())
 }
 
-#[allow(clippy::disallowed_methods)] // what a shoot's status says is of today
+#[allow(clippy::disallowed_methods)] // the status needs present time stamps
 fn now() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
