@@ -211,7 +211,15 @@ impl Ec2 {
     /// # Errors
     /// See [`crate::Failed`].
     pub async fn set_tags(&self, id: &str, tags: &[Tag]) -> Answer<()> {
-        let mut call = Call::new("CreateTags").with("ResourceId.1", id);
+        self.set_tags_of(&[id.to_owned()], tags).await
+    }
+
+    /// Sets tags of existing objects.
+    ///
+    /// # Errors
+    /// See [`crate::Failed`].
+    pub async fn set_tags_of(&self, ids: &[String], tags: &[Tag]) -> Answer<()> {
+        let mut call = Call::new("CreateTags").with_each("ResourceId", ids);
         for (index, tag) in tags.iter().enumerate() {
             let name = format!("Tag.{}", index + 1);
             call = call

@@ -15,5 +15,5 @@ mod vpc;
 pub use config::{GroupStatus, InfrastructureConfig, InfrastructureStatus, Plan, SubnetStatus, VpcStatus};
 pub use found::{Found, Names};
 pub use make::{Made, make};
-pub use remove::{remove, wait_for_listing};
+pub use remove::{confirm_removal, remove};
 pub use state::{Journal, State};

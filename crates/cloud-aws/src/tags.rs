@@ -10,6 +10,8 @@ use serde::Deserialize;
 const CLUSTER: &str = "kubernetes.io/cluster/";
 /// Its value: the cluster made it, and takes it away.
 const OWNED: &str = "1";
+/// Key of the tag with the uid of the Shoot: two gardens may use a technical id in the same account.
+pub const SHOOT_UID: &str = "aws.provider.extensions.gardener.cloud/shoot-uid";
 /// The tag that names a thing, for people too.
 pub const NAME: &str = "Name";
 
@@ -38,6 +40,7 @@ impl Tag {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
     cluster: String,
+    shoot_uid: Option<String>,
 }
 
 impl Owned {
@@ -46,13 +49,51 @@ impl Owned {
     pub fn by(technical_id: &str) -> Self {
         Self {
             cluster: technical_id.to_owned(),
+            shoot_uid: None,
         }
+    }
+
+    /// The same with the uid of the Shoot. Without a uid no object is foreign.
+    #[must_use]
+    pub fn of_shoot(self, uid: Option<&str>) -> Self {
+        Self {
+            shoot_uid: uid.map(str::to_owned),
+            ..self
+        }
+    }
+
+    /// The uid of the Shoot.
+    #[must_use]
+    pub fn shoot_uid(&self) -> Option<&str> {
+        self.shoot_uid.as_deref()
     }
 
     /// The tags of a thing with this name.
     #[must_use]
     pub fn tags(&self, name: &str) -> Vec<Tag> {
-        vec![Tag::new(self.key(), OWNED), Tag::new(NAME, name)]
+        let mut tags = vec![Tag::new(self.key(), OWNED), Tag::new(NAME, name)];
+        tags.extend(self.uid_tag());
+        tags
+    }
+
+    /// The tag with the uid of the Shoot.
+    #[must_use]
+    pub fn uid_tag(&self) -> Option<Tag> {
+        self.shoot_uid().map(|uid| Tag::new(SHOOT_UID, uid))
+    }
+
+    /// The uid of a different Shoot that the object belongs to. An object without the tag is older than the
+    /// tag, and belongs to this Shoot.
+    #[must_use]
+    pub fn foreign_uid<'t>(&self, object: &'t (impl Tagged + ?Sized)) -> Option<&'t str> {
+        let own = self.shoot_uid()?;
+        object.tag(SHOOT_UID).filter(|uid| *uid != own)
+    }
+
+    /// Whether the object lacks the tag with the uid.
+    #[must_use]
+    pub fn lacks_uid(&self, object: &(impl Tagged + ?Sized)) -> bool {
+        self.shoot_uid.is_some() && object.tag(SHOOT_UID).is_none()
     }
 
     /// Key of the cluster's tag.

@@ -12,14 +12,14 @@ use api::{
 };
 use async_trait::async_trait;
 use cloud_aws::infrastructure::{
-    InfrastructureConfig, Journal, Made, Names, Plan, State, make, remove, wait_for_listing,
+    InfrastructureConfig, Journal, Made, Plan, State, confirm_removal, make, remove,
 };
 use extension::{Actuator, Context, Outcome, Released, forced};
 use runtime::{Error, Result};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{API_VERSION, account::Place};
+use crate::{API_VERSION, account::Place, identity::names};
 
 /// Looks after Infrastructures.
 pub struct InfrastructureActuator(pub Place);
@@ -33,14 +33,14 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
         let plan = Plan::of(&config)?.isolating(context.isolated_zone_id());
         let known: Option<State> = context.state()?;
         let ec2 = self.0.open(context, &context.object.spec.region).await?;
-        let names = Names::of(&context.namespace()?);
+        let names = names(context)?;
         outcome(make(&ec2, &names, &plan, known.as_ref(), &StatusJournal(context)).await?)
     }
 
     async fn restore(&self, context: &Context<Infrastructure>) -> Result<Outcome> {
         if context.state::<State>()?.is_none() {
             let ec2 = self.0.open(context, &context.object.spec.region).await?;
-            let names = Names::of(&context.namespace()?);
+            let names = names(context)?;
             if ec2.vpcs(&names.owned()).await?.is_empty() {
                 return Err(Error::config(
                     ErrorCode::ErrInfraDependencies,
@@ -64,16 +64,18 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
 
     async fn delete(&self, context: &Context<Infrastructure>) -> Result<()> {
         let ec2 = self.0.open(context, &context.object.spec.region).await?;
-        let names = Names::of(&context.namespace()?);
         // A state that cannot be read is no reason to keep anything.
-        if let Ok(Some(known)) = context.state::<State>() {
-            wait_for_listing(&ec2, &names, &known).await?;
+        let known = context.state::<State>().ok().flatten().unwrap_or_default();
+        let mut names = names(context)?;
+        if names.owned().shoot_uid().is_none() {
+            names = names.of_shoot(known.shoot_uid.as_deref());
         }
+        confirm_removal(&ec2, &names, &known, &StatusJournal(context)).await?;
         remove(&ec2, &names).await
     }
 
     async fn force_delete(&self, context: &Context<Infrastructure>) -> Result<Released> {
-        let names = Names::of(&context.namespace()?);
+        let names = names(context)?;
         // A state that cannot be read is no reason to hold on.
         let vpc = match context.state::<State>() {
             Ok(Some(state)) => state.vpc().unwrap_or("the VPC").to_owned(),

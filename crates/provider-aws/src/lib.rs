@@ -13,6 +13,7 @@
 pub mod account;
 pub mod control_plane;
 pub mod controllers;
+mod identity;
 pub mod infrastructure;
 mod problem;
 pub mod subnet_isolation;

@@ -46,6 +46,7 @@ impl Machines for AwsMachines {
             subnet_id: subnet_of(&infrastructure, pool, zone)?,
             security_group_ids: infrastructure.groups_of_nodes(),
             root_volume: root_volume(pool)?,
+            account_id: infrastructure.account_id.clone(),
             ..ProviderSpec::new(&context.namespace()?, &object.spec.region)
         };
         let encoded = RawExtension::encode(&spec)

@@ -160,6 +160,9 @@ pub struct InfrastructureStatus {
     pub vpc: VpcStatus,
     /// The zones of the shoot, with the IDs that are the same in every account.
     pub zones: Vec<Zone>,
+    /// The account with the network. Keys of a different account prove nothing about objects of the shoot.
+    #[serde(rename = "accountID", skip_serializing_if = "Option::is_none")]
+    pub account_id: Option<String>,
 }
 
 /// The network.

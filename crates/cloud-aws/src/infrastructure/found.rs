@@ -1,13 +1,20 @@
 //! What is there of an Infrastructure, told by tags; and how its things are called.
 
+use std::collections::BTreeMap;
+
+use api::meta::ErrorCode;
 use futures::try_join;
-use runtime::Result;
+use runtime::{Error, Result};
 
 use crate::{
     Ec2, Owned, Tag, Tagged,
     network::{InternetGateway, SecurityGroup, Subnet, Vpc},
     routing::{Address, NatGateway, RouteTable},
+    tags::SHOOT_UID,
 };
+
+/// How many objects an error names.
+const NAMED: usize = 4;
 
 /// Names of the things of one shoot.
 #[derive(Clone, Debug)]
@@ -23,6 +30,16 @@ impl Names {
         Self {
             id: technical_id.to_owned(),
             owned: Owned::by(technical_id),
+        }
+    }
+
+    /// The same with the uid of the Shoot, by which objects of a different Shoot with the same technical id
+    /// are recognized.
+    #[must_use]
+    pub fn of_shoot(self, uid: Option<&str>) -> Self {
+        Self {
+            owned: self.owned.of_shoot(uid),
+            ..self
         }
     }
 
@@ -107,15 +124,81 @@ impl Found {
         })
     }
 
+    /// All objects.
+    fn objects(&self) -> impl Iterator<Item = &dyn Tagged> {
+        fn each<T: Tagged>(objects: &[T]) -> impl Iterator<Item = &dyn Tagged> {
+            objects.iter().map(|object| object as &dyn Tagged)
+        }
+        let all = each(&self.vpcs)
+            .chain(each(&self.gateways))
+            .chain(each(&self.subnets));
+        let all = all.chain(each(&self.groups)).chain(each(&self.tables));
+        all.chain(each(&self.nats)).chain(each(&self.addresses))
+    }
+
     /// The ids of all things.
     pub(super) fn ids(&self) -> Vec<&str> {
-        fn ids<T: Tagged>(things: &[T]) -> impl Iterator<Item = &str> {
-            things.iter().map(Tagged::id)
+        self.objects().map(Tagged::id).collect()
+    }
+
+    /// The ids of objects without the uid of the Shoot.
+    pub(super) fn without_uid(&self, names: &Names) -> Vec<String> {
+        let objects = self.objects().filter(|object| names.owned.lacks_uid(*object));
+        objects.map(|object| object.id().to_owned()).collect()
+    }
+
+    /// The objects of a different Shoot, with the uid of that Shoot.
+    fn foreign(&self, names: &Names) -> BTreeMap<&str, &str> {
+        let objects = self.objects();
+        objects
+            .filter_map(|object| Some((object.id(), names.owned.foreign_uid(object)?)))
+            .collect()
+    }
+
+    /// Refuses objects of a different Shoot among those that `is_claimed` selects by id.
+    ///
+    /// # Errors
+    /// A different Shoot owns objects: [`Error::Config`].
+    pub(super) fn refuse_foreign(&self, names: &Names, is_claimed: impl Fn(&str) -> bool) -> Result<()> {
+        let foreign: Vec<_> = self
+            .foreign(names)
+            .into_iter()
+            .filter(|(id, _)| is_claimed(id))
+            .collect();
+        let Some((_, uid)) = foreign.first() else {
+            return Ok(());
+        };
+        let own = names.owned.shoot_uid().unwrap_or_default();
+        let ids: Vec<&str> = foreign.iter().take(NAMED).map(|(id, _)| *id).collect();
+        let more = match foreign.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more objects"),
+        };
+        Err(Error::config(
+            ErrorCode::ErrInfraDependencies,
+            format!(
+                "{}{more} have the cluster's tag of {} and belong to a different Shoot: their tag {SHOOT_UID} is {uid}, and the uid of \
+                 this Shoot is {own}. A second garden uses the technical ID in this account. Nothing was changed: use a different account \
+                 or a different name for this Shoot. Only if the objects belong to this Shoot, set their tag to {own}",
+                ids.join(", "),
+                names.id
+            ),
+        ))
+    }
+
+    /// Leaves out the objects of a different Shoot.
+    pub(super) fn without_foreign(mut self, names: &Names) -> Self {
+        fn keep<T: Tagged>(objects: &mut Vec<T>, names: &Names) {
+            objects.retain(|object| names.owned.foreign_uid(object).is_none());
         }
-        let all = ids(&self.vpcs)
-            .chain(ids(&self.gateways))
-            .chain(ids(&self.subnets));
-        let all = all.chain(ids(&self.groups)).chain(ids(&self.tables));
-        all.chain(ids(&self.nats)).chain(ids(&self.addresses)).collect()
+        keep(&mut self.vpcs, names);
+        keep(&mut self.gateways, names);
+        keep(&mut self.subnets, names);
+        keep(&mut self.groups, names);
+        keep(&mut self.tables, names);
+        keep(&mut self.nats, names);
+        keep(&mut self.failed, names);
+        keep(&mut self.addresses, names);
+        self
     }
 }

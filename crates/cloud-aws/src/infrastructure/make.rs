@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     Ec2, Tagged,
+    identity::HomeAccount,
     network::{InternetGateway, SecurityGroup, Subnet},
     routing::{Address, NatGateway, RouteTable, Via},
     token::token_since,
@@ -43,8 +44,8 @@ pub struct Made {
 ///
 /// # Errors
 /// EC2 refuses or does not answer; NAT gateways are being made, or EC2 does not show yet what was made:
-/// [`Error::NotReady`]; what is there cannot become what is planned, or the VPC that is known is gone:
-/// [`Error::Config`].
+/// [`Error::NotReady`]; what is there cannot become what is planned, the VPC that is known is gone, the keys
+/// belong to a different account, or objects belong to a different Shoot: [`Error::Config`].
 pub async fn make(
     ec2: &Ec2,
     names: &Names,
@@ -54,6 +55,7 @@ pub async fn make(
 ) -> Result<Made> {
     let zones = zones(ec2, plan).await?;
     let mut ledger = Ledger::open(known, journal, ec2.listed_within(), names.vpc());
+    ledger.record_shoot(names.owned().shoot_uid());
     let made = make_and_confirm(ec2, names, plan, &zones, &mut ledger).await;
     if made.is_err()
         && let Err(error) = ledger.save().await
@@ -131,6 +133,7 @@ struct Maker<'a, 'l, J> {
     names: &'a Names,
     ledger: &'a mut Ledger<'l, J>,
     found: Found,
+    without_uid: Vec<String>,
     vpc: String,
     subnets: Vec<SubnetStatus>,
     egress: Vec<String>,
@@ -139,8 +142,10 @@ struct Maker<'a, 'l, J> {
 
 impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
     async fn new(ec2: &'a Ec2, names: &'a Names, ledger: &'a mut Ledger<'l, J>) -> Result<Self> {
+        let found = Found::look(ec2, names).await?;
         Ok(Self {
-            found: Found::look(ec2, names).await?,
+            without_uid: found.without_uid(names),
+            found,
             ec2,
             names,
             ledger,
@@ -152,8 +157,10 @@ impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
     }
 
     async fn make(mut self, plan: &Plan, zones: &[Zone]) -> Result<Made> {
+        self.found.refuse_foreign(self.names, |_| true)?;
         refuse_changes(plan, &self.found)?;
         self.vpc(plan).await?;
+        self.add_uid().await?;
         let gateway = self.gateway().await?;
         let group = self.group().await?;
         let public = self.table(&self.names.one("main"), "routeTable/main").await?;
@@ -206,10 +213,21 @@ impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
         let listed = std::mem::take(&mut self.found.vpcs);
         let used = listed.into_iter().filter(|vpc| id.as_deref() == Some(vpc.id()));
         let vpc = match (self.ledger.choose(VPC, used.collect(), name, |_| true)?.0, id) {
-            (Some(vpc), _) => vpc,
+            (Some(vpc), _) => {
+                self.adopt_account().await;
+                vpc
+            }
             // A part of the shoot names the VPC, or it is known.
-            (None, Some(id)) => return Err(self.missing(&id)),
+            (None, Some(id)) => {
+                self.ledger.state().home().confirm(self.ec2, &id).await?;
+                return Err(self.missing(&id));
+            }
             (None, None) => {
+                let home = self.ledger.state().home();
+                home.confirm(self.ec2, &format!("the network of {name}")).await?;
+                if home == HomeAccount::default() {
+                    self.ledger.record_account(self.ec2.account_id().await?);
+                }
                 self.ledger.begin(VPC).await?;
                 let range = plan.range.to_string();
                 let made = self.ec2.create_vpc(&range, &self.names.tags(name)).await;
@@ -220,6 +238,7 @@ impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
         };
         for other in unused {
             self.ledger.change(VPC)?;
+            self.without_uid.retain(|id| *id != other);
             self.ec2.delete_vpc(&other).await?;
         }
         if vpc.cidr_block != plan.range.to_string() {
@@ -234,6 +253,31 @@ impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
         self.found.groups.retain(|group| group.vpc_id == vpc.vpc_id);
         self.found.tables.retain(|table| table.vpc_id == vpc.vpc_id);
         Ok(())
+    }
+
+    /// Records the account of a network that is older than the record. A network without this record works
+    /// as before, so that a failure is only logged.
+    async fn adopt_account(&mut self) {
+        if self.ledger.state().account_id.is_some() {
+            return;
+        }
+        match self.ec2.account_id().await {
+            Ok(id) => self.ledger.record_account(id),
+            Err(error) => warn!(%error, network = self.names.vpc(), "the account of the keys is not known"),
+        }
+    }
+
+    /// Gives objects that are older than the tag the uid of the Shoot.
+    async fn add_uid(&mut self) -> Result<()> {
+        let Some(tag) = self.names.owned().uid_tag() else {
+            return Ok(());
+        };
+        let ids = std::mem::take(&mut self.without_uid);
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.ledger.change("the tag with the uid of the Shoot")?;
+        Ok(self.ec2.set_tags_of(&ids, &[tag]).await?)
     }
 
     fn missing(&mut self, id: &str) -> Error {
@@ -456,14 +500,15 @@ impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
                 }],
             },
             zones: zones.to_vec(),
+            account_id: self.ledger.state().account_id.clone(),
             ..InfrastructureStatus::default()
         };
         Ok(Made {
             range: plan.range.to_string(),
             egress: self.egress,
             state: State {
-                ids: self.ledger.state().ids.clone(),
                 unlisted: BTreeMap::new(),
+                ..self.ledger.state().clone()
             },
             status,
         })

@@ -7,27 +7,28 @@ use runtime::{Error, Result};
 
 use super::{
     found::{Found, Names},
-    state::State,
+    state::{Journal, State},
 };
-use crate::Ec2;
+use crate::{Ec2, Tagged};
 
 /// How soon to look again for NAT gateways, which take about a minute to go.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How soon to look again for what EC2 lists late.
 const LISTED_AGAIN: Duration = Duration::from_secs(2);
 
-/// Takes all of it away.
+/// Takes all of it away. Objects of a different Shoot stay. [`confirm_removal`] comes before.
 ///
 /// # Errors
 /// EC2 refuses, as while something else is in the VPC, or does not answer; NAT gateways are going:
 /// [`Error::NotReady`].
 pub async fn remove(ec2: &Ec2, names: &Names) -> Result<()> {
-    let found = Found::look(ec2, names).await?;
+    let owned = names.owned();
+    let found = Found::look(ec2, names).await?.without_foreign(names);
     for nat in &found.nats {
         ec2.delete_nat_gateway(&nat.nat_gateway_id).await?;
     }
-    let mut going = ec2.nat_gateways(&names.owned()).await?;
-    going.retain(|nat| nat.is_there() || nat.state == "deleting");
+    let mut going = ec2.nat_gateways(&owned).await?;
+    going.retain(|nat| owned.foreign_uid(nat).is_none() && (nat.is_there() || nat.state == "deleting"));
     if !going.is_empty() {
         let ids: Vec<&str> = going.iter().map(|nat| nat.nat_gateway_id.as_str()).collect();
         return Err(Error::not_ready(
@@ -62,7 +63,7 @@ pub async fn remove(ec2: &Ec2, names: &Names) -> Result<()> {
     for vpc in &found.vpcs {
         ec2.delete_vpc(&vpc.vpc_id).await?;
     }
-    let left = Found::look(ec2, names).await?;
+    let left = Found::look(ec2, names).await?.without_foreign(names);
     if left.ids().is_empty() {
         return Ok(());
     }
@@ -72,15 +73,24 @@ pub async fn remove(ec2: &Ec2, names: &Names) -> Result<()> {
     ))
 }
 
-/// Waits for what was just asked for and is not listed yet: a deletion would leave it.
+/// Confirms that a removal will find all objects of the Shoot and no other objects: the keys belong to the
+/// account with the network, EC2 lists the parts that were just made, and no part that the state names belongs
+/// to a different Shoot. `journal` keeps the account of a network that is older than the record of the account.
 ///
 /// # Errors
-/// EC2 does not list a part that may be there: [`Error::NotReady`]; EC2 refuses or does not answer.
-pub async fn wait_for_listing(ec2: &Ec2, names: &Names, known: &State) -> Result<()> {
-    if known.unlisted.is_empty() {
-        return Ok(());
-    }
+/// EC2 does not list a part that may be there: [`Error::NotReady`]; the keys belong to a different account, or
+/// a part belongs to a different Shoot: [`Error::Config`]; EC2 refuses or does not answer.
+pub async fn confirm_removal(ec2: &Ec2, names: &Names, known: &State, journal: &impl Journal) -> Result<()> {
+    let network = format!("the network of {}", names.vpc());
+    known.home().confirm(ec2, &network).await?;
     let found = Found::look(ec2, names).await?;
+    found.refuse_foreign(names, |id| known.ids.values().any(|part| part == id))?;
+    let shows_vpc = found.vpcs.iter().any(|vpc| known.vpc() == Some(vpc.id()));
+    if known.account_id.is_none() && shows_vpc {
+        let account_id = Some(ec2.account_id().await?);
+        let known = known.clone();
+        journal.save(&State { account_id, ..known }).await?;
+    }
     let awaited = known.awaited(&found.ids(), ec2.listed_within());
     if awaited.is_empty() {
         return Ok(());
@@ -98,7 +108,10 @@ pub async fn wait_for_listing(ec2: &Ec2, names: &Names, known: &State) -> Result
 /// An ACL of an isolation that ended with its seed would hold the VPC. The VPC's default takes its place in
 /// front of subnets.
 async fn remove_network_acls(ec2: &Ec2, names: &Names) -> Result<()> {
-    for left in ec2.owned_network_acls(&names.owned()).await? {
+    let owned = names.owned();
+    let mut acls = ec2.owned_network_acls(&owned).await?;
+    acls.retain(|acl| owned.foreign_uid(acl).is_none());
+    for left in acls {
         if !left.associations.is_empty() {
             let acls = ec2.network_acls(&left.vpc_id).await?;
             for default in acls.iter().filter(|acl| acl.is_default) {

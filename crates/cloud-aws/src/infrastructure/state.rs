@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use runtime::{Error, Result, clock};
 use serde::{Deserialize, Serialize};
 
-use crate::{Failed, Tagged};
+use crate::{Failed, Tagged, identity::HomeAccount};
 
 /// How soon to look again for what EC2 does not list yet.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -28,6 +28,13 @@ pub struct State {
     /// is not known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unlisted: BTreeMap<String, Timestamp>,
+    /// The account with the network, recorded before the VPC is made. Without this id (of a network that is
+    /// older than the field), the id is recorded while EC2 shows the VPC.
+    #[serde(default, rename = "accountID", skip_serializing_if = "Option::is_none")]
+    pub account_id: Option<String>,
+    /// The uid of the Shoot, for a deletion without the Cluster of the Shoot.
+    #[serde(default, rename = "shootUID", skip_serializing_if = "Option::is_none")]
+    pub shoot_uid: Option<String>,
 }
 
 impl State {
@@ -35,6 +42,12 @@ impl State {
     #[must_use]
     pub fn vpc(&self) -> Option<&str> {
         self.ids.get(VPC).map(String::as_str)
+    }
+
+    /// The account with the network.
+    #[must_use]
+    pub fn home(&self) -> HomeAccount {
+        HomeAccount::new(self.account_id.as_deref())
     }
 
     /// Whether EC2 may still list the part by itself.
@@ -102,6 +115,18 @@ impl<'a, J: Journal> Ledger<'a, J> {
 
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// Records the account of the keys, which can make or see the network.
+    pub fn record_account(&mut self, id: String) {
+        self.state.account_id = Some(id);
+    }
+
+    /// Records the uid of the Shoot.
+    pub fn record_shoot(&mut self, uid: Option<&str>) {
+        if let Some(uid) = uid {
+            self.state.shoot_uid = Some(uid.to_owned());
+        }
     }
 
     /// Something of the shoot is to be changed.

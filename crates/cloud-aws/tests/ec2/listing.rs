@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 use api::meta::ErrorCode;
 use cloud_aws::{
     Tag, Tagged,
-    infrastructure::{Found, Names, State, remove, wait_for_listing},
+    infrastructure::{Found, Names, State, confirm_removal, remove},
     machines::{Machines, ProviderId},
 };
 use futures::try_join;
@@ -155,7 +155,7 @@ async fn a_deletion_waits_for_what_is_not_listed_yet(moto: &Moto) -> Result<()> 
     region.proxy.lag(3 * LAG);
     notebook.make(&ec2, &names, &plan).await.unwrap_err();
     let known = notebook.state().unwrap_or_default();
-    let ((), awaited) = until_shown(|| wait_for_listing(&ec2, &names, &known)).await?;
+    let ((), awaited) = until_shown(|| confirm_removal(&ec2, &names, &known, &notebook)).await?;
     ensure!(!awaited.is_empty(), "{known:?} is not waited for");
     until_shown(|| remove(&ec2, &names)).await?;
     let left = format!("{:?}", region.found().await?);
@@ -167,7 +167,7 @@ async fn a_deletion_waits_for_what_is_not_listed_yet(moto: &Moto) -> Result<()> 
         ..State::default()
     };
     let bounded = region.ec2_listing_within(LAG)?;
-    let ((), awaited) = until_shown(|| wait_for_listing(&bounded, &names, &lost)).await?;
+    let ((), awaited) = until_shown(|| confirm_removal(&bounded, &names, &lost, &notebook)).await?;
     ensure!(!awaited.is_empty(), "a lost answer is not waited for");
     Ok(())
 }

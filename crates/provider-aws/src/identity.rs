@@ -1,0 +1,57 @@
+//! The identity of a Shoot in an account.
+
+use api::extensions::{Cluster, ExtensionObject};
+use cloud_aws::infrastructure::Names;
+use extension::Context;
+use runtime::Result;
+
+/// The names of the objects of a Shoot, with the uid of the Shoot.
+///
+/// # Errors
+/// The object has no namespace.
+pub fn names<K: ExtensionObject>(context: &Context<K>) -> Result<Names> {
+    let uid = context.cluster.as_ref().and_then(shoot_uid);
+    Ok(Names::of(&context.namespace()?).of_shoot(uid))
+}
+
+/// The uid of the Shoot that survives each move: the uid of the first reconciliation. A garden that was
+/// restored from a backup keeps this uid in the status of the Shoot.
+pub fn shoot_uid(cluster: &Cluster) -> Option<&str> {
+    let uid = |path| cluster.spec.shoot.0.pointer(path).and_then(|uid| uid.as_str());
+    let uids = [uid("/status/uid"), uid("/metadata/uid")];
+    uids.into_iter().flatten().find(|uid| !uid.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn cluster(shoot: Value) -> Cluster {
+        let spec = json!({"cloudProfile": {}, "seed": {}, "shoot": shoot});
+        let mut object = json!({"metadata": {"name": "shoot--dev--one"}, "spec": spec});
+        object["apiVersion"] = "extensions.gardener.cloud/v1alpha1".into();
+        object["kind"] = "Cluster".into();
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn the_uid_of_the_first_reconciliation_counts() {
+        for (shoot, uid) in [
+            (json!({}), None),
+            (json!({"metadata": {"uid": "new"}}), Some("new")),
+            (
+                json!({"metadata": {"uid": "new"}, "status": {"uid": ""}}),
+                Some("new"),
+            ),
+            (
+                json!({"metadata": {"uid": "new"}, "status": {"uid": "first"}}),
+                Some("first"),
+            ),
+        ] {
+            assert_eq!(shoot_uid(&cluster(shoot.clone())), uid, "{shoot}");
+        }
+    }
+}
