@@ -8,4 +8,4 @@ mod plan;
 mod swap;
 
 pub use plan::{Before, ChangedByHand};
-pub use swap::ZoneAcl;
+pub use swap::{ClosedZone, ZoneAcl, ZoneObservation};

@@ -221,6 +221,20 @@ impl Ec2 {
         self.list(&owned("DescribeSubnets", of).paged()).await
     }
 
+    /// The subnet with this id. `None`: EC2 knows no such subnet in the account, or does not show the subnet
+    /// yet.
+    ///
+    /// # Errors
+    /// See [`crate::Failed`].
+    pub async fn subnet(&self, id: &str) -> Answer<Option<Subnet>> {
+        let call = Call::new("DescribeSubnets").with("SubnetId.1", id);
+        match self.list::<Subnet>(&call).await {
+            Ok(found) => Ok(found.into_iter().next()),
+            Err(failed) if failed.is_missing() => Ok(None),
+            Err(failed) => Err(failed),
+        }
+    }
+
     /// Makes a subnet. A second one with the same range is refused.
     ///
     /// # Errors

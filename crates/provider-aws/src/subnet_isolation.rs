@@ -14,6 +14,7 @@
 use api::extensions::SubnetIsolation;
 use async_trait::async_trait;
 use cloud_aws::{
+    identity::HomeAccount,
     infrastructure::InfrastructureStatus,
     isolation::{Before, ZoneAcl},
 };
@@ -21,10 +22,16 @@ use extension::{Context, subnet_isolation::ZoneNetwork};
 use runtime::{Cluster, Events, Result};
 use serde_json::{Map, Value, json};
 
-use crate::{API_VERSION, MANAGER, account::Place, zone};
+use crate::{API_VERSION, MANAGER, account::Place, identity::shoot_uid, zone};
 
-/// Reason of the Event that tells what somebody has changed by hand.
+/// Reason of the Event for manual changes of the network.
 const CHANGED_BY_HAND: &str = "ChangedByHand";
+/// Reason of the Event for subnets that do not exist any more.
+const SUBNET_MISSING: &str = "SubnetMissing";
+/// Field of the provider status with the ACL that closes the zone.
+const ACL_ID: &str = "aclID";
+/// Field of the provider status with the subnets that do not exist any more.
+const MISSING_SUBNETS: &str = "missingSubnets";
 
 /// Zones of AWS.
 pub struct AwsZones(pub Place);
@@ -47,7 +54,13 @@ impl ZoneNetwork for AwsZones {
         known: Option<&Before>,
     ) -> Result<Before> {
         let subnets = infrastructure(context)?.subnets_of(zone);
-        self.acl(context).await?.look(&subnets, known).await
+        let observed = self.acl(context).await?.observe(&subnets, known).await?;
+        // A closing that was interrupted is no manual change: the status names the ACL of a complete closing.
+        let was_closed = reported(context, ACL_ID).is_some();
+        if was_closed && !observed.reopened.is_empty() {
+            warn(context, CHANGED_BY_HAND, &observed.reopened).await;
+        }
+        Ok(observed.before)
     }
 
     async fn prepare(&self, context: &Context<SubnetIsolation>, before: &Before) -> Result<Before> {
@@ -61,11 +74,20 @@ impl ZoneNetwork for AwsZones {
         before: &Before,
     ) -> Result<Map<String, Value>> {
         let subnets = infrastructure(context)?.subnets_of(zone);
-        let acl = self.acl(context).await?.close(&subnets, before).await?;
-        Ok(Map::from_iter([
-            ("aclID".to_owned(), json!(acl)),
+        let closed = self.acl(context).await?.close(&subnets, before).await?;
+        let mut status = Map::from_iter([
+            (ACL_ID.to_owned(), json!(closed.acl)),
             ("aclStatus".to_owned(), json!("created")),
-        ]))
+        ]);
+        if !closed.missing_subnets.is_empty() {
+            let missing = json!(closed.missing_subnets);
+            if reported(context, MISSING_SUBNETS) != Some(&missing) {
+                let note = missing_note(zone, &closed.missing_subnets);
+                warn(context, SUBNET_MISSING, &[note]).await;
+            }
+            status.insert(MISSING_SUBNETS.to_owned(), missing);
+        }
+        Ok(status)
     }
 
     async fn open(
@@ -80,13 +102,8 @@ impl ZoneNetwork for AwsZones {
         }
         let changed = self.acl(context).await?.open(before, deleting).await?;
         if !changed.is_empty() {
-            let events = Events::new(context.seed.client().clone(), MANAGER.0);
             let note: Vec<String> = changed.iter().map(ToString::to_string).collect();
-            let note = note.join("; ");
-            tracing::warn!(note, "left as somebody has set it by hand");
-            events
-                .warning(context.object.as_ref(), CHANGED_BY_HAND, &note)
-                .await;
+            warn(context, CHANGED_BY_HAND, &note).await;
         }
         Ok(())
     }
@@ -95,13 +112,41 @@ impl ZoneNetwork for AwsZones {
 impl AwsZones {
     async fn acl(&self, context: &Context<SubnetIsolation>) -> Result<ZoneAcl> {
         let ec2 = self.0.open(context, &context.object.spec.region).await?;
-        Ok(ZoneAcl::new(
+        let infrastructure = infrastructure(context)?;
+        let acl = ZoneAcl::new(
             ec2,
             &context.namespace()?,
-            &infrastructure(context)?.vpc.id,
+            &infrastructure.vpc.id,
             context.object.metadata.uid.as_deref().unwrap_or_default(),
-        ))
+        );
+        let home = HomeAccount::new(infrastructure.account_id.as_deref());
+        let uid = context.cluster.as_ref().and_then(shoot_uid);
+        Ok(acl.in_account(home).of_shoot(uid))
     }
+}
+
+/// A field of the provider status that an earlier reconciliation has reported.
+fn reported<'c>(context: &'c Context<SubnetIsolation>, field: &str) -> Option<&'c Value> {
+    let status = context.object.status.as_ref()?;
+    status.provider_status.as_ref()?.0.get(field)
+}
+
+fn missing_note(zone: &str, missing: &[String]) -> String {
+    format!(
+        "the subnets {} of zone {zone} are not in the account any more; all other subnets of the zone are closed. Reconcile the \
+         Infrastructure after the failback to make the subnets again",
+        missing.join(", ")
+    )
+}
+
+async fn warn(context: &Context<SubnetIsolation>, reason: &str, sentences: &[String]) {
+    tracing::warn!(
+        reason,
+        ?sentences,
+        "the network of the zone differs from the record"
+    );
+    let events = Events::new(context.seed.client().clone(), MANAGER.0);
+    events.warnings(context.object.as_ref(), reason, sentences).await;
 }
 
 fn infrastructure(context: &Context<SubnetIsolation>) -> Result<InfrastructureStatus> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use api::meta::ErrorCode;
+use jiff::Timestamp;
 use runtime::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,10 @@ pub struct Before {
     /// the ACL yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation_acl: Option<String>,
+    /// Since when EC2 does not know a subnet of the zone. Such a subnet counts as gone when the bound for
+    /// objects that EC2 lists late has passed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub missing: BTreeMap<String, Timestamp>,
 }
 
 /// What speaks against the subnets being open, by what EC2 shows.
@@ -87,10 +92,10 @@ fn told<'a>(subnet: &str, ours: &[&'a NetworkAcl]) -> Option<&'a str> {
     ours.iter().find_map(|acl| acl.tag(&key))
 }
 
-/// What was there before. What is known stays.
+/// What was there before. What is known stays. A subnet that no ACL lists is left out.
 ///
 /// # Errors
-/// A subnet has no ACL, or it has ours and nobody says what it had before.
+/// A subnet has our ACL, and no record names the former ACL.
 pub fn before(
     subnets: &BTreeSet<String>,
     acls: &[NetworkAcl],
@@ -103,7 +108,9 @@ pub fn before(
         if before.acls.contains_key(subnet) {
             continue;
         }
-        let now = acl_of(subnet, acls).ok_or_else(|| missing(subnet))?;
+        let Some(now) = acl_of(subnet, acls) else {
+            continue;
+        };
         let former = if is_ours(now) {
             told(subnet, &ours).ok_or_else(|| {
                 Error::config(
@@ -123,32 +130,52 @@ pub fn before(
     Ok(before)
 }
 
-/// A subnet without an ACL is none.
-fn missing(subnet: &str) -> Error {
-    Error::config(
-        ErrorCode::ErrRetryableInfraDependencies,
-        format!(
-            "{subnet} of the zone is not in the account: reconcile the shoot, so that its infrastructure is made anew"
-        ),
-    )
+/// The subnets that no ACL lists: EC2 does not list the ACL yet, or the subnet is gone.
+pub fn unlisted<'s>(subnets: &'s BTreeSet<String>, acls: &[NetworkAcl]) -> Vec<&'s String> {
+    let subnets = subnets.iter();
+    subnets.filter(|subnet| acl_of(subnet, acls).is_none()).collect()
 }
 
-/// What has to get ours.
-///
-/// # Errors
-/// A subnet of the zone is not there.
-pub fn closing(subnets: &BTreeSet<String>, acls: &[NetworkAcl], ours: &str) -> Result<Vec<Swap>> {
+/// What has to get ours. A subnet that no ACL lists does not keep the other subnets open.
+pub fn closing(subnets: &BTreeSet<String>, acls: &[NetworkAcl], ours: &str) -> Vec<Swap> {
     let mut swaps = Vec::new();
     for subnet in subnets {
-        let now = acl_of(subnet, acls).ok_or_else(|| missing(subnet))?;
-        if let (true, Some(association)) = (now.network_acl_id != ours, now.association_of(subnet)) {
+        if let Some(now) = acl_of(subnet, acls)
+            && now.network_acl_id != ours
+            && let Some(association) = now.association_of(subnet)
+        {
             swaps.push(Swap {
                 association: association.network_acl_association_id.clone(),
                 acl: ours.to_owned(),
             });
         }
     }
-    Ok(swaps)
+    swaps
+}
+
+/// The manual changes to a zone that was closed by the recorded ACL, as sentences: the ACL is gone, or a
+/// subnet has a different ACL.
+pub fn reopened(known: &Before, acls: &[NetworkAcl], is_ours: impl Fn(&NetworkAcl) -> bool) -> Vec<String> {
+    let Some(recorded) = &known.isolation_acl else {
+        return Vec::new();
+    };
+    let mut changes = Vec::new();
+    if !acls.iter().any(|acl| acl.network_acl_id == *recorded) {
+        changes.push(format!(
+            "the network ACL {recorded}, which closed the zone, was removed: a new network ACL closes the zone again"
+        ));
+    }
+    for subnet in known.acls.keys() {
+        if let Some(now) = acl_of(subnet, acls)
+            && !is_ours(now)
+        {
+            changes.push(format!(
+                "the subnet {subnet} of the closed zone had the network ACL {}, and is closed again",
+                now.network_acl_id
+            ));
+        }
+    }
+    changes
 }
 
 /// What is to be given back, and what is left. `deleting`: the VPC's default takes the place of what is gone.

@@ -81,17 +81,42 @@ fn a_seed_that_knows_nothing_reads_the_tags() {
 }
 
 #[test]
-fn a_subnet_that_is_gone_is_told() {
-    let error = before(&subnets(&["a"]), &[], is_ours, None).unwrap_err();
-    assert!(error.to_string().contains("not in the account"), "{error}");
-    assert!(closing(&subnets(&["a"]), &[], OURS).is_err());
+fn a_subnet_that_no_acl_lists_keeps_no_other_subnet_open() {
+    let acls = [ours(&[], &[]), acl("acl-x", &["a"])];
+    let both = subnets(&["a", "gone"]);
+    let found = before(&both, &acls, is_ours, None).unwrap();
+    assert_eq!(found, known(&[("a", "acl-x")]));
+    assert_eq!(closing(&both, &acls, OURS), [swap("acl-x/a", OURS)]);
+    assert_eq!(unlisted(&both, &acls), ["gone"]);
+}
+
+#[test]
+fn manual_changes_of_a_closed_zone_are_reported() {
+    let mut recorded = known(&[("a", "acl-x"), ("b", "acl-x"), ("gone", "acl-x")]);
+    let acls = [ours(&["a"], &[]), acl("acl-x", &["b"])];
+    assert!(
+        reopened(&recorded, &acls, is_ours).is_empty(),
+        "no ACL is recorded"
+    );
+    recorded.isolation_acl = Some(OURS.into());
+    let changes = reopened(&recorded, &acls, is_ours);
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert!(
+        changes[0].contains("subnet b of the closed zone had the network ACL acl-x"),
+        "{changes:?}"
+    );
+    let changes = reopened(&recorded, &acls[1..], is_ours);
+    assert!(
+        changes[0].contains("the network ACL acl-ours, which closed the zone, was removed"),
+        "{changes:?}"
+    );
 }
 
 #[test]
 fn only_what_is_open_is_closed() {
     let acls = [ours(&["a"], &[]), acl("acl-x", &["b", "other"])];
     assert_eq!(
-        closing(&subnets(&["a", "b"]), &acls, OURS).unwrap(),
+        closing(&subnets(&["a", "b"]), &acls, OURS),
         [swap("acl-x/b", OURS)]
     );
 }

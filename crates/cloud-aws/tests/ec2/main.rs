@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod faults;
+mod foreign;
 mod isolated_zone;
+mod keys;
 mod listing;
 mod machines;
 mod policy;

@@ -1,0 +1,350 @@
+//! Keys of a different account, objects of a second garden, and manual changes of a closed zone: no object
+//! counts as gone, no foreign object is taken, and a zone stays closed.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use api::meta::ErrorCode;
+use cloud_aws::{
+    Call, Ec2, Ec2Access, Tag,
+    identity::HomeAccount,
+    infrastructure::{Names, State, confirm_removal, remove},
+    isolation::{Before, ZoneAcl},
+    machines::{LISTED_WITHIN, Machines, ProviderId},
+    tags::SHOOT_UID,
+};
+use futures::try_join;
+use permit::Permit;
+use runtime::Error;
+use testkit::Moto;
+
+use super::{
+    keys::{HOME, OTHER, issue},
+    world::{Notebook, Region, SHOOT, allow, close, is_complete, refused, until_done},
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_of_a_different_account_prove_nothing() -> Result<()> {
+    let moto = &Moto::start().await?;
+    try_join!(
+        Box::pin(a_network_is_not_gone(moto)),
+        Box::pin(a_closed_zone_and_instances_are_not_gone(moto)),
+        Box::pin(an_account_is_adopted_while_the_vpc_is_shown(moto)),
+    )?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_garden_takes_no_object_and_a_zone_stays_closed() -> Result<()> {
+    let moto = &Moto::start().await?;
+    try_join!(
+        Box::pin(objects_of_a_second_garden_are_refused(moto)),
+        Box::pin(an_acl_with_changed_tags_closes_the_zone(moto)),
+        Box::pin(an_acl_that_was_removed_is_replaced_and_reported(moto)),
+        Box::pin(a_missing_subnet_keeps_no_other_subnet_open(moto)),
+    )?;
+    Ok(())
+}
+
+/// Nothing is made in the other account, and a deletion does not succeed.
+async fn a_network_is_not_gone(moto: &Moto) -> Result<()> {
+    let region = "eu-west-1";
+    let (names, home) = (Names::of(SHOOT), Region::of(moto, region).await?);
+    let (status, state) = home.made().await?;
+    ensure!(state.account_id.as_deref() == Some(HOME), "{state:?}");
+    ensure!(status.account_id.as_deref() == Some(HOME), "{status:?}");
+
+    let other = keys_of(moto, OTHER, region).await?;
+    ensure!(
+        refused(other.account_id().await)? == OTHER,
+        "the keys are of no other account"
+    );
+    let notebook = Notebook::with(state.clone());
+    names_both_accounts(notebook.make(&other, &names, &home.plan()?).await)?;
+    names_both_accounts(confirm_removal(&other, &names, &state, &notebook).await)?;
+    let made = refused(other.vpcs(&names.owned()).await)?;
+    ensure!(made.is_empty(), "{made:?} was made in the other account");
+
+    // The VPC is not made yet: its call was lost.
+    let begun = State {
+        account_id: state.account_id.clone(),
+        ..State::default()
+    };
+    names_both_accounts(Notebook::with(begun).make(&other, &names, &home.plan()?).await)?;
+
+    // With the right keys again nothing has changed.
+    let again = notebook.make(&home.direct, &names, &home.plan()?).await?;
+    ensure!(again.status == status, "{:?} was {status:?}", again.status);
+    confirm_removal(&home.direct, &names, &state, &notebook).await?;
+    Ok(())
+}
+
+async fn a_closed_zone_and_instances_are_not_gone(moto: &Moto) -> Result<()> {
+    let region = "eu-central-1";
+    let home = Region::of(moto, region).await?;
+    let (status, state) = home.made().await?;
+    let (vpc, [zone, _]) = (&status.vpc.id, home.zones());
+    let subnets = status.subnets_of(&zone);
+    let by = |ec2: &Ec2| ZoneAcl::new(ec2.clone(), SHOOT, vpc, "once").in_account(state.home());
+    let before = close(&by(&home.direct), &subnets, None).await?;
+    let closed = home.acls(vpc).await?;
+
+    let other = keys_of(moto, OTHER, region).await?;
+    names_both_accounts(by(&other).look(&subnets, Some(&before)).await)?;
+    for deleting in [false, true] {
+        names_both_accounts(by(&other).open(Some(&before), deleting).await)?;
+    }
+    let left = home.acls(vpc).await?;
+    ensure!(left == closed, "{left:#?} was {closed:#?}");
+    by(&home.direct).open(Some(&before), false).await?;
+
+    let machines = |ec2: &Ec2| Machines::of(ec2.clone(), SHOOT).in_account(HomeAccount::new(Some(HOME)));
+    let known = format!("aws:///{zone}/i-0123456789abcdef0");
+    let known: ProviderId = known.parse().map_err(anyhow::Error::msg)?;
+    for known in [None, Some(&known)] {
+        let ended = machines(&other).terminate("a-x1", known, LISTED_WITHIN).await;
+        names_both_accounts(ended)?;
+        machines(&home.direct)
+            .terminate("a-x1", known, LISTED_WITHIN)
+            .await?;
+    }
+    names_both_accounts(
+        machines(&other)
+            .find_launched("a-x1", Some(&known), LISTED_WITHIN)
+            .await,
+    )?;
+    names_both_accounts(machines(&other).list().await)?;
+    Ok(())
+}
+
+/// A state that is older than the record of the account gets the account only from keys that show the VPC.
+async fn an_account_is_adopted_while_the_vpc_is_shown(moto: &Moto) -> Result<()> {
+    let region = "us-east-1";
+    let (names, home) = (Names::of(SHOOT), Region::of(moto, region).await?);
+    let (_, state) = home.made().await?;
+    let old = State {
+        account_id: None,
+        ..state.clone()
+    };
+    let account = |notebook: &Notebook| notebook.state().and_then(|state| state.account_id);
+
+    let other = keys_of(moto, OTHER, region).await?;
+    let notebook = Notebook::with(old.clone());
+    confirm_removal(&other, &names, &old, &notebook).await?;
+    let error = notebook.make(&other, &names, &home.plan()?).await;
+    ensure!(error.is_err(), "a network of a different account is made anew");
+    ensure!(account(&notebook).is_none(), "{:?}", notebook.state());
+
+    confirm_removal(&home.direct, &names, &old, &notebook).await?;
+    ensure!(
+        account(&notebook).as_deref() == Some(HOME),
+        "{:?}",
+        notebook.state()
+    );
+    let notebook = Notebook::with(old);
+    notebook.make(&home.direct, &names, &home.plan()?).await?;
+    ensure!(
+        account(&notebook).as_deref() == Some(HOME),
+        "{:?}",
+        notebook.state()
+    );
+    Ok(())
+}
+
+/// Objects that are older than the tag get the tag. A Shoot with a different uid changes and removes none of
+/// them.
+async fn objects_of_a_second_garden_are_refused(moto: &Moto) -> Result<()> {
+    let region = Region::of(moto, "eu-west-1").await?;
+    let [first, second] = ["uid-a", "uid-b"].map(|uid| Names::of(SHOOT).of_shoot(Some(uid)));
+    let (_, state) = region.made().await?;
+    let (plan, ec2) = (region.plan()?, region.ec2(&Permit::sole("a test"))?);
+    let notebook = Notebook::with(state);
+    let made = notebook.make(&ec2, &first, &plan).await?;
+    let from = region.proxy.calls().len();
+    ensure!(
+        notebook.make(&ec2, &first, &plan).await? == made,
+        "it is made anew"
+    );
+    let writes = region.proxy.writes_since(from);
+    ensure!(writes.is_empty(), "the tag is written again: {writes:?}");
+    ensure!(
+        made.state.shoot_uid.as_deref() == Some("uid-a"),
+        "{:?}",
+        made.state
+    );
+    let found = region.found().await?;
+    is_complete(&found)?;
+    let text = format!("{found:?}");
+    let tagged = text.matches("uid-a").count();
+    ensure!(tagged == 14, "{tagged} objects have the tag in {text}");
+
+    let (vpc, [zone, _]) = (&made.status.vpc.id, region.zones());
+    let subnets = made.status.subnets_of(&zone);
+    let acl_of = |uid| ZoneAcl::new(ec2.clone(), SHOOT, vpc, "once").of_shoot(Some(uid));
+    let before = close(&acl_of("uid-a"), &subnets, None).await?;
+    let from = region.proxy.calls().len();
+    let refusals = [
+        acl_of("uid-b").look(&subnets, None).await.err(),
+        acl_of("uid-b").open(None, true).await.err(),
+        Notebook::default().make(&ec2, &second, &plan).await.err(),
+        confirm_removal(&ec2, &second, &made.state, &notebook).await.err(),
+    ];
+    for refusal in refusals {
+        let error = refusal.context("objects of the first garden are used")?;
+        ensure!(error.codes() == [ErrorCode::ErrInfraDependencies], "{error}");
+        let text = error.to_string();
+        let names_all = [SHOOT_UID, "uid-a", "uid-b", "use a different account"];
+        ensure!(names_all.iter().all(|part| text.contains(part)), "{text}");
+    }
+    // A Shoot that could not be made is deleted, and leaves what it does not own.
+    let nothing = State::default();
+    confirm_removal(&ec2, &second, &nothing, &Notebook::default()).await?;
+    remove(&ec2, &second).await?;
+    let writes = region.proxy.writes_since(from);
+    ensure!(writes.is_empty(), "{writes:?} for the second garden");
+
+    acl_of("uid-a").open(Some(&before), false).await?;
+    until_done(|| remove(&ec2, &first)).await?;
+    let left = region.found().await?;
+    ensure!(left.vpcs.is_empty(), "{left:?}");
+    Ok(())
+}
+
+/// An administrator renames the ACL of a closed zone, or removes the tag of the cluster. The recorded id counts.
+async fn an_acl_with_changed_tags_closes_the_zone(moto: &Moto) -> Result<()> {
+    let region = Region::of(moto, "eu-central-1").await?;
+    let (status, _) = region.made().await?;
+    let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
+    let (subnets, direct) = (status.subnets_of(&zone), &region.direct);
+    let acl = ZoneAcl::new(direct.clone(), SHOOT, vpc, "once");
+    let open = region.acls(vpc).await?;
+    let before = close(&acl, &subnets, None).await?;
+    let ours = before.isolation_acl.clone().context("the ACL is not recorded")?;
+    let closed = region.acls(vpc).await?;
+    let cluster = Names::of(SHOOT).owned().key();
+    let untag = Call::new("DeleteTags")
+        .with("ResourceId.1", &ours)
+        .with("Tag.1.Key", cluster);
+
+    for change in 0..2 {
+        match change {
+            0 => refused(direct.set_tags(&ours, &[Tag::new("Name", "by-hand")]).await)?,
+            _ => refused(direct.tell(&untag).await)?,
+        }
+        // A second change opens the zone: the ACL with the changed tags has to close it again.
+        region
+            .set_acl(
+                vpc,
+                subnets.first().unwrap(),
+                &open.subnets[subnets.first().unwrap()],
+            )
+            .await?;
+        let (known, _) = until_done(|| close(&acl, &subnets, Some(&before))).await?;
+        ensure!(known == before, "{known:?} was {before:?}");
+        let again = region.acls(vpc).await?;
+        ensure!(again == closed, "{again:#?} was {closed:#?}");
+    }
+    refused(direct.set_tags(&ours, &[Tag::new("Name", "by-hand")]).await)?;
+    until_done(|| acl.open(Some(&before), false)).await?;
+    let opened = region.acls(vpc).await?;
+    ensure!(opened == open, "{opened:#?} was {open:#?}");
+    Ok(())
+}
+
+/// An administrator gives the subnets of a closed zone an ACL that lets packets pass, and removes the ACL of
+/// the isolation.
+async fn an_acl_that_was_removed_is_replaced_and_reported(moto: &Moto) -> Result<()> {
+    let region = Region::of(moto, "us-east-1").await?;
+    let (status, _) = region.made().await?;
+    let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
+    let (subnets, direct) = (status.subnets_of(&zone), &region.direct);
+    let acl = ZoneAcl::new(direct.clone(), SHOOT, vpc, "once");
+    let open = region.acls(vpc).await?;
+    let before = close(&acl, &subnets, None).await?;
+    ensure!(
+        acl.observe(&subnets, Some(&before)).await?.reopened.is_empty(),
+        "nothing was changed"
+    );
+    let ours = before.isolation_acl.clone().context("the ACL is not recorded")?;
+    let by_hand = region.other_acl(vpc).await?;
+    for subnet in &subnets {
+        region.set_acl(vpc, subnet, &by_hand).await?;
+    }
+    refused(direct.delete_network_acl(&ours).await)?;
+
+    let reopened = acl.observe(&subnets, Some(&before)).await?.reopened;
+    let text = reopened.join("; ");
+    ensure!(
+        reopened.len() == 3 && text.contains(&ours) && text.contains(&by_hand),
+        "{text}"
+    );
+    let again = close(&acl, &subnets, Some(&before)).await?;
+    let closed = region.acls(vpc).await?;
+    let new = again.isolation_acl.clone().context("no ACL closes the zone")?;
+    ensure!(
+        new != ours && closed.of(&subnets) == BTreeSet::from([new.clone()]),
+        "{closed:#?}"
+    );
+    ensure!(!closed.rules[&new].0.contains(&allow(10)), "{closed:#?}");
+    ensure!(again.acls == before.acls, "{again:?} was {before:?}");
+    acl.open(Some(&again), false).await?;
+    let opened = region.acls(vpc).await?;
+    ensure!(opened.subnets == open.subnets, "{opened:#?} was {open:#?}");
+    Ok(())
+}
+
+/// A subnet that does not exist carries no packets. EC2 may not show yet a subnet that was just made: the
+/// other subnets are closed at once, and the subnet counts as gone when the bound has passed.
+async fn a_missing_subnet_keeps_no_other_subnet_open(moto: &Moto) -> Result<()> {
+    const GONE: &str = "subnet-0123456789abcdef0";
+    let region = Region::of(moto, "eu-west-2").await?;
+    let (status, state) = region.made().await?;
+    let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
+    let there = status.subnets_of(&zone);
+    let mut subnets = there.clone();
+    subnets.insert(GONE.to_owned());
+    let by = |ec2: &Ec2| ZoneAcl::new(ec2.clone(), SHOOT, vpc, "once").in_account(state.home());
+
+    let patient = by(&region.ec2_listing_within(Duration::from_secs(3600))?);
+    let before: Before = patient.make(&patient.look(&subnets, None).await?).await?;
+    let error = patient
+        .close(&subnets, &before)
+        .await
+        .err()
+        .context("it counts as gone at once")?;
+    ensure!(
+        error.is_retryable() && error.to_string().contains(GONE),
+        "{error}"
+    );
+    let closed = region.acls(vpc).await?;
+    let ours = before.isolation_acl.clone().context("the ACL is not recorded")?;
+    ensure!(closed.of(&there) == BTreeSet::from([ours]), "{closed:#?}");
+
+    let late = by(&region.ec2_listing_within(Duration::ZERO)?);
+    let known = late.look(&subnets, Some(&before)).await?;
+    ensure!(known.missing == before.missing, "the time begins anew: {known:?}");
+    let zone = late.close(&subnets, &known).await?;
+    ensure!(zone.missing_subnets == [GONE], "{zone:?}");
+    late.open(Some(&known), false).await?;
+    Ok(())
+}
+
+/// An error of configuration with both account ids.
+fn names_both_accounts<T>(result: runtime::Result<T>) -> Result<()> {
+    let error: Error = result.err().context("keys of a different account are used")?;
+    ensure!(error.codes() == [ErrorCode::ErrConfigurationProblem], "{error}");
+    let text = error.to_string();
+    ensure!(
+        text.contains(HOME) && text.contains(OTHER) && text.contains("into the Secret"),
+        "{text}"
+    );
+    Ok(())
+}
+
+/// EC2 with keys of an account.
+async fn keys_of(moto: &Moto, account: &str, region: &str) -> Result<Ec2> {
+    // EC2 lists everything at once, so that a missing object counts as gone.
+    let access = Ec2Access::with_bound(Some(moto.endpoint.clone()), Duration::ZERO);
+    let keys = issue(moto, account).await?;
+    Ok(access.open(&keys, region, &Permit::sole("a test"))?)
+}
