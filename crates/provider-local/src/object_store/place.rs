@@ -224,17 +224,21 @@ mod tests {
         }
     }
 
-    #[test]
-    fn temporary_keys_have_their_session_token() -> Result<()> {
+    #[tokio::test]
+    async fn temporary_keys_have_their_session_token() -> Result<()> {
         // As the process does at its start.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let keys = ["accessKeyID", "secretAccessKey", "sessionToken"];
         let data = keys.map(|key| (key.to_owned(), key.as_bytes().to_vec())).into();
         let credentials = Credentials::new("garden/backup", data);
         let place = Place::of(&credentials, "b", "r")?;
-        let connector = connector(&Permit::sole("a test"));
-        let bucket = place.bucket(&credentials, connector.client())?;
+        let connector = || connector(&Permit::sole("a test"));
+        let bucket = place.bucket(&credentials, connector().client())?;
         assert_eq!(bucket.credential.token.as_deref(), Some("sessionToken"));
+        let client = place.client(&credentials, connector())?;
+        let credential = client.credentials().get_credential().await;
+        let token = credential.ok().and_then(|credential| credential.token.clone());
+        assert_eq!(token.as_deref(), Some("sessionToken"));
         Ok(())
     }
 
