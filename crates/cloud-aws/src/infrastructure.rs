@@ -8,6 +8,7 @@
 mod config;
 mod found;
 mod make;
+mod plan_checks;
 mod remove;
 mod state;
 mod vpc;

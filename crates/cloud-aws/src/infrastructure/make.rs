@@ -9,6 +9,7 @@ use tracing::warn;
 use super::{
     config::{GroupStatus, InfrastructureStatus, NODES, Plan, SubnetStatus, VpcStatus, problem},
     found::{Found, Names},
+    plan_checks::{refuse_changes, zones},
     state::{Journal, Ledger, State, VPC},
     vpc::{Chosen, choose},
 };
@@ -79,53 +80,6 @@ async fn make_and_confirm<J: Journal>(
     }
     ledger.confirm();
     Maker::new(ec2, names, ledger).await?.make(plan, zones).await
-}
-
-/// The zones of the plan with their IDs. A name of a zone is of one ID, and the other way round.
-async fn zones(ec2: &Ec2, plan: &Plan) -> Result<Vec<Zone>> {
-    let all = ec2.zones().await?;
-    let used: Vec<Zone> = all
-        .iter()
-        .filter(|zone| plan.zones.contains_key(&zone.name))
-        .cloned()
-        .collect();
-    if let Some(unknown) = plan
-        .zones
-        .keys()
-        .find(|name| !all.iter().any(|zone| zone.name == **name))
-    {
-        let known: Vec<&str> = all.iter().map(|zone| zone.name.as_str()).collect();
-        return Err(problem(format!(
-            "networks.zones names {unknown:?}, which this account does not have in {}: take some of {}",
-            ec2.region(),
-            known.join(", ")
-        )));
-    }
-    Ok(used)
-}
-
-/// Machines live in what is there, so it is not changed.
-fn refuse_changes(plan: &Plan, found: &Found) -> Result<()> {
-    for subnet in &found.subnets {
-        let (zone, range) = (&subnet.availability_zone, &subnet.cidr_block);
-        match plan.zones.get(zone) {
-            None => {
-                return Err(problem(format!(
-                    "zone {zone} has subnet {} of this shoot and is not named any more: put it back. Taking a zone out is not \
-                     supported yet",
-                    subnet.subnet_id
-                )));
-            }
-            Some(ranges) if !ranges.iter().any(|planned| planned.to_string() == *range) => {
-                return Err(problem(format!(
-                    "subnet {} of zone {zone} is {range}, and ranges of subnets cannot change: put it back",
-                    subnet.subnet_id
-                )));
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(())
 }
 
 struct Maker<'a, 'l, J> {
