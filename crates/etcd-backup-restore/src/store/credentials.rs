@@ -131,8 +131,8 @@ impl StoreConfig {
         }
     }
 
-    /// A role or a token file in the Secret would be ignored, and the operator would take the keys for
-    /// unused.
+    /// A role or a token file in the Secret would be ignored, while the operator believes that the keys are
+    /// not used.
     fn refuse_external_credentials(&self) -> Result<()> {
         let names = self.credentials_dir.iter().flat_map(std::fs::read_dir).flatten();
         let names = names.filter_map(|file| file.ok()?.file_name().into_string().ok());
