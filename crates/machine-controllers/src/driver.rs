@@ -1,6 +1,6 @@
 //! What a cloud has to do for machines: four functions, and two for clouds that report whether an instance
-//! runs, and why the cloud has ended a new instance. Whoever writes a driver writes these and nothing else; everything that keeps machines alive
-//! over a move is on this side of the trait.
+//! runs, and why the cloud has ended a new instance. The author of a driver writes these functions alone. All
+//! that keeps machines alive over a move is on this side of the trait.
 //!
 //! What the controllers promise to a driver
 //! - Each call leaves by way of the permit of the process (I3): a driver makes no request of its own accord
@@ -101,8 +101,8 @@ pub trait Driver: Send + Sync + 'static {
     }
 
     /// The error for which the cloud has ended the instance of a Machine that never joined; `None` while the
-    /// instance starts or runs, or where the cloud lists no such instance. A cloud may accept a launch and end
-    /// the instance a moment later.
+    /// instance starts or runs, or where the cloud lists no such instance. A cloud may accept a launch and
+    /// end the instance a moment later.
     ///
     /// # Errors
     /// As for [`Driver::create`].

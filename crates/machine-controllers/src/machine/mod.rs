@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `create` | looks for the instance, makes it where there is none and never was |
-//! | `launch` | reports a launch that the cloud has accepted and then ended |
+//! | `launch`, `launch_query` | reports a launch that the cloud has accepted and then ended |
 //! | `health`, `expiry` | how it is, and when it has to be replaced |
 //! | `deletion`, `drain` | cordon, pods, volumes, instance, Node, in this order |
 //! | `request` | the deletion that a user asks for on the Node |
@@ -21,6 +21,7 @@ mod expiry;
 mod health;
 mod identity;
 mod launch;
+mod launch_query;
 mod node_template;
 mod out_of_service;
 mod power;
