@@ -19,7 +19,7 @@ use extension::{
 };
 use runtime::{Error, Result, Variable};
 
-use crate::{TYPE, account::Place, problem::problem, zone};
+use crate::{TYPE, account::Place, identity::shoot_uid, problem::problem, zone};
 
 /// Machines in EC2.
 pub struct AwsMachines {
@@ -47,6 +47,7 @@ impl Machines for AwsMachines {
             security_group_ids: infrastructure.groups_of_nodes(),
             root_volume: root_volume(pool)?,
             account_id: infrastructure.account_id.clone(),
+            shoot_uid: context.cluster.as_ref().and_then(shoot_uid).map(str::to_owned),
             ..ProviderSpec::new(&context.namespace()?, &object.spec.region)
         };
         let encoded = RawExtension::encode(&spec)

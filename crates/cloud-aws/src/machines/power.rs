@@ -39,7 +39,7 @@ impl Machines {
     /// # Errors
     /// EC2 refuses or does not answer.
     pub async fn power(&self, name: &str, known: Option<&ProviderId>) -> Result<Ec2Power> {
-        let mut found = self.ec2.instances_called(&self.owned, name).await?;
+        let mut found = self.called(name).await?;
         if let Some(known) = known
             && !found.iter().any(|instance| instance.instance_id == known.id)
         {

@@ -24,6 +24,9 @@ pub struct ProviderSpec {
     /// The account with the network of the shoot, where the account is recorded.
     #[serde(default, rename = "accountID", skip_serializing_if = "Option::is_none")]
     pub account_id: Option<String>,
+    /// The uid of the Shoot, for the tag of instances.
+    #[serde(default, rename = "shootUID", skip_serializing_if = "Option::is_none")]
+    pub shoot_uid: Option<String>,
     /// The image.
     pub ami: String,
     /// The size.

@@ -8,7 +8,7 @@ use api::meta::ErrorCode;
 use cloud_aws::{
     Call, Ec2, Ec2Access, Tag,
     identity::HomeAccount,
-    infrastructure::{Names, State, confirm_removal, remove},
+    infrastructure::{InfrastructureStatus, Names, State, confirm_removal, remove},
     isolation::{Before, ZoneAcl},
     machines::{LISTED_WITHIN, Machines, ProviderId},
     tags::SHOOT_UID,
@@ -20,6 +20,7 @@ use testkit::Moto;
 
 use super::{
     keys::{HOME, OTHER, issue},
+    machines::spec,
     world::{Notebook, Region, SHOOT, allow, close, is_complete, refused, until_done},
 };
 
@@ -202,11 +203,47 @@ async fn objects_of_a_second_garden_are_refused(moto: &Moto) -> Result<()> {
     remove(&ec2, &second).await?;
     let writes = region.proxy.writes_since(from);
     ensure!(writes.is_empty(), "{writes:?} for the second garden");
+    an_instance_of_a_second_garden_is_left_alone(&region, &ec2, &made.status).await?;
 
     acl_of("uid-a").open(Some(&before), false).await?;
     until_done(|| remove(&ec2, &first)).await?;
     let left = region.found().await?;
     ensure!(left.vpcs.is_empty(), "{left:?}");
+    Ok(())
+}
+
+/// No orphan is collected and no machine is found by the name or the id of a foreign instance.
+async fn an_instance_of_a_second_garden_is_left_alone(
+    region: &Region,
+    ec2: &Ec2,
+    status: &InfrastructureStatus,
+) -> Result<()> {
+    let of = |uid| Machines::of(ec2.clone(), SHOOT).of_shoot(Some(uid));
+    let (first, second) = (of("uid-a"), of("uid-b"));
+    let instance = first.launch("a-x1", &spec(region, status), "").await?;
+    let id = ProviderId::from(&instance);
+    ensure!(
+        first.find("a-x1", None).await?.is_some() && first.list().await?.len() == 1,
+        "it is not found"
+    );
+
+    ensure!(
+        second.list().await?.is_empty(),
+        "it is an orphan of the second garden"
+    );
+    ensure!(
+        second.find("a-x1", None).await?.is_none(),
+        "it is a machine of the second garden"
+    );
+    second.terminate("a-x1", None, LISTED_WITHIN).await?;
+    let error = second
+        .terminate("a-x1", Some(&id), LISTED_WITHIN)
+        .await
+        .unwrap_err()
+        .to_string();
+    ensure!(error.contains("uid-a") && error.contains("left alone"), "{error}");
+    ensure!(first.list().await?.len() == 1, "it was terminated");
+    until_done(|| first.terminate("a-x1", Some(&id), LISTED_WITHIN)).await?;
     Ok(())
 }
 
