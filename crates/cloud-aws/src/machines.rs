@@ -24,6 +24,7 @@ use crate::{
     disks::{Disk, ImageDisks},
     identity::HomeAccount,
     instances::{Instance, Run},
+    tags::SHOOT_UID,
     termination::Termination,
     token::token_for_ever,
 };
@@ -67,6 +68,21 @@ impl Machines {
     #[must_use]
     pub fn in_account(self, home: HomeAccount) -> Self {
         Self { home, ..self }
+    }
+
+    /// The same with the uid of the Shoot: an instance with a different uid belongs to a second garden, and is
+    /// left alone.
+    #[must_use]
+    pub fn of_shoot(self, uid: Option<&str>) -> Self {
+        let owned = self.owned.of_shoot(uid);
+        Self { owned, ..self }
+    }
+
+    /// The instances with the name of a machine, without instances of a second garden.
+    async fn called(&self, name: &str) -> Result<Vec<Instance>> {
+        let mut found = self.ec2.instances_called(&self.owned, name).await?;
+        found.retain(|instance| self.owned.foreign_uid(instance).is_none());
+        Ok(found)
     }
 
     async fn confirm_account(&self) -> Result<()> {
@@ -146,7 +162,7 @@ impl Machines {
     pub async fn find(&self, name: &str, known: Option<&ProviderId>) -> Result<Option<Instance>> {
         let found = match known {
             Some(known) => self.known(known).await?.into_iter().collect(),
-            None => self.ec2.instances_called(&self.owned, name).await?,
+            None => self.called(name).await?,
         };
         let there = found.into_iter().filter(|instance| !instance.is_going());
         Ok(there.min_by(|one, other| one.instance_id.cmp(&other.instance_id)))
@@ -189,6 +205,17 @@ impl Machines {
         if found.is_none() {
             self.confirm_account().await?;
         }
+        let foreign_uid = found.as_ref().and_then(|found| self.owned.foreign_uid(found));
+        if let Some(uid) = foreign_uid {
+            return Err(Error::config(
+                ErrorCode::ErrInfraDependencies,
+                format!(
+                    "the instance {} belongs to a different Shoot, by the uid {uid} in its tag {SHOOT_UID}, and is left alone: take the id out of \
+                     the Machine",
+                    known.id
+                ),
+            ));
+        }
         match found {
             Some(stranger) if !self.owned.is(&stranger) && !stranger.is_gone() => Err(Error::config(
                 ErrorCode::ErrInfraDependencies,
@@ -216,7 +243,7 @@ impl Machines {
         known: Option<&ProviderId>,
         since_launch: Duration,
     ) -> Result<()> {
-        let mut found = self.ec2.instances_called(&self.owned, name).await?;
+        let mut found = self.called(name).await?;
         if let Some(known) = known
             && !found.iter().any(|instance| instance.instance_id == known.id)
         {
@@ -283,7 +310,7 @@ impl Machines {
     pub async fn list(&self) -> Result<Vec<Instance>> {
         self.confirm_account().await?;
         let mut all = self.ec2.instances(&self.owned).await?;
-        all.retain(|instance| !instance.is_going());
+        all.retain(|instance| !instance.is_going() && self.owned.foreign_uid(instance).is_none());
         Ok(all)
     }
 }

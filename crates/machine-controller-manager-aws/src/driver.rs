@@ -35,6 +35,7 @@ impl AwsDriver {
         let ec2 = self.access.open(credentials, &spec.region, &self.permit)?;
         let home = HomeAccount::new(spec.account_id.as_deref());
         let machines = Machines::of(ec2, &spec.cluster).in_account(home);
+        let machines = machines.of_shoot(spec.shoot_uid.as_deref());
         Ok((spec, machines))
     }
 }
