@@ -31,9 +31,9 @@ pub struct Cloud {
     namespace: String,
     permit: Permit,
     answers_within: Duration,
-    /// Since when the cloud ends an instance, by the name of the Machine. In memory alone: a new process
-    /// gives the cloud its whole time again.
-    ending: Mutex<BTreeMap<String, Instant>>,
+    /// Machines whose instance the cloud was asked to delete, and since when the cloud ends the instance.
+    /// In memory alone: a new process gives the cloud its whole time again.
+    ending: Mutex<BTreeMap<String, Option<Instant>>>,
 }
 
 impl Cloud {
@@ -117,14 +117,20 @@ impl Cloud {
             Ok(()) => drop(ending.remove(&machine.name_any())),
             // Accepted. A refusal does not begin the time, as the instance still runs.
             Err(Error::NotReady { .. }) => {
-                ending.entry(machine.name_any()).or_insert_with(Instant::now);
+                let since = ending.entry(machine.name_any()).or_default();
+                since.get_or_insert_with(Instant::now);
             }
-            Err(_) => {}
+            Err(_) => drop(ending.entry(machine.name_any()).or_default()),
         }
         deleted
     }
 
-    fn ending(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
+    /// Whether this process has asked the cloud to delete the instance of a Machine.
+    pub fn has_asked_to_delete(&self, machine: &Machine) -> bool {
+        self.ending().contains_key(&machine.name_any())
+    }
+
+    fn ending(&self) -> MutexGuard<'_, BTreeMap<String, Option<Instant>>> {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -223,7 +229,7 @@ impl Cloud {
             ending_for: self
                 .ending()
                 .get(&machine.name_any())
-                .map(Instant::elapsed)
+                .and_then(|since| since.as_ref().map(Instant::elapsed))
                 .unwrap_or_default(),
         })
     }

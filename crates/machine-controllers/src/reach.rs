@@ -3,6 +3,7 @@
 //! meanwhile either, all bounds on unhealthiness count from the moment in which it answered again.
 
 use std::{
+    future::Future,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -15,6 +16,20 @@ use tokio::time::Instant;
 /// How long an answer may take. Not longer than the time between two looks, but as long as a busy server may
 /// take.
 const ANSWERS_WITHIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+
+/// How long a write to the shoot's API may take. Without a bound a silent API holds up the Machine, and the
+/// status of the Machine does not name the silent API.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
+
+/// Bounds a write to the shoot's API.
+pub async fn bounded_write<T>(write: impl Future<Output = Result<T>>) -> Result<T> {
+    let written = tokio::time::timeout(WRITTEN_WITHIN, write).await;
+    written.unwrap_or_else(|_| {
+        Err(Error::transient(format!(
+            "the shoot's API does not answer a write within {WRITTEN_WITHIN:?}"
+        )))
+    })
+}
 
 /// What is known of the shoot's API.
 pub struct Reach {

@@ -21,7 +21,7 @@ use super::{
     identity::{is_forced, node_name, provider_id},
     status::{Doing, State, Told, since},
 };
-use crate::{driver::Instance, phase::Phase, words::FINALIZER};
+use crate::{driver::Instance, phase::Phase, reach::bounded_write, words::FINALIZER};
 
 impl Machines {
     /// Goes on with a deletion. The finalizer stays until it is `Next::Change`.
@@ -74,7 +74,10 @@ impl Machines {
                 return Ok(Next::After(self.timing.look_every));
             }
         }
-        self.telling(machine, "its instance is deleted").await?;
+        // The report of an earlier attempt stays: the cause of a termination that hangs or is refused.
+        if !self.cloud.has_asked_to_delete(machine) {
+            self.telling(machine, "its instance is deleted").await?;
+        }
         let class = self.cloud.class(machine).await?;
         self.cloud.delete(machine, &class).await?;
         info!(machine = machine.name_any(), "its instance is gone");
@@ -199,8 +202,7 @@ impl Machines {
         }
         let nodes: Api<Node> = self.shoot.cluster_wide();
         let body = json!({"metadata": {"uid": node.uid()}, "spec": {"unschedulable": true}});
-        self.manager
-            .merge(&nodes, &node.name_any(), &body)
+        bounded_write(self.manager.merge(&nodes, &node.name_any(), &body))
             .await
             .map(drop)
     }

@@ -12,7 +12,7 @@ use runtime::{Cluster as _, Error, Result};
 use serde_json::{Value, json};
 
 use super::{Machines, provider_id};
-use crate::words::APPLIED;
+use crate::{reach::bounded_write, words::APPLIED};
 
 type Texts = BTreeMap<String, String>;
 
@@ -28,7 +28,7 @@ impl Machines {
             return Ok(());
         };
         let nodes: Api<Node> = self.shoot.cluster_wide();
-        match self.manager.try_merge_of(&nodes, node, &body).await? {
+        match bounded_write(self.manager.try_merge_of(&nodes, node, &body)).await? {
             Some(_) => Ok(()),
             None => Err(Error::not_ready(
                 self.timing.look_every,

@@ -13,7 +13,7 @@ use ring::{
 };
 use runtime::{Cluster, Error, Result, Shoot, apply, apply::FieldManager, clock, error::Explain as _};
 
-use crate::hex::hex;
+use crate::{hex::hex, reach::bounded_write};
 
 /// Where Kubernetes looks for them.
 const NAMESPACE: &str = "kube-system";
@@ -88,7 +88,7 @@ impl Tokens {
 
     /// Takes the Machine's token away, if it has one.
     pub async fn remove(&self, machine: &Machine) -> Result<()> {
-        apply::delete(&self.secrets, &name(machine)).await
+        bounded_write(apply::delete(&self.secrets, &name(machine))).await
     }
 }
 
