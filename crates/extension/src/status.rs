@@ -1,8 +1,8 @@
-//! What an operation writes into `status`, as merge patches made from the object that was read.
+//! The status writes of an operation, as merge patches against the object that was read.
 //!
-//! A status has several writers: a gardenlet puts `state` into it before a restore, others keep conditions.
-//! So only what differs is written. A plain merge would mix an old `state` with a new one; the patch
-//! therefore says of every field below a replaced one whether it stays, changes or goes.
+//! A status has several writers: a gardenlet writes `state` before a restore, and further controllers keep
+//! conditions. So only the difference is written. A plain merge would mix an old `state` with a new `state`.
+//! The patch therefore sets or removes every field below a replaced field.
 
 use api::{
     constants::TIMESTAMP,
@@ -17,10 +17,12 @@ use serde_json::{Map, Value, json};
 
 use crate::{Operation, Outcome, kind};
 
-/// The operation begins.
+/// The operation begins. A reported cause of a wait stays until the next report, as each attempt may take
+/// longer than the pause between two attempts.
 #[must_use]
 pub fn processing<K: ExtensionObject>(object: &K, operation: Operation, now: Timestamp) -> Value {
-    let doing = format!("{} the {}", verb(operation).doing, kind::name::<K>());
+    let title = format!("{} the {}", verb(operation).doing, kind::name::<K>());
+    let doing = reported_wait(object, operation, &title).unwrap_or(title);
     patch(object, |status| {
         status.insert(
             "lastOperation".into(),
@@ -29,7 +31,15 @@ pub fn processing<K: ExtensionObject>(object: &K, operation: Operation, now: Tim
     })
 }
 
-/// The operation cannot go on yet. Not an error: nothing stands in the way but time.
+/// The cause of a wait that an earlier attempt of the same operation has reported.
+fn reported_wait<K: ExtensionObject>(object: &K, operation: Operation, title: &str) -> Option<String> {
+    let last = object.default_status()?.last_operation.as_ref()?;
+    let is_same = last.type_ == operation.type_() && last.state == LastOperationState::Processing;
+    let is_report = last.description.strip_prefix(title)?.starts_with(": ");
+    (is_same && is_report).then(|| last.description.clone())
+}
+
+/// The operation waits. Not an error: only time is needed.
 #[must_use]
 pub fn waiting<K: ExtensionObject>(object: &K, operation: Operation, why: &str, now: Timestamp) -> Value {
     let doing = format!("{} the {}: {why}", verb(operation).doing, kind::name::<K>());
@@ -61,13 +71,13 @@ pub fn failed<K: ExtensionObject>(object: &K, operation: Operation, error: &Erro
     })
 }
 
-/// What an operation leaves, written while it lasts.
+/// Part of the outcome, written during the operation.
 #[must_use]
 pub fn kept<K: ExtensionObject>(object: &K, outcome: &Outcome) -> Value {
     patch(object, |status| leave(status, outcome))
 }
 
-/// The operation succeeded, and leaves this.
+/// The operation succeeded with this outcome.
 #[must_use]
 pub fn succeeded<K: ExtensionObject>(
     object: &K,
@@ -126,8 +136,8 @@ fn last_operation<K: ExtensionObject>(
     })
 }
 
-/// The time to write: now in whole seconds, but never before the request that is answered. A gardenlet takes
-/// an older status for that of an earlier request, and its clock may be ahead of ours.
+/// The time of a status write: now in whole seconds, but never before the answered request. A gardenlet takes
+/// an older status as the answer to an earlier request, and the gardenlet's clock may be ahead.
 fn answer_time<K: ExtensionObject>(object: &K, now: Timestamp) -> Timestamp {
     let asked = object
         .annotations()
@@ -176,7 +186,7 @@ fn object_status<K: ExtensionObject>(object: &K) -> Map<String, Value> {
     }
 }
 
-/// The merge patch (RFC 7396) that turns `before` into `after`; `None` if nothing differs.
+/// The merge patch (RFC 7396) that turns `before` into `after`; `None` without a difference.
 fn difference(before: &Value, after: &Value) -> Option<Value> {
     let (Value::Object(before), Value::Object(after)) = (before, after) else {
         return (before != after).then(|| after.clone());

@@ -167,6 +167,35 @@ fn waiting_says_for_what_and_is_no_error() {
     assert_eq!(patch.get("lastError"), None);
 }
 
+/// An attempt takes 20 s and the pause after an attempt 1 s: the user must find the cause during both.
+#[test]
+fn the_cause_of_a_wait_stays_in_the_status_while_the_next_attempt_runs() {
+    let now = at("2026-02-01T00:00:00Z");
+    let cause = "machine m-1: Delete Processing, the instance i-1 shuts down";
+    let asked = object(&json!({}), "");
+    let waits = merged(&json!({}), &waiting(&asked, Operation::Reconcile, cause, now));
+    let fails = Error::transient(cause);
+    let failed = merged(&json!({}), &failed(&asked, Operation::Reconcile, &fails, now));
+    let title = "Reconciling the Infrastructure";
+    for (status, operation, expected) in [
+        (&json!({}), Operation::Reconcile, title.to_owned()),
+        (&waits, Operation::Reconcile, format!("{title}: {cause}")),
+        // The cause of a failure stays in lastError.
+        (&failed, Operation::Reconcile, title.to_owned()),
+        (
+            &waits,
+            Operation::Delete,
+            "Deleting the Infrastructure".to_owned(),
+        ),
+    ] {
+        let begun = processing(&object(status, ""), operation, at("2026-02-01T00:00:01Z"));
+        let after = merged(status, &begun);
+        assert_eq!(after["lastOperation"]["state"], "Processing");
+        assert_eq!(after["lastOperation"]["description"], expected);
+        assert_eq!(after["lastOperation"]["lastUpdateTime"], "2026-02-01T00:00:01Z");
+    }
+}
+
 #[test]
 fn a_difference_names_what_goes() {
     assert_eq!(difference(&json!({"a": 1}), &json!({"a": 1})), None);

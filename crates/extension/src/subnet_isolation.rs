@@ -1,21 +1,23 @@
-//! SubnetIsolations, for any provider: it says what a zone is called and how its network is closed and opened
-//! ([`ZoneNetwork`]); what has to be waited for and remembered is here, once (GEP-21, RZ-30..35).
+//! SubnetIsolations, for any provider. The provider names the zone and closes and opens the network
+//! ([`ZoneNetwork`]). This module waits and keeps the state, for all providers (GEP-21, RZ-30..35).
 //!
 //! Promises
-//! - `reconcile` waits until no machine of the zone is left, and what makes them, until the deadline that the
-//!   gardenlet has recorded on the object, or for [`CLOSE_WITHIN`] since the first reconciliation, whichever
-//!   process and seed that was. Then the network is closed all the same (RZ-32). It succeeds when the network
-//!   is closed and the zone is empty. Who is left is named; one that does not go within the bounds that a
-//!   Worker gives it ([`crate::worker`]) is an error that asks for somebody, is tried again, and ends by
-//!   itself when the machine has gone.
-//! - What was there before is in `status.state` before the first change, and `status.providerStatus` shows it
-//!   (RZ-31, RZ-34). A process that is killed right after a change has forgotten nothing. Once it is there
-//!   nothing is waited for any more: what others have changed of a closed network is mended at once.
-//! - `migrate` touches nothing: the network stays closed, and the state goes to the next seed. `restore`
-//!   reads it and reconciles, so that the network stays closed throughout.
-//! - `delete` opens the network, and takes away only what is ours (RZ-33).
-//! - A zone ID that means another zone than before is refused: two zones are never closed.
-//! - A shoot that sleeps has no machines; its zone is closed all the same.
+//! - `reconcile` waits until no machine and no MachineDeployment of the zone is left. The wait ends at the
+//!   deadline that the gardenlet has recorded on the object. Without a deadline, the wait ends
+//!   [`CLOSE_WITHIN`] after the first reconciliation, in whichever process and seed. Then the network is
+//!   closed regardless (RZ-32). `reconcile` succeeds when the network is closed and the zone is empty. The
+//!   status names the remaining machines. A machine that stays beyond the limits of a Worker
+//!   ([`crate::worker`]) is an error that needs a person. The operation is retried, and succeeds when the
+//!   machine is gone.
+//! - The former state of the network is in `status.state` before the first change, and
+//!   `status.providerStatus` shows the former state (RZ-31, RZ-34). A process that is killed right after a
+//!   change loses no state. With a recorded state, no wait happens any more: a foreign change of a closed
+//!   network is fixed immediately.
+//! - `migrate` changes nothing: the network stays closed, and the state goes to the destination seed.
+//!   `restore` reads the state and reconciles, so that the network stays closed throughout.
+//! - `delete` opens the network, and removes only the provider's own resources (RZ-33).
+//! - A zone ID that now resolves to a different zone is refused: two zones are never closed.
+//! - A hibernated shoot has no machines; the zone is closed regardless.
 
 mod machines;
 mod network;
@@ -49,6 +51,7 @@ impl<N: ZoneNetwork> Actuator<SubnetIsolation> for SubnetIsolationActuator<N> {
             is_used(context, &zone)?;
         }
         let mut state = State::of(told, &zone, clock::now_k8s().0)?;
+        let had_begun = state.before.is_some();
         self.keep(context, &state).await?;
         let machines = ZoneMachines::of(context, &zone)?;
         let deadline = state.deadline(CloseDeadline::read(context.object.as_ref()));
@@ -70,6 +73,11 @@ impl<N: ZoneNetwork> Actuator<SubnetIsolation> for SubnetIsolationActuator<N> {
             return Ok(outcome);
         }
         context.keep(&outcome).await?;
+        if !had_begun {
+            // The closed network is reported at once, before the next attempt waits for the remaining
+            // machines.
+            return Err(left.remain(&zone, clock::now()));
+        }
         let left = machines.left_after(Duration::MAX).await?;
         if left.is_nothing() {
             return Ok(outcome);
@@ -82,7 +90,7 @@ impl<N: ZoneNetwork> Actuator<SubnetIsolation> for SubnetIsolationActuator<N> {
     }
 
     async fn migrate(&self, _: &Context<SubnetIsolation>) -> Result<Outcome> {
-        // All is outside, and the state is complete since before the first change (RX-11).
+        // All resources are outside, and the state is complete since before the first change (RX-11).
         Ok(Outcome::none())
     }
 
@@ -95,7 +103,7 @@ impl<N: ZoneNetwork> Actuator<SubnetIsolation> for SubnetIsolationActuator<N> {
     }
 
     async fn force_delete(&self, context: &Context<SubnetIsolation>) -> Result<Released> {
-        // A state that cannot be read is no reason to hold on.
+        // A state that cannot be read must not block a forced deletion.
         let zone = match context.state::<State<N::Before>>() {
             Ok(Some(state)) => state.zone,
             _ => format!("with ID {}", context.object.spec.isolated_zone_id),
@@ -106,7 +114,7 @@ impl<N: ZoneNetwork> Actuator<SubnetIsolation> for SubnetIsolationActuator<N> {
 }
 
 impl<N: ZoneNetwork> SubnetIsolationActuator<N> {
-    /// What a provider has told of the closed network before stays beside it until it tells it again.
+    /// The provider's former report of the closed network stays in the status until the next report.
     async fn keep(&self, context: &Context<SubnetIsolation>, state: &State<N::Before>) -> Result<()> {
         let told = context.object.status.as_ref();
         let told = told.and_then(|status| status.provider_status.as_ref());
@@ -117,8 +125,8 @@ impl<N: ZoneNetwork> SubnetIsolationActuator<N> {
     }
 }
 
-/// A zone that the shoot does not use is a mistake of who named it. What was closed once is looked after
-/// whatever the shoot has become.
+/// A zone that the shoot does not use is a mistake of the user. A zone that is already closed is reconciled
+/// regardless of the shoot.
 fn is_used(context: &Context<SubnetIsolation>, zone: &str) -> Result<()> {
     let Some(cluster) = &context.cluster else {
         return Ok(());
@@ -139,7 +147,7 @@ fn is_used(context: &Context<SubnetIsolation>, zone: &str) -> Result<()> {
     ))
 }
 
-/// RZ-32: what runs in the zone gets its time to end, within bounds.
+/// RZ-32: processes in the zone get time to end, within limits.
 async fn wait_for<B: serde::Serialize>(
     machines: &ZoneMachines<'_>,
     state: &State<B>,
