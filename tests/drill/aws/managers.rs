@@ -39,20 +39,38 @@ pub fn quick() -> Timing {
 
 /// Runs the controllers while their Deployment wants a pod, until the value is dropped.
 pub fn manage(seed: &Client, shoot: &Client, endpoint: &str, timing: Timing) -> JoinSet<()> {
+    manage_in(SHOOT, seed, shoot, endpoint, timing)
+}
+
+/// The same in the namespace of a shoot.
+pub fn manage_in(
+    namespace: &str,
+    seed: &Client,
+    shoot: &Client,
+    endpoint: &str,
+    timing: Timing,
+) -> JoinSet<()> {
+    let (seed, shoot) = (seed.clone(), shoot.clone());
     let mut tasks = JoinSet::new();
-    tasks.spawn(follow(seed.clone(), shoot.clone(), endpoint.to_owned(), timing));
+    tasks.spawn(follow(
+        namespace.to_owned(),
+        seed,
+        shoot,
+        endpoint.to_owned(),
+        timing,
+    ));
     tasks
 }
 
-async fn follow(seed: Client, shoot: Client, endpoint: String, timing: Timing) {
+async fn follow(namespace: String, seed: Client, shoot: Client, endpoint: String, timing: Timing) {
     let mut runs = None;
-    let mut wanted = std::pin::pin!(is_wanted(&seed));
+    let mut wanted = std::pin::pin!(is_wanted(&namespace, &seed));
     while let Some(is_wanted) = wanted.next().await {
         if is_wanted && runs.is_none() {
             let mut tasks = JoinSet::new();
             tasks.spawn(machine_controllers::run(
                 NAMES.to_vec(),
-                context(&seed, &shoot, &endpoint, timing.clone()),
+                context(&namespace, &seed, &shoot, &endpoint, timing.clone()),
             ));
             runs = Some(tasks);
         } else if !is_wanted {
@@ -62,8 +80,8 @@ async fn follow(seed: Client, shoot: Client, endpoint: String, timing: Timing) {
     }
 }
 
-fn is_wanted(seed: &Client) -> impl Stream<Item = bool> + Send + use<> {
-    let deployments: Api<Deployment> = Api::namespaced(seed.clone(), SHOOT);
+fn is_wanted(namespace: &str, seed: &Client) -> impl Stream<Item = bool> + Send + use<> {
+    let deployments: Api<Deployment> = Api::namespaced(seed.clone(), namespace);
     let replicas = |deployment: &Deployment| deployment.spec.as_ref().and_then(|spec| spec.replicas);
     watcher(deployments, watcher::Config::default()).filter_map(move |event| async move {
         match event {
@@ -76,11 +94,11 @@ fn is_wanted(seed: &Client) -> impl Stream<Item = bool> + Send + use<> {
     })
 }
 
-fn context(seed: &Client, shoot: &Client, endpoint: &str, timing: Timing) -> Context {
+fn context(namespace: &str, seed: &Client, shoot: &Client, endpoint: &str, timing: Timing) -> Context {
     let permit = Permit::sole("a test");
     Context {
         control: Seed::new(seed.clone(), &permit),
-        namespace: SHOOT.to_owned(),
+        namespace: namespace.to_owned(),
         shoot: Shoot::new(shoot.clone(), &permit),
         driver: Arc::new(AwsDriver::new(&permit, Some(endpoint.to_owned()))),
         settings: Settings {
@@ -98,13 +116,18 @@ fn context(seed: &Client, shoot: &Client, endpoint: &str, timing: Timing) -> Con
 /// A Node that is ready for each machine with an instance, until the value is dropped. Their manager takes it
 /// away.
 pub fn play_nodes(seed: &Client, shoot: &Client) -> JoinSet<()> {
+    play_nodes_of(SHOOT, seed, shoot)
+}
+
+/// The same for the machines of one namespace.
+pub fn play_nodes_of(namespace: &str, seed: &Client, shoot: &Client) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
-    tasks.spawn(play(seed.clone(), Api::all(shoot.clone())));
+    let machines = Api::namespaced(seed.clone(), namespace);
+    tasks.spawn(play(machines, Api::all(shoot.clone())));
     tasks
 }
 
-async fn play(seed: Client, nodes: Api<Node>) {
-    let machines: Api<Machine> = Api::namespaced(seed, SHOOT);
+async fn play(machines: Api<Machine>, nodes: Api<Node>) {
     let mut events = std::pin::pin!(watcher(machines, watcher::Config::default()));
     while let Some(event) = events.next().await {
         let Ok(Event::Apply(machine) | Event::InitApply(machine)) = event else {

@@ -3,7 +3,7 @@
 #![allow(dead_code)] // each test program uses its own part of it
 
 #[path = "answers.rs"]
-mod answers;
+pub mod answers;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -51,10 +51,17 @@ where
 pub async fn seed(plane: &ControlPlane) -> Result<Client> {
     let seed = plane.admin();
     testkit::apply_crds(&seed, &crds_of(Target::Seed)).await?;
-    let cluster: Cluster = of_kind(json!({"metadata": {"name": SHOOT}, "spec": {
+    add_shoot(&seed, SHOOT, "eu-central-1").await?;
+    Ok(seed)
+}
+
+/// Creates the Cluster and the namespace of a shoot in two zones of a region, with the Secret of the account.
+pub async fn add_shoot(seed: &Client, shoot: &str, region: &str) -> Result<()> {
+    let zones = ["a", "b"].map(|zone| format!("{region}{zone}"));
+    let cluster: Cluster = of_kind(json!({"metadata": {"name": shoot}, "spec": {
         "cloudProfile": {}, "seed": {"metadata": {"name": "this-seed"}},
         "shoot": {
-            "spec": {"seedName": "this-seed", "provider": {"workers": [{"name": "a", "zones": ["eu-central-1a", "eu-central-1b"]}]}},
+            "spec": {"seedName": "this-seed", "provider": {"workers": [{"name": "a", "zones": zones}]}},
             "status": {
                 "seedName": "this-seed",
                 "advertisedAddresses": [{"name": "internal", "url": "https://api.internal.example"}],
@@ -63,7 +70,7 @@ pub async fn seed(plane: &ControlPlane) -> Result<Client> {
     }}))?;
     let create = PostParams::default();
     Api::all(seed.clone()).create(&create, &cluster).await?;
-    let namespace: Namespace = of_kind(json!({"metadata": {"name": SHOOT}}))?;
+    let namespace: Namespace = of_kind(json!({"metadata": {"name": shoot}}))?;
     Api::all(seed.clone()).create(&create, &namespace).await?;
     let data = credentials().data().clone().into_iter();
     let data: BTreeMap<_, _> = data.map(|(key, value)| (key, ByteString(value))).collect();
@@ -71,17 +78,22 @@ pub async fn seed(plane: &ControlPlane) -> Result<Client> {
         data: Some(data),
         ..of_kind(json!({"metadata": {"name": "cloudprovider"}}))?
     };
-    Api::namespaced(seed.clone(), SHOOT)
+    Api::namespaced(seed.clone(), shoot)
         .create(&create, &secret)
         .await?;
-    Ok(seed)
+    Ok(())
 }
 
 /// An extension object of our type.
 pub fn object<K: ExtensionObject>(name: &str, region: &str, more: Value) -> Result<K> {
+    object_of(SHOOT, name, region, more)
+}
+
+/// The same in the namespace of a shoot.
+pub fn object_of<K: ExtensionObject>(shoot: &str, name: &str, region: &str, more: Value) -> Result<K> {
     let mut object = json!({
-        "metadata": {"name": name, "namespace": SHOOT},
-        "spec": {"type": "aws", "region": region, "secretRef": {"name": "cloudprovider", "namespace": SHOOT}},
+        "metadata": {"name": name, "namespace": shoot},
+        "spec": {"type": "aws", "region": region, "secretRef": {"name": "cloudprovider", "namespace": shoot}},
     });
     if let (Some(spec), Value::Object(more)) = (object["spec"].as_object_mut(), more) {
         spec.extend(more);
@@ -92,10 +104,15 @@ pub fn object<K: ExtensionObject>(name: &str, region: &str, more: Value) -> Resu
 /// What a seed has for machines: the image by which they start, what they run at first, and the way of their
 /// manager to the shoot.
 pub async fn equip(seed: &Client, region: &str, kubeconfig: Vec<u8>) -> Result<()> {
+    equip_shoot(seed, SHOOT, region, kubeconfig).await
+}
+
+/// The same for one shoot.
+pub async fn equip_shoot(seed: &Client, shoot: &str, region: &str, kubeconfig: Vec<u8>) -> Result<()> {
     let regions = json!([{"name": region, "ami": IMAGE}]);
     let images = json!([{"name": "gardenlinux", "versions": [{"version": "1", "regions": regions}]}]);
     let profile = json!({"spec": {"cloudProfile": {"spec": {"providerConfig": {"machineImages": images}}}}});
-    TEST.merge(&Api::<Cluster>::all(seed.clone()), SHOOT, &profile)
+    TEST.merge(&Api::<Cluster>::all(seed.clone()), shoot, &profile)
         .await?;
     let first = b"join as <<MACHINE_NAME>>".to_vec();
     for (name, key, value) in [
@@ -106,15 +123,27 @@ pub async fn equip(seed: &Client, region: &str, kubeconfig: Vec<u8>) -> Result<(
             data: Some(BTreeMap::from([(key.to_owned(), ByteString(value))])),
             ..of_kind(json!({"metadata": {"name": name}}))?
         };
-        TEST.apply(&Api::namespaced(seed.clone(), SHOOT), &secret).await?;
+        TEST.apply(&Api::namespaced(seed.clone(), shoot), &secret).await?;
     }
     Ok(())
 }
 
 /// A Worker with one pool in these zones.
 pub fn worker(region: &str, infrastructure: &Value, zones: &[String], machines: [i32; 2]) -> Result<Worker> {
+    worker_of(SHOOT, region, infrastructure, zones, machines)
+}
+
+/// The same of one shoot.
+pub fn worker_of(
+    shoot: &str,
+    region: &str,
+    infrastructure: &Value,
+    zones: &[String],
+    machines: [i32; 2],
+) -> Result<Worker> {
     let [minimum, maximum] = machines;
-    object(
+    object_of(
+        shoot,
         "one",
         region,
         json!({"infrastructureProviderStatus": infrastructure, "pools": [{
