@@ -13,9 +13,12 @@ use api::{
     extensions::{SubnetIsolation, Worker},
     gardencore::shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
 };
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, api::ListParams};
+use runtime::clock;
 use serde_json::{Value, json};
+use testkit::eventually;
 
 use ground::NAMESPACE;
 use world::{CLOSE_NOW, DRY_RUN, ISOLATED, World};
@@ -169,9 +172,9 @@ async fn changed_again_and_again() -> Result<()> {
     Ok(())
 }
 
-/// RZ-32: the flow never reaches the Worker, for example because the API of the shoot does not answer. The
-/// gardenlet closes the network of the zone beside the flow when the budget is spent. Here the user ends the
-/// budget.
+/// RZ-32: the annotation ends a flow that hangs without any zone. The next flow never reaches the Worker, for
+/// example because the API of the shoot does not answer. The gardenlet closes the network of the zone beside
+/// the flow when the budget is spent. Here the user ends the budget.
 #[test]
 fn a_zone_is_closed_in_its_budget_although_the_flow_hangs() -> Result<()> {
     world::story(closed_in_its_budget())
@@ -180,8 +183,9 @@ fn a_zone_is_closed_in_its_budget_although_the_flow_hangs() -> Result<()> {
 async fn closed_in_its_budget() -> Result<()> {
     let world = Box::pin(World::start("zones-budget", true)).await?;
     world.shoot(Value::Null).await?;
+    let _gardenlet = world.gardenlet_with(&["--zone-close-within=5m"])?;
+    world.until_plain_flow_waits().await?;
     let begun = world.change_zone(json!("id-a"), "testing").await?;
-    let _gardenlet = world.gardenlet_with(&["--zone-close-within=60s"])?;
     let is_under_way = (Phase::Failover, Status::InProgress);
     world.until_flow_waits(begun, is_under_way).await?;
     let message = world.until_message("minutes of the budget are left").await?;
@@ -207,5 +211,64 @@ async fn closed_in_its_budget() -> Result<()> {
         .get("extensions.gardener.cloud/isolated-zone-close-deadline");
     ensure!(copied == deadline.as_ref(), "{copied:?} {deadline:?}");
     ensure!(!shoot.annotations().contains_key(CLOSE_NOW), "it counts once");
+    Ok(())
+}
+
+/// RZ-32: a flow of a different shoot hangs and holds the only slot. The failover begins and the zone is
+/// closed in the budget, and a deadline that was written by hand does not extend the budget.
+#[test]
+fn a_failover_needs_no_slot_of_the_flows() -> Result<()> {
+    world::story(closed_without_a_slot())
+}
+
+async fn closed_without_a_slot() -> Result<()> {
+    let world = Box::pin(World::start("zones-slots", true)).await?;
+    let _gardenlet = world.gardenlet_with(&["--zone-close-within=5m", "--concurrent-syncs=1"])?;
+    world.looks_at_another_shoot().await?;
+    world
+        .shoot(json!({"seedName": "seed-a", "lastOperation": world::succeeded()}))
+        .await?;
+    world.shoot_api().await?;
+    world.worker().await?;
+    world.node("n-a", "id-a", "a", true).await?;
+    world.node("n-b", "id-b", "b", false).await?;
+    world.annotate(ISOLATED, json!("id-a")).await?;
+    world
+        .until_reason("NoNodeElsewhere", (Phase::Failover, Status::Failed))
+        .await?;
+    // The reason passes, and no flow checks again.
+    world.ready("n-b", true).await?;
+    world.annotate("example.test/wakes", json!("1")).await?;
+    world
+        .until_reason("FailoverInProgress", (Phase::Failover, Status::InProgress))
+        .await?;
+    // The budget is shorter than the time that machines have to leave, so the request comes at once.
+    let workers: Api<Worker> = Api::namespaced(world.client.clone(), NAMESPACE);
+    eventually("the Worker leaves the zone", ground::SOON, || async {
+        let worker = workers.get("web").await.map_err(|error| error.to_string())?;
+        let left = worker.spec.isolated_zone_id;
+        left.filter(|zone| zone == "id-a")
+            .ok_or("the Worker keeps the zone".to_owned())
+    })
+    .await?;
+    let hostile = json!({"zoneIsolation": {"closeDeadlineTime": "2099-01-01T00:00:00Z"}});
+    world.status(hostile).await?;
+    let latest = clock::now() + SignedDuration::from_mins(6);
+    world.until_deadline(latest).await?;
+    world.annotate(CLOSE_NOW, json!("true")).await?;
+    world.event("ZoneClosedAtDeadline").await?;
+    world.until_message("the network is being closed").await?;
+    let closed: Api<SubnetIsolation> = Api::namespaced(world.client.clone(), NAMESPACE);
+    ensure!(closed.get("web").await?.spec.isolated_zone_id == "id-a");
+    world.network_is_closed().await?;
+    world.annotate("example.test/wakes", json!("2")).await?;
+    world
+        .until_message("SubnetIsolation: the network is closed")
+        .await?;
+    world.event("ZoneNetworkClosed").await?;
+    // No flow of this shoot has begun.
+    let shoot = world.shoots.get("web").await?;
+    let last = shoot.status.and_then(|status| status.last_operation);
+    ensure!(last.is_some_and(|last| last.progress == 100));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The time by which the network of the isolated zone is closed, as known to the running flow. A user can
 //! spend the rest of the budget while the flow runs.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use api::{
     constants::ISOLATED_ZONE_CLOSE_DEADLINE,
@@ -10,10 +10,9 @@ use api::{
         shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
     },
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube::ResourceExt;
 use placement::isolation::recorded;
-use runtime::clock;
 use tokio::sync::watch;
 
 /// The deadline of the failover that is under way. Clones share the deadline.
@@ -42,27 +41,6 @@ impl CloseDeadline {
         self.set(*other.0.borrow());
     }
 
-    /// Ends when the deadline has passed, and `grace` after the deadline.
-    pub async fn passed(&self, grace: Duration) {
-        let mut deadlines = self.0.subscribe();
-        loop {
-            let deadline = *deadlines.borrow_and_update();
-            let rest = deadline.map(|deadline| rest(deadline, grace, clock::now()));
-            let sleep = async {
-                match rest {
-                    Some(rest) => tokio::time::sleep(rest).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = sleep => return,
-                changed = deadlines.changed() => if changed.is_err() {
-                    return std::future::pending().await;
-                },
-            }
-        }
-    }
-
     /// The annotation's value for extension objects.
     pub(crate) fn annotation(&self) -> Option<String> {
         self.0.borrow().map(|deadline| deadline.to_string())
@@ -77,19 +55,9 @@ impl CloseDeadline {
     }
 }
 
-fn rest(deadline: Timestamp, grace: Duration, now: Timestamp) -> Duration {
-    let grace = SignedDuration::try_from(grace).unwrap_or_default();
-    let rest = deadline
-        .duration_since(now)
-        .checked_add(grace)
-        .unwrap_or_default();
-    rest.max(SignedDuration::ZERO).unsigned_abs()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use futures::FutureExt;
     use serde_json::json;
 
     use super::*;
@@ -116,19 +84,5 @@ mod tests {
             let deadline = CloseDeadline::recorded(&shoot(phase, status)).annotation();
             assert_eq!(deadline.as_deref(), expected, "{phase} {status}");
         }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_deadline_that_is_set_to_the_present_ends_the_wait() {
-        let deadline = CloseDeadline::recorded(&shoot("Failover", "Done"));
-        let none = deadline.passed(Duration::ZERO).now_or_never();
-        assert!(none.is_none(), "no deadline never passes");
-        let waits = deadline.clone();
-        let waits = waits.passed(Duration::from_secs(30));
-        let spends = async {
-            tokio::task::yield_now().await;
-            deadline.set(Some(clock::now()));
-        };
-        tokio::join!(waits, spends);
     }
 }

@@ -2,15 +2,20 @@
 //! at most, so that never two zones are closed: an object for another zone can only come when the one before
 //! is gone.
 
+use std::time::Duration;
+
 use api::extensions::{self, SubnetIsolationSpec};
 use kube::{Api, ResourceExt, api::ListParams};
 use placement::{Isolation, isolation};
-use runtime::{Cluster, Result, error::Explain};
+use runtime::{Cluster, Error, Result, error::Explain};
 
 use crate::{
     ExtensionResource, Facts, Infrastructure, Stay,
     verbs::{Deploy, Destroy, Tasks},
 };
+
+/// Requeue interval while a former object is being deleted.
+const DELETION_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The shoot's SubnetIsolation.
 #[derive(Debug)]
@@ -26,6 +31,20 @@ impl Deploy for SubnetIsolation {
         let Some(zone) = zone_to_close(f).await? else {
             return Ok(());
         };
+        // An apply on an object that is being deleted would be lost with the object.
+        if Self::object(f)
+            .get()
+            .await?
+            .is_some_and(|object| is_deleted(&object))
+        {
+            return Err(Error::not_ready(
+                DELETION_POLL_INTERVAL,
+                format!(
+                    "SubnetIsolation {} is being deleted, and is made anew when gone",
+                    f.tenant.name
+                ),
+            ));
+        }
         let mut object = subnet_isolation(f, zone).await?;
         f.close_deadline.annotate(&mut object);
         Self::object(f).deploy(f, object).await
@@ -122,13 +141,18 @@ async fn stale(f: &Facts) -> Result<Vec<ExtensionResource<'_, extensions::Subnet
     those(f, |object| is_stale(object, &f.isolation)).await
 }
 
-/// Whether the object is of a zone that is not to be closed, or nobody knows of it by its name.
+/// Whether the object is of a zone that is not to be closed, or is being deleted: a deletion that has begun
+/// opens the zone, also where the same zone is isolated again.
 fn is_stale(object: &extensions::SubnetIsolation, isolation: &Isolation) -> bool {
     match isolation {
-        Isolation::CutOff(zone) => object.spec.isolated_zone_id != *zone,
+        Isolation::CutOff(zone) => object.spec.isolated_zone_id != *zone || is_deleted(object),
         Isolation::Carried { .. } => false,
         Isolation::Nothing | Isolation::Refused(_) => true,
     }
+}
+
+fn is_deleted(object: &extensions::SubnetIsolation) -> bool {
+    object.metadata.deletion_timestamp.is_some()
 }
 
 async fn those(
@@ -166,6 +190,7 @@ async fn subnet_isolation(f: &Facts, zone: String) -> Result<extensions::SubnetI
 #[cfg(test)]
 mod tests {
     use placement::isolation::Refusal;
+    use runtime::clock;
 
     use super::*;
 
@@ -191,5 +216,7 @@ mod tests {
         ] {
             assert_eq!(is_stale(&object, &isolation), stale, "{isolation:?}");
         }
+        object.metadata.deletion_timestamp = Some(clock::now_k8s());
+        assert!(is_stale(&object, &Isolation::CutOff("a".into())));
     }
 }

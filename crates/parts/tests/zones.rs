@@ -7,7 +7,10 @@ mod world;
 
 use anyhow::Result;
 use api::extensions::{self, Worker};
-use kube::ResourceExt;
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
 use parts::{Deploy, Destroy, Facts, Namespace, Operation, Secrets, Settings, SubnetIsolation, Workers};
 use placement::Isolation;
 use serde_json::json;
@@ -59,6 +62,8 @@ async fn a_zone_is_closed_opened_and_carried() -> Result<()> {
     assert!(SubnetIsolation::is_there(&facts).await? && !SubnetIsolation::is_stale(&facts).await?);
 
     Box::pin(has_a_deadline(&world, &mut facts)).await?;
+
+    Box::pin(is_made_anew(&world, &facts)).await?;
 
     // Never two at a time: the former SubnetIsolation is deleted first.
     cut_off(&mut facts, "id-b");
@@ -112,6 +117,30 @@ async fn has_a_deadline(world: &World, facts: &mut Facts) -> Result<()> {
         Some("2026-01-01T00:20:00Z")
     );
     assert_eq!(worker.annotations()["gardener.cloud/operation"], "reconcile");
+    Ok(())
+}
+
+/// A cancelled failover of the same zone begins again while the former SubnetIsolation is being deleted: a new
+/// object is made when the former object is gone.
+async fn is_made_anew(world: &World, facts: &Facts) -> Result<()> {
+    let api: Api<extensions::SubnetIsolation> = Api::namespaced(world.client(), NAMESPACE);
+    let finalizers = |all: &[&str]| Patch::Merge(json!({"metadata": {"finalizers": all}}));
+    let params = PatchParams::default();
+    let former = api
+        .patch("web", &params, &finalizers(&["example.test/opens"]))
+        .await?;
+    SubnetIsolation::destroy(facts).await?;
+    assert!(
+        SubnetIsolation::is_stale(facts).await?,
+        "the zone is being opened"
+    );
+    let refused = SubnetIsolation::deploy(facts).await.unwrap_err();
+    assert!(refused.to_string().contains("is being deleted"), "{refused}");
+    api.patch("web", &params, &finalizers(&[])).await?;
+    SubnetIsolation::stale_gone(facts).await?;
+    SubnetIsolation::deploy(facts).await?;
+    let anew: extensions::SubnetIsolation = world.read("web").await?;
+    assert_ne!(anew.uid(), former.uid());
     Ok(())
 }
 

@@ -118,13 +118,25 @@ fn carried(recorded: &ZoneIsolation) -> Isolation {
     }
 }
 
-/// Whether the failover of this zone was found well once: it is not refused any more, whatever is missing by
-/// now.
+/// Whether the failover of this zone was admitted before. The recorded deadline proves the admission: a
+/// restart before the provider names the zone must not judge, and maybe refuse, the failover again.
 #[must_use]
 pub fn is_begun(shoot: &Shoot, zone: &str) -> bool {
     recorded(shoot).is_some_and(|recorded| {
         is_failover_of(recorded, zone)
-            && (recorded.status == Status::Done || recorded.isolated_zone_code.is_some())
+            && (recorded.status == Status::Done
+                || recorded.isolated_zone_code.is_some()
+                || recorded.close_deadline_time.is_some())
+    })
+}
+
+/// Whether the failover of this zone is under way with a deadline.
+#[must_use]
+pub fn has_deadline(shoot: &Shoot, zone: &str) -> bool {
+    recorded(shoot).is_some_and(|recorded| {
+        is_failover_of(recorded, zone)
+            && recorded.status == Status::InProgress
+            && recorded.close_deadline_time.is_some()
     })
 }
 

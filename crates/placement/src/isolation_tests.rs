@@ -1,10 +1,11 @@
 #![allow(clippy::unwrap_used)]
 
 use api::gardencore::{ControllerRegistration, Shoot};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Isolation, asked_zone, is_due, needs_provider, only_in, planned_zone};
+use super::{Isolation, asked_zone, has_deadline, is_due, needs_provider, only_in, planned_zone};
 use crate::Operation;
 
 /// With two zones, the annotation and what is recorded of zone `z`: its phase and status, `+` behind it if
@@ -145,6 +146,19 @@ fn what_cannot_be_is_refused_before_it_begins() {
     for recorded in [("Failover", "Done"), ("Failover", "InProgress+")] {
         assert_eq!(reason(&shoot(Some("z"), Some(recorded)), &one), None);
     }
+    let mut admitted = shoot(Some("z"), Some(("Failover", "InProgress")));
+    assert!(!has_deadline(&admitted, "z"));
+    let isolation = admitted
+        .status
+        .as_mut()
+        .and_then(|status| status.zone_isolation.as_mut());
+    isolation.unwrap().close_deadline_time = Some(Time("2026-01-01T00:15:00Z".parse().unwrap()));
+    assert_eq!(
+        reason(&admitted, &one),
+        None,
+        "a restart does not judge the failover again"
+    );
+    assert!(has_deadline(&admitted, "z") && !has_deadline(&admitted, "y"));
     for recorded in [("Failover", "Failed"), ("Failback", "InProgress+")] {
         let refused = reason(&shoot(Some("z"), Some(recorded)), &one);
         assert_eq!(refused, Some("NotSupportedByProvider"));

@@ -7,6 +7,7 @@ use api::{
     gardencore::{Shoot, shoot::ShootStatus},
     meta::{ErrorCode, LastOperationState as State},
 };
+use futures::future;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
 use parts::{FenceClock, Fences, ProvenEnd};
@@ -31,6 +32,7 @@ use super::{
     status::{self, Trigger, Writer},
     watched::{self, ready_for_migration},
     zone_changes::Changes,
+    zone_deadline::{self, SeedGates},
     zone_plan, zone_recheck,
     zone_record::{self, Retry},
     zone_story,
@@ -48,25 +50,41 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 pub async fn run(context: Arc<Context>) {
     let garden = context.garden.clone();
     let stop = EmergencyStop::new();
-    let controller = watched::controller(&garden).reconcile_all_on(stop.changes(&garden, &context.seed_name));
+    let shoots = watched::watch(&garden);
+    let controller = shoots
+        .flows
+        .reconcile_all_on(stop.changes(&garden, &context.seed_name));
     let settings = context.runner();
+    let (gates, lost) = (Arc::<SeedGates>::default(), Arc::<LostShoots>::default());
+    let deadlines = zone_deadline::run(
+        Arc::clone(&context),
+        shoots.deadlines,
+        Arc::clone(&gates),
+        Arc::clone(&lost),
+    );
     // There from the start, so that a first loss is seen as one.
     loss::metrics(&context.metrics);
     let reconciler = Arc::new(ShootReconciler {
         context,
         fences: Fences::default(),
-        lost: LostShoots::default(),
+        lost,
+        gates,
         changes: Changes::default(),
         pace: Pace::default(),
         stop,
     });
-    runner::run_namespaced(controller, &garden, reconciler, settings).await;
+    let flows = runner::run_namespaced(controller, &garden, reconciler, settings);
+    tokio::select! {
+        ((), ()) = future::join(flows, deadlines) => {}
+        () = shoots.watch => {}
+    }
 }
 
 struct ShootReconciler {
     context: Arc<Context>,
     fences: Fences,
-    lost: LostShoots,
+    lost: Arc<LostShoots>,
+    gates: Arc<SeedGates>,
     changes: Changes,
     pace: Pace,
     stop: EmergencyStop,
@@ -199,6 +217,7 @@ impl ShootReconciler {
         let Some(begun) = begun else {
             return Ok(Next::After(LOOK_AGAIN));
         };
+        self.gates.pass(&begun, operation).await;
         left_behind::report(context, &begun, &left).await;
         Box::pin(zone_story::tell(context, &shoot, &begun)).await;
         let traveller = Arc::new(Shoot {

@@ -21,7 +21,7 @@ use super::{
     reconcile_flow,
     record::Record,
     right::{self, Refusal},
-    sleep_flow, status, zone_look,
+    sleep_flow, status, zone_budget,
     zone_steps::Zones,
     zone_watch,
 };
@@ -70,7 +70,7 @@ pub(super) async fn run(
     .map_err(|error| outside("Collecting facts", error))?;
     facts.fence = fence;
     facts.proven_end = proven_end;
-    zone_look::before(&mut facts, &context.config.zone_id_labels, record)
+    zone_budget::begin(&mut facts, &context.config.zone_id_labels, record)
         .await
         .map_err(|error| outside(zone_watch::TASK, error))?;
     let ended = Box::pin(right::under_it(facts, |facts| {

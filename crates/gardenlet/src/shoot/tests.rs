@@ -124,8 +124,8 @@ fn approved(mut status: Value) -> Value {
 #[case(isolated("", &json!("Done"), recorded("a", "Restore", "Succeeded")), "a", Duty::Run(Operation::Reconcile))]
 #[case(isolated("z", &json!("Done"), recorded("a", "Reconcile", "Succeeded")), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
 #[case(isolated("z", &json!("Failed"), recorded("a", "Reconcile", "Failed")), "a", Duty::GivenUp)]
-// A refusal that can pass is checked again, long before the sync period has passed.
-#[case(refused("NodesUnknown"), "a", Duty::Run(Operation::Reconcile))]
+// The controller of deadlines checks a refusal again, without a reconciliation.
+#[case(refused("NodesUnknown"), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
 #[case(refused("NoOtherZone"), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
 // An edit of the specification restarts a failed operation.
 #[case(json!({"metadata": {"generation": 3}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Duty::Run(Operation::Reconcile))]

@@ -1,14 +1,92 @@
 //! What the shoot controller sees of all Shoots of the garden: enough to know when one concerns it.
 
-use api::{constants::condition::READY_FOR_MIGRATION, gardencore::Shoot, meta::ConditionStatus};
-use kube::{ResourceExt, runtime::Controller};
-use placement::{its_place_alone, remembered};
-use runtime::{Cluster, Garden, runner};
+use std::collections::HashMap;
 
-/// Watches all of them. A step reads its Shoot anew.
-pub(super) fn controller(garden: &Garden) -> Controller<Shoot> {
-    let slim = |shoot: &mut Shoot| remembered(shoot, its_place_alone);
-    runner::controller_of(garden.all(), runner::few_at_a_time(), slim, wakes)
+use api::{constants::condition::READY_FOR_MIGRATION, gardencore::Shoot, meta::ConditionStatus};
+use futures::{FutureExt as _, StreamExt as _, channel::mpsc, future, future::BoxFuture};
+use kube::{
+    ResourceExt,
+    runtime::{Controller, PredicateConfig, WatchStreamExt as _, reflector, watcher},
+};
+use placement::{isolation::asked_zone, its_place_alone, remembered};
+use runtime::{Cluster, Garden, runner};
+use tracing::debug;
+
+/// The controllers of Shoots, and the watch that feeds both.
+pub(super) struct WatchedShoots {
+    /// The controller of flows.
+    pub(super) flows: Controller<Shoot>,
+    /// The controller of deadlines.
+    pub(super) deadlines: Controller<Shoot>,
+    /// Runs the watch, for as long as the controllers run.
+    pub(super) watch: BoxFuture<'static, ()>,
+}
+
+/// Watches all Shoots of the garden. A step reads its Shoot anew. A controller reads no further changes while
+/// all of its slots are taken, so the watch runs beside both controllers and keeps the store up to date.
+pub(super) fn watch(garden: &Garden) -> WatchedShoots {
+    let (reader, writer) = reflector::store();
+    let (to_flows, flows) = mpsc::unbounded();
+    let (to_deadlines, deadlines) = mpsc::unbounded();
+    let mut zones = HashMap::new();
+    let changes = watcher(garden.all(), runner::few_at_a_time())
+        .default_backoff()
+        .modify(|shoot: &mut Shoot| {
+            shoot.managed_fields_mut().clear();
+            remembered(shoot, its_place_alone);
+        })
+        .reflect(writer)
+        .touched_objects()
+        .inspect(move |shoot| {
+            if let Ok(shoot) = shoot
+                && wakes_deadlines(&mut zones, shoot)
+            {
+                // A controller that has ended needs no further change.
+                let _ = to_deadlines.unbounded_send(Ok(reference(shoot)));
+            }
+        })
+        .predicate_filter(wakes, PredicateConfig::default())
+        .for_each(move |shoot| {
+            match shoot {
+                Ok(shoot) => {
+                    let _ = to_flows.unbounded_send(Ok(reference(&shoot)));
+                }
+                Err(error) => debug!(%error, "the watch of Shoots is begun anew"),
+            }
+            future::ready(())
+        });
+    WatchedShoots {
+        flows: Controller::for_stream(flows, reader.clone()),
+        deadlines: Controller::for_stream(deadlines, reader),
+        watch: changes.boxed(),
+    }
+}
+
+/// A Shoot of this name, without further fields: the controllers take the object from the store.
+fn reference(shoot: &Shoot) -> Shoot {
+    let mut named = Shoot::default();
+    named.metadata.name.clone_from(&shoot.metadata.name);
+    named.metadata.namespace.clone_from(&shoot.metadata.namespace);
+    named
+}
+
+/// Whether the change of a Shoot wakes the controller of deadlines. `zones`: the last state of each Shoot
+/// that asks for a zone.
+fn wakes_deadlines(zones: &mut HashMap<String, u64>, shoot: &Shoot) -> bool {
+    let uid = shoot.uid().unwrap_or_default();
+    if asked_zone(shoot).is_none() || shoot.metadata.deletion_timestamp.is_some() {
+        zones.remove(&uid);
+        return false;
+    }
+    let status = shoot.status.as_ref();
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    let zone = status.and_then(|status| status.zone_isolation.as_ref());
+    let state = runner::fingerprint((
+        wakes(shoot),
+        last.map(|last| last.type_.to_string()),
+        zone.map(|zone| format!("{:?} {:?}", zone.phase, zone.status)),
+    ));
+    state.is_none_or(|state| zones.insert(uid, state) != Some(state))
 }
 
 /// What of a Shoot wakes the controller: not its own writes of progress and errors.
@@ -24,6 +102,10 @@ fn wakes(shoot: &Shoot) -> Option<u64> {
         status
             .and_then(|status| status.migration.as_ref())
             .map(|approval| (&approval.source, &approval.destination, approval.generation)),
+        // The controller of deadlines has admitted a failover.
+        status
+            .and_then(|status| status.zone_isolation.as_ref()?.close_deadline_time.as_ref())
+            .map(|time| time.0),
         // A seed that the shoot has left waits for the end of the restore.
         status
             .filter(|status| !status.former_seeds.is_empty())

@@ -1,129 +1,84 @@
-//! The budget of a failover (RZ-32). The network of the zone is closed when the zone is empty, and at the
-//! deadline whatever hangs. The flow closes the network in its order: the Worker is ready at the deadline at
-//! the latest (RZ-11). Where the flow does not come so far, because the shoot's API is silent or the
-//! Infrastructure is not ready, the network is closed beside the flow.
+//! The budget of a failover (RZ-32): admits the failover, and closes the network of the zone at the deadline.
+//! The flow closes the network in its order: the Worker is ready at the deadline at the latest (RZ-11). Where
+//! the flow does not come so far, `zone_deadline` closes the network beside the flow.
 
-use std::{convert::Infallible, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use api::{
-    constants::SHOOT_ISOLATED_ZONE_CLOSE_NOW,
-    gardencore::{Shoot, shoot::ShootStatus},
-};
-use kube::{Api, ResourceExt};
+use api::gardencore::{Shoot, shoot::ShootStatus};
 use parts::{CloseDeadline, Deploy, Facts, SubnetIsolation, Workers};
-use placement::Isolation;
-use runtime::{
-    Cluster, Result, clock,
-    wait::{self, Look},
+use placement::{
+    Isolation,
+    isolation::{asked_zone, has_deadline},
 };
+use runtime::{Error, Result, clock};
 
-use super::{record::Record, zone_record};
-use crate::context::MANAGER;
+use super::{record::Record, zone_look, zone_record};
 
-/// Part of the budget that the flow has after the deadline, to close the network in its order: of 15 minutes
-/// 45 seconds, which is longer than the Worker takes to become ready at the deadline.
-const GRACE: u32 = 20;
-/// For one watch, which begins anew after this.
-const WATCH: Duration = Duration::from_secs(60 * 60);
-/// Between two tries.
-const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// Longest wait for a former SubnetIsolation to go. The next attempt waits again.
+const DELETION_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Starts the budget of a failover that begins now, or goes on with the budget of a failover that has begun.
+/// Judges the failover that the Shoot asks for, and records the refusal or the deadline. A failover that was
+/// admitted meanwhile is not refused. The facts get the recorded outcome, also for the Cluster: with the
+/// outcome, the provider of the Infrastructure awaits no part of the isolated zone.
 ///
 /// # Errors
-/// The garden does not answer.
-pub(super) async fn start(f: &Facts, record: &Record<'_>) -> Result<()> {
-    if !matches!(f.isolation, Isolation::CutOff(_)) {
+/// The garden or the seed does not answer.
+pub(super) async fn begin(f: &mut Facts, labels: &[String], record: &Record<'_>) -> Result<()> {
+    zone_look::before(f, labels, record).await?;
+    let Some(zone) = asked_zone(&f.shoot).map(str::to_owned) else {
         return Ok(());
+    };
+    let (now, budget) = (clock::now_k8s(), record.zone_budget());
+    let written = match &f.isolation {
+        Isolation::CutOff(zone) => {
+            let admitted = |newest: &Shoot| Ok(zone_record::admitted(newest, zone, budget, &now));
+            record.write_if(admitted).await?
+        }
+        Isolation::Refused(refusal) => {
+            let refused = |newest: &Shoot| Ok(zone_record::refused(newest, &zone, refusal, &now));
+            record.write_if(refused).await?
+        }
+        Isolation::Nothing | Isolation::Carried { .. } => return Ok(()),
+    };
+    if has_deadline(&written, &zone) {
+        f.isolation = Isolation::CutOff(zone);
     }
-    let budget = record.zone_budget();
-    let written = record
-        .write_if(|newest| Ok(zone_record::admitted(newest, budget, &clock::now_k8s())))
-        .await?;
     f.close_deadline.adopt(&CloseDeadline::recorded(&written));
+    let recorded = written.status.and_then(|status| status.zone_isolation);
+    if let Some(status) = Arc::make_mut(&mut f.shoot).status.as_mut() {
+        status.zone_isolation = recorded;
+    }
     Ok(())
 }
 
-/// Acts on the annotation and on the deadline while the flow runs.
-pub(super) async fn enforce(f: &Facts, record: &Record<'_>) -> Infallible {
-    let (never, _) = futures::join!(
-        Box::pin(spend_on_request(f, record)),
-        Box::pin(close_at_deadline(f, record))
-    );
-    never
+/// Requests that the Worker leaves the zone, where no flow has come so far.
+///
+/// # Errors
+/// The seed does not answer.
+pub(super) async fn leave(f: &Facts) -> Result<()> {
+    Workers::leave_zone(f).await?;
+    Workers::publish_deadline(f).await
 }
 
-async fn spend_on_request(f: &Facts, record: &Record<'_>) -> Infallible {
-    let api: Api<Shoot> = f.garden.namespaced(&f.shoot.namespace().unwrap_or_default());
-    let look = |shoot: Option<&Shoot>| match shoot {
-        Some(shoot) if asks_to_close_now(shoot) => Look::Done,
-        _ => Look::Wait("nobody spends the rest of the budget".into()),
-    };
-    loop {
-        let asked = Box::pin(wait::until(&api, &f.shoot.name_any(), WATCH, look)).await;
-        if asked.is_ok()
-            && let Err(error) = spend(f, record, &api).await
-        {
-            tracing::warn!(%error, "the rest of the budget could not be spent; it is tried again");
-        }
-        tokio::time::sleep(RETRY_INTERVAL).await;
+/// Closes the network of the zone, where no flow has come so far.
+///
+/// # Errors
+/// The seed does not answer, or a former SubnetIsolation is not gone yet.
+pub(super) async fn close(f: &Facts, record: &Record<'_>, zone: &str) -> Result<()> {
+    // The network counts more than the machines now.
+    if let Err(error) = leave(f).await {
+        tracing::warn!(%error, zone, "the Worker did not get the request to leave the zone");
     }
-}
-
-fn asks_to_close_now(shoot: &Shoot) -> bool {
-    let annotation = shoot.annotations().get(SHOOT_ISOLATED_ZONE_CLOSE_NOW);
-    annotation.is_some_and(|value| value == "true")
-}
-
-/// The annotation goes last: what was not done before a crash is done by the next flow.
-async fn spend(f: &Facts, record: &Record<'_>, api: &Api<Shoot>) -> Result<()> {
-    if let Isolation::CutOff(zone) = &f.isolation {
-        let mut is_new = false;
-        let written = record.write_if(|newest| {
-            let patch = zone_record::spent(newest, zone, &clock::now_k8s());
-            is_new = patch.is_some();
-            Ok(patch)
-        });
-        let written = written.await?;
-        f.close_deadline.adopt(&CloseDeadline::recorded(&written));
-        Workers::publish_deadline(f).await?;
-        if is_new {
-            let note = format!(
-                "The rest of the budget of zone {zone} is spent on request: its network is closed now."
-            );
-            record.note("ZoneBudgetSpent", &note).await;
-        }
-    }
-    MANAGER
-        .annotate(api, &f.shoot.name_any(), SHOOT_ISOLATED_ZONE_CLOSE_NOW, None)
-        .await
-        .map(drop)
-}
-
-async fn close_at_deadline(f: &Facts, record: &Record<'_>) -> Infallible {
-    if let Isolation::CutOff(zone) = &f.isolation {
-        f.close_deadline.passed(record.zone_budget() / GRACE).await;
-        while let Err(error) = Box::pin(close(f, record, zone)).await {
-            tracing::warn!(%error, zone, "the network could not be closed at the deadline; it is tried again");
-            tokio::time::sleep(RETRY_INTERVAL).await;
-        }
-    }
-    std::future::pending().await
-}
-
-async fn close(f: &Facts, record: &Record<'_>, zone: &str) -> Result<()> {
-    let there = SubnetIsolation::object(f).get().await?;
-    if there.is_some_and(|there| there.spec.isolated_zone_id == zone) {
+    SubnetIsolation::destroy_stale(f).await?;
+    let gone = tokio::time::timeout(DELETION_PATIENCE, SubnetIsolation::stale_gone(f)).await;
+    gone.map_err(|_| Error::transient("a former SubnetIsolation is still being deleted"))??;
+    if SubnetIsolation::is_there(f).await? {
         return Ok(());
-    }
-    // The network is what counts now.
-    if let Err(error) = Workers::leave_zone(f).await {
-        tracing::warn!(%error, zone, "the Worker could not be told to leave the zone");
     }
     SubnetIsolation::deploy(f).await?;
     let newest = record.write_if(|_| Ok(None)).await?;
     let note = format!(
-        "The budget of zone {zone} is spent: its network is closed although the flow has not come so far. Under way: {}",
+        "The budget of zone {zone} is spent: its network is being closed although the flow has not come so far. Under way: {}",
         tasks_under_way(newest.status.as_ref())
     );
     record.warn("ZoneClosedAtDeadline", &note).await;

@@ -36,15 +36,23 @@ pub(super) fn is_refused(shoot: &Shoot) -> bool {
     failed && condition(shoot).is_some_and(|condition| PASSING.contains(&condition.reason.as_str()))
 }
 
-/// How long after the last reconciliation the next one begins. `None`: as for any other Shoot.
+/// Pause between two reconciliations while machines in other zones are not ready. `None`: the usual pause.
 #[must_use]
 pub(super) fn period(shoot: &Shoot, now: Timestamp) -> Option<Duration> {
     let condition = condition(shoot)?;
-    if !is_refused(shoot) && condition.reason != OTHER_ZONES_NOT_READY {
-        return None;
-    }
+    (condition.reason == OTHER_ZONES_NOT_READY).then(|| period_since(condition, now))
+}
+
+/// Pause between two checks of a failover that was refused for a passing reason.
+#[must_use]
+pub(super) fn period_of_refusal(shoot: &Shoot, now: Timestamp) -> Option<Duration> {
+    let condition = condition(shoot)?;
+    is_refused(shoot).then(|| period_since(condition, now))
+}
+
+fn period_since(condition: &Condition, now: Timestamp) -> Duration {
     let age = now.duration_since(condition.last_transition_time.0);
-    Some(if age < URGENT { SOON } else { LATER })
+    if age < URGENT { SOON } else { LATER }
 }
 
 fn condition(shoot: &Shoot) -> Option<&Condition> {
@@ -87,11 +95,11 @@ mod tests {
             ("Done", "ZoneIsolated", "00:00:30", None),
             ("Done", OTHER_ZONES_NOT_READY, "00:00:30", Some(SOON)),
         ] {
-            assert_eq!(
-                period(&shoot(status, reason), at(time)),
-                expected,
-                "{status} {reason}"
-            );
+            let shoot = shoot(status, reason);
+            let (reconciled, checked) = (period(&shoot, at(time)), period_of_refusal(&shoot, at(time)));
+            assert_eq!(reconciled.or(checked), expected, "{status} {reason}");
+            assert!(reconciled.is_none() || checked.is_none(), "{status} {reason}");
+            assert_eq!(reconciled.is_some(), reason == OTHER_ZONES_NOT_READY);
         }
         let mut cancelled = shoot("Failed", "NodesUnknown");
         cancelled.metadata.annotations = None;

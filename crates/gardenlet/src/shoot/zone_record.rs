@@ -25,7 +25,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use parts::{Deploy, SubnetIsolation, Workers};
 use placement::{
     Operation,
-    isolation::{Refusal, asked_zone, only_in, recorded},
+    isolation::{Refusal, asked_zone, has_deadline, only_in, recorded},
 };
 use serde_json::{Value, json};
 
@@ -142,7 +142,7 @@ fn budget(deadline: Timestamp, now: Timestamp) -> String {
     let seconds = deadline.duration_since(now).as_secs();
     if seconds <= 0 {
         return format!(
-            " The budget was spent at {time}: the network is closed whatever is left in the zone."
+            " The budget was spent at {time}: the closing of the network waits for no machine of the zone."
         );
     }
     let minutes = (seconds + 59) / 60;
@@ -189,20 +189,22 @@ fn at_work<'a>(asked: Option<&'a str>, entry: Option<Entry<'a>>, again: bool) ->
     })
 }
 
-/// The failover was found well, so that its budget begins; a budget that has begun goes on. What was refused
-/// for a passing reason is under way from here on.
-pub(super) fn admitted(shoot: &Shoot, budget: Duration, now: &Time) -> Option<Value> {
-    let entry = Entry::of(recorded(shoot)?);
-    let entry = match (entry.phase, entry.status) {
-        (Phase::Failover, Status::InProgress) if entry.deadline.is_none() => entry,
-        (Phase::Failover, Status::Failed) if zone_recheck::is_refused(shoot) => {
-            entry.with(Phase::Failover, Status::InProgress)
-        }
-        _ => return None,
-    };
+/// The failover of this zone is admitted: the failover is in progress, and its budget begins. A budget that
+/// has begun goes on, and never ends later than a budget that would begin now.
+pub(super) fn admitted(shoot: &Shoot, zone: &str, budget: Duration, now: &Time) -> Option<Value> {
+    if asked_zone(shoot) != Some(zone) {
+        return None;
+    }
     let budget = SignedDuration::try_from(budget).unwrap_or(SignedDuration::MAX);
+    let latest = now.0.checked_add(budget).unwrap_or(Timestamp::MAX);
+    let entry = recorded(shoot).map(Entry::of);
+    let again = !zone_recheck::is_refused(shoot);
+    let entry = at_work(Some(zone), entry, again)?;
+    if entry.deadline.is_some_and(|deadline| deadline <= latest) {
+        return None;
+    }
     let entry = Entry {
-        deadline: Some(now.0.checked_add(budget).unwrap_or(Timestamp::MAX)),
+        deadline: Some(latest),
         ..entry
     };
     written(shoot, entry, entry.told(shoot, now), now)
@@ -246,9 +248,14 @@ fn on_a_journey<'a>(asked: Option<&'a str>, entry: Option<Entry<'a>>) -> Option<
     }
 }
 
-/// The failover that is asked for was refused, and nothing of it was begun.
-pub(super) fn refused(shoot: &Shoot, refusal: &Refusal, now: &Time) -> Option<Value> {
-    let entry = Entry::of(recorded(shoot)?).with(Phase::Failover, Status::Failed);
+/// The failover of this zone was refused before any change. No refusal takes an admission back: the flow and
+/// the controller of deadlines judge at the same time.
+pub(super) fn refused(shoot: &Shoot, zone: &str, refusal: &Refusal, now: &Time) -> Option<Value> {
+    if asked_zone(shoot) != Some(zone) || has_deadline(shoot, zone) {
+        return None;
+    }
+    let entry = at_work(Some(zone), recorded(shoot).map(Entry::of), false)?;
+    let entry = entry.with(Phase::Failover, Status::Failed);
     let told = (ConditionStatus::False, refusal.reason, refusal.message.clone());
     written(shoot, entry, told, now)
 }
@@ -303,8 +310,12 @@ pub(super) fn named(shoot: &Shoot, zone: &str, name: &str, now: &Time) -> Option
     written(shoot, entry, entry.told(shoot, now), now)
 }
 
-/// Somebody has changed his mind while a reconciliation is under way, which ends here.
+/// The user has changed the annotation, so that the reconciliation under way ends. A failover that was
+/// admitted since goes on.
 pub(super) fn aborting(shoot: &Shoot, now: &Time) -> Option<Value> {
+    if is_admitted(shoot) {
+        return None;
+    }
     let entry = Entry::of(recorded(shoot)?);
     let entry = match entry.status {
         Status::Pending | Status::InProgress | Status::Failed => entry.with(entry.phase, Status::Aborting),
@@ -313,8 +324,17 @@ pub(super) fn aborting(shoot: &Shoot, now: &Time) -> Option<Value> {
     written(shoot, entry, entry.told(shoot, now), now)
 }
 
-/// A reconciliation has ended well, which has cut the zone off or has taken it back.
+/// Whether the failover that the Shoot asks for now is under way with a deadline.
+fn is_admitted(shoot: &Shoot) -> bool {
+    asked_zone(shoot).is_some_and(|zone| has_deadline(shoot, zone))
+}
+
+/// A reconciliation has ended well, and has isolated the zone or ended the isolation. A failover that was
+/// admitted since the beginning of a failback is not ended by the failback.
 pub(super) fn ended(shoot: &Shoot, cuts_off: bool, now: &Time) -> Option<Value> {
+    if !cuts_off && is_admitted(shoot) {
+        return None;
+    }
     let phase = if cuts_off {
         Phase::Failover
     } else {

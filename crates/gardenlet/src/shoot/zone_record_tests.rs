@@ -270,7 +270,7 @@ fn a_failover_has_one_budget() {
     let patch = begun(&first, Operation::Reconcile, false, &now()).unwrap();
     assert_eq!(deadline(&patch), None, "the failover is not admitted yet");
     let away = after(first, &patch);
-    let patch = admitted(&away, minutes(15), &now()).unwrap();
+    let patch = admitted(&away, "z", minutes(15), &now()).unwrap();
     assert_eq!(deadline(&patch), Some("2026-01-01T12:15:00Z"));
     let message = condition(&patch).1;
     assert!(
@@ -278,7 +278,21 @@ fn a_failover_has_one_budget() {
         "{message}"
     );
     let away = after(away, &patch);
-    assert_eq!(admitted(&away, minutes(15), &at("12:05:00")), None, "it goes on");
+    assert_eq!(
+        admitted(&away, "z", minutes(15), &at("12:05:00")),
+        None,
+        "it goes on"
+    );
+    // A deadline that was written by hand.
+    let mut hostile = away.clone();
+    let recorded = hostile.status.as_mut().unwrap().zone_isolation.as_mut().unwrap();
+    recorded.close_deadline_time = Some(Time("2099-01-01T00:00:00Z".parse().unwrap()));
+    let patch = admitted(&hostile, "z", minutes(15), &at("12:05:00")).unwrap();
+    assert_eq!(
+        deadline(&patch),
+        Some("2026-01-01T12:20:00Z"),
+        "the budget has a bound"
+    );
     let patch = awaited(&away, "z", "Worker: w", &at("12:05:01")).unwrap();
     let (_, message) = condition(&patch);
     assert!(
@@ -313,7 +327,7 @@ fn a_failover_has_one_budget() {
         "it says when it was closed"
     );
     let mut back = after(away, &done);
-    assert_eq!(admitted(&back, minutes(15), &at("12:09:00")), None);
+    assert_eq!(admitted(&back, "z", minutes(15), &at("12:09:00")), None);
     back.metadata.annotations = None;
     let patch = begun(&back, Operation::Reconcile, false, &at("12:09:00")).unwrap();
     assert_eq!(deadline(&patch), None, "the next failover has its own");
@@ -328,15 +342,51 @@ fn a_refusal_that_has_passed_begins() {
             message: "No.".into(),
         };
         let first = shoot("z", Some(("Failover", "InProgress")));
-        let patch = refused(&first, &refusal, &now()).unwrap();
+        let patch = refused(&first, "z", &refusal, &now()).unwrap();
         let refused = after(first, &patch);
-        let patch = admitted(&refused, std::time::Duration::from_secs(900), &now());
+        let patch = admitted(&refused, "z", std::time::Duration::from_secs(900), &now());
         assert_eq!(patch.is_some(), begins, "{reason}");
         if let Some(patch) = patch {
             assert_eq!(told(Some(&patch)).unwrap(), "z Failover InProgress");
             assert_eq!(deadline(&patch), Some("2026-01-01T12:15:00Z"));
         }
     }
+}
+
+/// The controller of deadlines admits a failover while a former flow still runs: no write of that flow may
+/// take the deadline back.
+#[test]
+fn a_flow_of_before_does_not_end_a_failover_that_was_admitted() {
+    let budget = std::time::Duration::from_secs(900);
+    for recorded in [
+        None,
+        Some(("Failback", "InProgress")),
+        Some(("Failover", "Aborting")),
+    ] {
+        let first = shoot("z", recorded);
+        assert_eq!(
+            admitted(&first, "y", budget, &now()),
+            None,
+            "the Shoot asks for zone z"
+        );
+        let patch = admitted(&first, "z", budget, &now()).unwrap();
+        assert_eq!(told(Some(&patch)).unwrap(), "z Failover InProgress");
+        assert_eq!(deadline(&patch), Some("2026-01-01T12:15:00Z"));
+        let away = after(first, &patch);
+        let refusal = Refusal {
+            reason: "NodesUnknown",
+            message: "No.".into(),
+        };
+        assert_eq!(refused(&away, "z", &refusal, &now()), None, "{recorded:?}");
+        assert_eq!(aborting(&away, &now()), None, "{recorded:?}");
+        assert_eq!(ended(&away, false, &now()), None, "{recorded:?}");
+        let mut cancelled = away;
+        cancelled.metadata.annotations = None;
+        let patch = aborting(&cancelled, &now());
+        assert_eq!(told(patch.as_ref()).unwrap(), "z Failover Aborting");
+    }
+    let done = shoot("z", Some(("Failover", "Done")));
+    assert_eq!(admitted(&done, "z", budget, &now()), None);
 }
 
 #[test]
@@ -361,7 +411,13 @@ fn a_refusal_is_told_by_its_reason() {
         reason: "NoOtherZone",
         message: "Add another zone.".into(),
     };
-    let patch = refused(&shoot("z", Some(("Failover", "InProgress"))), &refusal, &now()).unwrap();
+    let patch = refused(
+        &shoot("z", Some(("Failover", "InProgress"))),
+        "z",
+        &refusal,
+        &now(),
+    )
+    .unwrap();
     assert_eq!(told(Some(&patch)).unwrap(), "z Failover Failed");
     assert_eq!(
         condition(&patch),

@@ -1,79 +1,67 @@
-//! What goes on beside the flow of a shoot one of whose zones is cut off or taken back: the zone's name is
-//! recorded as soon as its provider tells it, what is awaited is told, and a changed annotation ends the
-//! flow, so that nobody waits for what is not wanted any more (RZ-02). The next flow undoes what this one has
-//! done.
+//! Runs beside the flow of a Shoot: a changed annotation ends the flow, and the next flow does what the Shoot
+//! asks for now (RZ-02). Where a zone is isolated, the name of the zone is recorded as soon as the provider
+//! reports the name, and the condition reports what the flow awaits.
 
-use std::{
-    convert::Infallible,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{convert::Infallible, time::Duration};
 
 use api::{
-    constants::{OPERATION, condition::EVERY_NODE_READY},
-    extensions::{self, DefaultStatus, ExtensionObject, Worker},
-    gardencore::{Shoot, shoot::ZoneIsolationStatus as Status},
-    meta::{ConditionStatus, LastOperationState as State, find_condition},
+    constants::condition::EVERY_NODE_READY,
+    extensions::{ExtensionObject, Worker},
+    gardencore::Shoot,
+    meta::{ConditionStatus, find_condition},
 };
 use k8s_openapi::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt};
-use parts::{Facts, SubnetIsolation, Workers};
+use parts::{CloseDeadline, Facts, SubnetIsolation, Workers};
 use placement::{
     Isolation, Operation,
-    isolation::{asked_zone, recorded},
+    isolation::{asked_zone, has_deadline, recorded},
 };
 use runtime::{
     Cluster, Error, Result, clock,
     wait::{self, Look, Watched},
 };
 
-use super::{record::Record, zone_budget, zone_look, zone_record};
+use super::{record::Record, zone_look, zone_record, zone_report};
 use crate::words::names;
 
 /// For one watch. It is begun anew after it.
 const WATCH: Duration = Duration::from_secs(60 * 60);
 /// Before a watch is begun anew that has failed.
 const WATCH_AGAIN: Duration = Duration::from_secs(5);
-/// Between two reports of the rest of the budget.
-const REPORT_PERIOD: Duration = Duration::from_secs(60);
 /// Before the flow begins that undoes this one. Only long enough for the write before it.
 const BEGIN_ANEW: Duration = Duration::from_millis(100);
 /// Task under which it is told what has ended the flow.
 pub(super) const TASK: &str = "Recording which zone is cut off";
 
-/// Does `work`, the flow of an operation, and records what becomes of the zone. What the flow has ended with
-/// is within.
+/// Runs `work`, the flow of an operation, and records the outcome for the zone. The flow's own result is
+/// inside the returned result. Each reconciliation ends when the Shoot asks for a different zone, also a
+/// reconciliation without any zone: the budget of a failover begins while the flow would hang.
 ///
 /// # Errors
-/// It could not be recorded, or what is asked for has changed meanwhile: `work` was dropped.
+/// The outcome could not be recorded, or the Shoot asks for a different zone: `work` was dropped.
 pub(super) async fn during<E>(
     f: &Facts,
     operation: Operation,
     record: &Record<'_>,
     work: impl Future<Output = Result<(), E>>,
 ) -> Result<Result<(), E>> {
-    let reconciles = matches!(operation, Operation::Create | Operation::Reconcile);
-    // What was refused has a record, too, from the first write of the operation.
-    if !reconciles || recorded(&f.shoot).is_none() {
+    if !matches!(operation, Operation::Create | Operation::Reconcile) {
         return Ok(work.await);
     }
-    if let Isolation::Refused(refusal) = &f.isolation {
-        let written = record.write_if(|newest| Ok(zone_record::refused(newest, refusal, &clock::now_k8s())));
-        written.await?;
-        return Ok(work.await);
-    }
-    zone_budget::start(f, record).await?;
     let done = tokio::select! {
         done = work => done,
-        never = Box::pin(zone_budget::enforce(f, record)) => match never {},
-        () = Box::pin(another_mind(f)) => {
-            let written = record.write_if(|newest| Ok(zone_record::aborting(newest, &clock::now_k8s())));
-            written.await?;
-            return Err(changed());
+        error = Box::pin(overtaken(f)) => {
+            if is_changed(&error) {
+                let written = record.write_if(|newest| Ok(zone_record::aborting(newest, &clock::now_k8s())));
+                written.await?;
+            }
+            return Err(error);
         }
         never = Box::pin(tell(f, record)) => match never {},
     };
-    if done.is_ok() {
+    let is_refused = matches!(f.isolation, Isolation::Refused(_));
+    if done.is_ok() && !is_refused && recorded(&f.shoot).is_some() {
         ended(f, record).await?;
     }
     Ok(done)
@@ -86,7 +74,7 @@ fn changed() -> Error {
     )
 }
 
-/// Whether this is what [`during`] ends with when what is asked for has changed.
+/// Whether the user has changed the annotation during the flow.
 pub(super) fn is_changed(error: &Error) -> bool {
     *error == changed()
 }
@@ -124,19 +112,32 @@ fn rollout_report(worker: &Worker) -> Option<&str> {
     (condition.status == ConditionStatus::False).then_some(condition.message.as_str())
 }
 
-/// Ends when the Shoot asks for something else than it did as the flow began.
-async fn another_mind(f: &Facts) {
+/// Ends when the Shoot asks for a different zone, or when the failover that this flow has refused is
+/// admitted. Until then, the deadline in the status is the deadline of the flow.
+async fn overtaken(f: &Facts) -> Error {
     let api: Api<Shoot> = f.garden.namespaced(&f.shoot.namespace().unwrap_or_default());
     let asked = asked_zone(&f.shoot);
-    let look = |shoot: Option<&Shoot>| match shoot {
-        Some(shoot) if asked_zone(shoot) != asked => Look::Done,
-        _ => Look::Wait("it says what it said".into()),
+    let is_refused = matches!(f.isolation, Isolation::Refused(_));
+    let look = |shoot: Option<&Shoot>| {
+        let Some(shoot) = shoot else {
+            return Look::Wait("the Shoot is gone".into());
+        };
+        f.close_deadline.adopt(&CloseDeadline::recorded(shoot));
+        let is_admitted = asked.is_some_and(|zone| has_deadline(shoot, zone));
+        if asked_zone(shoot) != asked || (is_refused && is_admitted) {
+            Look::Done
+        } else {
+            Look::Wait("the Shoot asks for the same zone".into())
+        }
     };
-    while Box::pin(wait::until(&api, &f.shoot.name_any(), WATCH, look))
-        .await
-        .is_err()
-    {
-        tokio::time::sleep(WATCH_AGAIN).await;
+    loop {
+        match Box::pin(wait::until(&api, &f.shoot.name_any(), WATCH, look)).await {
+            Ok(Some(shoot)) if asked_zone(&shoot) == asked => {
+                return Error::not_ready(BEGIN_ANEW, "the failover that was refused begins");
+            }
+            Ok(_) => return changed(),
+            Err(_) => tokio::time::sleep(WATCH_AGAIN).await,
+        }
     }
 }
 
@@ -145,30 +146,16 @@ async fn another_mind(f: &Facts) {
 async fn tell(f: &Facts, record: &Record<'_>) -> Infallible {
     if let Isolation::CutOff(zone) = &f.isolation {
         let (worker, isolation) = (Workers::object(f), SubnetIsolation::object(f));
-        let told = &Mutex::new(String::new());
         let leaving = follow(f, worker.name(), |worker| async move {
-            tell_worker(f, record, zone, &worker, told).await
+            tell_worker(f, record, zone, &worker).await
         });
         let closing = follow(f, isolation.name(), |object| async move {
-            tell_isolation(record, zone, &object, told).await
+            zone_report::isolation(record, zone, &object).await
         });
-        let (never, _, _) = futures::join!(leaving, closing, count_down(record, zone, told));
+        let (never, _) = futures::join!(leaving, closing);
         return never;
     }
     std::future::pending().await
-}
-
-/// Reports what is left of the budget, with what is awaited.
-async fn count_down(record: &Record<'_>, zone: &str, told: &Mutex<String>) -> Infallible {
-    loop {
-        tokio::time::sleep(REPORT_PERIOD).await;
-        let words = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let written =
-            record.write_if(|newest| Ok(zone_record::awaited(newest, zone, &words, &clock::now_k8s())));
-        if let Err(error) = written.await {
-            tracing::debug!(%error, "the rest of the budget could not be reported");
-        }
-    }
 }
 
 /// Calls `told` for what the object is now, as often as that changes, and again where it fails. A pause lies
@@ -196,52 +183,14 @@ where
     }
 }
 
-async fn tell_worker(
-    f: &Facts,
-    record: &Record<'_>,
-    zone: &String,
-    worker: &Worker,
-    told: &Mutex<String>,
-) -> Result<()> {
+async fn tell_worker(f: &Facts, record: &Record<'_>, zone: &String, worker: &Worker) -> Result<()> {
     if worker.spec.isolated_zone_id.as_ref() != Some(zone) {
         return Ok(());
     }
     if let Some(name) = name_of(worker) {
         tell_name(f, record, zone, name).await?;
     }
-    tell_words(record, zone, ("Worker", worker.default_status()), told).await
-}
-
-async fn tell_isolation(
-    record: &Record<'_>,
-    zone: &str,
-    object: &extensions::SubnetIsolation,
-    told: &Mutex<String>,
-) -> Result<()> {
-    if object.spec.isolated_zone_id != zone {
-        return Ok(());
-    }
-    if !is_done(object) {
-        let status = object.default_status();
-        return tell_words(record, zone, ("SubnetIsolation", status), told).await;
-    }
-    let newest = record.write_if(|_| Ok(None)).await?;
-    let is_at_work = recorded(&newest).is_some_and(|recorded| recorded.status == Status::InProgress);
-    if is_at_work {
-        let note = format!("The network of zone {zone} is closed.");
-        record.note("ZoneNetworkClosed", &note).await;
-    }
-    Ok(())
-}
-
-/// Whether its provider has done what it was told last.
-fn is_done(object: &extensions::SubnetIsolation) -> bool {
-    let status = object.default_status();
-    let last = status.and_then(|status| status.last_operation.as_ref());
-    let is_observed = status.and_then(|status| status.observed_generation) == object.metadata.generation;
-    last.is_some_and(|last| last.state == State::Succeeded)
-        && is_observed
-        && !object.annotations().contains_key(OPERATION)
+    zone_report::worker(record, zone, worker).await
 }
 
 /// Once: what depends on the name is told with it.
@@ -256,8 +205,6 @@ async fn tell_name(f: &Facts, record: &Record<'_>, zone: &str, name: &str) -> Re
     if !is_new {
         return Ok(());
     }
-    // Where the failover had failed before the provider knew of the zone.
-    zone_budget::start(f, record).await?;
     // What cannot be found out holds nothing up.
     match zone_look::bound_pods(f, name).await {
         Ok(pods) if !pods.is_empty() => {
@@ -272,30 +219,6 @@ async fn tell_name(f: &Facts, record: &Record<'_>, zone: &str, name: &str) -> Re
         Err(error) => tracing::debug!(%error, "volumes of the zone could not be looked at"),
     }
     Ok(())
-}
-
-async fn tell_words(
-    record: &Record<'_>,
-    zone: &str,
-    (kind, status): (&str, Option<&DefaultStatus>),
-    told: &Mutex<String>,
-) -> Result<()> {
-    let error = status.and_then(|status| status.last_error.as_ref());
-    let last = status.and_then(|status| status.last_operation.as_ref());
-    let words = error
-        .map(|error| &error.description)
-        .or_else(|| Some(&last.filter(|last| last.state != State::Succeeded)?.description));
-    let Some(words) = words.filter(|words| !words.is_empty()) else {
-        return Ok(());
-    };
-    let words = format!("{kind}: {words}");
-    told.lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone_from(&words);
-    record
-        .write_if(|newest| Ok(zone_record::awaited(newest, zone, &words, &clock::now_k8s())))
-        .await
-        .map(drop)
 }
 
 fn name_of(worker: &Worker) -> Option<&str> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 use api::{
     constants::{OPERATION, condition},
-    extensions::Infrastructure,
+    extensions::{Infrastructure, SubnetIsolation},
     gardencore::{
         Seed as SeedObject, Shoot,
         shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
@@ -13,6 +13,7 @@ use api::{
     meta::find_condition,
 };
 use gardenlet::shoot;
+use jiff::Timestamp;
 use k8s_openapi::api::{
     core::v1::{Namespace, Node, Pod, ServiceAccount},
     events::v1::Event,
@@ -277,7 +278,7 @@ impl World {
         self.annotate(OPERATION, json!("reconcile")).await
     }
 
-    async fn status(&self, status: Value) -> Result<()> {
+    pub async fn status(&self, status: Value) -> Result<()> {
         let body = Patch::Merge(json!({"status": status}));
         self.shoots
             .patch_status("web", &PatchParams::default(), &body)
@@ -334,6 +335,51 @@ impl World {
                 && last.is_some_and(|last| last.description.contains("owner domain DNS record"))
         });
         waits.await.map(drop)
+    }
+
+    /// The flow hangs at the task that does not end here, without any zone.
+    pub async fn until_plain_flow_waits(&self) -> Result<()> {
+        let waits = self.until("its flow does not wait", |shoot| {
+            let status = shoot.status.as_ref();
+            let last = status.and_then(|status| status.last_operation.as_ref());
+            last.is_some_and(|last| last.description.contains("owner domain DNS record"))
+        });
+        waits.await.map(drop)
+    }
+
+    /// The Worker of the Shoot `web`.
+    pub async fn worker(&self) -> Result<()> {
+        let metadata = json!({"name": "web", "namespace": NAMESPACE});
+        let spec = json!({"type": "local", "region": "local", "pools": [],
+            "secretRef": {"name": "cloudprovider", "namespace": NAMESPACE}});
+        let worker = json!({"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Worker",
+            "metadata": metadata, "spec": spec});
+        apply(&self.client, worker).await.map(drop)
+    }
+
+    /// The deadline in the status, once the deadline is not later than this.
+    pub async fn until_deadline(&self, latest: Timestamp) -> Result<Timestamp> {
+        let deadline = |shoot: &Shoot| {
+            let recorded = shoot.status.as_ref()?.zone_isolation.as_ref()?;
+            Some(recorded.close_deadline_time.as_ref()?.0)
+        };
+        let seen = self.until("the deadline is too late", |shoot| {
+            deadline(shoot).is_some_and(|deadline| deadline <= latest)
+        });
+        deadline(&seen.await?).context("a deadline")
+    }
+
+    /// The provider has closed the network.
+    pub async fn network_is_closed(&self) -> Result<()> {
+        let objects: Api<SubnetIsolation> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let params = PatchParams::default();
+        let taken = Patch::Merge(json!({"metadata": {"annotations": {OPERATION: null}}}));
+        let object = objects.patch("web", &params, &taken).await?;
+        let status = json!({"observedGeneration": object.metadata.generation, "lastOperation": succeeded()});
+        objects
+            .patch_status("web", &params, &Patch::Merge(json!({"status": status})))
+            .await?;
+        Ok(())
     }
 
     /// The controller has seen all earlier changes.
