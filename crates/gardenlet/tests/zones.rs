@@ -88,14 +88,15 @@ async fn looked_before() -> Result<()> {
         .until_reason("ControlPlaneInZone", (Phase::Failover, Status::Failed))
         .await?;
     world.event("ControlPlaneInZone").await?;
-    world.move_etcd_to("n-b").await?;
+    // The next obstacle comes before the former obstacle goes: a failover without an obstacle begins at once.
     world.ready("n-b", false).await?;
+    world.move_etcd_to("n-b").await?;
     world.reconcile().await?;
     world
         .until_reason("NoNodeElsewhere", (Phase::Failover, Status::Failed))
         .await?;
-    world.ready("n-b", true).await?;
     world.hosts_as("big").await?;
+    world.ready("n-b", true).await?;
     world.reconcile().await?;
     world
         .until_reason("IsSeed", (Phase::Failover, Status::Failed))
