@@ -1,5 +1,5 @@
-//! Roles of the charts: nothing by wildcard, nothing that leads to further rights, and no look into all
-//! Secrets without a reason.
+//! Roles of the charts: no wildcard, no verb that leads to further rights, and no read of all Secrets without
+//! a reason.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ const LISTS_SECRETS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Verbs by which a process could give itself further rights, or act as somebody else.
+/// Verbs by which a process could gain further rights, or act as a different user.
 const LEADS_TO_MORE: &[&str] = &["*", "escalate", "bind", "impersonate"];
 
 /// Resources that stand for power over nodes, pods or tokens.
@@ -45,13 +45,13 @@ const POWERFUL: &[&str] = &[
     "validatingwebhookconfigurations",
 ];
 
-/// Roles that may write others, and why. What they may give is what they have: `escalate` and `bind` are
-/// nobody's.
+/// Roles that may write roles, and why. Such a role can only grant rights that the role has: no role has
+/// `escalate` or `bind`.
 const WRITES_ROLES: &[(&str, &str, &[&str])] = &[
     (
         "garden-controller-manager",
-        "reads are cut by Roles that name objects, one for each shoot; policy garden-controller-manager-role bounds their shape",
-        &["resource roles", "resource rolebindings"],
+        "RBAC limits reads by ClusterRoles that name objects, one for each seed and project; policy garden-controller-manager-role bounds the grants",
+        &["resource clusterroles", "resource rolebindings"],
     ),
     (
         "provider-local",
@@ -69,7 +69,7 @@ fn words(value: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// What is wrong with a rule, and whether it looks at all Secrets.
+/// The faults of a rule, and whether the rule reads all Secrets.
 fn judge(rule: &Value) -> (Vec<String>, bool) {
     let (groups, resources, verbs) = (
         words(&rule["apiGroups"]),
@@ -135,7 +135,7 @@ async fn no_role_is_wider_than_it_says_and_secrets_are_listed_only_for_a_reason(
     assert!(seen >= 40, "{seen}");
 }
 
-/// What charts of extensions need is one role, over roles only, and nobody has it who did not ask for it.
+/// Charts of extensions need a single role, over roles only, and only on request.
 #[tokio::test]
 async fn power_over_all_roles_is_only_where_it_is_asked_for() {
     let desk = Desk::new().unwrap();
@@ -151,7 +151,7 @@ async fn power_over_all_roles_is_only_where_it_is_asked_for() {
     }
 }
 
-/// Each rule as text, with the name of its role.
+/// Each rule as text, with the name of the role.
 fn rules(objects: &[Value]) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     for object in objects {

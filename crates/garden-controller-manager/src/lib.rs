@@ -15,6 +15,7 @@
 //! | [`shoot_state`] | Shoot, ShootState | what a move carries is not lost before the move is over, and gone after it |
 
 pub mod backup_entry_placement;
+mod changes;
 pub mod config;
 pub mod context;
 pub mod controller_registration;

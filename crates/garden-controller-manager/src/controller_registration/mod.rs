@@ -15,7 +15,6 @@
 //! | `controller` | each seed: writes and takes away |
 //! | `registrations` | keeps a registration that is in use |
 
-mod changes;
 mod choice;
 mod controller;
 pub mod need;

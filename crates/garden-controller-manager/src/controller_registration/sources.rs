@@ -12,24 +12,18 @@ use api::{
 };
 use futures::{
     Stream, StreamExt,
-    stream::{BoxStream, iter, select_all},
+    stream::{BoxStream, select_all},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, ResourceExt,
-    runtime::{
-        WatchStreamExt,
-        reflector::{self, Lookup, ObjectRef, Store},
-        watcher,
-    },
+    runtime::reflector::{Lookup, ObjectRef, Store},
 };
 use runtime::{Cluster, Error, Garden, Result, apply::Object, runner};
 use tokio::sync::OnceCell;
 
-use super::{
-    changes::{Changes, Seeds},
-    choice, need,
-};
+use super::{choice, need};
+use crate::changes::{Keys, cache, without_managed_fields};
 
 /// What is known of the garden.
 pub struct Sources {
@@ -49,19 +43,20 @@ impl Sources {
     ) -> (Self, impl Stream<Item = ObjectRef<Seed>> + Send + use<>) {
         let (shoots, of_shoots) = watched(garden.all(), slim, need::seeds_of);
         // A registration concerns all seeds: which one it fits is for the choice to say.
-        let (registrations, of_registrations) = watched(garden.all(), plain, move |_| {
+        let (registrations, of_registrations) = watched(garden.all(), without_managed_fields, move |_| {
             seeds.state().iter().map(|seed| seed.name_any()).collect()
         });
-        let (installations, of_installations) = watched(garden.all(), plain, |installation| {
-            choice::seed_of(installation)
-                .into_iter()
-                .map(str::to_owned)
-                .collect()
-        });
-        let (buckets, of_buckets) = watched(garden.all(), plain, |bucket: &BackupBucket| {
+        let (installations, of_installations) =
+            watched(garden.all(), without_managed_fields, |installation| {
+                choice::seed_of(installation)
+                    .into_iter()
+                    .map(str::to_owned)
+                    .collect()
+            });
+        let (buckets, of_buckets) = watched(garden.all(), without_managed_fields, |bucket: &BackupBucket| {
             bucket.spec.seed_name.iter().cloned().collect()
         });
-        let (entries, of_entries) = watched(garden.all(), plain, |entry: &BackupEntry| {
+        let (entries, of_entries) = watched(garden.all(), without_managed_fields, |entry: &BackupEntry| {
             let has = entry.status.as_ref().and_then(|status| status.seed_name.clone());
             entry.spec.seed_name.iter().cloned().chain(has).collect()
         });
@@ -108,28 +103,13 @@ impl Sources {
 
 fn watched<K>(
     api: Api<K>,
-    keep: fn(&mut K),
-    seeds: impl Fn(&K) -> Seeds + Send + 'static,
+    slim: fn(&mut K),
+    seeds: impl Fn(&K) -> Keys + Send + 'static,
 ) -> (Store<K>, BoxStream<'static, String>)
 where
     K: Object + Lookup<DynamicType = ()> + Sync,
 {
-    let (store, writer) = reflector::store();
-    let mut changes = Changes::new(seeds);
-    let events = watcher(api, runner::few_at_a_time())
-        .default_backoff()
-        .modify(keep)
-        .reflect(writer);
-    let concerned = events.flat_map(move |event| {
-        // The watch tells of errors itself, and goes on.
-        let seeds = event.map(|event| changes.concerned(&event)).unwrap_or_default();
-        iter(seeds)
-    });
-    (store, concerned.boxed())
-}
-
-fn plain<K: Object>(object: &mut K) {
-    object.meta_mut().managed_fields = None;
+    cache(api, runner::few_at_a_time(), slim, seeds)
 }
 
 /// Where it is, and what it needs.

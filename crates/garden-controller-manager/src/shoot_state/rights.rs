@@ -1,167 +1,302 @@
-//! Who may get at a ShootState and its InternalSecrets: the seed in `status.seedName` (threats.md 6).
+//! Rights of seeds to ShootStates and InternalSecrets, for the seed in `status.seedName` alone.
 //!
-//! Admission sees no reads, so that these are cut by a Role and a RoleBinding of each Shoot, which name the
-//! objects. The hand-over changes whom the binding names. Kubernetes lets nobody give rights that he does not
-//! have himself: this process can give no others than those to these two kinds, whoever has taken it over.
+//! Admission policies see no reads, so RBAC limits them. For each seed with shoots in a project the controller
+//! keeps one ClusterRole, which names the objects, and one RoleBinding in the namespace of the project. A
+//! Role would not do: members of a project may write Roles there, so a member could create the Role first and
+//! bind it, and the controller would fill it. Policy `seed-rights` reserves the names of both objects.
+//! Kubernetes refuses rights that this process does not have, so a compromised process can grant no others.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
-use api::gardencore::{InternalSecret, Shoot};
-use futures::future::{BoxFuture, FutureExt, Shared};
-use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use api::{
+    constants::PROJECT_NAME,
+    gardencore::{InternalSecret, Shoot, shoot::ShootStatus},
+};
+use futures::{
+    StreamExt,
+    stream::{BoxStream, select_all},
+};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        core::v1::Namespace,
+        rbac::v1::{ClusterRole, RoleBinding},
+    },
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use kube::{
     Api, Resource, ResourceExt,
     core::PartialObjectMeta,
     runtime::{
-        WatchStreamExt,
-        reflector::{self, ObjectRef, Store},
+        Controller,
+        reflector::{ObjectRef, Store},
         watcher,
     },
 };
-use placement::its_place_alone;
-use runtime::{Error, Next, Reconciler, Result, clusters::Cluster, runner};
+use runtime::{Cluster, Error, Next, Reconciler, Result, apply, apply::Object, runner};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
-use crate::{Context, MANAGER, shoots};
+use crate::{
+    Context, MANAGER,
+    changes::{Keys, cache, without_managed_fields},
+};
 
-/// When a Role is put right that somebody has changed: its content is not watched.
-const LOOK_AGAIN: Duration = Duration::from_secs(300);
-/// Role and RoleBinding have this label.
-const LABEL: (&str, &str) = ("gardener.cloud/role", "shoot-state");
-/// In front of the names of Roles and RoleBindings, which policy `garden-controller-manager-role` holds them
-/// to.
-const PREFIX: &str = "gardener.cloud:seed:shoot-state:";
+/// Between two applies of an unchanged ClusterRole, whose rules are not watched.
+const RESYNC_PERIOD: Duration = Duration::from_secs(300);
+/// Label of ClusterRoles and RoleBindings.
+const LABEL: (&str, &str) = ("gardener.cloud/role", "seed-rights");
+/// Begin of the names of ClusterRoles (then `<seed>:<namespace>`) and RoleBindings (then `<seed>`).
+const PREFIX: &str = "gardener.cloud:seed:";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const CORE: &str = "core.gardener.cloud";
 
+type NamespaceMeta = PartialObjectMeta<Namespace>;
 type ChunkMeta = PartialObjectMeta<InternalSecret>;
+type RoleMeta = PartialObjectMeta<ClusterRole>;
+type BindingMeta = PartialObjectMeta<RoleBinding>;
 
-struct Rights {
+struct SeedRights {
     context: Context,
-    chunks: Store<ChunkMeta>,
-    /// Whether all InternalSecrets were seen. The store itself wakes only the one who asked it last.
-    seen: Shared<BoxFuture<'static, bool>>,
+    caches: Caches,
 }
 
 /// Runs the controller until shutdown.
 pub(super) async fn run(context: Context) {
-    let (chunks, writer) = reflector::store();
-    let changes = watcher(context.garden.all::<ChunkMeta>(), watcher::Config::default())
-        .default_backoff()
-        .modify(|chunk| chunk.managed_fields_mut().clear())
-        .reflect(writer)
-        .touched_objects();
-    // A Shoot that is deleted in the foreground loses what belongs to it at once, and may have to be restored
-    // first.
-    let roles: Api<PartialObjectMeta<Role>> = context.garden.all();
-    let bindings: Api<PartialObjectMeta<RoleBinding>> = context.garden.all();
-    let made = || watcher::Config::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
-    let controller = shoots::controller(&context, its_place_alone, wakes)
-        .watches_stream(changes, |chunk: ChunkMeta| {
-            let namespace = chunk.namespace()?;
-            Some(ObjectRef::new(state_of(&chunk)?).within(&namespace))
-        })
-        .watches(roles, made(), |role| shoot_of(&role))
-        .watches(bindings, made(), |binding| shoot_of(&binding));
-    context
-        .run(controller, |context| {
-            let store = chunks.clone();
-            let seen = async move { store.wait_until_ready().await.is_ok() };
-            Rights {
-                context,
-                chunks,
-                seen: seen.boxed().shared(),
-            }
-        })
-        .await;
+    let namespaces: Api<NamespaceMeta> = context.garden.cluster_wide();
+    let projects = watcher::Config::default().labels(PROJECT_NAME);
+    let (caches, changed) = Caches::watch(&context);
+    let controller = Controller::new(namespaces.clone(), projects).reconcile_on(changed);
+    let settings = context.runner();
+    let reconciler = Arc::new(SeedRights { context, caches });
+    runner::run(controller, move |_| namespaces.clone(), reconciler, settings).await;
 }
 
-fn wakes(shoot: &Shoot) -> Option<u64> {
-    runner::fingerprint((shoot.uid(), host(shoot)))
+/// All objects of the garden from which rights follow, and the rights that were granted.
+struct Caches {
+    shoots: Store<Shoot>,
+    chunks: Store<ChunkMeta>,
+    roles: Store<RoleMeta>,
+    bindings: Store<BindingMeta>,
+    listed: OnceCell<()>,
+}
+
+impl Caches {
+    /// The caches, and the namespaces to which each change belongs.
+    fn watch(context: &Context) -> (Self, BoxStream<'static, ObjectRef<NamespaceMeta>>) {
+        let garden = &context.garden;
+        let granted = || watcher::Config::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
+        let (shoots, of_shoots) = cache(garden.all(), runner::few_at_a_time(), slim, of_namespace);
+        let (chunks, of_chunks) = cache(
+            garden.all(),
+            watcher::Config::default(),
+            without_managed_fields,
+            of_namespace,
+        );
+        let (roles, of_roles) = cache(
+            garden.cluster_wide(),
+            granted(),
+            without_managed_fields,
+            |role: &RoleMeta| {
+                let namespace =
+                    seed_and_namespace(&role.name_any()).map(|(_, namespace)| namespace.to_owned());
+                namespace.into_iter().collect()
+            },
+        );
+        let (bindings, of_bindings) = cache(garden.all(), granted(), without_managed_fields, of_namespace);
+        let changed = select_all([of_shoots, of_chunks, of_roles, of_bindings]);
+        let caches = Self {
+            shoots,
+            chunks,
+            roles,
+            bindings,
+            listed: OnceCell::new(),
+        };
+        (
+            caches,
+            changed.map(|namespace| ObjectRef::new(&namespace)).boxed(),
+        )
+    }
+
+    /// Waits until each cache was filled once. Before that a right could be missing or stale.
+    async fn ready(&self) -> Result<()> {
+        let ended = |_| Error::transient("the watch of the garden has ended");
+        let listed = async {
+            self.shoots.wait_until_ready().await.map_err(ended)?;
+            self.chunks.wait_until_ready().await.map_err(ended)?;
+            self.roles.wait_until_ready().await.map_err(ended)?;
+            self.bindings.wait_until_ready().await.map_err(ended)
+        };
+        // A store wakes one waiter only, so a single waiter waits for all.
+        self.listed.get_or_try_init(|| listed).await?;
+        Ok(())
+    }
+
+    /// The rights of each seed in a namespace.
+    fn wanted(&self, namespace: &str) -> BTreeMap<String, Rights> {
+        let mut wanted: BTreeMap<String, Rights> = BTreeMap::new();
+        let mut hosts = BTreeMap::new();
+        for shoot in in_namespace(&self.shoots, namespace) {
+            if let Some(seed) = host(&shoot) {
+                let rights = wanted.entry(seed.to_owned()).or_default();
+                rights.shoots.insert(shoot.name_any());
+                hosts.insert(shoot.name_any(), seed.to_owned());
+            }
+        }
+        for chunk in in_namespace(&self.chunks, namespace) {
+            let seed = state_of(&chunk).and_then(|state| hosts.get(state));
+            if let Some(rights) = seed.and_then(|seed| wanted.get_mut(seed)) {
+                rights.chunks.insert(chunk.name_any());
+            }
+        }
+        wanted
+    }
+
+    /// Seeds with a ClusterRole for this namespace or a RoleBinding in it.
+    fn granted(&self, namespace: &str) -> BTreeSet<String> {
+        let roles = self.roles.state().into_iter().filter_map(|role| {
+            let name = role.name_any();
+            let (seed, of) = seed_and_namespace(&name)?;
+            (of == namespace).then(|| seed.to_owned())
+        });
+        let bindings = in_namespace(&self.bindings, namespace)
+            .filter_map(|binding| Some(binding.name_any().strip_prefix(PREFIX)?.to_owned()));
+        roles.chain(bindings).collect()
+    }
+}
+
+fn in_namespace<K>(store: &Store<K>, namespace: &str) -> impl Iterator<Item = Arc<K>>
+where
+    K: Object + Resource<Scope = NamespaceResourceScope>,
+{
+    let objects = store.state().into_iter();
+    objects.filter(move |object| object.meta().namespace.as_deref() == Some(namespace))
+}
+
+fn of_namespace<K: ResourceExt>(object: &K) -> Keys {
+    object.namespace().into_iter().collect()
+}
+
+/// Keeps the name of a Shoot and its host.
+fn slim(shoot: &mut Shoot) {
+    let seed_name = shoot.status.take().and_then(|status| status.seed_name);
+    let mut slim = Shoot::new(&shoot.name_any(), api::gardencore::ShootSpec::default());
+    slim.metadata = ObjectMeta {
+        name: shoot.metadata.name.take(),
+        namespace: shoot.metadata.namespace.take(),
+        resource_version: shoot.metadata.resource_version.take(),
+        ..ObjectMeta::default()
+    };
+    slim.status = Some(ShootStatus {
+        seed_name,
+        ..ShootStatus::default()
+    });
+    *shoot = slim;
 }
 
 fn host(shoot: &Shoot) -> Option<&str> {
     shoot.status.as_ref()?.seed_name.as_deref()
 }
 
-/// The Shoot whose Role or RoleBinding it is.
-fn shoot_of(made: &impl ResourceExt) -> Option<ObjectRef<Shoot>> {
-    let shoot = made.name_any().strip_prefix(PREFIX)?.to_owned();
-    Some(ObjectRef::new(&shoot).within(&made.namespace()?))
+/// Seed and namespace in the name of a ClusterRole.
+fn seed_and_namespace(role: &str) -> Option<(&str, &str)> {
+    role.strip_prefix(PREFIX)?.split_once(':')
 }
 
-/// The ShootState that an InternalSecret belongs to. Policies let only the seed that has the shoot say so.
+/// The ShootState to which an InternalSecret belongs. A policy lets only the host of the shoot state that.
 fn state_of(chunk: &ChunkMeta) -> Option<&str> {
     let owner = chunk.metadata.owner_references.as_ref()?.first()?;
     (owner.kind == "ShootState").then_some(owner.name.as_str())
 }
 
-impl Reconciler<Shoot> for Rights {
-    const NAME: &'static str = "shoot-state-rights";
+impl Reconciler<NamespaceMeta> for SeedRights {
+    const NAME: &'static str = "seed-rights";
 
-    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
-        let Some(seed) = host(&shoot) else {
-            return Ok(Next::Change);
-        };
-        if !self.seen.clone().await {
-            return Err(Error::transient("InternalSecrets are not watched any more"));
+    async fn apply(&self, namespace: Arc<NamespaceMeta>) -> Result<Next> {
+        self.caches.ready().await?;
+        let name = namespace.name_any();
+        let roles: Api<ClusterRole> = self.context.garden.cluster_wide();
+        let bindings: Api<RoleBinding> = self.context.garden.namespaced(&name);
+        let wanted = self.caches.wanted(&name);
+        // Rights end before new ones begin: the former host of a shoot reads no newer key.
+        for seed in self
+            .caches
+            .granted(&name)
+            .iter()
+            .filter(|seed| !wanted.contains_key(*seed))
+        {
+            apply::delete(&bindings, &binding_name(seed)).await?;
+            apply::delete(&roles, &role_name(seed, &name)).await?;
         }
-        let namespace = shoot.namespace().unwrap_or_default();
-        let name = shoot.name_any();
-        let is_mine = |chunk: &Arc<ChunkMeta>| {
-            chunk.namespace().as_deref() == Some(&namespace) && state_of(chunk) == Some(&name)
-        };
-        let chunks = self.chunks.state().into_iter().filter(is_mine);
-        let mut chunks: Vec<_> = chunks.map(|chunk| chunk.name_any()).collect();
-        chunks.sort();
-        let roles: Api<Role> = self.context.garden.namespaced(&namespace);
-        let bindings: Api<RoleBinding> = self.context.garden.namespaced(&namespace);
-        MANAGER.apply(&roles, &decode(role(&shoot, &chunks))?).await?;
-        MANAGER.apply(&bindings, &decode(binding(&shoot, seed))?).await?;
-        Ok(Next::After(LOOK_AGAIN))
+        for (seed, rights) in &wanted {
+            let role = decode(role(seed, &namespace, rights))?;
+            MANAGER.apply::<ClusterRole>(&roles, &role).await?;
+        }
+        for seed in wanted.keys() {
+            MANAGER.apply(&bindings, &decode(binding(seed, &name))?).await?;
+        }
+        Ok(Next::After(RESYNC_PERIOD))
     }
 
-    /// They are needed to the end: a Shoot that is deleted after its hand-over is restored before it is taken
-    /// down. They follow the Shoot by their owner reference.
-    async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
-        self.apply(shoot).await
+    /// ClusterRoles end with the namespace by their owner reference.
+    async fn cleanup(&self, namespace: Arc<NamespaceMeta>) -> Result<Next> {
+        // Shoots in it may still be restored and deleted.
+        self.apply(namespace).await
     }
 }
 
-fn role(shoot: &Shoot, chunks: &[String]) -> Value {
-    // That these are of this shoot, and no others, is the policies' to see: a name that does not exist yet
-    // cannot be given.
+/// Objects of one namespace that one seed may read.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Rights {
+    /// Names of Shoots, which are the names of their ShootStates.
+    shoots: BTreeSet<String>,
+    /// Names of InternalSecrets.
+    chunks: BTreeSet<String>,
+}
+
+fn role(seed: &str, namespace: &NamespaceMeta, rights: &Rights) -> Value {
+    // RBAC cannot limit `create` by name. Policies refuse InternalSecrets of other shoots.
     let make = json!({"apiGroups": [CORE], "resources": ["internalsecrets"], "verbs": ["create", "delete"]});
-    let state = json!({"apiGroups": [CORE], "resources": ["shootstates"], "resourceNames": [shoot.name_any()],
+    let states = json!({"apiGroups": [CORE], "resources": ["shootstates"], "resourceNames": rights.shoots,
         "verbs": ["get", "patch"]});
-    let mut rules = vec![state, make];
-    // Without names it would be a right to all of them.
-    if !chunks.is_empty() {
-        rules.push(json!({"apiGroups": [CORE], "resources": ["internalsecrets"], "resourceNames": chunks, "verbs": ["get"]}));
+    let mut rules = vec![states, make];
+    // A rule without names would be a right to all InternalSecrets.
+    if !rights.chunks.is_empty() {
+        rules.push(
+            json!({"apiGroups": [CORE], "resources": ["internalsecrets"], "resourceNames": rights.chunks, "verbs": ["get"]}),
+        );
     }
-    json!({"metadata": metadata(shoot), "rules": rules})
+    let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": namespace.name_any(),
+        "uid": namespace.uid().unwrap_or_default()});
+    json!({
+        "metadata": {"name": role_name(seed, &namespace.name_any()), "labels": {(LABEL.0): LABEL.1}, "ownerReferences": [owner]},
+        "rules": rules,
+    })
 }
 
-fn binding(shoot: &Shoot, seed: &str) -> Value {
+fn binding(seed: &str, namespace: &str) -> Value {
     json!({
-        "metadata": metadata(shoot),
-        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": name(shoot)},
+        "metadata": {"name": binding_name(seed), "labels": {(LABEL.0): LABEL.1}},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role_name(seed, namespace)},
         "subjects": [{"apiGroup": RBAC, "kind": "User", "name": format!("gardener.cloud:system:seed:{seed}")}],
     })
 }
 
-fn name(shoot: &Shoot) -> String {
-    format!("{PREFIX}{}", shoot.name_any())
+fn role_name(seed: &str, namespace: &str) -> String {
+    format!("{PREFIX}{seed}:{namespace}")
 }
 
-/// Nothing that is here holds up the Shoot's deletion, also not one in the foreground.
-fn metadata(shoot: &Shoot) -> Value {
-    json!({"name": name(shoot), "labels": {(LABEL.0): LABEL.1}, "ownerReferences": [shoot.owner_ref(&())]})
+fn binding_name(seed: &str) -> String {
+    format!("{PREFIX}{seed}")
 }
 
 fn decode<K: serde::de::DeserializeOwned>(object: Value) -> Result<K> {
     serde_json::from_value(object)
-        .map_err(|error| Error::bug(format!("an object that was built here is none: {error}")))
+        .map_err(|error| Error::bug(format!("generated object is invalid: {error}")))
 }
 
 #[cfg(test)]
@@ -170,12 +305,20 @@ mod tests {
 
     use super::*;
 
+    fn names(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
     #[test]
-    fn nothing_can_be_read_without_a_name() {
-        let mut shoot = Shoot::new("web", api::gardencore::ShootSpec::default());
-        shoot.metadata.uid = Some("u".into());
-        for chunks in [vec![], vec!["web.state-1-0".to_owned()]] {
-            let role: Role = decode(role(&shoot, &chunks)).unwrap();
+    fn no_rule_reads_without_names() {
+        let namespace: NamespaceMeta =
+            serde_json::from_value(json!({"metadata": {"name": "garden-dev", "uid": "u"}})).unwrap();
+        for chunks in [names(&[]), names(&["web.state-1-0"])] {
+            let rights = Rights {
+                shoots: names(&["web"]),
+                chunks,
+            };
+            let role: ClusterRole = decode(role("a", &namespace, &rights)).unwrap();
             for rule in role.rules.unwrap() {
                 let reads = rule
                     .verbs
@@ -184,5 +327,14 @@ mod tests {
                 assert_eq!(reads, rule.resource_names.is_some_and(|names| !names.is_empty()));
             }
         }
+    }
+
+    #[test]
+    fn the_name_of_a_role_gives_seed_and_namespace() {
+        assert_eq!(
+            seed_and_namespace(&role_name("seed-a", "garden-dev")),
+            Some(("seed-a", "garden-dev"))
+        );
+        assert_eq!(seed_and_namespace("gardener.cloud:system:seeds"), None);
     }
 }

@@ -2,10 +2,7 @@
 //! has too many parts, or is nested deeper than their decoders follow.
 
 use api::gardencore::Shoot;
-use k8s_openapi::api::{
-    admissionregistration::v1::ValidatingAdmissionPolicyBinding,
-    rbac::v1::{Role, RoleBinding},
-};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams},
@@ -170,66 +167,4 @@ async fn what_its_writer_says_of_it_is_read_over(garden: &Garden, tenant: &Api<D
     garden.patch(&ours, "deep", confirmation()).await.unwrap();
     ours.delete("deep", &DeleteParams::default()).await.unwrap();
     whole.list(&ListParams::default()).await.unwrap();
-}
-
-/// A member of a project may write Roles in its namespace. What garden-controller-manager watches of these is
-/// its own.
-pub async fn nobody_writes_into_what_garden_controller_manager_watches(garden: &Garden) {
-    let member = garden.member(NAMESPACE).await.unwrap();
-    let ours = json!({"gardener.cloud/role": "shoot-state"});
-    let role = |name: &str, labels: &Value| -> Role {
-        serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}, "rules": []})).unwrap()
-    };
-    let binding = |name: &str, labels: &Value| -> RoleBinding {
-        serde_json::from_value(json!({
-            "metadata": {"name": name, "labels": labels}, "subjects": [],
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
-        }))
-        .unwrap()
-    };
-    let roles: Api<Role> = Api::namespaced(member.clone(), NAMESPACE);
-    let bindings: Api<RoleBinding> = Api::namespaced(member, NAMESPACE);
-    let others = json!({"gardener.cloud/role": "other"});
-    garden::until_allowed(|| garden::try_create(&roles, role("own", &others))).await;
-    let words = "are garden-controller-manager's; use another label";
-    let created = |made: Result<Role, kube::Error>| made.map(drop);
-    refused(
-        created(roles.create(&PostParams::default(), &role("own", &ours)).await),
-        words,
-    );
-    let bound = bindings
-        .create(&PostParams::default(), &binding("own", &ours))
-        .await;
-    refused(bound.map(drop), words);
-    allowed(created(
-        roles.create(&PostParams::default(), &role("own", &others)).await,
-    ));
-    refused(
-        garden
-            .patch(&roles, "own", json!({"metadata": {"labels": ours}}))
-            .await,
-        words,
-    );
-    // Whoever may give any right brings them back.
-    let brought: Api<Role> = garden.admin(NAMESPACE);
-    allowed(created(
-        brought
-            .create(&PostParams::default(), &role("theirs", &ours))
-            .await,
-    ));
-    for (fills, is_refused) in [
-        (json!({"annotations": {"a": "b"}}), true),
-        (json!({"labels": {"a": "b"}}), true),
-        (json!({"finalizers": ["a/b"]}), true),
-        (json!({"finalizers": ["orphan"]}), false),
-        (json!({"finalizers": []}), false),
-        (json!({"labels": {"gardener.cloud/role": null}}), false),
-    ] {
-        let patched = garden.patch(&roles, "theirs", json!({"metadata": fills})).await;
-        if is_refused {
-            refused(patched, words);
-        } else {
-            allowed(patched);
-        }
-    }
 }

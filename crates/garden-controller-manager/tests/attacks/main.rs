@@ -15,6 +15,7 @@ mod members;
 mod owner_checks;
 mod ownership;
 mod readable;
+mod rights;
 mod shoot_states;
 mod stolen_namespace;
 mod takeover;
@@ -35,6 +36,11 @@ async fn what_a_hostile_seed_or_tenant_tries_is_refused() {
     shoot_states::a_shoot_state_is_of_the_seed_that_has_the_shoot(&garden).await;
     shoot_states::a_chunk_is_of_the_seed_that_has_the_shoot(&garden).await;
     shoot_states::garden_controller_manager_gives_nobody_else_a_right(&garden).await;
+    rights::a_member_grafts_no_right_on_those_of_seeds(&garden).await;
+    rights::a_service_account_of_a_known_name_is_not_exempt(&garden).await;
+    rights::a_certificate_without_the_group_meets_the_policies(&garden).await;
+    rights::a_binding_names_a_secret_that_its_author_may_read(&garden).await;
+    rights::an_editor_of_shoots_moves_none(&garden).await;
     context.shutdown.cancel();
     controllers.shutdown().await;
     garden_token::garden_controller_manager_makes_no_tokens_either(&garden).await;
@@ -59,7 +65,6 @@ async fn what_a_hostile_seed_or_tenant_tries_is_refused() {
     readable::nobody_writes_times_that_cannot_be_read(&garden).await;
     readable::what_is_taken_can_be_read(&garden).await;
     large::a_shoot_is_small_enough_for_everybody(&garden).await;
-    large::nobody_writes_into_what_garden_controller_manager_watches(&garden).await;
     garden::no_gaps();
 }
 

@@ -2,7 +2,7 @@
 //! (R7-25, threats.md 6).
 
 use api::gardencore::{InternalSecret, Shoot, ShootState, ShootStateSpec};
-use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::api::rbac::v1::{ClusterRole, RoleBinding};
 use kube::{
     Api,
     api::{DeleteParams, ListParams, PostParams},
@@ -225,56 +225,56 @@ async fn a_later_epoch_stays_written(garden: &Garden) {
     );
 }
 
-/// Its right to give rights is no way to more.
+/// The right of garden-controller-manager to grant rights leads to no further right.
 pub async fn garden_controller_manager_gives_nobody_else_a_right(garden: &Garden) {
-    let words = "it gives only seeds a right, and only to the ShootState and InternalSecrets of one shoot";
-    let name = "gardener.cloud:seed:shoot-state:filled";
+    let words = "it grants rights to seeds alone, and only to ShootStates and InternalSecrets of one project";
     let core = json!(["core.gardener.cloud"]);
-    let roles: Api<Role> = Api::namespaced(garden.manager.clone(), NAMESPACE);
-    let elsewhere: Api<Role> = Api::namespaced(garden.manager.clone(), "garden");
-    let role = |name: &str, rule: Value| -> Role {
-        serde_json::from_value(json!({"metadata": {"name": name}, "rules": [rule]})).unwrap()
+    let roles: Api<ClusterRole> = Api::all(garden.manager.clone());
+    let role = |name: &str, rules: Value| -> ClusterRole {
+        serde_json::from_value(json!({"metadata": {"name": name}, "rules": rules})).unwrap()
     };
-    let harmless = json!({"apiGroups": core, "resources": ["shootstates"], "resourceNames": ["filled"], "verbs": ["get"]});
-    for rule in [
-        json!({"apiGroups": core, "resources": ["shootstates"], "verbs": ["get"]}),
-        json!({"apiGroups": core, "resources": ["shootstates"], "resourceNames": ["theirs"], "verbs": ["get"]}),
-        json!({"apiGroups": core, "resources": ["internalsecrets"], "verbs": ["get"]}),
-        json!({"apiGroups": core, "resources": ["internalsecrets"], "resourceNames": ["theirs.state-1-0"], "verbs": ["get"]}),
-        json!({"apiGroups": core, "resources": ["shoots"], "verbs": ["get"]}),
+    let harmless = json!([{"apiGroups": core, "resources": ["shootstates"], "resourceNames": ["filled"], "verbs": ["get"]}]);
+    for rules in [
+        json!([]),
+        json!([{"apiGroups": core, "resources": ["shootstates"], "verbs": ["get"]}]),
+        json!([{"apiGroups": core, "resources": ["internalsecrets"], "verbs": ["get"]}]),
+        json!([{"apiGroups": core, "resources": ["shoots"], "resourceNames": ["filled"], "verbs": ["get"]}]),
+        json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}]),
     ] {
-        refused(
-            roles
-                .create(
-                    &PostParams::default(),
-                    &role("gardener.cloud:seed:shoot-state:x", rule),
-                )
-                .await
-                .map(drop),
-            words,
-        );
+        let made = role("gardener.cloud:seed:seed-x:garden-dev", rules);
+        refused(roles.create(&PostParams::default(), &made).await.map(drop), words);
+    }
+    for name in ["x", "gardener.cloud:seed:seed-x", "gardener.cloud:system:seeds"] {
+        let made = role(name, harmless.clone());
+        refused(roles.create(&PostParams::default(), &made).await.map(drop), words);
     }
     refused(
         roles
-            .create(&PostParams::default(), &role("x", harmless.clone()))
-            .await
-            .map(drop),
-        words,
-    );
-    refused(
-        elsewhere
-            .create(&PostParams::default(), &role(name, harmless))
+            .delete("gardener.cloud:system:seeds", &DeleteParams::default())
             .await
             .map(drop),
         words,
     );
     let bindings: Api<RoleBinding> = Api::namespaced(garden.manager.clone(), NAMESPACE);
+    let name = "gardener.cloud:seed:seed-a";
     for (kind, user) in [
         ("User", "somebody"),
+        ("User", "gardener.cloud:system:seed:seed-b"),
         ("Group", "gardener.cloud:system:seed:seed-a"),
     ] {
         let subjects =
             json!({"subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": user}]});
         refused(garden.patch(&bindings, name, subjects).await, words);
     }
+    let elsewhere: Api<RoleBinding> = Api::namespaced(garden.manager.clone(), "garden");
+    let bound: RoleBinding = serde_json::from_value(json!({
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "gardener.cloud:seed:seed-a:garden-dev"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "gardener.cloud:system:seed:seed-a"}],
+    }))
+    .unwrap();
+    refused(
+        elsewhere.create(&PostParams::default(), &bound).await.map(drop),
+        "garden-controller-manager may not write RoleBinding",
+    );
 }

@@ -4,8 +4,11 @@ use api::{
     constants::finalizer::SHOOT_STATE,
     gardencore::{Shoot, ShootState},
 };
-use k8s_openapi::api::{core::v1::Secret, rbac::v1::Role};
-use kube::{Api, ResourceExt, api::DeleteParams};
+use k8s_openapi::api::{core::v1::Secret, rbac::v1::ClusterRole};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams},
+};
 use serde_json::json;
 use testkit::eventually;
 
@@ -81,16 +84,12 @@ pub async fn of_a_shoot_that_is_deleted_change_hands_too(garden: &Garden) {
     eventually("the seed that has it may read it", SOON, || of_a.get("leaver"))
         .await
         .unwrap();
-    let roles: Api<Role> = garden.admin(NAMESPACE);
-    let role = "gardener.cloud:seed:shoot-state:leaver";
-    let first = roles.get(role).await.unwrap().uid();
     let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
     allowed(garden.patch(&shoots, "leaver", confirmed).await);
     shoots
         .delete("leaver", &DeleteParams::foreground())
         .await
         .unwrap();
-    until(&roles, role, |role| role.uid() != first).await;
     let handed_over = json!({"seedName": "seed-b", "lastOperation": operation("Migrate", "Succeeded")});
     garden.status(&shoots, "leaver", handed_over).await;
     eventually("its new seed may read it", SOON, || of_b.get("leaver"))
@@ -108,5 +107,16 @@ pub async fn of_a_shoot_that_is_deleted_change_hands_too(garden: &Garden) {
     let done = json!({"metadata": {"finalizers": null}});
     allowed(garden.patch(&shoots, "leaver", done).await);
     gone(&shoots, "leaver").await;
-    gone(&roles, role).await;
+    let roles: Api<ClusterRole> = Api::all(garden.administrator());
+    eventually("no role names it", SOON, || async {
+        let all = roles.list(&ListParams::default()).await.unwrap();
+        let rules = all.into_iter().flat_map(|role| role.rules.unwrap_or_default());
+        let mut names = rules.flat_map(|rule| rule.resource_names.unwrap_or_default());
+        names
+            .all(|name| name != "leaver")
+            .then_some(())
+            .ok_or("a role names it")
+    })
+    .await
+    .unwrap();
 }

@@ -1,11 +1,13 @@
 //! A garden is there when each of its policies has refused something.
 
 use anyhow::Result;
-use api::gardencore::{BackupEntry, InternalSecret, InternalSecretFields, Project, Seed, Shoot, ShootState};
+use api::gardencore::{
+    BackupEntry, InternalSecret, InternalSecretFields, Project, SecretBinding, Seed, Shoot, ShootState,
+};
 use k8s_openapi::{
     api::{
         core::v1::{Namespace, Secret},
-        rbac::v1::Role,
+        rbac::v1::{ClusterRole, Role},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -16,8 +18,8 @@ use testkit::eventually;
 use super::{
     Garden, IN_FORCE_WITHIN, NAMESPACE, WITH_A_SHOOT, WITH_BACKUPS,
     attempt::{in_force, try_patch_status},
-    bounded_profile, bucket, entry, project_of, shoot_with_pools, try_apply, try_create, try_delete,
-    try_patch,
+    bounded_profile, bucket, entry, project_of, secret_binding, shoot_with_pools, try_apply, try_create,
+    try_delete, try_patch,
 };
 
 impl Garden {
@@ -142,19 +144,24 @@ impl Garden {
             try_create(&chunks, InternalSecret::new("x", InternalSecretFields::default()))
         })
         .await?;
-        let roles: Api<Role> = Api::namespaced(self.manager.clone(), NAMESPACE);
+        let roles: Api<ClusterRole> = Api::all(self.manager.clone());
         in_force("garden-controller-manager-role", || {
-            let mut role = Role::default();
+            let mut role = ClusterRole::default();
             role.metadata.name = Some("x".into());
             try_create(&roles, role)
         })
         .await?;
         let members: Api<Role> = Api::namespaced(self.member(NAMESPACE).await?, NAMESPACE);
-        in_force("shoot-state-roles", || {
+        in_force("seed-rights", || {
             let mut role = Role::default();
-            role.metadata.name = Some("x".into());
-            role.metadata.labels = Some([("gardener.cloud/role".into(), "shoot-state".into())].into());
+            role.metadata.name = Some("gardener.cloud:seed:x".into());
             try_create(&members, role)
+        })
+        .await?;
+        let reader = self.writer_of_bindings(NAMESPACE).await?;
+        let foreign: Api<SecretBinding> = Api::namespaced(reader, NAMESPACE);
+        in_force("binding-credentials", || {
+            try_create(&foreign, secret_binding("x", "unreadable", "x"))
         })
         .await?;
         in_force("shoot-ownership", || {

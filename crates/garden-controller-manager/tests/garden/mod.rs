@@ -36,10 +36,12 @@ use tokio_util::sync::CancellationToken;
 
 mod attempt;
 mod in_force;
+mod users;
 
 pub use attempt::{
     try_apply, try_create, try_delete, try_patch, until_allowed, until_refused, until_refused_with,
 };
+pub use users::secret_binding;
 
 /// Who garden-controller-manager is.
 pub const MANAGER: &str = "system:serviceaccount:garden:garden-controller-manager";
@@ -205,37 +207,6 @@ impl Garden {
         for document in [role, binding] {
             self.bring(&document).await.unwrap();
         }
-    }
-
-    /// A user with Kubernetes' own role `admin` in this namespace.
-    pub async fn member(&self, namespace: &str) -> Result<Client> {
-        let rbac = "rbac.authorization.k8s.io";
-        self.bring(&json!({
-            "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding",
-            "metadata": {"name": "member", "namespace": namespace},
-            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "admin"},
-            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "member"}],
-        }))
-        .await?;
-        self.plane.client("member", &[]).await
-    }
-
-    /// A user who may read and write the Shoots of this namespace, and has no right besides.
-    pub async fn editor_of_shoots(&self, namespace: &str) -> Result<Client> {
-        let rbac = "rbac.authorization.k8s.io";
-        let metadata = json!({"name": "editor-of-shoots", "namespace": namespace});
-        let version = format!("{rbac}/v1");
-        let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
-        let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["shoots"], "verbs": verbs}]);
-        self.bring(&json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules}))
-            .await?;
-        self.bring(&json!({
-            "apiVersion": version, "kind": "RoleBinding", "metadata": metadata,
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "editor-of-shoots"},
-            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "editor-of-shoots"}],
-        }))
-        .await?;
-        self.plane.client("editor-of-shoots", &[]).await
     }
 
     /// Applies as the administrator, whatever it is.

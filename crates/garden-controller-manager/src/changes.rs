@@ -1,38 +1,80 @@
-//! Which seeds a change of an object concerns: those where it was, and those where it is now. An object that
-//! has only been written, and says nothing new, concerns none.
+//! The keys that a change of a watched object concerns: the keys from before the change, and the keys from
+//! after the change. A key is the name of a seed or of a namespace. A write that changes no content concerns
+//! no key.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use kube::runtime::{reflector::ObjectRef, watcher::Event};
+use futures::{
+    StreamExt,
+    stream::{BoxStream, iter},
+};
+use kube::{
+    Api,
+    runtime::{
+        WatchStreamExt,
+        reflector::{self, Lookup, ObjectRef, Store},
+        watcher,
+        watcher::Event,
+    },
+};
 use runtime::apply::Object;
 
-/// Names of seeds.
-pub type Seeds = BTreeSet<String>;
+/// Names of the objects to reconcile.
+pub type Keys = BTreeSet<String>;
 
-/// What is remembered of objects of one kind.
-pub struct Changes<K: Object> {
-    /// Seeds of an object.
-    seeds: Box<dyn Fn(&K) -> Seeds + Send>,
-    before: HashMap<ObjectRef<K>, (Seeds, u64)>,
-    /// While all are listed anew: those that were listed.
+/// A cache of all objects of a kind, and the keys that each change concerns. `slim` removes the fields that
+/// the cache must not hold.
+pub fn cache<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    slim: fn(&mut K),
+    keys: impl Fn(&K) -> Keys + Send + 'static,
+) -> (Store<K>, BoxStream<'static, String>)
+where
+    K: Object + Lookup<DynamicType = ()> + Sync,
+{
+    let (store, writer) = reflector::store();
+    let mut changes = Changes::new(keys);
+    let events = watcher(api, config)
+        .default_backoff()
+        .modify(slim)
+        .reflect(writer);
+    let concerned = events.flat_map(move |event| {
+        // The watch logs its errors and continues.
+        iter(event.map(|event| changes.concerned(&event)).unwrap_or_default())
+    });
+    (store, concerned.boxed())
+}
+
+/// Drops the field that no controller reads and that is often the largest.
+pub fn without_managed_fields<K: Object>(object: &mut K) {
+    object.meta_mut().managed_fields = None;
+}
+
+/// Keys and content of all objects of one kind, as last seen.
+struct Changes<K: Object> {
+    /// Keys of an object.
+    keys: Box<dyn Fn(&K) -> Keys + Send>,
+    before: HashMap<ObjectRef<K>, (Keys, u64)>,
+    /// The objects of a new list, until the list is complete.
     listed: HashSet<ObjectRef<K>>,
 }
 
 impl<K: Object> Changes<K> {
-    /// Of objects that concern these seeds.
-    pub fn new(seeds: impl Fn(&K) -> Seeds + Send + 'static) -> Self {
+    /// Follows objects with these keys.
+    fn new(keys: impl Fn(&K) -> Keys + Send + 'static) -> Self {
         Self {
-            seeds: Box::new(seeds),
+            keys: Box::new(keys),
             before: HashMap::new(),
             listed: HashSet::new(),
         }
     }
 
-    /// The seeds that this event concerns.
-    pub fn concerned(&mut self, event: &Event<K>) -> Seeds {
+    /// The keys that this event concerns.
+    fn concerned(&mut self, event: &Event<K>) -> Keys {
         match event {
             Event::Apply(object) => self.is(object),
             Event::InitApply(object) => {
@@ -42,9 +84,9 @@ impl<K: Object> Changes<K> {
             Event::Delete(object) => self.is_gone(&ObjectRef::from_obj(object)),
             Event::Init => {
                 self.listed.clear();
-                Seeds::new()
+                Keys::new()
             }
-            // What went while nobody watched.
+            // Objects that were deleted while the watch was interrupted.
             Event::InitDone => {
                 let gone = self.before.keys().filter(|key| !self.listed.contains(key));
                 let gone: Vec<_> = gone.cloned().collect();
@@ -53,31 +95,28 @@ impl<K: Object> Changes<K> {
         }
     }
 
-    fn is(&mut self, object: &K) -> Seeds {
-        let (seeds, hash) = ((self.seeds)(object), content(object));
+    fn is(&mut self, object: &K) -> Keys {
+        let (keys, hash) = ((self.keys)(object), content(object));
         let key = ObjectRef::from_obj(object);
-        let before = self.before.insert(key, (seeds.clone(), hash));
+        let before = self.before.insert(key, (keys.clone(), hash));
         match before {
-            Some((_, before)) if before == hash => Seeds::new(),
-            Some((before, _)) => before.into_iter().chain(seeds).collect(),
-            None => seeds,
+            Some((_, before)) if before == hash => Keys::new(),
+            Some((before, _)) => before.into_iter().chain(keys).collect(),
+            None => keys,
         }
     }
 
-    fn is_gone(&mut self, key: &ObjectRef<K>) -> Seeds {
-        self.before
-            .remove(key)
-            .map(|(seeds, _)| seeds)
-            .unwrap_or_default()
+    fn is_gone(&mut self, key: &ObjectRef<K>) -> Keys {
+        self.before.remove(key).map(|(keys, _)| keys).unwrap_or_default()
     }
 }
 
-/// A hash of all of an object but its version.
+/// A hash of an object without its resource version.
 fn content<K: Object>(object: &K) -> u64 {
     let mut object = object.clone();
     object.meta_mut().resource_version = None;
     let mut hasher = DefaultHasher::new();
-    // What cannot be written as JSON was not read from an API.
+    // An object from an API can always be written as JSON.
     serde_json::to_string(&object)
         .unwrap_or_default()
         .hash(&mut hasher);
@@ -104,7 +143,7 @@ mod tests {
         shoot
     }
 
-    fn named(seeds: &[&str]) -> Seeds {
+    fn named(seeds: &[&str]) -> Keys {
         seeds.iter().map(|&seed| seed.to_owned()).collect()
     }
 

@@ -1,0 +1,187 @@
+//! Rights of seeds are granted by garden-controller-manager alone (threats.md 8, 10, 16, 17).
+
+use api::gardencore::{SecretBinding, Shoot, ShootState};
+use k8s_openapi::api::{
+    core::v1::ServiceAccount,
+    rbac::v1::{Role, RoleBinding},
+};
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::garden::{self, Garden, NAMESPACE, allowed, refused, secret_binding, try_create, until_allowed};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+const RESERVED: &str = "are reserved for the rights of seeds; use other names and labels";
+
+fn role(name: &str, labels: &Value) -> Role {
+    serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}, "rules": []})).unwrap()
+}
+
+fn binding(name: &str, kind: &str, role: &str, labels: &Value) -> RoleBinding {
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "labels": labels},
+        "roleRef": {"apiGroup": RBAC, "kind": kind, "name": role},
+        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": "member"}],
+    }))
+    .unwrap()
+}
+
+/// A member of a project prepares the role that garden-controller-manager fills, binds a role of a seed, or
+/// takes the binding of a seed away.
+pub async fn a_member_grafts_no_right_on_those_of_seeds(garden: &Garden) {
+    let member = garden.member(NAMESPACE).await.unwrap();
+    let roles: Api<Role> = Api::namespaced(member.clone(), NAMESPACE);
+    let bindings: Api<RoleBinding> = Api::namespaced(member, NAMESPACE);
+    let own = json!({"gardener.cloud/role": "other"});
+    until_allowed(|| try_create(&roles, role("own", &own))).await;
+    allowed(
+        roles
+            .create(&PostParams::default(), &role("own", &own))
+            .await
+            .map(drop),
+    );
+    let watched = json!({"gardener.cloud/role": "seed-rights"});
+    for planted in [
+        role("gardener.cloud:seed:shoot-state:later", &json!({})),
+        role("gardener.cloud:seed:seed-a", &json!({})),
+        role("gardener.cloud:system:seeds", &json!({})),
+        role("watched", &watched),
+    ] {
+        refused(
+            roles.create(&PostParams::default(), &planted).await.map(drop),
+            RESERVED,
+        );
+    }
+    refused(
+        garden
+            .patch(&roles, "own", json!({"metadata": {"labels": watched}}))
+            .await,
+        RESERVED,
+    );
+    for planted in [
+        binding("gardener.cloud:seed:seed-c", "Role", "own", &json!({})),
+        binding("watched", "Role", "own", &watched),
+    ] {
+        refused(
+            bindings.create(&PostParams::default(), &planted).await.map(drop),
+            RESERVED,
+        );
+    }
+    // garden-controller-manager has made the binding of seed-a.
+    let granted = "gardener.cloud:seed:seed-a";
+    let deleted = bindings.delete(granted, &DeleteParams::default()).await;
+    refused(deleted.map(drop), RESERVED);
+    // RBAC refuses to write a binding with more rights than the member has, before a policy is asked.
+    let words = "attempting to grant RBAC permissions not currently held";
+    for name in [
+        "gardener.cloud:seed:seed-a:garden-dev",
+        "gardener.cloud:system:seeds",
+    ] {
+        let grafted = binding("mine", "ClusterRole", name, &json!({}));
+        let bound = bindings.create(&PostParams::default(), &grafted).await;
+        refused(bound.map(drop), words);
+    }
+    let stolen = json!({"subjects": [{"apiGroup": RBAC, "kind": "User", "name": "member"}]});
+    refused(garden.patch(&bindings, granted, stolen).await, words);
+}
+
+/// The name of a ServiceAccount exempts nobody: members create ServiceAccounts in their namespace.
+pub async fn a_service_account_of_a_known_name_is_not_exempt(garden: &Garden) {
+    let member = garden.member(NAMESPACE).await.unwrap();
+    let accounts: Api<ServiceAccount> = Api::namespaced(member.clone(), NAMESPACE);
+    let mut account = ServiceAccount::default();
+    account.metadata.name = Some("garden-controller-manager".into());
+    until_allowed(|| try_create(&accounts, account.clone())).await;
+    garden
+        .bring(&json!({
+            "apiVersion": format!("{RBAC}/v1"), "kind": "RoleBinding",
+            "metadata": {"name": "namesake", "namespace": NAMESPACE},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": "garden-controller-manager", "namespace": NAMESPACE}],
+        }))
+        .await
+        .unwrap();
+    let namesake = garden
+        .client(
+            &format!("system:serviceaccount:{NAMESPACE}:garden-controller-manager"),
+            &[],
+        )
+        .await;
+    let roles: Api<Role> = Api::namespaced(namesake, NAMESPACE);
+    let planted = role("gardener.cloud:seed:seed-c", &json!({}));
+    garden::until_refused_with("may not write", || try_create(&roles, planted.clone())).await;
+    refused(
+        roles.create(&PostParams::default(), &planted).await.map(drop),
+        "may not write",
+    );
+}
+
+/// RBAC binds rights to the name of a seed's user. A certificate without the group of seeds meets the same
+/// policies.
+pub async fn a_certificate_without_the_group_meets_the_policies(garden: &Garden) {
+    let ungrouped = garden.client("gardener.cloud:system:seed:seed-a", &[]).await;
+    let states: Api<ShootState> = Api::namespaced(ungrouped, NAMESPACE);
+    let timestamp =
+        json!({"metadata": {"annotations": {"gardener.cloud/timestamp": "2026-01-01T00:00:00Z"}}});
+    until_allowed(|| garden::try_patch(&states, "going", &timestamp)).await;
+    allowed(garden.patch(&states, "going", timestamp).await);
+    refused(
+        garden
+            .patch(&states, "going", json!({"metadata": {"finalizers": ["x/y"]}}))
+            .await,
+        "it writes only annotation gardener.cloud/timestamp",
+    );
+}
+
+/// The gardenlet reads the Secret of a binding with its own rights.
+pub async fn a_binding_names_a_secret_that_its_author_may_read(garden: &Garden) {
+    let author = garden.writer_of_bindings(NAMESPACE).await.unwrap();
+    let bindings: Api<SecretBinding> = Api::namespaced(author.clone(), NAMESPACE);
+    until_allowed(|| try_create(&bindings, secret_binding("own", NAMESPACE, "cloud"))).await;
+    for binding in [
+        secret_binding("own", NAMESPACE, "cloud"),
+        secret_binding("near", "", "cloud"),
+    ] {
+        allowed(bindings.create(&PostParams::default(), &binding).await.map(drop));
+    }
+    let words = "names Secret garden/cloud, which writer-of-bindings may not read";
+    let foreign = secret_binding("foreign", "garden", "cloud");
+    refused(
+        bindings.create(&PostParams::default(), &foreign).await.map(drop),
+        words,
+    );
+    let credentials: Api<api::security::CredentialsBinding> = Api::namespaced(author, NAMESPACE);
+    let foreign = serde_json::from_value(json!({
+        "metadata": {"name": "foreign"}, "provider": {"type": "local"},
+        "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "cloud", "namespace": "garden"},
+    }))
+    .unwrap();
+    refused(
+        credentials
+            .create(&PostParams::default(), &foreign)
+            .await
+            .map(drop),
+        words,
+    );
+}
+
+/// An editor of Shoots, without the right to `shoots/binding`, places a new Shoot and moves none.
+pub async fn an_editor_of_shoots_moves_none(garden: &Garden) {
+    let editor: Api<Shoot> = Api::namespaced(garden.editor_of_shoots(NAMESPACE).await.unwrap(), NAMESPACE);
+    garden
+        .shoot("edited", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let label = json!({"metadata": {"labels": {"x": "y"}}});
+    until_allowed(|| garden::try_patch(&editor, "edited", &label)).await;
+    let to_b = json!({"spec": {"seedName": "seed-b"}});
+    refused(
+        garden.patch(&editor, "edited", to_b.clone()).await,
+        "to move a shoot takes the right to update shoots/binding",
+    );
+    garden.allow_moves_to_editor(NAMESPACE).await.unwrap();
+    until_allowed(|| garden::try_patch(&editor, "edited", &to_b)).await;
+    allowed(garden.patch(&editor, "edited", to_b).await);
+}

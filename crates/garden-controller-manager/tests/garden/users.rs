@@ -1,0 +1,93 @@
+//! Users of the garden with few rights, and objects that they write.
+
+use anyhow::Result;
+use api::gardencore::SecretBinding;
+use kube::Client;
+use serde_json::json;
+
+use super::Garden;
+
+impl Garden {
+    /// A user with Kubernetes' own role `admin` in this namespace.
+    pub async fn member(&self, namespace: &str) -> Result<Client> {
+        let rbac = "rbac.authorization.k8s.io";
+        self.bring(&json!({
+            "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding",
+            "metadata": {"name": "member", "namespace": namespace},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "admin"},
+            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "member"}],
+        }))
+        .await?;
+        self.plane.client("member", &[]).await
+    }
+
+    /// A user who may read and write the Shoots of this namespace, and has no right besides.
+    pub async fn editor_of_shoots(&self, namespace: &str) -> Result<Client> {
+        let rbac = "rbac.authorization.k8s.io";
+        let metadata = json!({"name": "editor-of-shoots", "namespace": namespace});
+        let version = format!("{rbac}/v1");
+        let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+        let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["shoots"], "verbs": verbs}]);
+        self.bring(&json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules}))
+            .await?;
+        self.bring(&json!({
+            "apiVersion": version, "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "editor-of-shoots"},
+            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "editor-of-shoots"}],
+        }))
+        .await?;
+        self.plane.client("editor-of-shoots", &[]).await
+    }
+
+    /// Lets the user of [`Self::editor_of_shoots`] move Shoots.
+    pub async fn allow_moves_to_editor(&self, namespace: &str) -> Result<()> {
+        let rbac = "rbac.authorization.k8s.io";
+        let metadata = json!({"name": "mover-of-shoots", "namespace": namespace});
+        let version = format!("{rbac}/v1");
+        let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["shoots/binding"], "verbs": ["update"]}]);
+        self.bring(&json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules}))
+            .await?;
+        self.bring(&json!({
+            "apiVersion": version, "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "mover-of-shoots"},
+            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "editor-of-shoots"}],
+        }))
+        .await
+    }
+
+    /// A client of this user, in these groups.
+    pub async fn client(&self, user: &str, groups: &[&str]) -> Client {
+        self.plane.client(user, groups).await.unwrap()
+    }
+
+    /// A user who may create bindings in this namespace, and may read Secrets in it, but in no other namespace.
+    pub async fn writer_of_bindings(&self, namespace: &str) -> Result<Client> {
+        let rbac = "rbac.authorization.k8s.io";
+        let metadata = json!({"name": "writer-of-bindings", "namespace": namespace});
+        let version = format!("{rbac}/v1");
+        let rules = json!([
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
+            {"apiGroups": ["core.gardener.cloud"], "resources": ["secretbindings"], "verbs": ["create"]},
+            {"apiGroups": ["security.gardener.cloud"], "resources": ["credentialsbindings"], "verbs": ["create"]},
+        ]);
+        self.bring(&json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules}))
+            .await?;
+        self.bring(&json!({
+            "apiVersion": version, "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "writer-of-bindings"},
+            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "writer-of-bindings"}],
+        }))
+        .await?;
+        self.plane.client("writer-of-bindings", &[]).await
+    }
+}
+
+/// A SecretBinding; in the namespace of the binding where `namespace` is empty.
+pub fn secret_binding(name: &str, namespace: &str, secret: &str) -> SecretBinding {
+    let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+    serde_json::from_value(json!({
+        "metadata": {"name": name}, "provider": {"type": "local"},
+        "secretRef": {"name": secret, "namespace": namespace},
+    }))
+    .unwrap()
+}
