@@ -18,7 +18,7 @@ tools: ## Get or build the programs that the landscape and the tests start
 generate: ## Write generated files: crds/, chart links, drawings in docs/
 	$(call run,generate,cargo run -q -p xtask -- generate)
 
-check: ## Format, lints, layering, generated files, charts, scripts
+check: ## Format, lints, layering, language, links, generated files, charts, scripts
 	$(call run,check,hack/check.sh)
 
 unit: ## Tests that start no server

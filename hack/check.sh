@@ -45,6 +45,7 @@ step format cargo fmt --all --check
 step lints cargo clippy --quiet --workspace --all-targets --all-features -- -D warnings
 step layering cargo run --quiet -p xtask -- layering
 step language cargo run --quiet -p xtask -- language
+step links cargo run --quiet -p xtask -- links
 step "generated files" cargo run --quiet -p xtask -- generate --check
 step charts charts
 step scripts scripts

@@ -16,6 +16,10 @@ use crate::states;
 /// Commands that are not run, and why. Each must stand in the documentation.
 const NOT_RUN: &[(&str, &str)] = &[
     (
+        r#"kubectl -n garden-dev get secret demo.kubeconfig -o jsonpath='{.data.kubeconfig}' | base64 -d >"$kubeconfig""#,
+        "the gardenlet writes this Secret, and no gardenlet runs here",
+    ),
+    (
         "kubectl -n shoot--dev--demo logs deploy/kube-controller-manager",
         "logs are read from a kubelet",
     ),

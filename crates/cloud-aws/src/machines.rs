@@ -70,7 +70,7 @@ impl Machines {
         Self { home, ..self }
     }
 
-    /// The same with the uid of the Shoot: an instance with a different uid belongs to a second garden, and is
+    /// The same with the uid of the Shoot. An instance with a different uid belongs to a second garden and is
     /// left alone.
     #[must_use]
     pub fn of_shoot(self, uid: Option<&str>) -> Self {

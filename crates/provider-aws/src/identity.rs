@@ -29,7 +29,7 @@ mod tests {
 
     use super::*;
 
-    fn cluster(shoot: Value) -> Cluster {
+    fn cluster(shoot: &Value) -> Cluster {
         let spec = json!({"cloudProfile": {}, "seed": {}, "shoot": shoot});
         let mut object = json!({"metadata": {"name": "shoot--dev--one"}, "spec": spec});
         object["apiVersion"] = "extensions.gardener.cloud/v1alpha1".into();
@@ -51,7 +51,7 @@ mod tests {
                 Some("first"),
             ),
         ] {
-            assert_eq!(shoot_uid(&cluster(shoot.clone())), uid, "{shoot}");
+            assert_eq!(shoot_uid(&cluster(&shoot)), uid, "{shoot}");
         }
     }
 }

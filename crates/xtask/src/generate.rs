@@ -1,8 +1,8 @@
-//! Generated files: what follows from `api` (everything below `crds/`, and fields without effect), and
-//! `docs/understand/flows.md`, from the flows, and `values.schema.json` of each chart, from its values.
+//! Generated files: definitions and pages from `api`, `docs/understand/flows.md` from the flows, and
+//! `values.schema.json` of each chart from the values of the chart.
 //!
-//! The folders below `crds/` are owned by this task: a file that is not generated any more is removed (or,
-//! with `--check`, reported).
+//! This task owns the folders below `crds/` and `docs/look-up/kinds`. A file that is not generated any more
+//! is removed (or, with `--check`, reported).
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, bail};
 
-use crate::{flows, values_schema};
+use crate::{flows, reference, values_schema};
 
 /// Writes the generated files, or with `check` only compares them.
 pub fn run(check: bool) -> anyhow::Result<()> {
@@ -24,7 +24,7 @@ pub fn run(check: bool) -> anyhow::Result<()> {
             differing.push(path.clone());
         }
     }
-    for folder in api::generated::FOLDERS {
+    for folder in api::generated::FOLDERS.iter().chain([&reference::FOLDER]) {
         differing.extend(stale(&root, Path::new(folder), &files)?);
     }
     if check {
@@ -47,6 +47,7 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
         .map(|(path, content)| (path.into(), content))
         .collect();
     files.insert(PathBuf::from(flows::PAGE), flows::page()?);
+    files.extend(reference::files()?);
     files.extend(values_schema::files(root)?);
     Ok(files)
 }

@@ -8,7 +8,9 @@ mod generate;
 mod imports;
 mod language;
 mod layering;
+mod links;
 mod mutations;
+mod reference;
 mod sources;
 mod values_schema;
 
@@ -23,8 +25,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Writes the files that are generated: crds/, docs/understand/flows.md, values.schema.json of each
-    /// chart.
+    /// Writes the files that are generated: crds/, docs/look-up/kinds, docs/understand/flows.md,
+    /// values.schema.json of each chart.
     Generate {
         /// Writes nothing; fails if a file differs from what would be written.
         #[arg(long)]
@@ -39,6 +41,8 @@ enum Task {
         #[arg(long)]
         lower: bool,
     },
+    /// Checks that links in pages lead to files and headings of the repository.
+    Links,
 }
 
 fn main() -> std::process::ExitCode {
@@ -46,6 +50,7 @@ fn main() -> std::process::ExitCode {
         Task::Generate { check } => generate::run(check),
         Task::Layering => layering::run(),
         Task::Language { lower } => language::run(lower),
+        Task::Links => links::run(),
     };
     match done {
         Ok(()) => std::process::ExitCode::SUCCESS,

@@ -493,10 +493,7 @@ async fn is_named<A: Actuator<SubnetIsolation>>(
 ) -> Result<()> {
     eventually(&format!("{cause:?} is named"), NAMED_WITHIN, || async {
         let report = isolation.report().await?;
-        ensure!(
-            report.contains("is closed") && report.contains(cause),
-            "the SubnetIsolation reports: {report}"
-        );
+        ensure!(report.contains("is closed") && report.contains(cause), "{report}");
         anyhow::Ok(())
     })
     .await

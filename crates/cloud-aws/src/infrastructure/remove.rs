@@ -74,12 +74,13 @@ pub async fn remove(ec2: &Ec2, names: &Names) -> Result<()> {
 }
 
 /// Confirms that a removal will find all objects of the Shoot and no other objects: the keys belong to the
-/// account with the network, EC2 lists the parts that were just made, and no part that the state names belongs
-/// to a different Shoot. `journal` keeps the account of a network that is older than the record of the account.
+/// account with the network, EC2 lists the parts that were just made, and no part that the state names
+/// belongs to a different Shoot. `journal` keeps the account of a network that is older than the record of
+/// the account.
 ///
 /// # Errors
-/// EC2 does not list a part that may be there: [`Error::NotReady`]; the keys belong to a different account, or
-/// a part belongs to a different Shoot: [`Error::Config`]; EC2 refuses or does not answer.
+/// EC2 does not list a part that may be there: [`Error::NotReady`]; the keys belong to a different account,
+/// or a part belongs to a different Shoot: [`Error::Config`]; EC2 refuses or does not answer.
 pub async fn confirm_removal(ec2: &Ec2, names: &Names, known: &State, journal: &impl Journal) -> Result<()> {
     let network = format!("the network of {}", names.vpc());
     known.home().confirm(ec2, &network).await?;

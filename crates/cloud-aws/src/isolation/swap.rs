@@ -79,8 +79,8 @@ impl ZoneAcl {
         }
     }
 
-    /// The same with the account in which the zone is: keys of a different account are refused before a subnet
-    /// or an ACL counts as gone.
+    /// The same with the account in which the zone is: keys of a different account are refused before a
+    /// subnet or an ACL counts as gone.
     #[must_use]
     pub fn in_account(self, home: HomeAccount) -> Self {
         Self { home, ..self }
@@ -185,8 +185,8 @@ impl ZoneAcl {
         };
         let mut changed = false;
         let id = &ours.network_acl_id;
-        // What ours was in front of subnets before stays readable until they are given back. A deletion of the
-        // Infrastructure finds ours by its tags.
+        // What ours was in front of subnets before stays readable until they are given back. A deletion of
+        // the Infrastructure finds ours by its tags.
         let own = self.names.tags(&self.name);
         let missing: Vec<Tag> = former(before)
             .chain(own)

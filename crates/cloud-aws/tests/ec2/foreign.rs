@@ -247,7 +247,8 @@ async fn an_instance_of_a_second_garden_is_left_alone(
     Ok(())
 }
 
-/// An administrator renames the ACL of a closed zone, or removes the tag of the cluster. The recorded id counts.
+/// An administrator renames the ACL of a closed zone, or removes the tag of the cluster. The recorded id
+/// counts.
 async fn an_acl_with_changed_tags_closes_the_zone(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "eu-central-1").await?;
     let (status, _) = region.made().await?;

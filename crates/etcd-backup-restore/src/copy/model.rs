@@ -1,6 +1,5 @@
 //! An exhaustive model of the evidence that a destination has of its source. Objects of the source's bucket
-//! vanish or break at any time, also between the hand-over and the copy (docs/understand/ownership.md, "The
-//! model").
+//! vanish or break at any time, also between the hand-over and the copy (docs/understand/ownership.md).
 //!
 //! The decisions are those of the processes: `Candidate::newest`, `check_reaches` and `Report::judge` of the
 //! copy, and `Ownership::step`, `Evidence::after_copy` and `may_open` of the crate `ownership`. Written by
@@ -8,7 +7,6 @@
 //! this model: a source acknowledges no write after the seal, the hand-over or the fence. A copy is a single
 //! step. Two cases are not in this model: a hand-over without a record of the end, and a copy that is
 //! repeated after its choice was recorded.
-//!
 //! Bounds: three revisions, two lost objects or notes, a single loss that an operator accepts.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::struct_excessive_bools)]

@@ -103,6 +103,7 @@ impl Told {
         Arc::clone(&self.expected)
     }
 
+    /// The present state of the ownership.
     #[must_use]
     pub fn state(&self) -> State {
         self.with(|inner| inner.state)

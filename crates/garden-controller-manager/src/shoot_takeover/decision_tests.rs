@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::shoot_migration::Verdict;
-
 #[path = "decision_source_tests.rs"]
 mod source;
 

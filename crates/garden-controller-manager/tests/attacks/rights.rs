@@ -71,8 +71,8 @@ pub async fn a_member_grafts_no_right_on_those_of_seeds(garden: &Garden) {
         );
     }
     // garden-controller-manager has made the binding of seed-a.
-    let granted = "gardener.cloud:seed:seed-a";
-    let deleted = bindings.delete(granted, &DeleteParams::default()).await;
+    let of_seed = "gardener.cloud:seed:seed-a";
+    let deleted = bindings.delete(of_seed, &DeleteParams::default()).await;
     refused(deleted.map(drop), RESERVED);
     // RBAC refuses to write a binding with more rights than the member has, before a policy is asked.
     let words = "attempting to grant RBAC permissions not currently held";
@@ -85,7 +85,7 @@ pub async fn a_member_grafts_no_right_on_those_of_seeds(garden: &Garden) {
         refused(bound.map(drop), words);
     }
     let stolen = json!({"subjects": [{"apiGroup": RBAC, "kind": "User", "name": "member"}]});
-    refused(garden.patch(&bindings, granted, stolen).await, words);
+    refused(garden.patch(&bindings, of_seed, stolen).await, words);
 }
 
 /// The name of a ServiceAccount exempts nobody: members create ServiceAccounts in their namespace.

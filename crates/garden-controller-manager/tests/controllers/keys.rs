@@ -110,8 +110,8 @@ pub async fn of_a_shoot_that_is_deleted_change_hands_too(garden: &Garden) {
     let roles: Api<ClusterRole> = Api::all(garden.administrator());
     eventually("no role names it", SOON, || async {
         let all = roles.list(&ListParams::default()).await.unwrap();
-        let rules = all.into_iter().flat_map(|role| role.rules.unwrap_or_default());
-        let mut names = rules.flat_map(|rule| rule.resource_names.unwrap_or_default());
+        let every = all.into_iter().flat_map(|role| role.rules.unwrap_or_default());
+        let mut names = every.flat_map(|rule| rule.resource_names.unwrap_or_default());
         names
             .all(|name| name != "leaver")
             .then_some(())

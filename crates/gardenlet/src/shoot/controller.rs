@@ -3,18 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{
-    constants::{OPERATION, PROJECT_NAME, condition::READY_FOR_MIGRATION, finalizer::GARDENER},
+    constants::{OPERATION, condition::READY_FOR_MIGRATION, finalizer::GARDENER},
     gardencore::{Shoot, shoot::ShootStatus},
     meta::{ErrorCode, LastOperationState as State},
 };
 use futures::future;
-use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
 use parts::{FenceClock, Fences, ProvenEnd};
-use placement::{
-    Operation, Pause, Role, Wanted, approval, is_move_wanted, isolation, names, role, traveller,
-};
-use runtime::{Cluster, Error, Next, Reconciler, Result, clock, error::Explain as _, finalizer, runner};
+use placement::{Operation, Pause, Role, Wanted, approval, is_move_wanted, isolation, role, traveller};
+use runtime::{Cluster, Error, Next, Reconciler, Result, clock, finalizer, runner};
 use serde_json::json;
 use tokio::time::Instant;
 use tracing::info;
@@ -27,6 +24,7 @@ use super::{
     operation::{self, Failure},
     pace::Pace,
     pause::{self, EmergencyStop},
+    project,
     record::Record,
     right,
     status::{self, Trigger, Writer},
@@ -203,7 +201,7 @@ impl ShootReconciler {
             return Err(not_approved(&shoot));
         }
         let type_ = operation.type_();
-        let project = self.project_of(&shoot).await?;
+        let project = project::name_of(&self.context.garden, &shoot).await?;
         let traveller = traveller(&shoot, operation)
             .map_err(|error| Error::config(ErrorCode::ErrConfigurationProblem, error.to_string()))?;
         let left = Box::pin(left_behind::of_move(context, &shoot, operation)).await?;
@@ -418,33 +416,6 @@ impl ShootReconciler {
             })
             .await?;
         Err(error)
-    }
-
-    /// The Project that the Shoot's namespace belongs to, as its label says. Only asked for where it is not
-    /// recorded.
-    async fn project_of(&self, shoot: &Shoot) -> Result<String> {
-        if names::recorded_technical_id(shoot).is_some() {
-            return Ok(String::new());
-        }
-        let name = shoot.namespace().unwrap_or_default();
-        let found = self
-            .context
-            .garden
-            .cluster_wide::<Namespace>()
-            .get_opt(&name)
-            .await
-            .context(format_args!("could not read namespace {name} of the garden"))?;
-        found
-            .and_then(|found| found.labels().get(PROJECT_NAME).cloned())
-            .ok_or_else(|| {
-                Error::config(
-                    ErrorCode::ErrConfigurationProblem,
-                    format!(
-                        "namespace {name} belongs to no Project: create one with this spec.namespace, and wait until the \
-                         namespace has the label {PROJECT_NAME}"
-                    ),
-                )
-            })
     }
 
     /// A move that cannot begin changes nothing (I8) but what is told of it: users look for errors in

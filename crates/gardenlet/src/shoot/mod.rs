@@ -30,6 +30,7 @@ mod orphans;
 mod pace;
 mod pause;
 mod progress;
+mod project;
 pub mod reconcile_flow;
 mod record;
 mod right;

@@ -481,16 +481,9 @@ fn pools_without_another_zone_are_told_while_it_is_away() {
     let sentence = "Pools without another zone have no machines meanwhile: a.";
     let patch = named(&narrow, "z", "one", &now()).unwrap();
     assert!(condition(&patch).1.ends_with(sentence), "{patch}");
-    assert!(
-        condition(&ended(&narrow, true, &now()).unwrap())
-            .1
-            .ends_with(sentence)
-    );
-    assert!(
-        !condition(&ended(&narrow, false, &now()).unwrap())
-            .1
-            .contains("Pools")
-    );
+    let reported = |cuts_off| condition(&ended(&narrow, cuts_off, &now()).unwrap()).1;
+    assert!(reported(true).ends_with(sentence));
+    assert!(!reported(false).contains("Pools"));
 }
 
 #[test]
