@@ -20,8 +20,7 @@ pub(crate) fn source_bucket(
     opened: Option<i64>,
 ) -> Result<String> {
     let known = |entry: &BackupEntry| Some(entry.spec.bucket_name.clone()).filter(|bucket| bucket != own);
-    // A source entry may be left from an earlier move: the bucket in the shoot's own entry is newer, until
-    // that entry is switched.
+    // A source entry of an earlier move may be left: the shoot's own entry is newer, until it is switched.
     let is_of_a_claimant = |entry: &&BackupEntry| {
         let said = entry.annotations().get(OWNERSHIP_EPOCH);
         let epoch = said.and_then(|text| text.parse::<i64>().ok()).unwrap_or(1);

@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The name of etcd's program.
 const PROGRAM: &str = "etcd";
 
 /// Identifies the etcd process.

@@ -11,8 +11,7 @@ use tokio::sync::watch::Receiver;
 use super::book::{Book, Run, ShootKey};
 use crate::OwnerClaim;
 
-/// Requeue interval while no witness confirms the owner, or while the object belongs to another epoch. Close
-/// to the interval of a check.
+/// Requeue interval while no witness confirms the owner, or an object is of another epoch.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// The reason why work is refused.
@@ -22,8 +21,7 @@ pub enum Refusal {
     Lost(String),
     /// No witness has confirmed this seed, or not recently enough. A later answer may confirm the seed.
     Unconfirmed(String),
-    /// The object was written in another epoch than the shoot's epoch. The gardenlet of the present epoch
-    /// writes the object again.
+    /// The object is of another epoch. The gardenlet of the shoot's present epoch writes the object again.
     OtherEpoch(String),
     /// The check cannot be made.
     Impossible(Error),

@@ -9,7 +9,6 @@ use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
 
 use super::{LONG, get};
 
-/// Name of an API.
 pub const HOST: &str = "api.web.dev.internal.example.test";
 /// The DNS zone in which the edge resolves names.
 pub const ZONE: &str = "garden-exposure.svc.cluster.local";
