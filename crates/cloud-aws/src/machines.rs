@@ -270,6 +270,19 @@ impl Machines {
         Err(not_listed(name))
     }
 
+    /// Ends this instance and no other: instances of other machines may carry the same name, as a user of the
+    /// account may change the tag. An instance that is gone already is success.
+    ///
+    /// # Errors
+    /// As for [`Machines::terminate`].
+    pub async fn terminate_only(&self, known: &ProviderId) -> Result<()> {
+        let found = self.known(known).await?;
+        match found.filter(|instance| !instance.is_gone()) {
+            Some(instance) => Err(self.end(&instance).await?),
+            None => self.confirm_account().await,
+        }
+    }
+
     /// Ends an instance that is there. Returns what is awaited.
     async fn end(&self, instance: &Instance) -> Result<Error> {
         let (id, termination) = (instance.id(), Termination::after(self.ending_for));

@@ -103,11 +103,7 @@ impl Failed {
     #[must_use]
     pub fn is_missing(&self) -> bool {
         match self {
-            Self::Refused(refusal) => {
-                is_not_found(&refusal.code)
-                    // EC2 gives a released address to other accounts.
-                    || refusal.action == "ReleaseAddress" && refusal.is_of_other_account()
-            }
+            Self::Refused(refusal) => is_not_found(&refusal.code),
             _ => false,
         }
     }
@@ -195,14 +191,16 @@ impl Refusal {
         is_of_service(code) || self.is_server_error && !is_judged
     }
 
-    /// The keys are valid, and the object that the call names belongs to a different account.
+    /// The keys are valid, and the image that the call names belongs to a different account.
     fn is_of_other_account(&self) -> bool {
-        let names_object = match self.action {
-            "ReleaseAddress" => !self.message.contains(OF_KEYS),
-            "DescribeImages" | "RunInstances" => self.message.starts_with(OF_IMAGE),
-            _ => false,
-        };
-        self.code == AUTH_FAILURE && names_object && !skew::is_cause(&self.code, &self.message, self.ahead)
+        let names_image = matches!(self.action, "DescribeImages" | "RunInstances");
+        self.code == AUTH_FAILURE && names_image && self.message.starts_with(OF_IMAGE)
+    }
+
+    /// The keys are valid, and a NAT gateway or a network interface still holds the address. EC2 reports this
+    /// as a lack of rights.
+    fn is_of_held_address(&self) -> bool {
+        self.action == "ReleaseAddress" && self.code == AUTH_FAILURE && !self.message.contains(OF_KEYS)
     }
 
     fn error(&self) -> Error {
@@ -223,6 +221,15 @@ impl Refusal {
         }
         if self.is_fault() {
             return Error::transient(said);
+        }
+        if self.is_of_held_address() {
+            return Error::config(
+                ErrorCode::ErrRetryableInfraDependencies,
+                format!(
+                    "{said}; the address is still in use: if this stays, look in the account for the NAT gateway or network interface \
+                     that holds the address, and delete it"
+                ),
+            );
         }
         if self.is_of_other_account() {
             return Error::config(
@@ -247,7 +254,6 @@ impl Refusal {
             | "InvalidClientTokenId"
             | "SignatureDoesNotMatch"
             | "MissingAuthenticationToken"
-            | "OptInRequired"
             | "ExpiredToken"
             | "RequestExpired" => config(
                 ErrorCode::ErrInfraUnauthenticated,
@@ -256,8 +262,14 @@ impl Refusal {
                         "put temporary keys that have not expired, with their sessionToken, into the Secret {origin}"
                     )
                 } else {
-                    format!("correct accessKeyID and secretAccessKey in the Secret {origin}")
+                    format!(
+                        "correct accessKeyID and secretAccessKey in the Secret {origin}, or enable the region in the account"
+                    )
                 },
+            ),
+            "OptInRequired" | "PendingVerification" | "Blocked" => config(
+                ErrorCode::ErrInfraDependencies,
+                "the keys are valid: subscribe the account to the service or image, or let AWS verify the account".into(),
             ),
             "UnauthorizedOperation" | "AccessDenied" => config(
                 ErrorCode::ErrInfraUnauthorized,

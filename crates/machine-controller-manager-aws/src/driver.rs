@@ -58,12 +58,15 @@ impl Driver for AwsDriver {
 
     async fn delete(&self, request: &Request<'_>) -> Result<()> {
         let (_, machines) = self.open(request.class, &request.credentials)?;
-        let name = request.machine.name_any();
+        let (name, known) = (request.machine.name_any(), known(request.machine));
+        let machines = machines.ending_for(request.ending_for);
+        // An orphan has no Machine in the API, and its name is the name tag of its instance, which may be the
+        // tag of instances with Machines, too.
+        if let (None, Some(known)) = (request.machine.uid(), &known) {
+            return machines.terminate_only(known).await;
+        }
         let since_launch = since_last_launch(request.machine);
-        machines
-            .ending_for(request.ending_for)
-            .terminate(&name, known(request.machine).as_ref(), since_launch)
-            .await
+        machines.terminate(&name, known.as_ref(), since_launch).await
     }
 
     async fn status(&self, request: &Request<'_>) -> Result<Option<Instance>> {

@@ -11,7 +11,10 @@ use api::{
     machine::{Machine, MachineClass, MachineClassFields, MachineSpec},
     meta::{ErrorCode, RawExtension},
 };
-use cloud_aws::machines::{ProviderId, ProviderSpec};
+use cloud_aws::{
+    Tag,
+    machines::{ProviderId, ProviderSpec},
+};
 use machine_controller_manager_aws::driver::AwsDriver;
 use machine_controllers::{Driver, InstancePower, Request};
 use runtime::{Error, Permit};
@@ -56,6 +59,7 @@ async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
     })?);
     let driver = AwsDriver::new(&Permit::sole("a test"), Some(region.proxy.endpoint.clone()));
     let mut machine = Machine::new("pool-a-x1", MachineSpec::default());
+    machine.metadata.uid = Some("uid-of-x1".into());
     ensure!(
         driver.status(&request(&machine, &class)).await?.is_none(),
         "it is there before it was made"
@@ -85,6 +89,7 @@ async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
     );
 
     an_instance_is_listed_late(&driver, &class, &zone).await?;
+    an_orphan_ends_without_instances_of_the_same_name(&driver, &class, &region).await?;
 
     let first = driver.delete(&request(&machine, &class)).await;
     ensure!(matches!(first, Err(Error::NotReady { .. })), "{first:?}");
@@ -186,4 +191,35 @@ async fn a_class_of_another_cloud_is_refused_by_its_name() {
     let error = driver.status(&request(&machine, &class)).await.unwrap_err();
     assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem]);
     assert!(error.to_string().contains("MachineClass pool-a"), "{error}");
+}
+
+/// The name of an orphan is the name tag of its instance, which a user of the account may have changed.
+async fn an_orphan_ends_without_instances_of_the_same_name(
+    driver: &AwsDriver,
+    class: &MachineClass,
+    region: &Region,
+) -> Result<()> {
+    let mut ids = Vec::new();
+    for name in ["pool-a-y1", "pool-a-y2"] {
+        let machine = Machine::new(name, MachineSpec::default());
+        ids.push(driver.create(&request(&machine, class)).await?.provider_id);
+    }
+    let [orphan, kept] = <[String; 2]>::try_from(ids).unwrap();
+    let instances = [&orphan, &kept].map(|id| id.parse::<ProviderId>().unwrap().id);
+    region
+        .direct
+        .set_tags_of(&instances, &[Tag::new("Name", "node")])
+        .await?;
+
+    let mut machine = Machine::new("node", MachineSpec::default());
+    machine.spec.provider_id = Some(orphan);
+    let asked = request(&machine, class);
+    until_done(|| driver.delete(&asked)).await?;
+    let mut other = Machine::new("pool-a-y2", MachineSpec::default());
+    other.metadata.uid = Some("uid-of-y2".into());
+    other.spec.provider_id = Some(kept);
+    let power = driver.power(&request(&other, class)).await?;
+    ensure!(power == InstancePower::Running, "the other instance is {power:?}");
+    let ended = request(&other, class);
+    until_done(|| driver.delete(&ended)).await
 }

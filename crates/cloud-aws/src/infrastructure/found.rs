@@ -186,6 +186,33 @@ impl Found {
         ))
     }
 
+    /// Refuses objects that no record and no tag claims for this Shoot: the state names no part, and the objects
+    /// have only the cluster's tag, which another installation may use with the same technical ID.
+    ///
+    /// # Errors
+    /// There are such objects: [`Error::Config`].
+    pub(super) fn refuse_unclaimed(&self, names: &Names) -> Result<()> {
+        let own = names.owned.shoot_uid();
+        let unclaimed = self
+            .objects()
+            .filter(|object| own.is_none() || object.tag(SHOOT_UID).is_none());
+        let ids: Vec<&str> = unclaimed.map(Tagged::id).take(NAMED).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        Err(Error::config(
+            ErrorCode::ErrInfraDependencies,
+            format!(
+                "{} have the cluster's tag of {} and no tag {SHOOT_UID}, and the state of the Infrastructure names none of them: they may \
+                 belong to another installation, and were not removed. If they belong to this Shoot, set their tag {SHOOT_UID} to {}; \
+                 else change their cluster's tag",
+                ids.join(", "),
+                names.id,
+                own.unwrap_or("the uid of the Shoot")
+            ),
+        ))
+    }
+
     /// Leaves out the objects of a different Shoot.
     pub(super) fn without_foreign(mut self, names: &Names) -> Self {
         fn keep<T: Tagged>(objects: &mut Vec<T>, names: &Names) {

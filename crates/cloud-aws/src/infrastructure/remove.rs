@@ -86,6 +86,9 @@ pub async fn confirm_removal(ec2: &Ec2, names: &Names, known: &State, journal: &
     known.home().confirm(ec2, &network).await?;
     let found = Found::look(ec2, names).await?;
     found.refuse_foreign(names, |id| known.ids.values().any(|part| part == id))?;
+    if known.ids.is_empty() {
+        found.refuse_unclaimed(names)?;
+    }
     let shows_vpc = found.vpcs.iter().any(|vpc| known.vpc() == Some(vpc.id()));
     if known.account_id.is_none() && shows_vpc {
         let account_id = Some(ec2.account_id().await?);

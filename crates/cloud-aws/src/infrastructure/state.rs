@@ -217,6 +217,10 @@ impl<'a, J: Journal> Ledger<'a, J> {
     pub fn failed(&mut self, key: &str, failed: Failed) -> Error {
         if failed.is_undone() {
             self.shown(key);
+            // Without a part there is no network yet, and the next keys may be keys of a different account.
+            if self.state.ids.is_empty() {
+                self.state.account_id = None;
+            }
         }
         failed.into()
     }

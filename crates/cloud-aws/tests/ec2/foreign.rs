@@ -43,6 +43,7 @@ async fn a_second_garden_takes_no_object_and_a_zone_stays_closed() -> Result<()>
         Box::pin(an_acl_with_changed_tags_closes_the_zone(moto)),
         Box::pin(an_acl_that_was_removed_is_replaced_and_reported(moto)),
         Box::pin(a_missing_subnet_keeps_no_other_subnet_open(moto)),
+        Box::pin(objects_that_nothing_claims_are_not_removed(moto)),
     )?;
     Ok(())
 }
@@ -385,4 +386,25 @@ async fn keys_of(moto: &Moto, account: &str, region: &str) -> Result<Ec2> {
     let access = Ec2Access::with_bound(Some(moto.endpoint.clone()), Duration::ZERO);
     let keys = issue(moto, account).await?;
     Ok(access.open(&keys, region, &Permit::sole("a test"))?)
+}
+
+/// Another installation tags with the same cluster tag and no uid. A Shoot without a state removes none of it.
+async fn objects_that_nothing_claims_are_not_removed(moto: &Moto) -> Result<()> {
+    let region = Region::of(moto, "eu-west-2").await?;
+    let (status, state) = region.made().await?;
+    let names = Names::of(SHOOT).of_shoot(Some("uid-of-a-new-shoot"));
+    let notebook = Notebook::with(State::default());
+    let removal = confirm_removal(&region.direct, &names, &State::default(), &notebook).await;
+    let error = removal
+        .err()
+        .context("the removal of unclaimed objects is confirmed")?;
+    ensure!(error.codes() == [ErrorCode::ErrInfraDependencies], "{error}");
+    ensure!(
+        error.to_string().contains("may belong to another installation"),
+        "{error}"
+    );
+    ensure!(error.to_string().contains(&status.vpc.id), "{error}");
+    // The state claims the objects of a Shoot that is older than the tag.
+    confirm_removal(&region.direct, &names, &state, &notebook).await?;
+    Ok(())
 }
