@@ -61,6 +61,8 @@ struct Changes<K: Object> {
     before: HashMap<ObjectRef<K>, (Keys, u64)>,
     /// The objects of a new list, until the list is complete.
     listed: HashSet<ObjectRef<K>>,
+    /// Keys of changes in a new list. The cache shows the list only when the list is complete.
+    pending: Keys,
 }
 
 impl<K: Object> Changes<K> {
@@ -70,6 +72,7 @@ impl<K: Object> Changes<K> {
             keys: Box::new(keys),
             before: HashMap::new(),
             listed: HashSet::new(),
+            pending: Keys::new(),
         }
     }
 
@@ -79,7 +82,9 @@ impl<K: Object> Changes<K> {
             Event::Apply(object) => self.is(object),
             Event::InitApply(object) => {
                 self.listed.insert(ObjectRef::from_obj(object));
-                self.is(object)
+                let keys = self.is(object);
+                self.pending.extend(keys);
+                Keys::new()
             }
             Event::Delete(object) => self.is_gone(&ObjectRef::from_obj(object)),
             Event::Init => {
@@ -90,7 +95,9 @@ impl<K: Object> Changes<K> {
             Event::InitDone => {
                 let gone = self.before.keys().filter(|key| !self.listed.contains(key));
                 let gone: Vec<_> = gone.cloned().collect();
-                gone.iter().flat_map(|key| self.is_gone(key)).collect()
+                let mut keys = std::mem::take(&mut self.pending);
+                keys.extend(gone.iter().flat_map(|key| self.is_gone(key)));
+                keys
             }
         }
     }
@@ -172,5 +179,18 @@ mod tests {
         assert_eq!(changes.concerned(&Event::InitDone), named(&[]), "still there");
         assert_eq!(changes.concerned(&Event::Init), named(&[]));
         assert_eq!(changes.concerned(&Event::InitDone), named(&["a"]));
+    }
+
+    #[test]
+    fn a_change_in_a_new_list_is_reported_when_the_cache_shows_the_list() {
+        let mut changes = Changes::new(seeds_of);
+        changes.concerned(&Event::Apply(shoot("1", "a", "a")));
+        changes.concerned(&Event::Init);
+        let moved = Event::InitApply(shoot("2", "b", "b"));
+        assert_eq!(changes.concerned(&moved), named(&[]));
+        assert_eq!(changes.concerned(&Event::InitDone), named(&["a", "b"]));
+        changes.concerned(&Event::Init);
+        changes.concerned(&Event::InitApply(shoot("2", "b", "b")));
+        assert_eq!(changes.concerned(&Event::InitDone), named(&[]), "nothing new");
     }
 }

@@ -48,6 +48,9 @@ use crate::{
 
 /// Between two applies of an unchanged ClusterRole, whose rules are not watched.
 const RESYNC_PERIOD: Duration = Duration::from_secs(300);
+/// The most InternalSecrets that a ClusterRole names, so that a seed cannot make the ClusterRole too large for
+/// etcd. The InternalSecrets of a ShootState hold 1 MiB each.
+const MOST_CHUNKS: usize = 4096;
 /// Label of ClusterRoles and RoleBindings.
 const LABEL: (&str, &str) = ("gardener.cloud/role", "seed-rights");
 /// Begin of the names of ClusterRoles (then `<seed>:<namespace>`) and RoleBindings (then `<seed>`).
@@ -149,7 +152,8 @@ impl Caches {
         }
         for chunk in in_namespace(&self.chunks, namespace) {
             let seed = state_of(&chunk).and_then(|state| hosts.get(state));
-            if let Some(rights) = seed.and_then(|seed| wanted.get_mut(seed)) {
+            let rights = seed.and_then(|seed| wanted.get_mut(seed));
+            if let Some(rights) = rights.filter(|rights| rights.chunks.len() < MOST_CHUNKS) {
                 rights.chunks.insert(chunk.name_any());
             }
         }
@@ -222,22 +226,23 @@ impl Reconciler<NamespaceMeta> for SeedRights {
         let roles: Api<ClusterRole> = self.context.garden.cluster_wide();
         let bindings: Api<RoleBinding> = self.context.garden.namespaced(&name);
         let wanted = self.caches.wanted(&name);
-        // Rights end before new ones begin: the former host of a shoot reads no newer key.
+        let mut failed = None;
         for seed in self
             .caches
             .granted(&name)
             .iter()
             .filter(|seed| !wanted.contains_key(*seed))
         {
-            apply::delete(&bindings, &binding_name(seed)).await?;
-            apply::delete(&roles, &role_name(seed, &name)).await?;
+            let ended = end(&bindings, &roles, seed, &name).await;
+            failed = failed.or(ended.err());
         }
+        // The error of one seed keeps no other seed from its rights, nor a former host from losing rights.
         for (seed, rights) in &wanted {
-            let role = decode(role(seed, &namespace, rights))?;
-            MANAGER.apply::<ClusterRole>(&roles, &role).await?;
+            let granted = grant(&bindings, &roles, seed, &namespace, rights).await;
+            failed = failed.or(granted.err());
         }
-        for seed in wanted.keys() {
-            MANAGER.apply(&bindings, &decode(binding(seed, &name))?).await?;
+        if let Some(error) = failed {
+            return Err(error);
         }
         Ok(Next::After(RESYNC_PERIOD))
     }
@@ -247,6 +252,32 @@ impl Reconciler<NamespaceMeta> for SeedRights {
         // Shoots in it may still be restored and deleted.
         self.apply(namespace).await
     }
+}
+
+/// Takes the rights of a seed without shoots in the namespace away.
+async fn end(
+    bindings: &Api<RoleBinding>,
+    roles: &Api<ClusterRole>,
+    seed: &str,
+    namespace: &str,
+) -> Result<()> {
+    apply::delete(bindings, &binding_name(seed)).await?;
+    apply::delete(roles, &role_name(seed, namespace)).await
+}
+
+/// Grants exactly these rights.
+async fn grant(
+    bindings: &Api<RoleBinding>,
+    roles: &Api<ClusterRole>,
+    seed: &str,
+    namespace: &NamespaceMeta,
+    rights: &Rights,
+) -> Result<()> {
+    let role = decode(role(seed, namespace, rights))?;
+    MANAGER.apply::<ClusterRole>(roles, &role).await?;
+    let binding = decode(binding(seed, &namespace.name_any()))?;
+    MANAGER.apply::<RoleBinding>(bindings, &binding).await?;
+    Ok(())
 }
 
 /// Objects of one namespace that one seed may read.

@@ -41,6 +41,8 @@ async fn what_a_hostile_seed_or_tenant_tries_is_refused() {
     rights::a_certificate_without_the_group_meets_the_policies(&garden).await;
     rights::a_binding_names_a_secret_that_its_author_may_read(&garden).await;
     rights::an_editor_of_shoots_moves_none(&garden).await;
+    rights::garden_controller_manager_takes_no_other_namespace(&garden).await;
+    rights::a_seed_name_of_null_is_no_name(&garden).await;
     context.shutdown.cancel();
     controllers.shutdown().await;
     garden_token::garden_controller_manager_makes_no_tokens_either(&garden).await;

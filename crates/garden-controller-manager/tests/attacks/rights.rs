@@ -2,12 +2,12 @@
 
 use api::gardencore::{SecretBinding, Shoot, ShootState};
 use k8s_openapi::api::{
-    core::v1::ServiceAccount,
+    core::v1::{Namespace, ServiceAccount},
     rbac::v1::{Role, RoleBinding},
 };
 use kube::{
     Api,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -184,4 +184,44 @@ pub async fn an_editor_of_shoots_moves_none(garden: &Garden) {
     garden.allow_moves_to_editor(NAMESPACE).await.unwrap();
     until_allowed(|| garden::try_patch(&editor, "edited", &to_b)).await;
     allowed(garden.patch(&editor, "edited", to_b).await);
+}
+
+/// garden-controller-manager creates and deletes namespaces of projects and seeds, and no other namespace.
+pub async fn garden_controller_manager_takes_no_other_namespace(garden: &Garden) {
+    let namespaces: Api<Namespace> = Api::all(garden.manager.clone());
+    for name in ["garden", "kube-system"] {
+        let deleted = namespaces.delete(name, &DeleteParams::default()).await;
+        refused(deleted.map(drop), "may not delete namespace");
+    }
+    let words = "may not give namespace";
+    for (name, change) in [
+        (
+            "kube-system",
+            json!({"labels": {"project.gardener.cloud/name": "dev"}}),
+        ),
+        ("kube-system", json!({"labels": {"gardener.cloud/role": "seed"}})),
+        (
+            NAMESPACE,
+            json!({"labels": {"project.gardener.cloud/name": "other"}}),
+        ),
+        (
+            NAMESPACE,
+            json!({"annotations": {"confirmation.gardener.cloud/deletion": "true"}}),
+        ),
+    ] {
+        let patch = json!({"metadata": change});
+        refused(garden.patch(&namespaces, name, patch).await, words);
+    }
+}
+
+/// `null` names no seed: a Shoot on a seed is never without the name of a seed.
+pub async fn a_seed_name_of_null_is_no_name(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    garden
+        .shoot("placed", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let emptied = json!([{"op": "replace", "path": "/spec/seedName", "value": null}]);
+    let patch: Patch<Shoot> = Patch::Json(serde_json::from_value(emptied).unwrap());
+    let outcome = shoots.patch("placed", &PatchParams::default(), &patch).await;
+    refused(outcome.map(drop), "cannot be removed once it is set");
 }

@@ -240,12 +240,24 @@ pub async fn garden_controller_manager_gives_nobody_else_a_right(garden: &Garden
         json!([{"apiGroups": core, "resources": ["internalsecrets"], "verbs": ["get"]}]),
         json!([{"apiGroups": core, "resources": ["shoots"], "resourceNames": ["filled"], "verbs": ["get"]}]),
         json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}]),
+        json!([{"apiGroups": core, "resources": ["shootstates"], "resourceNames": [""], "verbs": ["get"]}]),
+        harmless.clone(),
     ] {
         let made = role("gardener.cloud:seed:seed-x:garden-dev", rules);
         refused(roles.create(&PostParams::default(), &made).await.map(drop), words);
     }
+    // A label that aggregates the rule into a role of every viewer.
+    let mut aggregated = role("gardener.cloud:seed:seed-x:garden-dev", harmless.clone());
+    let labels =
+        json!({"gardener.cloud/role": "seed-rights", "rbac.authorization.k8s.io/aggregate-to-view": "true"});
+    aggregated.metadata.labels = serde_json::from_value(labels).unwrap();
+    refused(
+        roles.create(&PostParams::default(), &aggregated).await.map(drop),
+        words,
+    );
     for name in ["x", "gardener.cloud:seed:seed-x", "gardener.cloud:system:seeds"] {
-        let made = role(name, harmless.clone());
+        let mut made = role(name, harmless.clone());
+        made.metadata.labels = Some([("gardener.cloud/role".into(), "seed-rights".into())].into());
         refused(roles.create(&PostParams::default(), &made).await.map(drop), words);
     }
     refused(

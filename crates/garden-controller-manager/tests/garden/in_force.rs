@@ -151,6 +151,11 @@ impl Garden {
             try_create(&roles, role)
         })
         .await?;
+        let namespaces: Api<Namespace> = Api::all(self.manager.clone());
+        in_force("garden-controller-manager-namespace", || {
+            try_delete(&namespaces, "garden")
+        })
+        .await?;
         let members: Api<Role> = Api::namespaced(self.member(NAMESPACE).await?, NAMESPACE);
         in_force("seed-rights", || {
             let mut role = Role::default();
