@@ -117,6 +117,15 @@ async fn has_a_deadline(world: &World, facts: &mut Facts) -> Result<()> {
         Some("2026-01-01T00:20:00Z")
     );
     assert_eq!(worker.annotations()["gardener.cloud/operation"], "reconcile");
+
+    // A failback takes back also what was merged and not applied.
+    facts.isolation = Isolation::Nothing;
+    facts.close_deadline.set(None);
+    Workers::deploy(facts).await?;
+    assert_eq!(left(world).await?, None, "the Worker still leaves the zone");
+    let worker: Worker = world.read("web").await?;
+    assert_eq!(deadline(worker.annotations()), None);
+    cut_off(facts, "id-a");
     Ok(())
 }
 

@@ -60,6 +60,16 @@ pub(super) async fn leave(f: &Facts) -> Result<()> {
     Workers::publish_deadline(f).await
 }
 
+/// Whether the user still asks for the failover of this zone. The checks before a write in the seed may take a
+/// minute.
+///
+/// # Errors
+/// The garden does not answer.
+pub(super) async fn is_asked_still(record: &Record<'_>, zone: &str) -> Result<bool> {
+    let newest = record.write_if(|_| Ok(None)).await?;
+    Ok(asked_zone(&newest) == Some(zone))
+}
+
 /// Closes the network of the zone, where no flow has come so far.
 ///
 /// # Errors
@@ -72,7 +82,7 @@ pub(super) async fn close(f: &Facts, record: &Record<'_>, zone: &str) -> Result<
     SubnetIsolation::destroy_stale(f).await?;
     let gone = tokio::time::timeout(DELETION_PATIENCE, SubnetIsolation::stale_gone(f)).await;
     gone.map_err(|_| Error::transient("a former SubnetIsolation is still being deleted"))??;
-    if SubnetIsolation::is_there(f).await? {
+    if SubnetIsolation::is_there(f).await? || !is_asked_still(record, zone).await? {
         return Ok(());
     }
     SubnetIsolation::deploy(f).await?;

@@ -229,6 +229,9 @@ impl ZoneDeadlines {
         let facts = self.facts(&newest, operation).await?;
         let ended = right::under_it(facts, |facts| {
             Box::pin(async move {
+                if !zone_budget::is_asked_still(record, zone).await? {
+                    return Ok(());
+                }
                 match due {
                     Due::Leave => zone_budget::leave(&facts).await,
                     Due::Close => Box::pin(zone_budget::close(&facts, record, zone)).await,

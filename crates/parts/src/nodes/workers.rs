@@ -29,8 +29,13 @@ impl Deploy for Workers {
     async fn deploy(f: &Facts) -> Result<()> {
         let mut object = worker(f).await?;
         f.close_deadline.annotate(&mut object);
-        if f.isolation.cuts_off() {
-            // An annotation that was merged does not go with the next apply.
+        let stays = object.spec.isolated_zone_id.is_none() && Self::is_leaving(f).await?;
+        // Fields and annotations that were merged do not go with the next apply.
+        if stays {
+            let whole = json!({"isolatedZoneID": null});
+            Self::object(f).change(f, &whole).await?;
+        }
+        if stays || f.isolation.cuts_off() {
             Self::publish_deadline(f).await?;
         }
         Self::object(f).deploy(f, object).await
@@ -62,6 +67,12 @@ impl Workers {
         isolation
             .annotate(ISOLATED_ZONE_CLOSE_DEADLINE, deadline.as_deref())
             .await
+    }
+
+    /// Whether the Worker that is there leaves a zone.
+    async fn is_leaving(f: &Facts) -> Result<bool> {
+        let worker = Self::object(f).get().await?;
+        Ok(worker.is_some_and(|worker| worker.spec.isolated_zone_id.is_some()))
     }
 
     /// Tells the Worker that is there to leave the isolated zone, where a flow has not come to
