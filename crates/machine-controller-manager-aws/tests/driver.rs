@@ -221,5 +221,6 @@ async fn an_orphan_ends_without_instances_of_the_same_name(
     let power = driver.power(&request(&other, class)).await?;
     ensure!(power == InstancePower::Running, "the other instance is {power:?}");
     let ended = request(&other, class);
-    until_done(|| driver.delete(&ended)).await
+    until_done(|| driver.delete(&ended)).await?;
+    Ok(())
 }
