@@ -20,8 +20,7 @@ pub struct AwsDriver {
 }
 
 impl AwsDriver {
-    /// Whatever it asks of EC2 goes by this permit. `endpoint` is another place than the region's own, for
-    /// tests.
+    /// Requests to EC2 end with this permit. Tests set `endpoint`, which replaces the endpoint of the region.
     #[must_use]
     pub fn new(permit: &Permit, endpoint: Option<String>) -> Self {
         Self {
@@ -60,7 +59,7 @@ impl Driver for AwsDriver {
         let (_, machines) = self.open(request.class, &request.credentials)?;
         let (name, known) = (request.machine.name_any(), known(request.machine));
         let machines = machines.ending_for(request.ending_for);
-        // An orphan has no Machine in the API, and its name is the name tag of its instance, which may be the
+        // An orphan has no Machine in the API. The name of an orphan is the name tag, which may be the
         // tag of instances with Machines, too.
         if let (None, Some(known)) = (request.machine.uid(), &known) {
             return machines.terminate_only(known).await;
@@ -108,7 +107,8 @@ impl Driver for AwsDriver {
     }
 }
 
-/// The id that the Machine is known by. One of another cloud is none: it is looked for by its name.
+/// The recorded id of the instance. The id of a different cloud does not count, and the driver searches by
+/// name.
 fn known(machine: &Machine) -> Option<ProviderId> {
     machine.spec.provider_id.as_deref()?.parse().ok()
 }

@@ -186,8 +186,8 @@ impl Found {
         ))
     }
 
-    /// Refuses objects that no record and no tag claims for this Shoot: the state names no part, and the objects
-    /// have only the cluster's tag, which another installation may use with the same technical ID.
+    /// Refuses objects that no record and no tag claims for this Shoot: the state names no part, and the
+    /// objects have only the cluster's tag, which another installation may use with the same technical ID.
     ///
     /// # Errors
     /// There are such objects: [`Error::Config`].

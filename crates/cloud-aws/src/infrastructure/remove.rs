@@ -13,7 +13,6 @@ use crate::{Ec2, Tagged};
 
 /// How soon to look again for NAT gateways, which take about a minute to go.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// How soon to look again for what EC2 lists late.
 const LISTED_AGAIN: Duration = Duration::from_secs(2);
 
 /// Takes all of it away. Objects of a different Shoot stay. [`confirm_removal`] comes before.

@@ -388,7 +388,8 @@ async fn keys_of(moto: &Moto, account: &str, region: &str) -> Result<Ec2> {
     Ok(access.open(&keys, region, &Permit::sole("a test"))?)
 }
 
-/// Another installation tags with the same cluster tag and no uid. A Shoot without a state removes none of it.
+/// Another installation tags with the same cluster tag and no uid. A Shoot without a state removes none of
+/// it.
 async fn objects_that_nothing_claims_are_not_removed(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "eu-west-2").await?;
     let (status, state) = region.made().await?;

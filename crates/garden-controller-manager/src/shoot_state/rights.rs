@@ -1,10 +1,11 @@
 //! Rights of seeds to ShootStates and InternalSecrets, for the seed in `status.seedName` alone.
 //!
-//! Admission policies see no reads, so RBAC limits them. For each seed with shoots in a project the controller
-//! keeps one ClusterRole, which names the objects, and one RoleBinding in the namespace of the project. A
-//! Role would not do: members of a project may write Roles there, so a member could create the Role first and
-//! bind it, and the controller would fill it. Policy `seed-rights` reserves the names of both objects.
-//! Kubernetes refuses rights that this process does not have, so a compromised process can grant no others.
+//! Admission policies see no reads, so RBAC limits them. For each seed with shoots in a project the
+//! controller keeps one ClusterRole, which names the objects, and one RoleBinding in the namespace of the
+//! project. A Role would not do: members of a project may write Roles there, so a member could create the
+//! Role first and bind it, and the controller would fill it. Policy `seed-rights` reserves the names of both
+//! objects. Kubernetes refuses rights that this process does not have, so a compromised process can grant no
+//! others.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -48,8 +49,8 @@ use crate::{
 
 /// Between two applies of an unchanged ClusterRole, whose rules are not watched.
 const RESYNC_PERIOD: Duration = Duration::from_secs(300);
-/// The most InternalSecrets that a ClusterRole names, so that a seed cannot make the ClusterRole too large for
-/// etcd. The InternalSecrets of a ShootState hold 1 MiB each.
+/// The most InternalSecrets that a ClusterRole names, so that a seed cannot make the ClusterRole too large
+/// for etcd. The InternalSecrets of a ShootState hold 1 MiB each.
 const MOST_CHUNKS: usize = 4096;
 /// Label of ClusterRoles and RoleBindings.
 const LABEL: (&str, &str) = ("gardener.cloud/role", "seed-rights");

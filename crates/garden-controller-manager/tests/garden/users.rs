@@ -60,7 +60,8 @@ impl Garden {
         self.plane.client(user, groups).await.unwrap()
     }
 
-    /// A user who may create bindings in this namespace, and may read Secrets in it, but in no other namespace.
+    /// A user who may create bindings in this namespace, and may read Secrets in it, but in no other
+    /// namespace.
     pub async fn writer_of_bindings(&self, namespace: &str) -> Result<Client> {
         let rbac = "rbac.authorization.k8s.io";
         let metadata = json!({"name": "writer-of-bindings", "namespace": namespace});

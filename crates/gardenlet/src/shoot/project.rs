@@ -6,8 +6,8 @@ use kube::ResourceExt;
 use placement::names;
 use runtime::{Cluster, Error, Garden, Result, error::Explain as _};
 
-/// The name of the Project, from the label of the Shoot's namespace. Empty where the Shoot has a technical id:
-/// the id contains the name.
+/// The name of the Project, from the label of the Shoot's namespace. Empty where the Shoot has a technical
+/// id: the id contains the name.
 ///
 /// # Errors
 /// The namespace belongs to no Project, or the garden does not answer.

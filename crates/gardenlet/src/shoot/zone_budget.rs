@@ -60,8 +60,8 @@ pub(super) async fn leave(f: &Facts) -> Result<()> {
     Workers::publish_deadline(f).await
 }
 
-/// Whether the user still asks for the failover of this zone. The checks before a write in the seed may take a
-/// minute.
+/// Whether the user still asks for the failover of this zone. The checks before a write in the seed may take
+/// a minute.
 ///
 /// # Errors
 /// The garden does not answer.

@@ -75,8 +75,7 @@ impl Workers {
         Ok(worker.is_some_and(|worker| worker.spec.isolated_zone_id.is_some()))
     }
 
-    /// Tells the Worker that is there to leave the isolated zone, where a flow has not come to
-    /// [`Workers::deploy`].
+    /// Requests that the Worker leaves the isolated zone before a flow runs [`Workers::deploy`].
     ///
     /// # Errors
     /// The seed does not answer.
