@@ -27,6 +27,7 @@ fn an_answer_says_who_has_to_act() {
     );
 }
 
+/// R17-52: the error of a missing final snapshot names the cause.
 /// R17-51: the error names the obstacle, with the error code of the party that has to act.
 #[test]
 fn a_final_snapshot_that_does_not_come_says_why() {
