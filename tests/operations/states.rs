@@ -103,11 +103,12 @@ pub async fn a_seed_cleans_up(garden: &Desk) -> Result<()> {
 pub async fn a_move_ends(garden: &Desk, wait: &str) -> Result<()> {
     let short = wait.replace("--timeout=30m", "--timeout=2s");
     ensure!(short != wait, "the wait names its limit");
-    for (settled, is_over) in [
-        (json!("seed-a"), false),
-        (Value::Null, false),
-        (json!("seed-b"), true),
-    ] {
+    let (from, to) = if wait.contains("=seed-a ") {
+        ("seed-b", "seed-a")
+    } else {
+        ("seed-a", "seed-b")
+    };
+    for (settled, is_over) in [(json!(from), false), (Value::Null, false), (json!(to), true)] {
         let patch = json!({"status": {"settledSeedName": settled}});
         patch_status(garden, "merge", &patch, "a move").await?;
         let said = garden.run("bash", &["-c", &short]).await?;

@@ -195,8 +195,10 @@ impl Garden {
     /// The policies that ask for a confirmation. Of two policies that refuse, the API server names only one.
     async fn wait_for_policies_of_deletions(&self) -> Result<()> {
         for name in [WITH_A_SHOOT, WITH_BACKUPS] {
-            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            self.bring(&namespace).await?;
+            let labels = json!({"project.gardener.cloud/name": name, "gardener.cloud/role": "project"});
+            let metadata = json!({"name": name, "labels": labels});
+            self.bring(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
+                .await?;
         }
         self.shoot_in(WITH_A_SHOOT, "only", "seed-a", None, ("", ""))
             .await;

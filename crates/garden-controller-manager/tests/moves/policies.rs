@@ -10,12 +10,14 @@ use crate::garden::{self, Garden, NAMESPACE, allowed, operation, refused};
 pub async fn seed_name_of_a_shoot(garden: &Garden) {
     // A user without the right to force a restore.
     let editor = garden.editor_of_shoots(NAMESPACE).await.unwrap();
+    garden.allow_moves_to_editor(NAMESPACE).await.unwrap();
     let shoots: Api<Shoot> = Api::namespaced(editor, NAMESPACE);
     garden
         .shoot("web", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
         .await;
-    let nothing = json!({});
-    garden::until_allowed(|| garden::try_patch(&shoots, "web", &nothing)).await;
+    let same = to("seed-b");
+    garden::until_allowed(|| garden::try_patch(&shoots, "web", &same)).await;
+    allowed(garden.patch(&shoots, "web", to("seed-a")).await);
     let web = |body| garden.patch(&shoots, "web", body);
     refused(
         web(json!({"spec": {"seedName": ""}})).await,
