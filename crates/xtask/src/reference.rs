@@ -178,7 +178,9 @@ fn description(schema: &Value) -> String {
         ("pattern", "Pattern"),
     ] {
         let value = &schema[key];
-        if !value.is_null() {
+        // The type `time` states the pattern already.
+        let is_stated = key == "pattern" && type_of(schema) == "time";
+        if !value.is_null() && !is_stated {
             words.push(format!("{name}: `{}`.", cell(&plain(value))));
         }
     }

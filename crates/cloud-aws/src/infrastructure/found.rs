@@ -169,18 +169,14 @@ impl Found {
             return Ok(());
         };
         let own = names.owned.shoot_uid().unwrap_or_default();
-        let ids: Vec<&str> = foreign.iter().take(NAMED).map(|(id, _)| *id).collect();
-        let more = match foreign.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more objects"),
-        };
+        let ids: Vec<&str> = foreign.iter().map(|(id, _)| *id).collect();
         Err(Error::config(
             ErrorCode::ErrInfraDependencies,
             format!(
-                "{}{more} have the cluster's tag of {} and belong to a different Shoot: their tag {SHOOT_UID} is {uid}, and the uid of \
+                "{} have the cluster's tag of {} and belong to a different Shoot: their tag {SHOOT_UID} is {uid}, and the uid of \
                  this Shoot is {own}. A second garden uses the technical ID in this account. Nothing was changed: use a different account \
                  or a different name for this Shoot. Only if the objects belong to this Shoot, set their tag to {own}",
-                ids.join(", "),
+                named(&ids),
                 names.id
             ),
         ))
@@ -196,7 +192,7 @@ impl Found {
         let unclaimed = self
             .objects()
             .filter(|object| own.is_none() || object.tag(SHOOT_UID).is_none());
-        let ids: Vec<&str> = unclaimed.map(Tagged::id).take(NAMED).collect();
+        let ids: Vec<&str> = unclaimed.map(Tagged::id).collect();
         if ids.is_empty() {
             return Ok(());
         }
@@ -206,7 +202,7 @@ impl Found {
                 "{} have the cluster's tag of {} and no tag {SHOOT_UID}, and the state of the Infrastructure names none of them: they may \
                  belong to another installation, and were not removed. If they belong to this Shoot, set their tag {SHOOT_UID} to {}; \
                  else change their cluster's tag",
-                ids.join(", "),
+                named(&ids),
                 names.id,
                 own.unwrap_or("the uid of the Shoot")
             ),
@@ -227,5 +223,14 @@ impl Found {
         keep(&mut self.failed, names);
         keep(&mut self.addresses, names);
         self
+    }
+}
+
+/// The first ids, and the number of the others.
+fn named(ids: &[&str]) -> String {
+    let first: Vec<&str> = ids.iter().take(NAMED).copied().collect();
+    match ids.len().saturating_sub(NAMED) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more objects", first.join(", ")),
     }
 }

@@ -99,21 +99,17 @@ impl Garden {
 
     /// A policy is asked only about what a role allows: gardenlets may write what stands for nobody's.
     async fn allow_probes(&self) -> Result<()> {
-        let rbac = "rbac.authorization.k8s.io";
         let core = "core.gardener.cloud";
-        let metadata = json!({"name": "probes", "namespace": NAMESPACE});
-        let version = format!("{rbac}/v1");
         let rules = json!([
             {"apiGroups": [core], "resources": ["shootstates"], "resourceNames": ["unowned"], "verbs": ["patch"]},
             {"apiGroups": [core], "resources": ["internalsecrets"], "verbs": ["create"]},
         ]);
-        self.bring(&json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules}))
-            .await?;
-        self.bring(&json!({
-            "apiVersion": version, "kind": "RoleBinding", "metadata": metadata,
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "probes"},
-            "subjects": [{"apiGroup": rbac, "kind": "Group", "name": "gardener.cloud:system:seeds"}],
-        }))
+        self.grant(
+            "probes",
+            NAMESPACE,
+            &rules,
+            ("Group", "gardener.cloud:system:seeds"),
+        )
         .await
     }
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use api::gardencore::SecretBinding;
 use kube::Client;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Garden;
 
@@ -23,34 +23,42 @@ impl Garden {
 
     /// A user who may read and write the Shoots of this namespace, and has no right besides.
     pub async fn editor_of_shoots(&self, namespace: &str) -> Result<Client> {
-        let rbac = "rbac.authorization.k8s.io";
-        let metadata = json!({"name": "editor-of-shoots", "namespace": namespace});
-        let version = format!("{rbac}/v1");
         let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
         let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["shoots"], "verbs": verbs}]);
-        self.bring(&json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules}))
-            .await?;
-        self.bring(&json!({
-            "apiVersion": version, "kind": "RoleBinding", "metadata": metadata,
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "editor-of-shoots"},
-            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "editor-of-shoots"}],
-        }))
+        self.grant(
+            "editor-of-shoots",
+            namespace,
+            &rules,
+            ("User", "editor-of-shoots"),
+        )
         .await?;
         self.plane.client("editor-of-shoots", &[]).await
     }
 
     /// Lets the user of [`Self::editor_of_shoots`] move Shoots.
     pub async fn allow_moves_to_editor(&self, namespace: &str) -> Result<()> {
-        let rbac = "rbac.authorization.k8s.io";
-        let metadata = json!({"name": "mover-of-shoots", "namespace": namespace});
-        let version = format!("{rbac}/v1");
         let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["shoots/binding"], "verbs": ["update"]}]);
+        self.grant("mover-of-shoots", namespace, &rules, ("User", "editor-of-shoots"))
+            .await
+    }
+
+    /// Binds a new Role with these rules to a user or a group: kind and name.
+    pub(super) async fn grant(
+        &self,
+        name: &str,
+        namespace: &str,
+        rules: &Value,
+        (kind, subject): (&str, &str),
+    ) -> Result<()> {
+        let rbac = "rbac.authorization.k8s.io";
+        let metadata = json!({"name": name, "namespace": namespace});
+        let version = format!("{rbac}/v1");
         self.bring(&json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules}))
             .await?;
         self.bring(&json!({
             "apiVersion": version, "kind": "RoleBinding", "metadata": metadata,
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "mover-of-shoots"},
-            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "editor-of-shoots"}],
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name},
+            "subjects": [{"apiGroup": rbac, "kind": kind, "name": subject}],
         }))
         .await
     }
@@ -63,21 +71,17 @@ impl Garden {
     /// A user who may create bindings in this namespace, and may read Secrets in it, but in no other
     /// namespace.
     pub async fn writer_of_bindings(&self, namespace: &str) -> Result<Client> {
-        let rbac = "rbac.authorization.k8s.io";
-        let metadata = json!({"name": "writer-of-bindings", "namespace": namespace});
-        let version = format!("{rbac}/v1");
         let rules = json!([
             {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
             {"apiGroups": ["core.gardener.cloud"], "resources": ["secretbindings"], "verbs": ["create"]},
             {"apiGroups": ["security.gardener.cloud"], "resources": ["credentialsbindings"], "verbs": ["create"]},
         ]);
-        self.bring(&json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules}))
-            .await?;
-        self.bring(&json!({
-            "apiVersion": version, "kind": "RoleBinding", "metadata": metadata,
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "writer-of-bindings"},
-            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "writer-of-bindings"}],
-        }))
+        self.grant(
+            "writer-of-bindings",
+            namespace,
+            &rules,
+            ("User", "writer-of-bindings"),
+        )
         .await?;
         self.plane.client("writer-of-bindings", &[]).await
     }

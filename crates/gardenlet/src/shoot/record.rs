@@ -56,6 +56,11 @@ impl<'a> Record<'a> {
         Box::pin(self.write_decided(decide)).await
     }
 
+    /// The Shoot that the garden has now, with the checks of a write.
+    pub(super) async fn newest(&self) -> Result<Shoot> {
+        self.write_if(|_| Ok(None)).await
+    }
+
     async fn write_decided(&self, mut decide: impl FnMut(&Shoot) -> Result<Option<Value>>) -> Result<Shoot> {
         let api = self
             .context

@@ -66,7 +66,7 @@ pub(super) async fn leave(f: &Facts) -> Result<()> {
 /// # Errors
 /// The garden does not answer.
 pub(super) async fn is_asked_still(record: &Record<'_>, zone: &str) -> Result<bool> {
-    let newest = record.write_if(|_| Ok(None)).await?;
+    let newest = record.newest().await?;
     Ok(asked_zone(&newest) == Some(zone))
 }
 
@@ -86,7 +86,7 @@ pub(super) async fn close(f: &Facts, record: &Record<'_>, zone: &str) -> Result<
         return Ok(());
     }
     SubnetIsolation::deploy(f).await?;
-    let newest = record.write_if(|_| Ok(None)).await?;
+    let newest = record.newest().await?;
     let note = format!(
         "The budget of zone {zone} is spent: its network is being closed although the flow has not come so far. Under way: {}",
         tasks_under_way(newest.status.as_ref())

@@ -172,7 +172,7 @@ impl ZoneDeadlines {
         if matches!(facts.isolation, Isolation::CutOff(_)) {
             return Ok(Next::After(REQUEUE_AFTER_WORK));
         }
-        let newest = record.write_if(|_| Ok(None)).await?;
+        let newest = record.newest().await?;
         let pause = zone_recheck::period_of_refusal(&newest, clock::now());
         Ok(pause.map_or(Next::Change, Next::After))
     }

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use api::machine::Machine;
 use kube::ResourceExt;
 use runtime::{Error, Next, Result};
-use tokio::time::{Instant, timeout};
-use tracing::info;
+use tokio::time::Instant;
 
 use super::{
     Machines,
     bounds::Bounds,
-    power_query::ANSWERS_WITHIN,
+    power_query::answer,
     status::{Doing, Told, since},
 };
 use crate::phase::Phase;
@@ -57,15 +56,9 @@ impl Machines {
             let class = self.cloud.class(machine).await?;
             self.cloud.launch_failure(machine, &class).await
         };
-        let failure = match timeout(ANSWERS_WITHIN, Box::pin(asking)).await {
-            Ok(Err(error @ Error::NotOwner(_))) => return Err(error),
-            Ok(Ok(failure)) => failure,
-            Ok(Err(error)) => {
-                info!(machine = machine.name_any(), %error, "the cloud does not report whether the launch was ended");
-                None
-            }
-            Err(_) => None,
-        };
+        let failure = answer(machine, "whether the launch was ended", asking)
+            .await?
+            .flatten();
         self.launches.record(uid, failure.clone(), Instant::now());
         Ok(failure)
     }

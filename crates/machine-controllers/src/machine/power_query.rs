@@ -13,7 +13,7 @@ use crate::driver::InstancePower;
 
 /// How long an answer may take. Shorter than the time between two questions, so that a provider that does not
 /// answer holds no worker of the controller for long.
-pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 impl Machines {
     /// Whether the instance runs; `None` while that is not known. The error is a right that was lost.
@@ -29,15 +29,26 @@ impl Machines {
             let class = self.cloud.class(machine).await?;
             self.cloud.power(machine, &class).await
         };
-        let answer = match timeout(ANSWERS_WITHIN, Box::pin(asking)).await {
-            Ok(Err(error @ Error::NotOwner(_))) => return Err(error),
-            Ok(Ok(power)) => power,
-            Ok(Err(error)) => {
-                info!(machine = machine.name_any(), %error, "the provider does not report the state of the instance");
-                InstancePower::Unclear
-            }
-            Err(_) => InstancePower::Unclear,
-        };
+        let answer = answer(machine, "whether the instance runs", asking).await?;
+        let answer = answer.unwrap_or(InstancePower::Unclear);
         Ok(self.power.settle(&uid, answer, Instant::now()))
+    }
+}
+
+/// The answer of the cloud within [`ANSWERS_WITHIN`]; `None` without an answer. The error is a right that was
+/// lost. `question` is for the log.
+pub(super) async fn answer<T>(
+    machine: &Machine,
+    question: &str,
+    asking: impl Future<Output = Result<T>>,
+) -> Result<Option<T>> {
+    match timeout(ANSWERS_WITHIN, Box::pin(asking)).await {
+        Ok(Err(error @ Error::NotOwner(_))) => Err(error),
+        Ok(Ok(answer)) => Ok(Some(answer)),
+        Ok(Err(error)) => {
+            info!(machine = machine.name_any(), %error, "the cloud does not report {question}");
+            Ok(None)
+        }
+        Err(_) => Ok(None),
     }
 }
