@@ -11,6 +11,12 @@ networking:
   disableDefaultCNI: true
   podSubnet: $(pod_cidr "$cluster")
   serviceSubnet: $(service_cidr "$cluster")
+# kubeadm would wait four minutes. Four API servers that start at once on a busy machine may need longer.
+kubeadmConfigPatches:
+- |
+  kind: ClusterConfiguration
+  apiServer:
+    timeoutForControlPlane: 7m0s
 nodes:
 E
   {
@@ -113,12 +119,15 @@ create_once() {
   local cluster=$1 image=$2 name log=$LOG/kind-$1.log
   name=$(cluster_of "$cluster")
   remove_cluster "$cluster"
-  KIND_EXPERIMENTAL_DOCKER_NETWORK=$NETWORK logged "$log" timeout 600 "$REPOT_BIN/kind" create cluster --retain \
+  KIND_EXPERIMENTAL_DOCKER_NETWORK=$NETWORK logged "$log" timeout 900 "$REPOT_BIN/kind" create cluster --retain \
     --name "$name" --image "$image" --config "$STATE/kind/$cluster.yaml" --kubeconfig "$STATE/$cluster.kubeconfig" && return
   # kubeadm says only that it waited in vain; the kubelet knows for what, if its node was started at all.
   {
     uptime
+    grep -H . /proc/pressure/{cpu,io,memory}
     on_node "$cluster" ctr -n k8s.io tasks ls
+    # shellcheck disable=SC2016  # The inner shell expands it.
+    on_node "$cluster" sh -c 'for log in /var/log/containers/*.log; do echo "$log"; tail -n 12 "$log"; done'
     on_node "$cluster" journalctl -u kubelet -u containerd --no-pager -n 60 -o cat
   } 2>&1 | cut -c1-400 | tee -a "$log" >&2 || true
   remove_cluster "$cluster"
@@ -131,7 +140,7 @@ create_cluster() {
     write_kind_config "$cluster"
     say "creating cluster $cluster"
     if ! create_once "$cluster" "$image"; then
-      # kubeadm waits four minutes and not longer. All clusters begin at once, which a busy machine may be too slow for; so the
+      # kubeadm waits some minutes and not longer. All clusters begin at once, which a busy machine may be too slow for; so the
       # second attempt has the machine to itself: one after the other, while the others are there or wait, too.
       say "cluster $cluster could not be created; once more, alone"
       mv "$LOG/kind-$cluster.log" "$LOG/kind-$cluster.first.log"

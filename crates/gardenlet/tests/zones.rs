@@ -88,23 +88,27 @@ async fn looked_before() -> Result<()> {
         .until_reason("ControlPlaneInZone", (Phase::Failover, Status::Failed))
         .await?;
     world.event("ControlPlaneInZone").await?;
-    // The next obstacle comes before the former obstacle goes: a failover without an obstacle begins at once.
-    world.ready("n-b", false).await?;
-    world.move_etcd_to("n-b").await?;
-    world.reconcile().await?;
-    world
-        .until_reason("NoNodeElsewhere", (Phase::Failover, Status::Failed))
-        .await?;
+    // The next obstacle comes before the former obstacle goes: a failover without an obstacle begins at once. A
+    // check reads one object after another, so one obstacle stays from before the other changes until after
+    // them.
     world.hosts_as("big").await?;
-    world.ready("n-b", true).await?;
     world.reconcile().await?;
     world
         .until_reason("IsSeed", (Phase::Failover, Status::Failed))
         .await?;
+    world.ready("n-b", false).await?;
+    world.move_etcd_to("n-b").await?;
+    let told = world.asked("id-a").await?;
+    ensure!(told.contains("The shoot is Seed big"), "{told}");
+    world.hosts_nothing("big").await?;
+    world.reconcile().await?;
+    world
+        .until_reason("NoNodeElsewhere", (Phase::Failover, Status::Failed))
+        .await?;
     nothing_was_done(&world).await?;
     // No refusal blocks the failover any more. The flow fails only because this test lacks the Secrets of a
     // running shoot.
-    world.hosts_nothing("big").await?;
+    world.ready("n-b", true).await?;
     world.reconcile().await?;
     world.event("ZoneFailoverBegun").await?;
     let message = world.until_message("It is tried again after").await?;

@@ -115,6 +115,11 @@ impl Proxy {
         lock(&self.seen).lag = lag;
     }
 
+    /// EC2 lists now all that was changed until now.
+    pub fn list_all(&self) {
+        lock(&self.seen).stale_until = None;
+    }
+
     /// Calls of this action do not list this id.
     pub fn hide(&self, action: &'static str, id: &str) {
         lock(&self.seen).hidden.insert((action, id.to_owned()));
