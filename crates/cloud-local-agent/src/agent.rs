@@ -20,7 +20,7 @@ use crate::{
 
 /// Interval in which the kernel's rules are rewritten without a change: a foreign program may have changed
 /// the rules.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+const RESYNC_PERIOD: Duration = Duration::from_secs(60);
 /// Pause before a retry. Short enough not to delay a closing visibly.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
 /// Time without success after which `/healthz` fails and the agent is restarted. Longer than a noticeable
@@ -66,7 +66,7 @@ impl Agent {
             failing.note(begun, &done);
             let result = done.as_ref().map_or_else(Error::class, |_| "success");
             metrics.reconciled(NAME, result, begun.elapsed());
-            let pause = if done.is_ok() { LOOK_AGAIN } else { TRY_AGAIN };
+            let pause = if done.is_ok() { RESYNC_PERIOD } else { TRY_AGAIN };
             tell(&mut told, done);
             tokio::select! {
                 changed = orders.changed() => if changed.is_err() { return },

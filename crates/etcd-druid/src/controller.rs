@@ -30,7 +30,7 @@ const MANAGER: FieldManager = FieldManager(DRUID);
 /// Requeue interval of an Etcd that is not ready, or not yet deleted. The interval is only a safety net,
 /// because the watches report at once. It is longer than a reconciliation, and shorter than users wait for an
 /// etcd.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+const UNREADY_REQUEUE: Duration = Duration::from_secs(10);
 
 /// How often the sidecar of a healthy Etcd is asked whether backups are taken. Shorter than the time between
 /// two delta snapshots (5 minutes), so that a refusing object store is reported before much data lacks a
@@ -192,7 +192,7 @@ impl Reconciler<Etcd> for EtcdController {
         Ok(if remains.is_none() {
             Next::Change
         } else {
-            Next::After(LOOK_AGAIN)
+            Next::After(UNREADY_REQUEUE)
         })
     }
 }
@@ -202,7 +202,7 @@ fn next(etcd: &Etcd, status: &EtcdStatus) -> Next {
     if etcd.spec.backup.source_store.is_some() && status.ready != Some(true) {
         Next::After(ASK_PROGRESS)
     } else if status.ready != Some(true) || !status.last_errors.is_empty() {
-        Next::After(LOOK_AGAIN)
+        Next::After(UNREADY_REQUEUE)
     } else if etcd.spec.backup.store.is_some()
         && etcd.spec.backup.source_store.is_none()
         && etcd.spec.replicas > 0

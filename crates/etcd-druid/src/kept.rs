@@ -25,7 +25,7 @@ use crate::{
 
 const MANAGER: FieldManager = FieldManager(DRUID);
 /// Requeue interval for the StatefulSet, or for a claim that is being deleted; watches usually report sooner.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+const VOLUME_REQUEUE: Duration = Duration::from_secs(2);
 
 /// Whether the volume of this Etcd outlives it.
 pub fn wants_kept(etcd: &Etcd) -> bool {
@@ -51,7 +51,7 @@ pub async fn keep(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()> {
             // Until the StatefulSet's controller has observed the change, the controller would add itself as
             // owner of the claims again.
             return Err(Error::not_ready(
-                LOOK_AGAIN,
+                VOLUME_REQUEUE,
                 "the volume is being detached from its StatefulSet",
             ));
         }
@@ -88,7 +88,7 @@ pub async fn adopt(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Result<
     };
     if claim.metadata.deletion_timestamp.is_some() {
         return Err(Error::not_ready(
-            LOOK_AGAIN,
+            VOLUME_REQUEUE,
             format!("PersistentVolumeClaim {name} of an earlier Etcd is being removed"),
         ));
     }

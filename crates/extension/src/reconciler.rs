@@ -36,7 +36,7 @@ use crate::{
 
 /// Requeue interval after a concurrent change between two writes of the protocol. Just long enough for the
 /// concurrent writer to finish.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const CONFLICT_REQUEUE: Duration = Duration::from_millis(200);
 
 /// Default timeout of an actuator's call. Longer than any action of a cloud takes; an actuator that waits
 /// returns `NotReady` long before.
@@ -185,7 +185,7 @@ where
     ) -> Result<Next> {
         match self.begin(api, object, operation, cluster.as_ref()).await? {
             Some(object) => self.work(api, object, operation, cluster, right).await,
-            None => Ok(Next::After(LOOK_AGAIN)),
+            None => Ok(Next::After(CONFLICT_REQUEUE)),
         }
     }
 

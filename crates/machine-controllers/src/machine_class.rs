@@ -19,7 +19,7 @@ use runtime::{
 use crate::{context::Context, feed::Cache, words::FINALIZER};
 
 /// When to look again at the latest; a Machine that goes wakes it.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+const DELETION_REQUEUE: Duration = Duration::from_secs(60);
 /// Machines named in a sentence.
 const NAMED: usize = 5;
 
@@ -96,6 +96,6 @@ impl Reconciler<MachineClass> for MachineClasses {
             named.join(", ")
         );
         self.events.normal(class.as_ref(), "InUse", &why).await;
-        Err(Error::not_ready(LOOK_AGAIN, why))
+        Err(Error::not_ready(DELETION_REQUEUE, why))
     }
 }

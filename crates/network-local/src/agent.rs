@@ -20,7 +20,7 @@ use crate::{
 
 /// Interval in which the kernel is checked without a change of a Node: a foreign program may have changed the
 /// kernel's tables.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+const RESYNC_PERIOD: Duration = Duration::from_secs(60);
 /// Pause before a retry after a failure, or while an event is awaited. Short enough not to delay a new
 /// machine visibly.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
@@ -65,7 +65,7 @@ impl Agent {
             if let Ok(plan) = &done {
                 machines.set(i64::try_from(plan.tables.routes.len()).unwrap_or(i64::MAX));
             }
-            let pause = if done.is_ok() { LOOK_AGAIN } else { TRY_AGAIN };
+            let pause = if done.is_ok() { RESYNC_PERIOD } else { TRY_AGAIN };
             tell(&mut told, done);
             tokio::select! {
                 changed = known.changed() => if changed.is_err() { return },

@@ -48,7 +48,7 @@ const SECRET: &str = "etcd-backup";
 /// Key with the bucket's name that is added to the credentials.
 const BUCKET_NAME: &str = "bucketName";
 /// Requeue interval for a missing namespace. The copy of backups waits for the namespace.
-const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(2);
+const MISSING_NAMESPACE_REQUEUE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Reconciles BackupEntries.
 pub struct BackupEntryActuator;
@@ -61,7 +61,7 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
         let place = Place::of(&context.name())?;
         if !is_active(context, &place.namespace).await? {
             return Err(Error::not_ready(
-                LOOK_AGAIN,
+                MISSING_NAMESPACE_REQUEUE,
                 format!(
                     "namespace {} does not exist yet, so the backup credentials have no place",
                     place.namespace

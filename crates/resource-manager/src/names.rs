@@ -57,4 +57,4 @@ pub const MEANT_FOR_US: [&str; 9] = [
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// Requeue interval where no watch reports the awaited change: a kind that is not served yet, an object with
 /// finalizers.
-pub const LOOK_AGAIN: Duration = Duration::from_secs(10);
+pub const UNWATCHED_REQUEUE: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@ use permit::NotPermitted;
 use runtime::Error;
 
 use crate::{
-    names::LOOK_AGAIN,
+    names::UNWATCHED_REQUEUE,
     object::Key,
     refusal,
     status::some,
@@ -54,7 +54,7 @@ impl Trouble {
     /// This object waits for a change.
     #[must_use]
     pub fn awaited(key: &Key, why: &str) -> Self {
-        Self::Awaited(format!("{key} {why}"), LOOK_AGAIN)
+        Self::Awaited(format!("{key} {why}"), UNWATCHED_REQUEUE)
     }
 
     /// Whether work on other objects is useless.
@@ -105,5 +105,5 @@ pub fn gravest(troubles: &[Trouble], target: &Target) -> Error {
         Trouble::Awaited(_, after) => Some(*after),
         _ => None,
     });
-    Error::not_ready(waits.min().unwrap_or(LOOK_AGAIN), words)
+    Error::not_ready(waits.min().unwrap_or(UNWATCHED_REQUEUE), words)
 }

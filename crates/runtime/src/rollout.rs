@@ -19,7 +19,7 @@ use crate::{
 /// Bytes of a checksum. Enough to exclude a collision between two contents of an object.
 const CHECKSUM_BYTES: usize = 16;
 /// Requeue interval for a Secret that a gardenlet is about to write.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const MISSING_SECRET_REQUEUE: Duration = Duration::from_secs(5);
 /// Maximum characters quoted from the last output of a process. Enough for a long sentence, too few for a
 /// page in `lastErrors`.
 const LAST_WORDS: usize = 500;
@@ -221,7 +221,7 @@ pub async fn checksums_of_secrets(
             .ok_or_else(|| {
                 let why =
                     format!("the Secret {name} that {process} needs does not exist: the gardenlet writes it");
-                Error::not_ready(LOOK_AGAIN, why)
+                Error::not_ready(MISSING_SECRET_REQUEUE, why)
             })?;
         let data = secret.data.iter().flatten().map(|(key, value)| (key, &value.0));
         checksums.insert(*name, checksum(data));

@@ -25,7 +25,7 @@ use crate::{
 const SYNC_PERIOD: Duration = Duration::from_secs(300);
 /// Requeue interval of a bucket with an error, or of a bucket that is being deleted. Shorter than a user
 /// waits after fixing credentials, longer than a provider needs to reject wrong credentials.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
+const ERROR_REQUEUE: Duration = Duration::from_secs(15);
 
 struct BackupBucketController {
     context: Arc<Context>,
@@ -99,7 +99,7 @@ impl Reconciler<BackupBucket> for BackupBucketController {
         {
             MANAGER.merge_status(&self.buckets(), &name, &body).await?;
         }
-        Ok(Next::After(LOOK_AGAIN))
+        Ok(Next::After(ERROR_REQUEUE))
     }
 }
 
@@ -133,7 +133,7 @@ impl BackupBucketController {
         }
         // Invalid credentials may be fixed at any time, and no watch reports the fix.
         let well = found.is_some_and(|found| progress(&found) == Progress::Ready);
-        Ok(Next::After(if well { SYNC_PERIOD } else { LOOK_AGAIN }))
+        Ok(Next::After(if well { SYNC_PERIOD } else { ERROR_REQUEUE }))
     }
 
     fn buckets(&self) -> Api<BackupBucket> {

@@ -34,7 +34,7 @@ use crate::{
 /// How often credentials are read again: their Secret is in the garden, where a seed may not watch Secrets.
 const SYNC_PERIOD: Duration = Duration::from_secs(300);
 /// Requeue interval of an entry with an error. The provider's status is watched; fixed credentials are not.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(15);
+pub(super) const ERROR_REQUEUE: Duration = Duration::from_secs(15);
 
 type TheirMeta = PartialObjectMeta<extensions::BackupEntry>;
 
@@ -93,7 +93,7 @@ impl Reconciler<BackupEntry> for BackupEntryController {
             // remaining etcd may have to save changes that exist nowhere else, and a recreated pod of that
             // etcd needs the credentials. So the credentials stay until the shoot's namespace is gone.
             if self.has_control_plane(&entry).await? {
-                return Ok(Next::After(LOOK_AGAIN));
+                return Ok(Next::After(ERROR_REQUEUE));
             }
             return self.forget(&entry).await;
         }
@@ -132,7 +132,7 @@ impl Reconciler<BackupEntry> for BackupEntryController {
                     .events
                     .warning(entry.as_ref(), "BackupEntryInUse", &why)
                     .await;
-                Ok(Next::After(LOOK_AGAIN))
+                Ok(Next::After(ERROR_REQUEUE))
             }
             Deletion::Later(left) => Ok(Next::After(left)),
             Deletion::Forget => self.forget(&entry).await,
@@ -257,7 +257,7 @@ impl BackupEntryController {
             .status
             .and_then(|s| s.last_operation)
             .is_some_and(|o| o.state == LastOperationState::Succeeded);
-        Ok(Next::After(if done { SYNC_PERIOD } else { LOOK_AGAIN }))
+        Ok(Next::After(if done { SYNC_PERIOD } else { ERROR_REQUEUE }))
     }
 
     /// The bucket that the entry names. The bucket of a different seed is used as is, because that seed may

@@ -13,7 +13,7 @@ use runtime::{Next, Result, apply, clock, clusters::Cluster, error::Explain as _
 use serde_json::json;
 
 use super::{
-    controller::{BackupEntryController, LOOK_AGAIN},
+    controller::{BackupEntryController, ERROR_REQUEUE},
     decision::{self, SOURCE_PREFIX, names_source, namespace_of},
     deletion::{are_copied, is_of},
 };
@@ -24,7 +24,7 @@ impl BackupEntryController {
     /// seed are gone.
     pub(super) async fn migrate(&self, entry: &BackupEntry) -> Result<Next> {
         if !self.take_away(entry).await? {
-            return Ok(Next::After(LOOK_AGAIN));
+            return Ok(Next::After(ERROR_REQUEUE));
         }
         self.write(entry, &decision::handed_over(entry, clock::now_k8s()))
             .await?;
@@ -35,7 +35,7 @@ impl BackupEntryController {
         Ok(if self.take_away(entry).await? {
             Next::Change
         } else {
-            Next::After(LOOK_AGAIN)
+            Next::After(ERROR_REQUEUE)
         })
     }
 
@@ -99,7 +99,7 @@ impl BackupEntryController {
             apply::delete(&theirs, &found.name_any()).await?;
         }
         self.tell_error(entry, &found).await?;
-        Ok(Next::After(LOOK_AGAIN))
+        Ok(Next::After(ERROR_REQUEUE))
     }
 
     async fn tell_error(&self, entry: &BackupEntry, found: &extensions::BackupEntry) -> Result<()> {

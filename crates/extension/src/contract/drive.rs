@@ -22,7 +22,7 @@ const AWAITS_OF_A_REQUEST: usize = 3;
 /// Timeout for an awaited event: further processes cause the event, and may be slow on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(180);
 /// Pause between two calls of an operation that waits.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// Marker in the name of a step with a forced deletion.
 const FORCED: &str = "forced";
 
@@ -50,7 +50,7 @@ where
     loop {
         // Boxed: the futures of operations are large.
         match Box::pin(by.run(object)).await {
-            Err(Error::NotReady { .. }) if Instant::now() < end => sleep(LOOK_AGAIN).await,
+            Err(Error::NotReady { .. }) if Instant::now() < end => sleep(RETRY_PAUSE).await,
             outcome => return outcome,
         }
     }

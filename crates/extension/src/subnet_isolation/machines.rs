@@ -22,7 +22,7 @@ use crate::{
 /// reports the awaited machines meanwhile.
 const ONE_LOOK: Duration = Duration::from_secs(20);
 /// Requeue interval before the next wait.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const AWAITED_MACHINES_REQUEUE: Duration = Duration::from_secs(1);
 /// Maximum names in a sentence: the sentence ends in `lastErrors`.
 const NAMED: usize = 5;
 
@@ -102,7 +102,7 @@ impl Left {
     #[must_use]
     pub fn awaited(&self, zone: &str, deadline: CloseDeadline) -> Error {
         Error::not_ready(
-            LOOK_AGAIN,
+            AWAITED_MACHINES_REQUEUE,
             format!(
                 "the network of zone {zone} is closed when the machines have gone, and at {} at the latest; still there: {}",
                 deadline.time(),
@@ -123,7 +123,7 @@ impl Left {
         let overdue: Vec<_> = overdue.map(cause_of_machine).collect();
         if overdue.is_empty() {
             let why = format!("{closed}, and the zone is not empty: {}", self.causes());
-            return Error::not_ready(LOOK_AGAIN, why);
+            return Error::not_ready(AWAITED_MACHINES_REQUEUE, why);
         }
         Error::config(
             ErrorCode::ErrRetryableInfraDependencies,

@@ -30,7 +30,7 @@ use crate::Context;
 /// worker of the controller, and the object reports the awaited machines meanwhile.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 /// Requeue interval for an object that a different process is about to write.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const MISSING_OBJECT_REQUEUE: Duration = Duration::from_secs(5);
 
 /// Runs a complete reconcile.
 pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> Result<()> {
@@ -154,7 +154,9 @@ impl Awaited<'_> {
     /// How long this operation waits: the Worker is ready soon after the deadline.
     fn patience(&self) -> Duration {
         let rest = self.deadline.map(|deadline| deadline.remaining(clock::now()));
-        rest.map_or(READY_WITHIN, |rest| rest.clamp(LOOK_AGAIN, READY_WITHIN))
+        rest.map_or(READY_WITHIN, |rest| {
+            rest.clamp(MISSING_OBJECT_REQUEUE, READY_WITHIN)
+        })
     }
 
     /// Whether machines elsewhere are awaited before the zone is left.
@@ -215,7 +217,7 @@ impl There {
             let value = value.ok_or_else(|| {
                 let pool = &pool.name;
                 let why = format!("the user data of pool {pool} is not there: key {key} of the Secret {name}, which the gardenlet writes");
-                Error::not_ready(LOOK_AGAIN, why)
+                Error::not_ready(MISSING_OBJECT_REQUEUE, why)
             })?;
             of_pools.insert(pool.name.clone(), value.0);
         }

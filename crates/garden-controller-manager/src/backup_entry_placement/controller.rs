@@ -15,7 +15,7 @@ use crate::{Context, MANAGER};
 
 /// Requeue interval of the entry of a Shoot that was handed over. Shoots are watched; this interval detects
 /// an entry that a user reset to its former seed.
-const LOOK_AGAIN: Duration = Duration::from_secs(300);
+const RESYNC_PERIOD: Duration = Duration::from_secs(300);
 
 /// Name prefix of a source BackupEntry.
 const SOURCE: &str = "source-";
@@ -68,7 +68,7 @@ impl BackupEntryPlacement {
             return Ok(Next::Change);
         };
         let name = format!("{}--{}", status.technical_id, status.uid);
-        let mut next = LOOK_AGAIN;
+        let mut next = RESYNC_PERIOD;
         if is_taken(shoot) {
             // Also for a dead destination. Before the shoot's own entry, for which the next destination
             // waits.
@@ -89,10 +89,10 @@ impl BackupEntryPlacement {
             .await
             .context(format_args!("could not read BackupEntry {name}"))?;
         let Some(entry) = found else {
-            return Ok(LOOK_AGAIN);
+            return Ok(RESYNC_PERIOD);
         };
         let Some(seed) = abandoned_on(shoot, &entry) else {
-            return Ok(LOOK_AGAIN);
+            return Ok(RESYNC_PERIOD);
         };
         if !finalizer::try_remove(&entries, &entry, GARDENER).await? {
             return Ok(AGAIN);
@@ -107,7 +107,7 @@ impl BackupEntryPlacement {
         tracing::warn!(entry = name, seed, bucket, "a source BackupEntry was released");
         let events = &self.context.events;
         events.warning(shoot, "SourceBackupEntryReleased", &note).await;
-        Ok(LOOK_AGAIN)
+        Ok(RESYNC_PERIOD)
     }
 
     /// Assigns an entry to the Shoot's seed, and returns the time of the next check.
@@ -119,7 +119,7 @@ impl BackupEntryPlacement {
             .await
             .context(format_args!("could not read BackupEntry {name}"))?;
         let Some(mut entry) = found else {
-            return Ok(LOOK_AGAIN);
+            return Ok(RESYNC_PERIOD);
         };
         if let Some(seed) = destination(shoot, &entry) {
             let mut body = json!({
@@ -148,6 +148,6 @@ impl BackupEntryPlacement {
                 "the backup entry was taken from a seed that cannot let go of it"
             );
         }
-        Ok(LOOK_AGAIN)
+        Ok(RESYNC_PERIOD)
     }
 }

@@ -18,7 +18,7 @@ use super::{
 use crate::{Context, MANAGER};
 
 /// Requeue interval of a seed without changes. Every input is watched; the interval covers lost watch events.
-const LOOK_AGAIN: Duration = Duration::from_secs(600);
+const RESYNC_PERIOD: Duration = Duration::from_secs(600);
 
 struct SeedExtensions {
     context: Context,
@@ -64,7 +64,7 @@ impl SeedExtensions {
         for installation in &plan.release {
             self.release(seed, &installation.name_any()).await?;
         }
-        Ok(Next::After(LOOK_AGAIN))
+        Ok(Next::After(RESYNC_PERIOD))
     }
 
     fn wanted(&self, seed: &Seed, shoots: &[Arc<Shoot>]) -> BTreeMap<String, Option<String>> {

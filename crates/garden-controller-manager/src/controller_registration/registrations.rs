@@ -17,7 +17,7 @@ use runtime::{Cluster, Error, Next, Reconciler, Result, error::Explain as _, run
 use crate::Context;
 
 /// Only a safety net: the deletion of an installation triggers the controller.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+const DELETION_REQUEUE: Duration = Duration::from_secs(60);
 
 struct Kept {
     context: Context,
@@ -72,6 +72,6 @@ impl Reconciler<ControllerRegistration> for Kept {
         events
             .warning(registration.as_ref(), "ControllerRegistrationInUse", &note)
             .await;
-        Err(Error::not_ready(LOOK_AGAIN, note))
+        Err(Error::not_ready(DELETION_REQUEUE, note))
     }
 }

@@ -21,7 +21,7 @@ use crate::{Context, MANAGER};
 
 /// Requeue interval of a project that cannot be deleted or created. The namespace is watched; the interval
 /// detects changes of shoots and backups, which are not watched.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+const BLOCKED_REQUEUE: Duration = Duration::from_secs(10);
 
 struct ProjectController {
     context: Context,
@@ -71,7 +71,7 @@ impl Reconciler<Project> for ProjectController {
             Verdict::Create => {
                 if !self.create(&project).await? {
                     // A concurrent writer created the namespace: the next run judges the namespace again.
-                    return Ok(Next::After(LOOK_AGAIN));
+                    return Ok(Next::After(BLOCKED_REQUEUE));
                 }
             }
             Verdict::Made => {
@@ -108,7 +108,7 @@ impl Reconciler<Project> for ProjectController {
                 .events
                 .warning(project.as_ref(), "ProjectInUse", &note)
                 .await;
-            return Ok(Next::After(LOOK_AGAIN));
+            return Ok(Next::After(BLOCKED_REQUEUE));
         }
         // A namespace that an operator assigned to the project, or that was created for an earlier project,
         // must not be deleted.
@@ -116,7 +116,7 @@ impl Reconciler<Project> for ProjectController {
             return Ok(Next::Change);
         }
         apply::delete(&self.context.garden.cluster_wide::<Namespace>(), &name).await?;
-        Ok(Next::After(LOOK_AGAIN))
+        Ok(Next::After(BLOCKED_REQUEUE))
     }
 }
 

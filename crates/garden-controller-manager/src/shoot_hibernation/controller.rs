@@ -13,7 +13,7 @@ use crate::{Context, MANAGER, shoots};
 
 /// Pause before the next check after a write conflict; the concurrent change usually triggers an earlier
 /// check.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const CONFLICT_REQUEUE: Duration = Duration::from_secs(1);
 
 struct ShootHibernation {
     context: Context,
@@ -61,7 +61,7 @@ impl Reconciler<Shoot> for ShootHibernation {
         if let Some(sleep) = decision.sleep
             && !self.act(&shoot, sleep).await?
         {
-            return Ok(Next::After(LOOK_AGAIN));
+            return Ok(Next::After(CONFLICT_REQUEUE));
         }
         // No watch event arrives when a time comes.
         let rest = decision

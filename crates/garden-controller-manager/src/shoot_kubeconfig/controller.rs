@@ -17,10 +17,10 @@ use crate::{Context, MANAGER, shoots};
 
 /// Requeue interval that detects a deleted Secret. Secrets are not watched, because a watch would read all
 /// Secrets.
-const LOOK_AGAIN: Duration = Duration::from_secs(300);
+const RESYNC_PERIOD: Duration = Duration::from_secs(300);
 /// Requeue interval of a new Shoot, whose gardenlet waits for the Secret: the Secret of an earlier Shoot of
 /// the same name may be about to be deleted.
-const LOOK_AGAIN_WHILE_AWAITED: Duration = Duration::from_secs(5);
+const AWAITED_SECRET_REQUEUE: Duration = Duration::from_secs(5);
 
 struct ShootKubeconfig {
     context: Context,
@@ -55,7 +55,7 @@ impl Reconciler<Shoot> for ShootKubeconfig {
             .context(format_args!("could not read namespace {namespace}"))?
             .and_then(|found| found.labels().get(PROJECT_NAME).cloned());
         let Some(project) = project else {
-            return Ok(Next::After(LOOK_AGAIN));
+            return Ok(Next::After(RESYNC_PERIOD));
         };
         let secrets: Api<Secret> = self.context.garden.namespaced(&namespace);
         let params = PostParams {
@@ -63,7 +63,7 @@ impl Reconciler<Shoot> for ShootKubeconfig {
             ..PostParams::default()
         };
         match secrets.create(&params, &secret(&shoot, &project)?).await {
-            Ok(_) => Ok(Next::After(LOOK_AGAIN)),
+            Ok(_) => Ok(Next::After(RESYNC_PERIOD)),
             // The Secret exists: no conflict that a retry could fix.
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(Next::After(pause(&shoot))),
             Err(error) => Err(error).context("could not make the Secret for the Shoot's kubeconfig"),
@@ -79,9 +79,9 @@ impl Reconciler<Shoot> for ShootKubeconfig {
 fn pause(shoot: &Shoot) -> Duration {
     let last = shoot.status.as_ref().and_then(|s| s.last_operation.as_ref());
     if last.is_none_or(|last| last.type_ == LastOperationType::Create) {
-        LOOK_AGAIN_WHILE_AWAITED
+        AWAITED_SECRET_REQUEUE
     } else {
-        LOOK_AGAIN
+        RESYNC_PERIOD
     }
 }
 

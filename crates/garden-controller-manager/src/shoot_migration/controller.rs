@@ -39,7 +39,7 @@ use crate::{Context, controller_registration::seed_of, shoots};
 const ATTEMPTS: usize = 5;
 
 /// Requeue interval of a move that waits for a slot, if no other event triggers a check.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+const SLOT_REQUEUE: Duration = Duration::from_secs(60);
 
 struct ShootMigration {
     context: Context,
@@ -183,7 +183,7 @@ impl Reconciler<Shoot> for ShootMigration {
             }
             let waits = verdict.is_some_and(|verdict| [BUSY, FULL].contains(&verdict.reason));
             return Ok(if waits {
-                Next::After(LOOK_AGAIN)
+                Next::After(SLOT_REQUEUE)
             } else {
                 Next::Change
             });

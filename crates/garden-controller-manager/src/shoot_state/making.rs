@@ -15,7 +15,7 @@ use super::{protection::FINALIZER, seen::StateMeta};
 use crate::{Context, MANAGER, shoots};
 
 /// Requeue interval while the ShootState of an earlier Shoot of the same name is being collected.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+const COLLECTION_REQUEUE: Duration = Duration::from_secs(2);
 
 struct ShootStateMaking {
     context: Context,
@@ -53,7 +53,7 @@ impl Reconciler<Shoot> for ShootStateMaking {
         };
         let is_mine = state.owner_references().iter().any(|owner| owner.uid == uid);
         if !is_mine || state.metadata.deletion_timestamp.is_some() {
-            return Ok(Next::After(LOOK_AGAIN));
+            return Ok(Next::After(COLLECTION_REQUEUE));
         }
         finalizer::ensure(&states, &state, FINALIZER).await?;
         Ok(Next::Change)
@@ -76,7 +76,7 @@ async fn make(states: &Api<ShootState>, shoot: &Shoot) -> Result<Next> {
     };
     match states.create(&params, &state).await {
         Ok(_) => Ok(Next::Change),
-        Err(kube::Error::Api(answer)) if answer.is_already_exists() => Ok(Next::After(LOOK_AGAIN)),
+        Err(kube::Error::Api(answer)) if answer.is_already_exists() => Ok(Next::After(COLLECTION_REQUEUE)),
         Err(error) => Err(error).context("could not make the ShootState"),
     }
 }

@@ -16,7 +16,7 @@ use crate::{Context, MANAGER, shoots};
 
 /// Pause before the next check after a write conflict; the concurrent change usually triggers an earlier
 /// check.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const CONFLICT_REQUEUE: Duration = Duration::from_secs(1);
 /// Longest requeue interval. Shorter than the maximum of a timer, and short enough to follow a correction of
 /// the clock.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
@@ -95,7 +95,7 @@ impl ShootZoneExpiry {
         let gone: Value = keys.iter().map(|key| ((*key).to_owned(), Value::Null)).collect();
         let body = json!({"metadata": {"annotations": gone}});
         if MANAGER.try_merge_of(&shoots, shoot, &body).await?.is_none() {
-            return Ok(Next::After(LOOK_AGAIN));
+            return Ok(Next::After(CONFLICT_REQUEUE));
         }
         self.context.events.normal(shoot, reason, note).await;
         Ok(Next::Change)

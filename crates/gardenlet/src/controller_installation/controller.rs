@@ -42,7 +42,7 @@ use crate::{Context, MANAGER};
 const RENDER_AGAIN: Duration = Duration::from_secs(600);
 /// How often a deleted installation is checked for extension objects. Only a fallback: the objects are
 /// watched.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+const DELETION_REQUEUE: Duration = Duration::from_secs(30);
 
 /// The last rendered input. A report of the resource-manager must not render the same input again.
 #[derive(Clone)]
@@ -199,7 +199,7 @@ impl Reconciler<ControllerInstallation> for Installations {
             events
                 .warning(installation.as_ref(), "ControllerInstallationRequired", &note)
                 .await;
-            return Err(Error::not_ready(LOOK_AGAIN, note));
+            return Err(Error::not_ready(DELETION_REQUEUE, note));
         }
         self.release(registration_of(&installation)).remove().await?;
         self.forget(&installation);

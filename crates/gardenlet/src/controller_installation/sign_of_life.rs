@@ -19,7 +19,7 @@ const GONE_AFTER: Duration = Duration::from_secs(300);
 /// For how long this process must see an old Lease unchanged. Extensions renew every 30 s.
 const SEEN_FOR: Duration = Duration::from_secs(120);
 /// How often the Lease of a gone extension is checked for a return.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+const RETURN_CHECK_PERIOD: Duration = Duration::from_secs(60);
 
 /// The meaning of a Lease, with the delay until the next check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Watched {
 fn judge(age: Duration, unchanged: Duration, has_changed: bool) -> Sign {
     let is_old = age >= GONE_AFTER;
     if unchanged >= GONE_AFTER || (is_old && unchanged >= SEEN_FOR) {
-        Sign::Gone(LOOK_AGAIN)
+        Sign::Gone(RETURN_CHECK_PERIOD)
     } else if !is_old {
         Sign::Lives(GONE_AFTER.saturating_sub(age.max(unchanged)))
     } else if has_changed {
@@ -152,10 +152,10 @@ mod tests {
             |name, renewed, seconds| watched.sign(name, renewed, (old, begin + Duration::from_secs(seconds)));
         assert_eq!(sign("a", renewed, 0), Sign::Open(SEEN_FOR));
         assert_eq!(sign("b", renewed, 120), Sign::Open(SEEN_FOR));
-        assert_eq!(sign("a", renewed, 120), Sign::Gone(LOOK_AGAIN));
+        assert_eq!(sign("a", renewed, 120), Sign::Gone(RETURN_CHECK_PERIOD));
         let later = "2026-01-01T00:00:30Z".parse().unwrap();
         assert_eq!(sign("a", later, 150), Sign::Lives(SEEN_FOR), "it was renewed");
-        assert_eq!(sign("a", later, 270), Sign::Gone(LOOK_AGAIN));
+        assert_eq!(sign("a", later, 270), Sign::Gone(RETURN_CHECK_PERIOD));
         watched.forget("a");
         assert_eq!(sign("a", later, 300), Sign::Open(SEEN_FOR));
     }

@@ -39,7 +39,7 @@ use crate::{Context, MANAGER};
 /// How often the Seed is checked without a change: for values without a watch (the version of the seed).
 const SYNC_PERIOD: Duration = Duration::from_secs(600);
 /// How often a deleted Seed is checked for remaining dependents.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+const DELETION_REQUEUE: Duration = Duration::from_secs(10);
 
 struct SeedController {
     context: Arc<Context>,
@@ -110,7 +110,7 @@ impl Reconciler<Seed> for SeedController {
                 .garden_events
                 .warning(seed.as_ref(), "SeedInUse", &note)
                 .await;
-            return Ok(Next::After(LOOK_AGAIN));
+            return Ok(Next::After(DELETION_REQUEUE));
         }
         let buckets: Api<BackupBucket> = self.context.garden.cluster_wide();
         let Some(name) = seed.uid() else {
@@ -125,7 +125,7 @@ impl Reconciler<Seed> for SeedController {
             return self.without_extensions(&seed).await;
         }
         apply::delete(&buckets, &name).await?;
-        Ok(Next::After(LOOK_AGAIN))
+        Ok(Next::After(DELETION_REQUEUE))
     }
 }
 
@@ -147,7 +147,7 @@ impl SeedController {
             left.items.len()
         );
         self.context.garden_events.warning(seed, "SeedInUse", &note).await;
-        Ok(Next::After(LOOK_AGAIN))
+        Ok(Next::After(DELETION_REQUEUE))
     }
 
     fn seeds(&self) -> Api<Seed> {

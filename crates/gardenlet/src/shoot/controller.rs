@@ -42,7 +42,7 @@ use crate::context::{Context, MANAGER};
 const WAIT_FOR_DESTINATION: Duration = Duration::from_secs(60);
 /// Pause before a Shoot is decided on anew that somebody has changed in between. Only long enough for the
 /// other writer.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const CONFLICT_REQUEUE: Duration = Duration::from_millis(100);
 
 /// Runs the shoot controller until shutdown.
 pub async fn run(context: Arc<Context>) {
@@ -122,7 +122,7 @@ impl ShootReconciler {
         zone_story::show(&self.context, &shoot);
         // Asked while nothing is under way, whatever comes next.
         let Some(shoot) = Box::pin(zone_plan::answer(&self.context, shoot)).await? else {
-            return Ok(Next::After(LOOK_AGAIN));
+            return Ok(Next::After(CONFLICT_REQUEUE));
         };
         let pause = pause::find(&self.context, &self.stop, &shoot).await?;
         let duty = dispatch::apply_pause(pause, &shoot, self.decide(&shoot));
@@ -152,7 +152,7 @@ impl ShootReconciler {
                 // A user may have changed his mind between the two: what counts is the Shoot without the
                 // annotation.
                 let Some(operation) = self.decide_without_request(&shoot, pause) else {
-                    return Ok(Next::After(LOOK_AGAIN));
+                    return Ok(Next::After(CONFLICT_REQUEUE));
                 };
                 if let Some(sentence) = self.loss_of(&shoot, operation) {
                     return self.tell_loss(&shoot, operation, &sentence).await;
@@ -213,7 +213,7 @@ impl ShootReconciler {
             .try_merge_status_of(&self.api(&shoot), shoot.as_ref(), &started)
             .await?;
         let Some(begun) = begun else {
-            return Ok(Next::After(LOOK_AGAIN));
+            return Ok(Next::After(CONFLICT_REQUEUE));
         };
         self.gates.pass(&begun, operation).await;
         left_behind::report(context, &begun, &left).await;
@@ -315,7 +315,7 @@ impl ShootReconciler {
             left_out::report(context, &written).await;
             zone_story::forget(context, &written);
             // The seed is a former one by now, and begins to clean up.
-            return Ok(Next::After(LOOK_AGAIN));
+            return Ok(Next::After(CONFLICT_REQUEUE));
         }
         self.tell_obstacle(&written).await?;
         // What was asked for meanwhile, or while the shoot moved, does not wait for its time.
@@ -323,7 +323,7 @@ impl ShootReconciler {
         let recheck = zone_recheck::period(&written, clock::now());
         let period = context.config.shoot_sync_period;
         Ok(Next::After(if is_due {
-            LOOK_AGAIN
+            CONFLICT_REQUEUE
         } else {
             recheck.map_or(period, |recheck| recheck.min(period))
         }))
@@ -336,7 +336,7 @@ impl ShootReconciler {
             .write_if(|newest| {
                 if newest.metadata.deletion_timestamp.is_some() && placement::is_confirmed(newest) {
                     return Err(Error::not_ready(
-                        LOOK_AGAIN,
+                        CONFLICT_REQUEUE,
                         "the Shoot is being deleted: it is not handed over any more",
                     ));
                 }

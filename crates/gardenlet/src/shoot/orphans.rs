@@ -21,10 +21,10 @@ use crate::context::{Context, MANAGER};
 
 /// How often the gardenlet checks whether the Shoot of a namespace still exists. No process waits for the
 /// answer, and a deletion of a Shoot in this seed also deletes the namespace.
-const LOOK_AGAIN: Duration = Duration::from_secs(600);
+const NAMESPACE_CHECK_PERIOD: Duration = Duration::from_secs(600);
 /// The same for a namespace that the shoot has left. Such a namespace exists for a few minutes. If the Shoot
 /// goes during the clean-up, no further controller checks the namespace.
-const LOOK_AGAIN_WHERE_LEFT: Duration = Duration::from_secs(60);
+const LEFT_NAMESPACE_CHECK_PERIOD: Duration = Duration::from_secs(60);
 
 /// Runs the controller until shutdown.
 pub(super) async fn run(context: Arc<Context>) {
@@ -73,9 +73,9 @@ impl Reconciler<Namespace> for Orphans {
         if found.is_some_and(|found| names::uid(&found) == tenant.uid) {
             let was_left = left_in(&namespace).is_some();
             return Ok(Next::After(if was_left {
-                LOOK_AGAIN_WHERE_LEFT
+                LEFT_NAMESPACE_CHECK_PERIOD
             } else {
-                LOOK_AGAIN
+                NAMESPACE_CHECK_PERIOD
             }));
         }
         if left_in(&namespace).is_some() {
@@ -90,7 +90,7 @@ impl Reconciler<Namespace> for Orphans {
         self.events
             .warning(namespace.as_ref(), "ShootMissing", &why)
             .await;
-        Ok(Next::After(LOOK_AGAIN))
+        Ok(Next::After(NAMESPACE_CHECK_PERIOD))
     }
 
     async fn cleanup(&self, _: Arc<Namespace>) -> Result<Next> {

@@ -33,7 +33,7 @@ use super::{
 use crate::{Context, MANAGER, care};
 
 /// Shortest pause after an awaited object was missing. A change in the meantime ends the pause.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
+const MISSING_OBJECT_PAUSE: Duration = Duration::from_secs(15);
 
 struct Sync {
     context: Arc<Context>,
@@ -145,7 +145,7 @@ impl Reconciler<Shoot> for Sync {
         // A shoot that is being created lacks some keys at first; each new key triggers this controller
         // again.
         if stage == Stage::Creating && matches!(outcome, Err(Error::NotReady { .. })) {
-            return Ok(Next::After(LOOK_AGAIN));
+            return Ok(Next::After(MISSING_OBJECT_PAUSE));
         }
         self.tell(&api, &shoot, outcome.as_ref()).await?;
         let kept = outcome.map_err(patiently)?;
@@ -230,7 +230,7 @@ impl Sync {
 fn patiently(error: Error) -> Error {
     match error {
         Error::NotReady { after, why } => Error::NotReady {
-            after: after.max(LOOK_AGAIN),
+            after: after.max(MISSING_OBJECT_PAUSE),
             why,
         },
         other => other,

@@ -51,7 +51,7 @@ use crate::{Facts, NamespaceState, Stay, secrets::config};
 
 /// Requeue interval while the ShootState is missing, and after collisions. A running
 /// garden-controller-manager creates the ShootState within a second.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const MISSING_SHOOT_STATE_REQUEUE: Duration = Duration::from_secs(5);
 /// Requeue interval for an incomplete namespace: the remedy needs a user or a different process.
 const INCOMPLETE: Duration = Duration::from_secs(60);
 /// Most collisions in a row. There are two writers: a flow, and the continuous sync.
@@ -138,7 +138,7 @@ async fn keep(garden: &Garden, stay: &Stay, shoot: &gardencore::Shoot, overlay: 
         }
     }
     Err(Error::not_ready(
-        LOOK_AGAIN,
+        MISSING_SHOOT_STATE_REQUEUE,
         format!(
             "ShootState {} is written by somebody else all the time",
             place.name
@@ -155,7 +155,7 @@ async fn try_keep(
     let found = place.state(&shoot.uid().unwrap_or_default()).await?;
     let state = found.ok_or_else(|| {
         Error::not_ready(
-            LOOK_AGAIN,
+            MISSING_SHOOT_STATE_REQUEUE,
             format!(
                 "garden-controller-manager has not made ShootState {} of this Shoot yet",
                 place.name

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::{Controller, keeps};
 use crate::{
     live::Live,
-    names::{LOOK_AGAIN, MANAGER},
+    names::{MANAGER, UNWATCHED_REQUEUE},
     object::{Handling, Key, Owner},
     plan::{self, Leaving},
     target::{Refused, Target},
@@ -67,7 +67,7 @@ impl Controller {
         let handling = Handling::of(body).unwrap_or_default();
         match plan::leaving(&handling, body, runtime::clock::now()) {
             Leaving::Keep => Ok(Removed::Kept),
-            Leaving::Wait(why, after) => Ok(Removed::Lingers(why, after.unwrap_or(LOOK_AGAIN))),
+            Leaving::Wait(why, after) => Ok(Removed::Lingers(why, after.unwrap_or(UNWATCHED_REQUEUE))),
             Leaving::Finalize => {
                 if !self.may_delete(owner, key).await? {
                     return Ok(Removed::Spared);
@@ -119,7 +119,7 @@ async fn delete(target: &Target, api: &Api<Live>, live: &Live) -> Result<Removed
         Ok(answer) if is_status(&answer) => Ok(Removed::Gone),
         Ok(_) => Ok(Removed::Lingers(
             "its deletion was asked for".to_owned(),
-            LOOK_AGAIN,
+            UNWATCHED_REQUEUE,
         )),
         Err(gone) if gone.is_not_found() || gone.is_conflict() => Ok(Removed::Lingers(
             "it is another object than a moment ago".to_owned(),
