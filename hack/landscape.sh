@@ -28,12 +28,22 @@ ACTION=${1:-} NAME=${2:-}
 . hack/landscape/clusters.sh
 . hack/landscape/services.sh
 
+# GB that a landscape takes on the disk, images and data of the clusters.
+ROOM=20
+
 # all FUNCTION [ARGUMENT…]: for every cluster at once; fails where one of them failed.
 all() {
   local jobs=() cluster job failed="" function=$1; shift
   for cluster in $CLUSTERS; do "$function" "$cluster" "$@" & jobs+=($!); done
   for job in "${jobs[@]}"; do wait "$job" || failed=yes; done
   [ -z "$failed" ]
+}
+
+# A cluster without room on the disk does not start, and its logs do not tell the cause.
+tell_room() {
+  local room
+  room=$(df -BG --output=avail "$(docker info --format '{{.DockerRootDir}}')" | tr -dc '0-9\n' | tail -n 1)
+  [ "${room:-0}" -ge "$ROOM" ] || say "only ${room:-0} GB are free for docker, and a landscape takes up to $ROOM GB"
 }
 
 up() {
@@ -47,6 +57,7 @@ up() {
     trap 'exit 130' INT TERM
   fi
   hack/docker.sh up 8>&- # the engine outlives this run and must not keep its lock
+  tell_room
   hack/packages.sh curl jq knot-dnsutils util-linux
   hack/tools.sh kind kubectl helm kubeadm
   image=unused
