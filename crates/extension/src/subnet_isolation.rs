@@ -23,8 +23,6 @@ mod machines;
 mod network;
 mod state;
 
-use std::time::Duration;
-
 use api::{extensions::SubnetIsolation, meta::ErrorCode};
 use async_trait::async_trait;
 use runtime::{Error, Result, clock};
@@ -51,7 +49,6 @@ impl<N: ZoneNetwork> Actuator<SubnetIsolation> for SubnetIsolationActuator<N> {
             is_used(context, &zone)?;
         }
         let mut state = State::of(told, &zone, clock::now_k8s().0)?;
-        let had_begun = state.before.is_some();
         self.keep(context, &state).await?;
         let machines = ZoneMachines::of(context, &zone)?;
         let deadline = state.deadline(CloseDeadline::read(context.object.as_ref()));
@@ -68,20 +65,11 @@ impl<N: ZoneNetwork> Actuator<SubnetIsolation> for SubnetIsolationActuator<N> {
         let told = self.0.close(context, &zone, &before).await?;
 
         let outcome = state.outcome(N::API_VERSION, told)?;
-        let left = machines.left_after(Duration::ZERO).await?;
+        let left = machines.remaining().await?;
         if left.is_nothing() {
             return Ok(outcome);
         }
         context.keep(&outcome).await?;
-        if !had_begun {
-            // The closed network is reported at once, before the next attempt waits for the remaining
-            // machines.
-            return Err(left.remain(&zone, clock::now()));
-        }
-        let left = machines.left_after(Duration::MAX).await?;
-        if left.is_nothing() {
-            return Ok(outcome);
-        }
         Err(left.remain(&zone, clock::now()))
     }
 
@@ -147,7 +135,8 @@ fn is_used(context: &Context<SubnetIsolation>, zone: &str) -> Result<()> {
     ))
 }
 
-/// RZ-32: processes in the zone get time to end, within limits.
+/// RZ-32: processes in the zone get time to end, within limits. A return before that time frees the worker of
+/// the controller for other shoots.
 async fn wait_for<B: serde::Serialize>(
     machines: &ZoneMachines<'_>,
     state: &State<B>,
@@ -157,7 +146,7 @@ async fn wait_for<B: serde::Serialize>(
     if patience.is_zero() {
         return Ok(());
     }
-    let left = machines.left_after(patience).await?;
+    let left = machines.remaining().await?;
     if left.is_nothing() {
         return Ok(());
     }
@@ -169,5 +158,5 @@ async fn wait_for<B: serde::Serialize>(
         );
         return Ok(());
     }
-    Err(left.awaited(&state.zone, deadline))
+    Err(left.awaited(&state.zone, deadline, patience))
 }

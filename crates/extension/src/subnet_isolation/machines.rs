@@ -10,19 +10,16 @@ use api::{
 };
 use jiff::Timestamp;
 use kube::{Api, ResourceExt, api::ListParams};
-use runtime::{Cluster as _, Error, Result, apply::Object, error::Explain as _, wait};
-use tokio::time::Instant;
+use runtime::{Cluster as _, Error, Result, apply::Object, error::Explain as _};
 
 use crate::{
     Context,
     worker::{close_deadline::CloseDeadline, isolation},
 };
 
-/// Time in which an operation waits. A waiting operation occupies a worker of the controller, and the object
-/// reports the awaited machines meanwhile.
-const ONE_LOOK: Duration = Duration::from_secs(20);
-/// Requeue interval before the next wait.
-const AWAITED_MACHINES_REQUEUE: Duration = Duration::from_secs(1);
+/// Requeue interval while machines are awaited. An operation that waited would occupy a worker of the
+/// controller, and a sick zone has many shoots.
+const AWAITED_MACHINES_REQUEUE: Duration = Duration::from_secs(5);
 /// Maximum names in a sentence: the sentence ends in `lastErrors`.
 const NAMED: usize = 5;
 
@@ -44,33 +41,15 @@ impl<'a> ZoneMachines<'a> {
         })
     }
 
-    /// Waits until no machine and no MachineDeployment is left, for [`ONE_LOOK`] and `patience` at most.
-    /// Returns the remaining objects.
+    /// The remaining machines and MachineDeployments.
     ///
     /// # Errors
     /// The seed does not answer.
-    pub async fn left_after(&self, patience: Duration) -> Result<Left> {
-        let end = Instant::now() + patience.min(ONE_LOOK);
-        if !patience.is_zero() {
-            match self.until_gone(end).await {
-                Ok(()) | Err(Error::NotReady { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
+    pub async fn remaining(&self) -> Result<Left> {
         Ok(Left {
             makers: in_zone(&self.deployments, self.zone).await?,
             machines: in_zone(&self.machines, self.zone).await?,
         })
-    }
-
-    async fn until_gone(&self, end: Instant) -> Result<()> {
-        for deployment in in_zone(&self.deployments, self.zone).await? {
-            wait::until_gone(&self.deployments, &deployment.name_any(), left(end)).await?;
-        }
-        for machine in in_zone(&self.machines, self.zone).await? {
-            wait::until_gone(&self.machines, &machine.name_any(), left(end)).await?;
-        }
-        Ok(())
     }
 }
 
@@ -98,11 +77,11 @@ impl Left {
         named(self.machines.iter().map(cause_of_machine))
     }
 
-    /// The report while the machines are awaited, with the network open.
+    /// The report while the machines are awaited for `patience` at most, with the network open.
     #[must_use]
-    pub fn awaited(&self, zone: &str, deadline: CloseDeadline) -> Error {
+    pub fn awaited(&self, zone: &str, deadline: CloseDeadline, patience: Duration) -> Error {
         Error::not_ready(
-            AWAITED_MACHINES_REQUEUE,
+            patience.min(AWAITED_MACHINES_REQUEUE),
             format!(
                 "the network of zone {zone} is closed when the machines have gone, and at {} at the latest; still there: {}",
                 deadline.time(),
@@ -194,11 +173,6 @@ async fn in_zone<K: Object>(api: &Api<K>, zone: &str) -> Result<Vec<K>> {
         .items)
 }
 
-fn left(end: Instant) -> Duration {
-    end.saturating_duration_since(Instant::now())
-        .max(Duration::from_millis(1))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -238,8 +212,12 @@ mod tests {
             "{causes}"
         );
         assert!(causes.ends_with("; 4 more"), "{causes}");
-        let said = left.awaited("z", CloseDeadline::of_begin(at(0))).to_string();
+        let rest = Duration::from_secs(2);
+        let error = left.awaited("z", CloseDeadline::of_begin(at(0)), rest);
+        let said = error.to_string();
         assert!(said.contains("at 1970-01-01T00:15:00Z at the latest"), "{said}");
+        // The network is closed at the deadline, and not a requeue interval later.
+        assert!(matches!(error, Error::NotReady { after, .. } if after == rest));
     }
 
     #[test]

@@ -27,8 +27,9 @@ use super::{
 use crate::Context;
 
 /// Time in which an operation waits for machines. A machine takes minutes. A waiting operation occupies a
-/// worker of the controller, and the object reports the awaited machines meanwhile.
-const READY_WITHIN: Duration = Duration::from_secs(20);
+/// worker of the controller, and a sick zone has many shoots. The time is also the longest delay after the
+/// deadline of a zone. The object reports the awaited machines meanwhile.
+const READY_WITHIN: Duration = Duration::from_secs(5);
 /// Requeue interval for an object that a different process is about to write.
 const MISSING_OBJECT_REQUEUE: Duration = Duration::from_secs(5);
 
@@ -149,14 +150,6 @@ impl Awaited<'_> {
     fn is_spent(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| deadline.has_passed(clock::now()))
-    }
-
-    /// How long this operation waits: the Worker is ready soon after the deadline.
-    fn patience(&self) -> Duration {
-        let rest = self.deadline.map(|deadline| deadline.remaining(clock::now()));
-        rest.map_or(READY_WITHIN, |rest| {
-            rest.clamp(MISSING_OBJECT_REQUEUE, READY_WITHIN)
-        })
     }
 
     /// Whether machines elsewhere are awaited before the zone is left.
@@ -296,7 +289,7 @@ impl There {
         wanted: &[Wanted],
         mut awaited: Awaited<'_>,
     ) -> Result<Arrived> {
-        let end = Instant::now() + awaited.patience();
+        let end = Instant::now() + READY_WITHIN;
         let remade = self.remake(context, wanted, &mut awaited, end).await;
         let left: Vec<_> = wanted
             .iter()

@@ -142,6 +142,11 @@ async fn closed_zones(world: &World) -> Result<()> {
         "a zone that is none",
         zones::a_zone_that_is_none_is_refused(world),
     )
+    .await?;
+    told(
+        "an awaited machine",
+        zones::an_awaited_machine_occupies_no_worker(world),
+    )
     .await
 }
 

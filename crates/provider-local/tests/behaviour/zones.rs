@@ -1,20 +1,28 @@
 //! Closed zones: manual changes, and foreign objects.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use api::{
     constants::{OPERATION, operation::RECONCILE},
     extensions::SubnetIsolation,
+    machine::{Machine, labels},
     meta::ErrorCode,
 };
 use cloud_local::{Cloud, Isolation, isolation, zones};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
+use kube::{Api, api::DeleteParams};
+use runtime::Error;
 use serde_json::json;
+use tokio::time::timeout;
 
 use super::{
     World, delete, run, run_created,
     world::{self, ACCOUNT, MANAGER_OF_TEST, create, gone, hosts, object},
 };
+
+/// Longer than the requests of an attempt take, shorter than the time that a machine takes to go.
+const ATTEMPT_WITHIN: Duration = Duration::from_secs(15);
 
 fn zone(namespace: &str, id: &str) -> Result<SubnetIsolation> {
     object("zone", namespace, json!({"isolatedZoneID": id}))
@@ -73,6 +81,35 @@ pub async fn a_zone_closed_by_others_is_left_alone(world: &World) -> Result<()> 
         closed.as_ref().is_some_and(|it| it.zone == "y" && it.confirmed),
         "{closed:?}"
     );
+    Ok(())
+}
+
+/// A sick zone has many shoots, and the controller has few workers: an attempt ends while a machine is awaited.
+pub async fn an_awaited_machine_occupies_no_worker(world: &World) -> Result<()> {
+    let namespace = "shoot--dev--awaited";
+    world::namespace(&world.seed, namespace, &world.cloud).await?;
+    world::pool_in(&world.seed, namespace, &["x", "y"]).await?;
+    let machine: Machine = serde_json::from_value(json!({
+        "metadata": {"name": "m", "namespace": namespace, "labels": {labels::ZONE: "x"}},
+        "spec": {"class": {"kind": "MachineClass", "name": "c"}}}))?;
+    create(&Api::namespaced(world.seed.clone(), namespace), &machine).await?;
+    let by = world::subnet_isolation(&world.seed);
+    let object = zone(namespace, &zones::id_of("x"))?;
+    create(&by.api_of(&object), &object).await?;
+    let attempt = timeout(ATTEMPT_WITHIN, Box::pin(by.run(&object))).await?;
+    ensure!(
+        matches!(&attempt, Err(Error::NotReady { why, .. }) if why.contains("machine m")),
+        "{attempt:?}"
+    );
+    ensure!(
+        of(world, namespace).find().await?.is_none(),
+        "it is closed already"
+    );
+    let machines: Api<Machine> = Api::namespaced(world.seed.clone(), namespace);
+    machines.delete("m", &DeleteParams::default()).await?;
+    let _hosts = hosts::play(&world.seed, ["host-1"]).await?;
+    run(&by, &object).await?;
+    delete(&by, &object).await?;
     Ok(())
 }
 
