@@ -1,42 +1,42 @@
 //! Names that users, extensions and dashboards rely on: annotations, labels, finalizers and their values.
 
-/// Annotation: what is to be done with the object, see [`operation`].
+/// Annotation: the requested operation on the object, see [`operation`].
 pub const OPERATION: &str = "gardener.cloud/operation";
 
 /// Values of the annotation [`OPERATION`].
 pub mod operation {
-    /// Bring it in line with its specification.
+    /// Reconcile the object with its specification.
     pub const RECONCILE: &str = "reconcile";
-    /// Hand it over to another seed: forget it here, leave everything external as it is.
+    /// Hand the object over to another seed: release the object here, and keep all external resources.
     pub const MIGRATE: &str = "migrate";
-    /// Take it over from another seed, from the state that was carried.
+    /// Take the object over from another seed, from the carried state.
     pub const RESTORE: &str = "restore";
     /// Try again after a final failure.
     pub const RETRY: &str = "retry";
-    /// Do nothing yet: the state is still to be put in.
+    /// Do nothing yet: the state is still to be added.
     pub const WAIT_FOR_STATE: &str = "wait-for-state";
-    /// Do maintenance now, not in its time window.
+    /// Do maintenance now, outside the time window.
     pub const MAINTAIN: &str = "maintain";
     /// Keep a bastion alive.
     pub const KEEPALIVE: &str = "keepalive";
 }
 
-/// Annotation: when the object was last written by whoever wants something of it (RFC 3339).
+/// Annotation: the time of the last request for a change of the object (RFC 3339).
 pub const TIMESTAMP: &str = "gardener.cloud/timestamp";
-/// Annotation: somebody confirms that the object may be deleted (`true`).
+/// Annotation: a user confirms the deletion of the object (`true`).
 pub const CONFIRMATION_DELETION: &str = "confirmation.gardener.cloud/deletion";
-/// Annotation: who confirmed the deletion.
+/// Annotation: the user who confirmed the deletion.
 pub const DELETION_CONFIRMED_BY: &str = "deletion.gardener.cloud/confirmed-by";
-/// Annotation: somebody confirms that a shoot may be deleted without cleaning up in it (`true`).
+/// Annotation: a user confirms the deletion of a shoot without a cleanup in the shoot (`true`).
 pub const CONFIRMATION_FORCE_DELETION: &str = "confirmation.gardener.cloud/force-deletion";
-/// Annotation: the backup entry is deleted without waiting for its grace period (`true`).
+/// Annotation: the backup entry is deleted without waiting for the grace period (`true`).
 pub const BACKUP_ENTRY_FORCE_DELETION: &str = "backupentry.core.gardener.cloud/force-deletion";
-/// Annotation of a source backup entry: its backups are in the shoot's new bucket, and etcd has started from
-/// them, so that those in the former bucket go with the entry (`true`). Without it they stay, whoever deletes
-/// the entry.
+/// Annotation of a source backup entry: the backups are in the shoot's new bucket, and etcd has started from
+/// the copy. So the backups in the former bucket are deleted with the entry (`true`). Without the annotation
+/// these backups stay, also when a user deletes the entry.
 pub const BACKUP_ENTRY_BACKUPS_COPIED: &str = "backupentry.core.gardener.cloud/backups-copied";
-/// Value of that annotation where the shoot lost changes when it was taken over: a final snapshot stays, also
-/// one that comes later. The changes are in it, and nowhere else (R17-46).
+/// Value of that annotation where the shoot lost changes in a takeover: a final snapshot stays, also a final
+/// snapshot that is uploaded later. Only the final snapshot holds these changes (R17-46).
 pub const BACKUPS_COPIED_BUT_FINAL: &str = "but-final";
 /// Annotation: tasks for the next reconciliation of a shoot, separated by commas.
 pub const SHOOT_TASKS: &str = "shoot.gardener.cloud/tasks";
@@ -44,9 +44,9 @@ pub const SHOOT_TASKS: &str = "shoot.gardener.cloud/tasks";
 pub const SHOOT_IGNORE: &str = "shoot.gardener.cloud/ignore";
 /// Annotation: how often the shoot is reconciled.
 pub const SHOOT_SYNC_PERIOD: &str = "shoot.gardener.cloud/sync-period";
-/// Annotation: nobody waits for nodes (`true`).
+/// Annotation: flows do not wait for nodes (`true`).
 pub const SHOOT_SKIP_READINESS: &str = "shoot.gardener.cloud/skip-readiness";
-/// Annotation: when the shoot is deleted by itself.
+/// Annotation: the time of the automatic deletion of the shoot.
 pub const SHOOT_EXPIRATION_TIMESTAMP: &str = "shoot.gardener.cloud/expiration-timestamp";
 /// Annotation of a Seed: new reconciliations of all Shoots of the seed are held back (a truth value, see
 /// [`is_switched_on`]).
@@ -56,15 +56,17 @@ pub const EMERGENCY_STOP: &str = "shoot.gardener.cloud/emergency-stop-reconcilia
 pub const SHOOT_FORCE_RESTORE: &str = "shoot.gardener.cloud/force-restore";
 /// Value of [`SHOOT_FORCE_RESTORE`]: a person states that no process of the source runs any more.
 pub const FORCE_RESTORE_SOURCE_IS_OFF: &str = "source-is-off";
-/// Annotation: the seed that has the shoot keeps it in the next ownership epoch, with its data (`true`).
+/// Annotation: the seed that has the shoot keeps the shoot in the next ownership epoch, with the data
+/// (`true`).
 pub const SHOOT_RENEW_OWNERSHIP: &str = "shoot.gardener.cloud/renew-ownership";
 /// Annotation: how many revisions of the source's etcd may be lost, where a planned move finds that snapshots
 /// of the source are missing.
 pub const SHOOT_ACCEPT_LOSS: &str = "shoot.gardener.cloud/accept-loss";
-/// Annotation: the zone that is to be cut off, by the provider's physical ID of it. While it is there the
-/// shoot has no machines in the zone, and the network there is closed (RZ-01).
+/// Annotation: the zone to isolate, as the provider's physical ID. While the annotation exists, the shoot has
+/// no machines in the zone, and the network of the zone is closed (RZ-01).
 pub const SHOOT_ISOLATED_ZONE: &str = "shoot.gardener.cloud/isolated-zone";
-/// Annotation: when [`SHOOT_ISOLATED_ZONE`] is taken away by itself (RFC 3339). Never without it.
+/// Annotation: the time of the automatic removal of [`SHOOT_ISOLATED_ZONE`] (RFC 3339). Never present without
+/// [`SHOOT_ISOLATED_ZONE`].
 pub const SHOOT_ISOLATED_ZONE_EXPIRES: &str = "shoot.gardener.cloud/isolated-zone-expires";
 /// Annotation: whether machines elsewhere are awaited before pods leave the isolated zone. Either
 /// [`ISOLATED_ZONE_CAPACITY_FIRST`] (the default) or [`ISOLATED_ZONE_PODS_FIRST`].
@@ -74,81 +76,83 @@ pub const SHOOT_ISOLATED_ZONE_ORDER: &str = "shoot.gardener.cloud/isolated-zone-
 pub const ISOLATED_ZONE_CAPACITY_FIRST: &str = "CapacityFirst";
 /// Value of [`SHOOT_ISOLATED_ZONE_ORDER`]: pods leave the zone at once, and wait elsewhere for room.
 pub const ISOLATED_ZONE_PODS_FIRST: &str = "PodsFirst";
-/// Annotation: the zone, by its provider's ID, of which it is to be told what would move if it were cut off.
-/// Nothing is changed, and the annotation goes when it has been answered.
+/// Annotation: the zone, as the provider's ID, for a report of all that an isolation of the zone would move.
+/// No other object is changed, and the annotation is removed with the report.
 pub const SHOOT_ISOLATED_ZONE_DRY_RUN: &str = "shoot.gardener.cloud/isolated-zone-dry-run";
 /// Annotation: the rest of the budget of a failover is spent (`true`), so that the network of the zone is
 /// closed at once. The gardenlet removes the annotation when the gardenlet has recorded the new deadline.
 pub const SHOOT_ISOLATED_ZONE_CLOSE_NOW: &str = "shoot.gardener.cloud/isolated-zone-close-now";
 /// Annotation of a Worker and of a SubnetIsolation: the time (RFC 3339) by which the network of the isolated
-/// zone is closed, whatever is left in the zone. The gardenlet copies
+/// zone is closed, even if machines are left in the zone. The gardenlet copies
 /// `status.zoneIsolation.closeDeadlineTime` of the Shoot.
 pub const ISOLATED_ZONE_CLOSE_DEADLINE: &str = "extensions.gardener.cloud/isolated-zone-close-deadline";
-/// Annotation: the Seed to which a move of the Shoot is judged without a change of anything else.
-/// garden-controller-manager reports the answer as constraint `MigrationDryRun`, and removes the annotation.
+/// Annotation: the Seed to which a move of the Shoot is judged without any change. garden-controller-manager
+/// reports the answer as constraint `MigrationDryRun`, and removes the annotation.
 pub const MIGRATION_DRY_RUN: &str = "migration.gardener.cloud/dry-run";
 /// Annotation: a move to a far region is meant.
 pub const MIGRATION_ALLOW_DISTANT_REGIONS: &str = "migration.gardener.cloud/allow-distant-regions";
 /// Annotation: the move is to keep the API serving.
 pub const MIGRATION_LIVE_MIGRATE: &str = "migration.gardener.cloud/live-migrate";
-/// Annotation: who made the object.
+/// Annotation: the user who created the object.
 pub const CREATED_BY: &str = "gardener.cloud/created-by";
 /// Annotation: where a provider puts credentials made for a bucket.
 pub const GENERATED_SECRET_NAMESPACE: &str =
     "backupbucket.extensions.gardener.cloud/generated-secret-namespace";
 /// Annotation: the Secret with the kubeconfig for programs beside the shoot's API.
 pub const GENERIC_TOKEN_KUBECONFIG: &str = "generic-token-kubeconfig.secret.gardener.cloud/name";
-/// Annotation: the managed resource, or an object in one, is left alone (`true`).
+/// Annotation: the managed resource, or an object of a managed resource, is not changed (`true`).
 pub const RESOURCES_IGNORE: &str = "resources.gardener.cloud/ignore";
 /// Annotation: how an object of a managed resource is handled (`Ignore`).
 pub const RESOURCES_MODE: &str = "resources.gardener.cloud/mode";
-/// Annotation: the object stays when its managed resource goes (`true`).
+/// Annotation: the object stays when the managed resource is deleted (`true`).
 pub const RESOURCES_KEEP_OBJECT: &str = "resources.gardener.cloud/keep-object";
-/// Annotation: which managed resource an object comes from.
+/// Annotation: the managed resource of an object.
 pub const RESOURCES_ORIGIN: &str = "resources.gardener.cloud/origin";
-/// Annotation: what is to be done with an Etcd (`reconcile`).
+/// Annotation: the requested operation on an Etcd (`reconcile`).
 pub const DRUID_OPERATION: &str = "druid.gardener.cloud/operation";
-/// Annotation of an Etcd that has a past (`true`): it must not start empty where its backups are not found.
-/// The gardenlet writes it, etcd-druid reads it.
+/// Annotation of an Etcd with former data (`true`): etcd must not start empty where the backups are not
+/// found. The gardenlet writes the annotation, etcd-druid reads the annotation.
 pub const DRUID_REQUIRE_SNAPSHOT: &str = "druid.gardener.cloud/require-snapshot";
-/// Annotation of an Etcd (`true`): its volume claim stays when it is deleted, labelled with
-/// [`OWNERSHIP_EPOCH`]. The gardenlet writes it on the Etcd of a shoot that has left; whoever wrote it
+/// Annotation of an Etcd (`true`): the volume claim stays when the Etcd is deleted, labelled with
+/// [`OWNERSHIP_EPOCH`]. The gardenlet writes the annotation on the Etcd of a shoot that has left, and later
 /// removes the claim.
 pub const DRUID_KEEP_VOLUME: &str = "druid.gardener.cloud/keep-volume";
-/// Annotation of an Etcd that is being handed over (`true`): a final snapshot is to be taken, or was. Without
-/// it a backup process that has finished is an alarm, since nothing that is written now would be backed up.
+/// Annotation of an Etcd that is being handed over (`true`): a final snapshot is requested, or was taken.
+/// Without the annotation, a backup process that has finished is an alarm, because no later write would be
+/// backed up.
 pub const DRUID_MIGRATING: &str = "druid.gardener.cloud/migrating";
-/// Name of the Etcd with the shoot's objects, and of its folder in the shoot's place in a bucket.
+/// Name of the Etcd with the shoot's objects, and of the folder of this Etcd below the shoot's prefix in a
+/// bucket.
 pub const ETCD_MAIN: &str = "etcd-main";
 /// Annotation: the Etcd's specification is not acted on.
 pub const DRUID_SUSPEND_RECONCILE: &str = "druid.gardener.cloud/suspend-etcd-spec-reconcile";
 
 /// Annotation of an Etcd and of a BackupEntry, label of a kept volume claim: the ownership epoch to which the
-/// object's data belong (`status.ownership.epoch` of the Shoot). One without it belongs to epoch 1. On a
-/// DNSRecord of type TXT it says that this is the owner record of a shoot, and the epoch in which its value
-/// counts.
+/// data of the object belong (`status.ownership.epoch` of the Shoot). An object without this epoch belongs to
+/// epoch 1. A DNSRecord of type TXT with this annotation is the owner record of a shoot, valid in this epoch.
 pub const OWNERSHIP_EPOCH: &str = "shoot.gardener.cloud/ownership-epoch";
 /// Annotation of an extension object and of machine objects: the ownership epoch of the shoot in which the
-/// object was written, or made. It says nothing of what the object claims, unlike [`OWNERSHIP_EPOCH`]. One
-/// without it may be older than epochs.
+/// object was written or created. Unlike [`OWNERSHIP_EPOCH`], this epoch does not describe the content of the
+/// object. An object without this epoch may be older than epochs.
 pub const WRITTEN_IN_EPOCH: &str = "shoot.gardener.cloud/written-in-epoch";
-/// Annotation of the DNSRecord with the owner record (`true`): its deletion takes the epoch away, too, since
-/// the shoot goes, or nobody checks owners any more. Without it the epoch stays, so that the former owner
-/// knows that it is over (R17-50).
+/// Annotation of the DNSRecord with the owner record (`true`): the deletion removes the epoch, too, because
+/// the shoot is deleted, or owner checks are off. Without the annotation the epoch stays in DNS, so that the
+/// former owner learns the end of its ownership (R17-50).
 pub const OWNERSHIP_FORGOTTEN: &str = "shoot.gardener.cloud/ownership-forgotten";
-/// The label in front of the owner record's name under which the ownership epoch stands in DNS.
+/// The DNS label in front of the name of the owner record, for the record with the ownership epoch.
 pub const OWNERSHIP_EPOCH_LABEL: &str = "epoch";
-/// Annotation of a shoot's namespace in a seed that the shoot has left: the epoch of its stay there. What is
-/// marked so is cleaned up also when the Shoot is gone; an unmarked namespace never is.
+/// Annotation of a shoot's namespace in a seed that the shoot has left: the epoch of the shoot's residency
+/// there. A namespace with the annotation is cleaned up also when the Shoot is gone; a namespace without the
+/// annotation never is.
 pub const LEFT_IN_EPOCH: &str = "shoot.gardener.cloud/left-in-epoch";
 /// Annotation of a shoot's namespace in a seed: the time at which a forced deletion began there (RFC 3339).
-/// The machine manager gets a bounded time from then on, whatever is repeated or restarted meanwhile.
+/// The machine manager gets a bounded time from then on, independent of retries and restarts.
 pub const FORCED_DELETION_BEGAN: &str = "shoot.gardener.cloud/forced-deletion-began";
 /// Label: how the shoot's conditions look, taken together.
 pub const SHOOT_STATUS: &str = "shoot.gardener.cloud/status";
-/// Label: what an object is: `shoot`, `seed`, `project`, `controlplane`, `extension`, …
+/// Label: the role of an object: `shoot`, `seed`, `project`, `controlplane`, `extension`, …
 pub const ROLE: &str = "gardener.cloud/role";
-/// Label: what a Secret is for.
+/// Label: the purpose of a Secret.
 pub const PURPOSE: &str = "gardener.cloud/purpose";
 /// Label: the project an object belongs to.
 pub const PROJECT_NAME: &str = "project.gardener.cloud/name";
@@ -170,25 +174,25 @@ pub const BACKUP_PROVIDER: &str = "backup.gardener.cloud/provider";
 pub const DELETION_PROTECTED: &str = "gardener.cloud/deletion-protected";
 /// Label: a Secret is carried to another seed (`true`).
 pub const PERSIST: &str = "persist";
-/// Label: the ControllerRegistration whose extension a namespace of a seed is for.
+/// Label: the ControllerRegistration whose extension uses this namespace of a seed.
 pub const REGISTRATION_NAME: &str = "controllerregistration.core.gardener.cloud/name";
-/// Label: who manages a Secret.
+/// Label: the manager of a Secret.
 pub const MANAGED_BY: &str = "managed-by";
 /// Value of [`MANAGED_BY`] on key material.
 pub const SECRETS_MANAGER: &str = "secrets-manager";
-/// Label: whose key material it is.
+/// Label: the owner of the key material.
 pub const MANAGER_IDENTITY: &str = "manager-identity";
-/// Label: the name of a piece of key material, while its object's name may carry a checksum.
+/// Label: the name of the key material. The name of the object may have a checksum in addition.
 pub const SECRET_NAME: &str = "name";
-/// Label: checksum of what a piece of key material was made from.
+/// Label: checksum of the configuration of the key material.
 pub const CHECKSUM_OF_CONFIG: &str = "checksum-of-config";
 /// Label: when a piece of key material was made (Unix seconds).
 pub const ISSUED_AT_TIME: &str = "issued-at-time";
 /// Label: until when a certificate is valid (Unix seconds).
 pub const VALID_UNTIL_TIME: &str = "valid-until-time";
-/// Label: what happens to the old piece when it is replaced: `inplace` or `keepold`.
+/// Label: the handling of the old key material after a rotation: `inplace` or `keepold`.
 pub const ROTATION_STRATEGY: &str = "rotation-strategy";
-/// Label: when it was last asked to be replaced (Unix seconds).
+/// Label: the time of the last request for a rotation (Unix seconds).
 pub const LAST_ROTATION_INITIATION_TIME: &str = "last-rotation-initiation-time";
 
 /// Whether the value of an annotation switches the annotation on, by the truth values of Gardener (Go's
@@ -208,7 +212,7 @@ pub fn seed_name_label(seed: &str) -> String {
 pub mod shoot_status {
     /// All conditions hold.
     pub const HEALTHY: &str = "healthy";
-    /// Some are on their way.
+    /// Some objects are being created or replaced.
     pub const PROGRESSING: &str = "progressing";
     /// Some are not known.
     pub const UNKNOWN: &str = "unknown";
@@ -228,7 +232,7 @@ pub mod finalizer {
     pub const SHOOT_STATE: &str = "core.gardener.cloud/shootstate";
     /// Of a ControllerRegistration with installations.
     pub const CONTROLLER_REGISTRATION: &str = "core.gardener.cloud/controllerregistration";
-    /// Of a ControllerInstallation whose extension is in its seed.
+    /// Of a ControllerInstallation whose extension runs in the seed.
     pub const CONTROLLER_INSTALLATION: &str = "core.gardener.cloud/controllerinstallation";
     /// Of a ControllerDeployment in use.
     pub const CONTROLLER_DEPLOYMENT: &str = "core.gardener.cloud/controllerdeployment";
@@ -264,29 +268,29 @@ pub mod finalizer {
 
 /// Types of conditions and constraints.
 pub mod condition {
-    /// Shoot: its API answers.
+    /// Shoot: the API server answers.
     pub const API_SERVER_AVAILABLE: &str = "APIServerAvailable";
-    /// Shoot: the programs of its control plane run.
+    /// Shoot: the processes of the control plane run.
     pub const CONTROL_PLANE_HEALTHY: &str = "ControlPlaneHealthy";
     /// Reason of that condition: etcd-main refuses writes, because alarm NOSPACE is raised.
     pub const ETCD_NO_SPACE: &str = "EtcdNoSpace";
     /// Reason of condition `Ready` of an Etcd: etcd refuses writes, because alarm NOSPACE is raised.
     pub const NO_SPACE: &str = "NoSpace";
-    /// Shoot: what watches it runs.
+    /// Shoot: the monitoring of the shoot runs.
     pub const OBSERVABILITY_COMPONENTS_HEALTHY: &str = "ObservabilityComponentsHealthy";
-    /// Shoot: its nodes are there and ready.
+    /// Shoot: all nodes exist and are ready.
     pub const EVERY_NODE_READY: &str = "EveryNodeReady";
     /// Reason of that condition on a Worker: a Node of the shoot, or an instance of the cloud, has no
     /// Machine.
     pub const MACHINE_MISSING: &str = "MachineMissing";
     /// Reason of that condition on a Worker: all Nodes and instances have a Machine again.
     pub const MACHINES_COMPLETE: &str = "MachinesComplete";
-    /// Shoot: what the landscape runs in it runs.
+    /// Shoot: the system components in the shoot run.
     pub const SYSTEM_COMPONENTS_HEALTHY: &str = "SystemComponentsHealthy";
-    /// Shoot: the garden holds what the shoot would need on another seed (R7-42).
+    /// Shoot: the garden has all state that another seed would need for the shoot (R7-42).
     pub const SHOOT_STATE_UP_TO_DATE: &str = "ShootStateUpToDate";
-    /// Reason of that condition: nothing of the shoot was ever written into it, so that no other seed could
-    /// restore the shoot.
+    /// Reason of that condition: the ShootState was never written, so that no other seed could restore the
+    /// shoot.
     pub const SHOOT_STATE_NEVER_SYNCED: &str = "ShootStateNeverSynced";
     /// Shoot constraint: the ShootState leaves out no state and no Secret of the shoot. Present only while
     /// `False`.
@@ -297,20 +301,20 @@ pub mod condition {
     /// Reason of that constraint and condition: the volume of etcd was lost or unusable, and etcd was
     /// restored from the backups.
     pub const VOLUME_LOST: &str = "VolumeLost";
-    /// Shoot and Etcd: it is confirmed that the shoot is this seed's.
+    /// Shoot and Etcd: this seed is confirmed as the owner of the shoot.
     pub const OWNERSHIP_VERIFIED: &str = "OwnershipVerified";
-    /// Reason of that condition: etcd is served for longer than other seeds wait, or for ever, while nobody
-    /// confirms it.
+    /// Reason of that condition: without a confirmation, etcd is served for longer than other seeds wait, or
+    /// for ever.
     pub const OUTLASTS_FENCE: &str = "OutlastsFence";
-    /// Reason of that condition of an Etcd: the same, whatever fence its Seed asks for: silence ends nothing
-    /// of it, or its process was started with other settings than it has now.
+    /// Reason of that condition of an Etcd: as `OUTLASTS_FENCE`, for any fence of the Seed: silence does not
+    /// stop etcd, or the process was started with former settings.
     pub const OUTLASTS_ANY_FENCE: &str = "OutlastsAnyFence";
-    /// Reason of that condition: no process has answered yet that asks who owns the shoot, so none may be
-    /// fenced by time.
+    /// Reason of that condition: no process that checks the owner has answered yet, so that waiting cannot
+    /// fence any process.
     pub const NEVER_ANSWERED: &str = "NeverAnswered";
     /// Shoot: a flow has ended with the present owner terms, and no Deployment of a manager of machines or
-    /// clouds runs without owner check. Actuators of providers are not seen: these check the owner if they
-    /// are built with the library `extension`.
+    /// clouds runs without owner check. Actuators of providers are not covered: actuators check the owner if
+    /// built with the library `extension`.
     pub const OWNER_CHECKS_COMPLETE: &str = "OwnerChecksComplete";
     /// Reason of that condition: no flow has ended with the present owner terms.
     pub const TERMS_NOT_APPLIED: &str = "TermsNotApplied";
@@ -318,11 +322,10 @@ pub mod condition {
     pub const MANAGER_WITHOUT_OWNER_CHECK: &str = "ManagerWithoutOwnerCheck";
     /// Seed: all Seeds of the same zone ask the same servers for owner records.
     pub const OWNER_SERVERS_AGREE: &str = "OwnerServersAgree";
-    /// Shoot: no zone is cut off that ought not to be, and the one that ought to be is. Its reason and
-    /// message say how far that is.
+    /// Shoot: the requested zone is isolated, and no other zone is. Reason and message report the progress.
     pub const ZONE_ISOLATION: &str = "ZoneIsolation";
-    /// Shoot: what was found when it was last asked what would move if a zone were cut off. Always `True`: it
-    /// judges nothing.
+    /// Shoot: the result of the last dry run of a zone isolation. Always `True`, because the condition is no
+    /// judgement.
     pub const ZONE_ISOLATION_DRY_RUN: &str = "ZoneIsolationDryRun";
     /// Reason of the conditions of a Shoot that do not hold, or cannot be checked, because a move has stopped
     /// parts of the control plane.
@@ -334,8 +337,8 @@ pub mod condition {
     /// Shoot constraint: whether a move to the seed of annotation `migration.gardener.cloud/dry-run` could
     /// have begun when the annotation was answered.
     pub const MIGRATION_DRY_RUN: &str = "MigrationDryRun";
-    /// Shoot constraint: new reconciliations can begin. `False` while a pause holds them back, and absent
-    /// otherwise.
+    /// Shoot constraint: new reconciliations can begin. `False` while a pause holds reconciliations back, and
+    /// absent otherwise.
     pub const RECONCILIATION_POSSIBLE: &str = "ReconciliationPossible";
     /// Reason of that constraint: the Shoot has the annotation `shoot.gardener.cloud/ignore`.
     pub const SHOOT_IGNORED: &str = "ShootIgnored";
@@ -350,24 +353,25 @@ pub mod condition {
     /// Reason of that constraint: a webhook can stop renewals of Leases, so that no controller leads and no
     /// node is ready.
     pub const WEBHOOKS_ON_LEASES: &str = "WebhooksOnLeases";
-    /// Seed: its gardenlet is alive.
+    /// Seed: the gardenlet is alive.
     pub const GARDENLET_READY: &str = "GardenletReady";
-    /// Seed: what the landscape runs in it runs.
+    /// Seed: the system components in the seed run.
     pub const SEED_SYSTEM_COMPONENTS_HEALTHY: &str = "SeedSystemComponentsHealthy";
-    /// Seed: its bucket is there.
+    /// Seed: the bucket exists.
     pub const BACKUP_BUCKETS_READY: &str = "BackupBucketsReady";
     /// Seed constraint: no Shoot names the seed in `spec.seedName` or `status.seedName`, so that fields may
     /// change that shoots depend on.
     pub const WITHOUT_SHOOTS: &str = "WithoutShoots";
-    /// Seed: its extensions run.
+    /// Seed: the extensions run.
     pub const EXTENSIONS_READY: &str = "ExtensionsReady";
-    /// Seed: its shoots are not reconciled for now.
+    /// Seed: the shoots are not reconciled for now.
     pub const EMERGENCY_STOP_SHOOT_RECONCILIATIONS: &str = "EmergencyStopShootReconciliations";
 }
 
-/// Namespace of the Leases by which seeds show that they are alive, one a seed, named like it.
+/// Namespace of the Leases by which seeds show that they are alive. Each seed has a Lease with the name of
+/// the Seed.
 pub const SEED_LEASE_NAMESPACE: &str = "gardener-system-seed-lease";
-/// Name of the Lease that an extension renews in its namespace of the seed while it lives.
+/// Name of the Lease that a running extension renews in the namespace of the extension in the seed.
 pub const EXTENSION_HEARTBEAT: &str = "gardener-extension-heartbeat";
 /// Namespace of the landscape's own objects, in the garden and in seeds.
 pub const GARDEN_NAMESPACE: &str = "garden";

@@ -1,4 +1,4 @@
-//! All `CustomResourceDefinition`s, in a fixed order, with the cluster that serves them.
+//! All `CustomResourceDefinition`s, in a fixed order, with the cluster that serves each of them.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
@@ -15,7 +15,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Its folder below `crds/`.
+    /// The folder below `crds/`.
     #[must_use]
     pub fn folder(self) -> &'static str {
         match self {
@@ -25,10 +25,10 @@ impl Target {
     }
 }
 
-/// One kind's definition.
+/// The definition of a kind.
 #[derive(Clone, Debug)]
 pub struct Crd {
-    /// Where it is served.
+    /// The cluster that serves the kind.
     pub target: Target,
     /// The definition.
     pub definition: CustomResourceDefinition,
@@ -43,8 +43,9 @@ impl Crd {
         Self::of::<K>(Target::Seed)
     }
 
-    /// With a definition go all objects of its kind: every shoot of a garden, every etcd of a seed. So Helm
-    /// keeps definitions when a chart is uninstalled, or a later chart has them no more.
+    /// The deletion of a definition deletes all objects of the kind: every shoot of a garden, every etcd of a
+    /// seed. So Helm keeps definitions when a chart is uninstalled, or when a later chart no longer has the
+    /// definition.
     fn of<K: CustomResourceExt>(target: Target) -> Self {
         let mut definition = K::crd();
         definition
@@ -56,7 +57,7 @@ impl Crd {
         Self { target, definition }
     }
 
-    /// Its file name: `<group>_<plural>.yaml`.
+    /// The file name: `<group>_<plural>.yaml`.
     #[must_use]
     pub fn file_name(&self) -> String {
         format!(
@@ -107,7 +108,7 @@ pub fn all_crds() -> Vec<Crd> {
     ]
 }
 
-/// The definitions that one cluster serves.
+/// The definitions that a cluster serves.
 #[must_use]
 pub fn crds_of(target: Target) -> Vec<CustomResourceDefinition> {
     all_crds()

@@ -1,4 +1,4 @@
-//! What every file with types imports: the derives and the few types that appear in nearly all of them.
+//! Common imports of all files with types: the derives and the few types that appear in nearly every file.
 
 pub(crate) use std::collections::BTreeMap;
 

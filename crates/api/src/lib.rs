@@ -1,16 +1,17 @@
 //! The types of every resource of the suite, by API group, and the `CustomResourceDefinition`s made from
-//! them.
+//! these types.
 //!
-//! Promises: no client and nothing asynchronous in here; every file in `crds/` equals its type
-//! (`xtask generate --check`). Group, version, kind, field names, printer columns and short names are those
-//! that users of Gardener know; validation that needs no other object is CEL in the schema, so that a wrong
-//! manifest is refused at the door with the field's name. Fields that are accepted and do nothing yet are
-//! listed in [`gardencore::shoot::effects`].
+//! Promises: this crate has no client and no asynchronous code; every file in `crds/` equals the type (`xtask
+//! generate --check`). Group, version, kind, field names, printer columns and short names are the same as in
+//! Gardener. Validation that needs no other object is CEL in the schema, so that the API server refuses a
+//! wrong manifest with the name of the field. Fields that are accepted without an effect are listed in
+//! [`gardencore::shoot::effects`].
 //!
 //! The garden cluster serves [`gardencore`] and [`security`]; a seed serves [`extensions`], [`druid`],
 //! [`resources`] and [`machine`].
 
-// Every column of a kind repeats `type_` and `json_path`: for this lint they are one list of attributes.
+// Every column of a kind repeats `type_` and `json_path`: this lint takes all columns for a single list of
+// attributes.
 #![allow(clippy::duplicated_attributes)]
 
 pub mod constants;

@@ -1,23 +1,23 @@
-//! What an API server lets through is what this suite can read.
+//! Limits the schemas, so that this suite can read every object that an API server accepts.
 //!
-//! Whoever may write one object of a kind could otherwise end every watch of that kind, for everybody: a list
-//! with one object that cannot be decoded is no list. Schemas of Kubernetes say `int32` and `date-time`, and
-//! its validation takes more for these than the types have room for: numbers beyond 32 bits, the last day of
-//! the year 9999, times without a zone.
+//! Otherwise a user with the right to write a single object of a kind could end every watch of that kind, for
+//! all clients: a list with an object that cannot be decoded is no list. Schemas of Kubernetes use `int32`
+//! and `date-time`, and the validation of Kubernetes accepts more than the types can hold: numbers beyond 32
+//! bits, the last day of the year 9999, times without a zone.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
-/// A time of RFC 3339 with its zone, before the year 9000.
+/// A time of RFC 3339 with a time zone, before the year 9000.
 const TIME: &str = r"^[0-8][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$";
-/// The largest whole number that every reader of JSON takes for itself.
+/// The largest integer that every JSON parser reads exactly.
 const LARGEST: f64 = 9_007_199_254_740_991.0;
 
 /// Fields that are a number of 32 bits or a percentage. Quantities have the same schema, and take any number.
 const EITHER: [&str; 2] = ["maxSurge", "maxUnavailable"];
 
-/// Narrows the schemas of all versions to it. Narrower bounds stay.
+/// Narrows the schemas of all versions to these limits. Narrower bounds stay.
 pub fn apply(definition: &mut CustomResourceDefinition) {
     for version in &mut definition.spec.versions {
         if let Some(schema) = version

@@ -1,6 +1,5 @@
-//! Each field of a Shoot about its pools, its network, its sleep and its maintenance has its effect, or its
-//! user is told that it has none: a field that is new is in neither list, and fails here until somebody
-//! decides.
+//! Each field of a Shoot about pools, network, hibernation and maintenance has an effect, or a warning for
+//! the user. A new field is in neither list, and fails this test until an author decides.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -9,7 +8,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use api::gardencore::shoot::effects;
 use serde_json::{Value, json};
 
-/// What is looked at.
+/// Paths of the checked fields.
 const BELOW: [&str; 4] = [
     "spec.hibernation",
     "spec.maintenance",
@@ -17,7 +16,8 @@ const BELOW: [&str; 4] = [
     "spec.provider.workers",
 ];
 
-/// Fields with an effect, with all that is below them; who acts on each, and by which word of that file.
+/// Fields with an effect, including all fields below: the file that acts on each field, and a word of that
+/// file as proof.
 #[rustfmt::skip]
 const ACTED_ON: &[(&str, &str, &str)] = &[
     ("spec.hibernation.enabled", "parts/src/facts.rs", "hibernation"),
@@ -77,7 +77,7 @@ const ACTED_ON_ANNOTATIONS: &[(&str, &str, &str)] = &[
     ("shoot.gardener.cloud/emergency-stop-reconciliations", "placement/src/pause.rs", "EMERGENCY_STOP"),
 ];
 
-/// Annotations that Gardener itself writes on Shoots, and that a user may carry over from there.
+/// Annotations that Gardener writes on Shoots, and that a user may carry over from Gardener.
 const WRITTEN_BY_GARDENER: &[&str] = &[
     "gardener.cloud/created-by",
     "deletion.gardener.cloud/confirmed-by",
@@ -93,7 +93,7 @@ fn each_annotation_of_gardener_has_its_effect_or_a_warning() {
     let all = effects::SHOOT_ANNOTATIONS.iter().chain(effects::SEED_ANNOTATIONS);
     for idle in all {
         let acts = ACTED_ON_ANNOTATIONS.iter().any(|(key, ..)| *key == idle.key);
-        // An annotation that acts is told of only where its value cannot be read.
+        // An annotation with an effect is reported only where the value cannot be parsed.
         assert_eq!(acts, idle.when.is_some(), "{}", idle.key);
         assert!(!WRITTEN_BY_GARDENER.contains(&idle.key), "{}", idle.key);
     }
@@ -152,7 +152,7 @@ fn is_acted_on(leaf: &str) -> bool {
     ACTED_ON.iter().any(|(path, ..)| is_below(leaf, path))
 }
 
-/// Whatever it says. Some values of a field may be without effect, and then somebody acts on the others.
+/// Without effect for every value. A field with some values without effect has an effect for the rest.
 fn is_idle(leaf: &str) -> bool {
     let idle = effects::SHOOT.iter().filter(|field| field.when.is_none());
     idle.into_iter().any(|field| is_below(leaf, field.path))
@@ -185,7 +185,7 @@ fn leaves_of(schema: &Value) -> BTreeSet<String> {
     leaves
 }
 
-/// A leaf has no fields of its own: a value, a list of values, or a map with a user's keys.
+/// A leaf has no fields below: a value, a list of values, or a map with a user's keys.
 fn walk(schema: &Value, path: &str, leaves: &mut BTreeSet<String>) {
     let items = &schema["items"];
     if let Some(fields) = schema["properties"].as_object() {

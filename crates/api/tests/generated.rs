@@ -1,4 +1,5 @@
-//! Generated files equal their types. `UPDATE_EXPECT=1` writes them instead (as `xtask generate` does).
+//! Generated files equal their types. With `UPDATE_EXPECT=1` the test writes the files instead (like `xtask
+//! generate`).
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 

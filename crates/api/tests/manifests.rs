@@ -1,5 +1,5 @@
 //! Manifests as users write them: every field is known to the schema (as strict validation of the API server
-//! demands), the types read them, and what only a provider knows comes out as it went in.
+//! demands), the types read the manifests, and fields that only a provider knows come out unchanged.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
@@ -138,7 +138,7 @@ fn compare(value: &Value, schema: &Value, path: &str, unknown: &mut Vec<String>)
     }
 }
 
-/// What of `wanted` is not in `got`.
+/// The part of `wanted` that is not in `got`.
 fn missing(wanted: &Value, got: &Value, path: &str, lost: &mut Vec<String>) {
     match (wanted, got) {
         (Value::Object(wanted), Value::Object(got)) => {

@@ -324,7 +324,7 @@ fn kinds_look_as_known() {
     }
 }
 
-/// Extensions of other providers read and write these, and nothing else, on any kind.
+/// Extensions of other providers read and write exactly these fields, on any kind.
 #[test]
 fn extension_kinds_share_spec_and_status() {
     for (kind, definition) in definitions() {
@@ -362,8 +362,8 @@ fn extension_kinds_share_spec_and_status() {
     }
 }
 
-/// A field may be missing exactly if its type is an `Option` or has a default: attributes with a schema of
-/// their own have hidden that before.
+/// A field may be missing exactly if the type is an `Option` or has a default: attributes with a separate
+/// schema have hidden such a fault before.
 #[test]
 fn optional_fields_stay_optional() {
     for (kind, definition) in definitions() {

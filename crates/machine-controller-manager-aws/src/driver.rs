@@ -20,7 +20,7 @@ pub struct AwsDriver {
 }
 
 impl AwsDriver {
-    /// Requests to EC2 end with this permit. Tests set `endpoint`, which replaces the endpoint of the region.
+    /// Requests to EC2 end with this permit. Tests set `endpoint` in the place of the region's endpoint.
     #[must_use]
     pub fn new(permit: &Permit, endpoint: Option<String>) -> Self {
         Self {
@@ -59,8 +59,8 @@ impl Driver for AwsDriver {
         let (_, machines) = self.open(request.class, &request.credentials)?;
         let (name, known) = (request.machine.name_any(), known(request.machine));
         let machines = machines.ending_for(request.ending_for);
-        // An orphan has no Machine in the API. The name of an orphan is the name tag, which may be the
-        // tag of instances with Machines, too.
+        // An orphan has no Machine in the API. The name of an orphan is the name tag, and instances with
+        // Machines may have the same tag.
         if let (None, Some(known)) = (request.machine.uid(), &known) {
             return machines.terminate_only(known).await;
         }
@@ -113,9 +113,9 @@ fn known(machine: &Machine) -> Option<ProviderId> {
     machine.spec.provider_id.as_deref()?.parse().ok()
 }
 
-/// The shortest time since the last launch for a Machine. The controller launches nothing for a Machine that
-/// is `Terminating`, so that the phase's time counts and not the Machine's age: a launch may come long after
-/// the Machine. An orphan has no deletion time, and EC2 has listed its instance.
+/// The shortest time since the last launch for a Machine. The controller launches no instance for a Machine
+/// that is `Terminating`, so that the phase's time counts and not the Machine's age: a launch may come long
+/// after the creation of the Machine. An orphan has no deletion time, and EC2 has listed the instance.
 fn since_last_launch(machine: &Machine) -> Duration {
     if machine.metadata.deletion_timestamp.is_none() {
         return Duration::MAX;
@@ -143,7 +143,7 @@ fn since_last_change(machine: &Machine) -> Duration {
     })
 }
 
-/// Its kubelet registers under the Machine's name, which the user data tells it.
+/// The kubelet registers under the Machine's name, given in the user data.
 fn instance(node_name: String, instance: &cloud_aws::instances::Instance) -> Instance {
     Instance {
         provider_id: ProviderId::from(instance).to_string(),

@@ -1,4 +1,4 @@
-//! The process: reads flags, waits for its lock, runs the controllers.
+//! The process: reads flags, waits for the lock, runs the controllers.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use clap::Parser;
 use leader_migration::{MACHINE_CONTROLLER_MANAGER, answer_if_asked, manager};
 use machine_controller_manager_aws::{MANAGER, driver::AwsDriver};
 
-/// Looks after the machines of one shoot in Amazon Web Services.
+/// Manages the machines of a shoot in Amazon Web Services.
 #[derive(Parser)]
 #[command(version)]
 struct Flags {

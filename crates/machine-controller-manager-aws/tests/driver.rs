@@ -1,4 +1,4 @@
-//! The driver on EC2 as moto plays it. What happens to single calls is for the tests of `cloud-aws`.
+//! The driver on EC2, simulated by moto. The tests of `cloud-aws` cover single calls.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../cloud-aws/tests/ec2/proxy.rs"]
@@ -104,7 +104,7 @@ async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
         "what is gone is listed"
     );
     ensure!(driver.power(&request(&machine, &class)).await? == InstancePower::Off);
-    // EC2 has accepted the launch, and reports the instance as ended with its reason.
+    // EC2 has accepted the launch, and reports the instance as ended, with the reason.
     let failure = driver.launch_failure(&request(&machine, &class)).await?;
     let failure = failure.map(|failure| failure.to_string()).unwrap_or_default();
     ensure!(
@@ -123,9 +123,9 @@ async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
     a_hanging_end_is_forced(&driver, &class).await
 }
 
-/// What EC2 does not list is not gone for some time.
+/// An instance that EC2 does not list is not gone for some time.
 async fn an_instance_is_listed_late(driver: &AwsDriver, class: &MachineClass, zone: &str) -> Result<()> {
-    // EC2 lists a new instance late: a Machine that is deleted at once keeps its finalizer until EC2 would
+    // EC2 lists a new instance late: a Machine that is deleted at once keeps the finalizer until EC2 would
     // list the instance.
     let terminating = |phase: &str, seconds: u64| -> Result<Machine> {
         let since = runtime::clock::now() - std::time::Duration::from_secs(seconds);
@@ -193,7 +193,7 @@ async fn a_class_of_another_cloud_is_refused_by_its_name() {
     assert!(error.to_string().contains("MachineClass pool-a"), "{error}");
 }
 
-/// The name of an orphan is the name tag of its instance, which a user of the account may have changed.
+/// The name of an orphan is the name tag of the instance, and a user of the account may have changed the tag.
 async fn an_orphan_ends_without_instances_of_the_same_name(
     driver: &AwsDriver,
     class: &MachineClass,

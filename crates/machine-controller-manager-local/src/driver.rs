@@ -17,7 +17,7 @@ pub struct LocalDriver {
 }
 
 impl LocalDriver {
-    /// Whatever it asks of the cloud goes by this permit.
+    /// All requests of the driver to the cloud go by this permit.
     #[must_use]
     pub fn new(permit: &Permit) -> Self {
         let permit = permit.clone();
@@ -91,7 +91,7 @@ impl Driver for LocalDriver {
     }
 }
 
-/// Its kubelet registers under the Machine's name, which the user data tells it.
+/// The kubelet registers under the Machine's name, given in the user data.
 fn instance(node_name: String, instance: &cloud_local::Instance) -> Instance {
     Instance {
         provider_id: instance.provider_id().to_string(),

@@ -1,4 +1,4 @@
-//! The process: reads flags, waits for its lock, runs the controllers.
+//! The process: reads flags, waits for the lock, runs the controllers.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use clap::Parser;
 use leader_migration::{MACHINE_CONTROLLER_MANAGER, answer_if_asked, manager};
 use machine_controller_manager_local::{MANAGER, driver::LocalDriver};
 
-/// Looks after the machines of one shoot in the local cloud.
+/// Manages the machines of a shoot in the local cloud.
 #[derive(Parser)]
 #[command(version)]
 struct Flags {

@@ -1,5 +1,5 @@
-//! The driver on a real API server that plays the cloud, with the rights that an account has. Pods are
-//! reported on and do not run: what is in them is for the clusters of `make e2e`.
+//! The driver on a real API server that simulates the cloud, with the rights of an account. Pods are reported
+//! as running but do not run: `make e2e` tests the content of pods on clusters.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 mod world;
@@ -118,7 +118,7 @@ async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
     without_a_list_nothing_is_known(&world, &one).await
 }
 
-/// The list of the cloud reports a stopped instance, and then a running one.
+/// The list of the cloud reports a stopped instance, and then a running instance.
 async fn one_that_is_stopped_is_off(world: &World, one: &Machine) -> Result<()> {
     let lists: Api<ConfigMap> = Api::namespaced(world.admin.clone(), ACCOUNT);
     let running = world.listed().await?[&one.name_any()].clone();
@@ -134,7 +134,7 @@ async fn one_that_is_stopped_is_off(world: &World, one: &Machine) -> Result<()> 
     Ok(())
 }
 
-/// The list is written last: an instance that is not in it yet is there all the same.
+/// The list is written last: an instance may exist before the instance is in the list.
 async fn an_interrupted_launch_is_found_and_ended(world: &World, one: &Machine, id: &str) -> Result<()> {
     let lists: Api<ConfigMap> = Api::namespaced(world.admin.clone(), ACCOUNT);
     let forgotten = Patch::Merge(json!({"data": {one.name_any(): null}}));
@@ -153,7 +153,7 @@ async fn an_interrupted_launch_is_found_and_ended(world: &World, one: &Machine, 
     Ok(())
 }
 
-/// Somebody pulled its plug: nobody is told that it runs.
+/// The instance lost power: the cloud reports no running instance.
 async fn one_that_died_by_itself_is_gone(world: &World, one: &Machine) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(world.admin.clone(), ACCOUNT);
     pods.delete(
@@ -164,7 +164,7 @@ async fn one_that_died_by_itself_is_gone(world: &World, one: &Machine) -> Result
     assert_eq!(world.driver.power(&world.request(one)).await?, InstancePower::Off);
     assert_eq!(world.driver.status(&world.request(one)).await?, None);
     assert_eq!(world.listed().await?, BTreeMap::new());
-    // Neither listed nor there: it may be an instance of another account.
+    // Neither in the list nor as a pod: the instance may be of a different account.
     assert_eq!(
         world.driver.power(&world.request(one)).await?,
         InstancePower::Unclear

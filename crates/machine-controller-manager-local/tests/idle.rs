@@ -1,9 +1,9 @@
-//! A machine-controller-manager with many machines that are all well needs little. Its cloud is the local one
-//! on a real API server, which is its seed and its shoot too; kubelets are played: an instance gets its Node
-//! as soon as it is there.
+//! A machine-controller-manager with many healthy machines needs little memory. The cloud is the local cloud
+//! on a real API server, also used as seed and shoot. Kubelets are simulated: an instance gets a Node as soon
+//! as the instance exists.
 //!
-//! `make bench` runs it; `REPOT_IDLE_MACHINES` is how many. Making a thousand takes minutes, hence not with
-//! every test.
+//! `make bench` runs this measurement; `REPOT_IDLE_MACHINES` is the number of machines. A thousand machines
+//! take minutes, so the measurement is not part of every test run.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 #[path = "world/manager.rs"]
@@ -31,7 +31,7 @@ use tokio::task::JoinSet;
 use world::{CLUSTER, account};
 
 const MACHINES: usize = 1000;
-/// What a process may have for itself, in KiB (the aim of `make bench`).
+/// The memory limit of a process, in KiB (the aim of `make bench`).
 const AT_MOST: u64 = 40 * 1024;
 /// On a busy machine.
 const MADE_WITHIN: Duration = Duration::from_secs(1500);
@@ -44,7 +44,8 @@ async fn a_machine_controller_manager_idles_in_little_memory() -> Result<()> {
     let client = plane.admin();
     testkit::apply_crds(&client, &crds_of(Target::Seed)).await?;
     let credentials = account(&plane).await?;
-    // A kubelet that is played says once that it is ready; after a minute they would not believe it any more.
+    // A simulated kubelet reports readiness once. After a minute the controllers of the control plane would
+    // treat the Node as not ready.
     plane.stop_controllers();
     shoot(&plane, &credentials).await?;
     let _pods = PlayedKubelet::start(&client);
@@ -64,7 +65,7 @@ async fn a_machine_controller_manager_idles_in_little_memory() -> Result<()> {
     Ok(())
 }
 
-/// The kubelets of all instances: each registers its Node, and is ready.
+/// The kubelets of all instances: each kubelet registers a Node, and is ready.
 async fn join(client: Client) {
     let machines: Api<Machine> = Api::namespaced(client.clone(), CLUSTER);
     let made = watcher(machines, watcher::Config::default())

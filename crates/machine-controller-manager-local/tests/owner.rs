@@ -1,5 +1,5 @@
-//! Machines are made for who has the shoot, and for nobody else (R17-43, R17-60..62): a real manager, API
-//! server, and name server; the process beside etcd says what a test lets it say.
+//! Machines are created for the owner of the shoot alone (R17-43, R17-60..62): a real manager, API server,
+//! and name server. The test sets the answers of the process beside etcd.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
 #[path = "world/manager.rs"]
@@ -43,7 +43,7 @@ impl World {
         })
     }
 
-    /// Wants so many machines, and waits until all of them have their instance.
+    /// Requests this number of machines, and waits until all machines have an instance.
     async fn made(&self, by: &mut Server, count: usize) -> Result<()> {
         pool(&self.plane.admin(), count).await?;
         let made = eventually("machines are made", BEGINS_WITHIN, || async {
@@ -60,11 +60,11 @@ impl World {
         made.with_context(|| by.log_tail())
     }
 
-    /// Wants so many, and nobody makes one.
+    /// Requests this number of machines, and checks that no manager creates a machine.
     async fn nobody_makes(&self, wanted: usize) -> Result<()> {
         let before = self.machines.list(&ListParams::default()).await?.items.len();
         pool(&self.plane.admin(), wanted).await?;
-        // That nothing happens can only be waited for.
+        // The absence of a change can only be observed after a wait.
         tokio::time::sleep(OVER).await;
         let after = self.machines.list(&ListParams::default()).await?.items.len();
         ensure!(
@@ -79,12 +79,12 @@ impl World {
 async fn machines_are_made_for_who_has_the_shoot() -> Result<()> {
     let mut world = World::start().await?;
     let mut of_epoch_3 = manager(&world.plane, world.folder.path(), world.record.flags("seed-a", 3))?;
-    // Nothing is written there yet.
+    // The owner record is not written yet.
     world.nobody_makes(1).await?;
     world.record.says("seed-a", 3).await?;
     world.made(&mut of_epoch_3, 1).await?;
 
-    // One witness is silent, and so is the other: nothing is done until one of them says so again (R17-47,
+    // Both witnesses are silent: the manager does not act until a witness names the owner again (R17-47,
     // R17-48).
     world.record.falls_silent();
     tokio::time::sleep(OVER).await;
@@ -92,14 +92,15 @@ async fn machines_are_made_for_who_has_the_shoot() -> Result<()> {
     world.record.says_again("seed-a", 3).await?;
     world.made(&mut of_epoch_3, 2).await?;
 
-    // Another seed has it (R17-49): for ever in this epoch, whatever is said later.
+    // Another seed owns the shoot (R17-49): the manager never acts again in this epoch, even after a later
+    // answer.
     world.record.says("seed-b", 4).await?;
     tokio::time::sleep(OVER).await;
     world.nobody_makes(3).await?;
     world.record.says("seed-a", 3).await?;
     world.nobody_makes(4).await?;
 
-    // It comes back in an epoch of its own, as another process.
+    // The shoot comes back in a new epoch, for a new process.
     world.record.says("seed-a", 5).await?;
     drop(of_epoch_3);
     let mut of_epoch_5 = manager(&world.plane, world.folder.path(), world.record.flags("seed-a", 5))?;

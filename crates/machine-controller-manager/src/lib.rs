@@ -1,9 +1,9 @@
-//! The process around the controllers of `machine-controllers`: flags, lock, and the right of whoever has the
-//! shoot. A program for one cloud has a driver and little else.
+//! The process around the controllers of `machine-controllers`: flags, lock, and the owner check of the
+//! shoot. A program for a cloud adds a driver and little more.
 //!
-//! One process a shoot, in the shoot's namespace: it reads and writes machine objects there, Nodes in the
-//! shoot, and instances in the account that the machine classes name. All three go by the permit of its lock
-//! and of who has the shoot (I3, R17-60).
+//! Each shoot has a process in the shoot's namespace. The process reads and writes machine objects in this
+//! namespace, Nodes in the shoot, and instances in the account that the machine classes name. All three need
+//! the permit of the lock and of the shoot's owner (I3, R17-60).
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -12,9 +12,9 @@ use machine_controllers::{Context, Driver, Timing};
 use owner_checks::{OwnerFlags, while_owned};
 use runtime::{Connection, Events, Permit, Process, Seed, Shoot, apply::FieldManager, runner::Settings};
 
-/// What every such program is told.
+/// Common flags of these programs.
 #[derive(clap::Args)]
-// A group would have the name of the type, which the flags of the lock have, too.
+// A group would have the name of the type, and the flags of the lock have the same type name.
 #[group(skip)]
 pub struct Flags {
     /// Kubeconfig of the cluster with the machine objects; the account of the pod if not given.
@@ -23,7 +23,7 @@ pub struct Flags {
     /// Namespace of the machine objects.
     #[arg(long, env = "POD_NAMESPACE")]
     namespace: String,
-    /// Kubeconfig of the shoot, which has the Nodes.
+    /// Kubeconfig of the shoot with the Nodes.
     #[arg(long)]
     target_kubeconfig: PathBuf,
     /// At most so many objects of each kind at the same time.
@@ -32,19 +32,19 @@ pub struct Flags {
     /// Where /healthz, /readyz and /metrics are served.
     #[arg(long, default_value = "0.0.0.0:8080")]
     health_address: SocketAddr,
-    /// Under which lock the controllers run.
+    /// Flags of the lock for the controllers.
     #[command(flatten)]
     lease: leader_migration::Flags,
-    /// Who must have the shoot.
+    /// Flags of the owner check for the shoot.
     #[command(flatten)]
     owner: OwnerFlags,
 }
 
-/// Connects, and runs the controllers under their lock. `manager`: who writes; `driver`: the cloud, under the
-/// right that it is given.
+/// Connects, and runs the controllers under their lock. `manager`: the field manager of all writes; `driver`:
+/// creates the driver of the cloud for a permit.
 ///
 /// # Errors
-/// A sentence that says what to do about a flag.
+/// A sentence with the remedy for a wrong flag.
 pub async fn start<D: Driver>(
     mut process: Process,
     flags: Flags,
@@ -81,7 +81,7 @@ pub async fn start<D: Driver>(
         let (context, owner) = (Arc::clone(&context), flags.owner.clone());
         async move {
             let held = owner.held(&permit).map_err(|error| error.to_string())?;
-            // The right to touch machines is that of the lock and of who has the shoot (I3, R17-60).
+            // Changes of machines need the permit of the lock and of the shoot's owner (I3, R17-60).
             let run = |right: Permit| machine_controllers::run(names.clone(), context(&right));
             Box::pin(while_owned(held, permit, run)).await
         }
@@ -93,7 +93,7 @@ pub async fn start<D: Driver>(
 mod tests {
     use leader_migration::MACHINE_CONTROLLER_MANAGER;
 
-    /// A name without a controller would be a controller that nobody runs (RK-34).
+    /// Otherwise the lock could name a controller that no process runs (RK-34).
     #[test]
     fn what_can_be_migrated_is_what_runs() {
         assert_eq!(machine_controllers::NAMES, MACHINE_CONTROLLER_MANAGER.controllers);

@@ -1,4 +1,5 @@
-//! The driver as the controllers call it: by the permit, in bounded time, with class and Secrets read.
+//! The driver as the controllers call it: under the permit, in bounded time, with the MachineClass and the
+//! Secrets read.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +22,7 @@ use crate::{
     driver::{Driver, Found, Instance, InstancePower, Request},
 };
 
-/// Key of the Secret with what machines run at first.
+/// Key of the Secret with the user data, which a machine runs at the first boot.
 const USER_DATA: &str = "userData";
 
 /// The cloud.
@@ -31,13 +32,13 @@ pub struct Cloud {
     namespace: String,
     permit: Permit,
     answers_within: Duration,
-    /// Machines whose instance the cloud was asked to delete, and since when the cloud ends the instance.
-    /// In memory alone: a new process gives the cloud its whole time again.
+    /// Machines whose instance the cloud was asked to delete, and the time since when the cloud ends the
+    /// instance. Kept in memory only: a new process gives the cloud the whole time again.
     ending: Mutex<BTreeMap<String, Option<Instant>>>,
 }
 
 impl Cloud {
-    /// The one of this context.
+    /// The cloud of this context.
     pub fn new(context: &Context) -> Self {
         Self {
             driver: Arc::clone(&context.driver),
@@ -74,7 +75,7 @@ impl Cloud {
             })
     }
 
-    /// What machines of the class run at first, placeholders and all.
+    /// The user data of the class, with all placeholders.
     pub async fn user_data(&self, class: &MachineClass) -> Result<String> {
         let reference = class.spec.secret_ref.as_ref().ok_or_else(|| {
             configuration(format!(
@@ -182,7 +183,7 @@ impl Cloud {
         self.reads(doing, self.driver.list(class, credentials)).await
     }
 
-    /// What changes something outside is counted: a clean end of the process waits for its answer.
+    /// Counts a call that changes the cloud: the process waits for the answer before a clean shutdown.
     async fn changes<T: Send + 'static>(
         &self,
         doing: String,
@@ -249,7 +250,7 @@ impl Cloud {
         self.secret(class, reference).await
     }
 
-    /// A Secret of the namespace; one elsewhere is nobody's business here.
+    /// Reads a Secret of this namespace. A Secret of a different namespace is refused.
     async fn secret(&self, class: &MachineClass, reference: &SecretReference) -> Result<Credentials> {
         let name = reference.name.clone().unwrap_or_default();
         let elsewhere = reference
@@ -281,7 +282,7 @@ impl Cloud {
     }
 }
 
-/// All that a call needs, so that it may outlive who made it.
+/// All inputs of a call, owned, so that the call may outlive the caller.
 struct Call {
     driver: Arc<dyn Driver>,
     machine: Arc<Machine>,

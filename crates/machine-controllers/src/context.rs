@@ -1,4 +1,4 @@
-//! What the controllers are given by their process.
+//! The inputs that the process passes to the controllers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,48 +6,52 @@ use runtime::{Seed, Shoot, apply::FieldManager, runner};
 
 use crate::Driver;
 
-/// What the controllers are given by their process.
+/// The inputs that the process passes to the controllers.
 #[derive(Clone)]
 pub struct Context {
     /// The cluster that has the Machines.
     pub control: Seed,
-    /// The namespace of the shoot's control plane: nothing outside of it is looked at.
+    /// The namespace of the shoot's control plane. The controllers read no object of the seed outside this
+    /// namespace.
     pub namespace: String,
     /// The cluster that has the Nodes.
     pub shoot: Shoot,
     /// The cloud.
     pub driver: Arc<dyn Driver>,
-    /// What the runner needs; its Events are in `control`. Calls of the driver go through its permit and that
-    /// of `control`.
+    /// Settings of the runner, with Events in `control`. Calls of the driver need the permit of these
+    /// settings and the permit of `control`.
     pub settings: runner::Settings,
-    /// Who writes.
+    /// The field manager of all writes.
     pub manager: FieldManager,
-    /// Bounds; [`Timing::default`] is what a process takes.
+    /// Bounds of time. A process uses [`Timing::default`].
     pub timing: Timing,
 }
 
-/// Bounds of time, where a Machine does not say otherwise, and how many machines may be on their way at once.
+/// Bounds of time for a Machine that sets no own bounds, and the number of machines that may be replaced at
+/// once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long a machine may take until its Node is ready.
+    /// The longest time until the Node of a new machine is ready.
     pub creation: Duration,
     /// How long a Node may be unhealthy.
     pub health: Duration,
     /// How long pods may take to leave.
     pub drain: Duration,
-    /// How long a Node is not ready until nobody waits any more for its pods to end: their kubelet does not
-    /// answer.
+    /// Time after which a Node that is not ready has lost its kubelet: the drain then stops waiting for the
+    /// pods of this Node.
     pub kubelet_is_gone: Duration,
-    /// How long an instance is kept for volumes that are attached to its Node although its pods have left.
+    /// The longest time for which an instance is kept for volumes that stay attached to the Node after the
+    /// pods have left.
     pub detach: Duration,
     /// How often a pod is asked again to leave, and a machine that is judged is looked at.
     pub look_every: Duration,
     /// Time between two listings of instances.
     pub orphans_every: Duration,
-    /// How long a Node has no Machine before the Worker reports the Node. Longer than an instance takes from
-    /// the start of its kubelet to the first write of its ID. Nodes are checked five times as often.
+    /// Time for which a Node has no Machine before the Worker reports the Node. Longer than an instance takes
+    /// from the start of the kubelet to the first write of the Node's ID. Nodes are checked five times as
+    /// often.
     pub without_machine_for: Duration,
-    /// How long one call of the driver may take. Longer than a cloud takes to create an instance.
+    /// The longest time of a call of the driver. Longer than a cloud takes to create an instance.
     pub driver_answers_within: Duration,
     /// Time between two questions to the provider whether an instance with a silent kubelet runs, or whether
     /// the provider has ended an instance that has no Node yet. The answer is not watched, and each question
@@ -56,7 +60,7 @@ pub struct Timing {
     /// How long no clear answer may come before the annotation of a user counts in the place of the answer.
     /// Longer than two questions.
     pub power_unclear_for: Duration,
-    /// Most machines of one deployment that are replaced at a time because they are unhealthy.
+    /// Most machines of a deployment that are replaced at a time because they are unhealthy.
     pub replaced_at_once: usize,
 }
 

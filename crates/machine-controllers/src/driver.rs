@@ -1,19 +1,20 @@
-//! What a cloud has to do for machines: four functions, and two for clouds that report whether an instance
+//! The contract of a cloud for machines: four functions, and two for clouds that report whether an instance
 //! runs, and why the cloud has ended a new instance. The author of a driver writes these functions alone. All
-//! that keeps machines alive over a move is on this side of the trait.
+//! code that keeps machines alive over a move is on this side of the trait.
 //!
-//! What the controllers promise to a driver
-//! - Each call leaves by way of the permit of the process (I3): a driver makes no request of its own accord
-//!   and starts no task.
-//! - `create` is called only for a Machine of which `status` has just said that there is no instance, and
-//!   never for one that has had a provider id (R7-03). Calls for one Machine never overlap.
+//! Promises of the controllers to a driver
+//! - Each call runs under the permit of the process (I3): a driver makes no request outside a call, and
+//!   starts no task.
+//! - `create` is called only for a Machine of which `status` has just reported that there is no instance, and
+//!   never for a Machine that has had a provider id (R7-03). Calls for the same Machine never overlap.
 //! - Each call is bounded in time ([`crate::Timing::driver_answers_within`]) and may be dropped at any await.
 //!
-//! What a driver promises
+//! Promises of a driver
 //! - Every instance carries the Machine's name and the cluster's identity as tags, from the very request that
-//!   creates it.
-//! - What cannot pass by itself is [`runtime::Error::Config`] with the codes that fit, a refusal for want of
-//!   quota or capacity included: code and sentence are shown in the Machine's `lastOperation`.
+//!   creates the instance.
+//! - A failure that does not pass without a change is a [`runtime::Error::Config`] with the codes that fit. A
+//!   refusal for want of quota or capacity is included. The Machine's `lastOperation` shows the codes and the
+//!   message.
 
 use std::time::Duration;
 
@@ -21,16 +22,15 @@ use api::machine::{Machine, MachineClass};
 use async_trait::async_trait;
 use runtime::{Credentials, Error, Result};
 
-/// What is asked for, and with whose rights.
+/// The object of a call, and the credentials for the call.
 pub struct Request<'a> {
-    /// The Machine. For an orphan that is collected: one that has its name and its provider id and nothing
-    /// else.
+    /// The Machine. For an orphan that is collected: a Machine with only the name and the provider id.
     pub machine: &'a Machine,
-    /// Its class, with what only the driver understands.
+    /// The MachineClass, with the fields that only the driver understands.
     pub class: &'a MachineClass,
-    /// The Secret of the class's `credentialsSecretRef`, or of its `secretRef` where that is missing.
+    /// The Secret of the class's `credentialsSecretRef`; without this field, the Secret of `secretRef`.
     pub credentials: Credentials,
-    /// What the machine runs at first, all placeholders filled in. Only for [`Driver::create`].
+    /// The user data with all placeholders filled in. Only for [`Driver::create`].
     pub user_data: Option<String>,
     /// For how long the cloud has accepted [`Driver::delete`] and the instance has not gone, as far as this
     /// process knows. A driver may ask a hanging cloud more forcefully.
@@ -40,9 +40,9 @@ pub struct Request<'a> {
 /// An instance of a Machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// Its id at the provider, as the Node will have it in `spec.providerID`.
+    /// The id at the provider, as the Node will have in `spec.providerID`.
     pub provider_id: String,
-    /// The name under which its kubelet will register.
+    /// The name under which the kubelet of the instance will register.
     pub node_name: String,
 }
 
@@ -51,11 +51,11 @@ pub struct Instance {
 pub struct Found {
     /// The Machine's name, from the instance's tag.
     pub machine_name: String,
-    /// Its id at the provider.
+    /// The id of the instance at the provider.
     pub provider_id: String,
 }
 
-/// Whether an instance may still write to its volumes.
+/// Whether an instance may still write to the attached volumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstancePower {
     /// The provider reports that the instance runs or starts.
@@ -63,35 +63,36 @@ pub enum InstancePower {
     /// The provider reports that the instance is stopped or terminated, so that no process of the instance
     /// runs.
     Off,
-    /// The provider reports neither: the instance is stopping, or the provider does not list it.
+    /// The provider reports neither: the instance is stopping, or the provider does not list the instance.
     Unclear,
 }
 
 /// A cloud.
 #[async_trait]
 pub trait Driver: Send + Sync + 'static {
-    /// Makes the instance of a Machine. One that is there already is success, and the same instance.
+    /// Creates the instance of a Machine. An instance that exists already is success, and is returned.
     ///
     /// # Errors
     /// The cloud refuses or does not answer.
     async fn create(&self, request: &Request<'_>) -> Result<Instance>;
 
-    /// Takes the instance of a Machine away, with all that is its own. One that is gone already is success.
+    /// Deletes the instance of a Machine with all resources of the instance. An instance that is gone already
+    /// is success.
     ///
     /// # Errors
     /// As for [`Driver::create`].
     async fn delete(&self, request: &Request<'_>) -> Result<()>;
 
-    /// The instance of a Machine, looked for by its provider id or its tags. `None` only where the cloud has
-    /// said that there is none: what is not known is an error.
+    /// The instance of a Machine, found by the provider id or the tags. `None` only where the cloud has
+    /// reported that there is no instance: an unknown state is an error.
     ///
     /// # Errors
     /// As for [`Driver::create`].
     async fn status(&self, request: &Request<'_>) -> Result<Option<Instance>>;
 
-    /// Whether the instance runs. An instance that is reported as [`InstancePower::Off`] loses its pods and
-    /// volumes, so that a driver reports it only where the provider says so in words, never for an instance
-    /// that is not found.
+    /// Whether the instance runs. An instance that is reported as [`InstancePower::Off`] loses pods and
+    /// volumes. So a driver reports `Off` only where the provider states explicitly that the instance is off,
+    /// never for an instance that is not found.
     ///
     /// # Errors
     /// As for [`Driver::create`].
@@ -111,7 +112,7 @@ pub trait Driver: Send + Sync + 'static {
         Ok(None)
     }
 
-    /// All instances that carry this cluster's tag, whatever class they are of. Half a list is an error.
+    /// All instances that carry this cluster's tag, of any class. An incomplete list is an error.
     ///
     /// # Errors
     /// As for [`Driver::create`].

@@ -1,5 +1,4 @@
-//! One watch of a kind, shared by all that need it: a cache of its objects, and for each controller a stream
-//! of what changed.
+//! A shared watch of a kind: a cache of the objects, and for each controller a stream of changes.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,13 +22,13 @@ use kube::{
 use runtime::{Error, Result, apply::Object};
 use tracing::debug;
 
-/// Changes that wait for a controller. They leave as soon as it turns to them, which no reconciliation
-/// delays.
+/// Changes that wait for a controller. A controller takes each change at once, because no reconciliation
+/// delays the stream.
 const WAITING: usize = 64;
 /// When to look again for a cache that is empty. As short as a person's patience.
 const FILL: Duration = Duration::from_secs(2);
 
-/// The objects of a kind as they were seen last.
+/// The objects of a kind, as of the last event of the watch.
 pub struct Cache<K: Object> {
     store: Store<K>,
     full: Arc<AtomicBool>,
@@ -50,13 +49,13 @@ impl<K: Object + Sync> Cache<K> {
         self.store.clone()
     }
 
-    /// All of them. Refused until the first listing is complete: half of a world is none.
+    /// All objects. Refused until the first listing is complete, because an incomplete list must not be used.
     pub fn all(&self) -> Result<Vec<Arc<K>>> {
         self.is_full()?;
         Ok(self.store.state())
     }
 
-    /// One of them.
+    /// A single object, by name.
     pub fn get(&self, key: &ObjectRef<K>) -> Result<Option<Arc<K>>> {
         self.is_full()?;
         Ok(self.store.get(key))
@@ -89,7 +88,7 @@ struct Subscriber<K> {
 }
 
 impl<K: Object + Sync + Default> Feed<K> {
-    /// `trim` takes away what nobody reads, so that it takes no memory.
+    /// `trim` removes the fields that no controller reads, to save memory.
     pub fn new(trim: fn(&mut K)) -> Self {
         let (store, writer) = reflector::store();
         Self {
@@ -104,13 +103,13 @@ impl<K: Object + Sync + Default> Feed<K> {
         }
     }
 
-    /// The objects as they were seen last, while the feed runs.
+    /// The objects as of the last event of the watch, while the feed runs.
     pub fn cache(&self) -> Cache<K> {
         self.cache.clone()
     }
 
-    /// What changes so that `fingerprint` sees it, and what goes away; only with its metadata. It has to be
-    /// read.
+    /// The metadata of each object that was deleted, or that changed so that `fingerprint` differs. The
+    /// receiver must be read.
     pub fn subscribe(
         &mut self,
         fingerprint: fn(&K) -> Option<u64>,
@@ -124,7 +123,7 @@ impl<K: Object + Sync + Default> Feed<K> {
         receiver
     }
 
-    /// Watches. Ends never; dropping it ends it.
+    /// Watches without end, until the future is dropped.
     pub async fn run(mut self, api: Api<K>) {
         let trim = self.trim;
         let events = watcher(api, watcher::Config::default())
@@ -153,7 +152,8 @@ impl<K: Object + Sync + Default> Feed<K> {
             }
             watcher::Event::InitDone => {
                 self.cache.full.store(true, Ordering::SeqCst);
-                // What went away while nobody watched is told too: somebody may wait for it.
+                // Reports also deletions that happened while the watch was down: a subscriber may wait for
+                // the deletion.
                 listed.sort();
                 let gone: Vec<_> = self
                     .known
@@ -197,7 +197,7 @@ impl<K: Object + Default> Subscriber<K> {
     async fn tell(&mut self, meta: &ObjectMeta) {
         let mut told = K::default();
         *told.meta_mut() = meta.clone();
-        // Nobody reads any more when the controllers end.
+        // The receiver is dropped when the controllers end.
         let _ = self.sender.send(Ok(told)).await;
     }
 }
@@ -209,7 +209,7 @@ fn key(meta: &ObjectMeta) -> (String, String) {
     )
 }
 
-/// What says which object it is and to whom it belongs.
+/// The fields that identify an object and the owners.
 fn short(meta: &ObjectMeta) -> ObjectMeta {
     ObjectMeta {
         name: meta.name.clone(),

@@ -1,5 +1,5 @@
-//! An isolated zone gets no new machine (RZ-21): its Machines are drained, and a Machine that failed, was
-//! deleted or is of an old template has no successor there. The Worker marks the template of the zone's
+//! An isolated zone gets no new machine (RZ-21). The Machines of the zone are drained. A Machine that failed,
+//! was deleted or has an old template has no successor there. The Worker marks the template of the zone's
 //! machines with a taint.
 
 use api::machine::{MachineSpec, labels::ISOLATED_ZONE_TAINT};

@@ -1,19 +1,21 @@
-//! MachineDeployment → MachineSet → Machine over a [`Driver`] of four functions. A process for one cloud
-//! brings the driver and calls [`run`]; docs/understand/machines.md says how a Machine lives and why.
+//! MachineDeployment → MachineSet → Machine over a [`Driver`] of four functions. A process for a single cloud
+//! brings the driver and calls [`run`]. docs/understand/machines.md describes the life of a Machine, with the
+//! reasons.
 //!
-//! | controller ([`NAMES`]) | what it does |
+//! | controller ([`NAMES`]) | purpose |
 //! |---|---|
-//! | `machine-deployment` | a set for each template, and the way from one to the next within bounds |
-//! | `machine-set` | so many Machines from one template |
+//! | `machine-deployment` | a set for each template, and the rolling update to the next template |
+//! | `machine-set` | the requested number of Machines from a template |
 //! | `machine` | the instance, the Node, health, drain, deletion |
-//! | `machine-class` | keeps a class for as long as a Machine needs it |
-//! | `machine-safety` | takes away instances that no Machine stands for, when that is sure |
+//! | `machine-class` | keeps a class for as long as a Machine needs the class |
+//! | `machine-safety` | deletes instances that certainly have no Machine |
 //!
-//! What this crate promises
-//! - An instance is made only for a Machine that never had one (R7-03): what is restored is recognised and
-//!   adopted, whichever manager made it.
-//! - Nothing is judged or deleted while the shoot's API does not answer, and only so many machines of a
-//!   deployment at once are replaced because they are unhealthy (gardener/machine-controller-manager#718).
+//! Promises of this crate
+//! - An instance is created only for a Machine that never had an instance (R7-03): a restored Machine or
+//!   instance is recognised and adopted, whichever manager created the instance.
+//! - No machine is judged or deleted while the shoot's API does not answer. Only a limited number of machines
+//!   of a deployment are replaced at once because they are unhealthy
+//!   (gardener/machine-controller-manager#718).
 //! - An instance that has a Node is never taken for an orphan (gardener/gardener#8742, #5471, #3520).
 //! - Every call of the driver goes through the permit (I3), is bounded in time, and ends with the future of
 //!   [`run`].

@@ -1,5 +1,5 @@
-//! A MachineClass stays for as long as a Machine needs it: without its credentials no instance could be
-//! deleted.
+//! Keeps a MachineClass for as long as a Machine needs the class: without the credentials of the class no
+//! instance could be deleted.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use runtime::{
 
 use crate::{context::Context, feed::Cache, words::FINALIZER};
 
-/// When to look again at the latest; a Machine that goes wakes it.
+/// The longest time between two checks; a Machine that is deleted wakes the class earlier.
 const DELETION_REQUEUE: Duration = Duration::from_secs(60);
 /// Machines named in a sentence.
 const NAMED: usize = 5;
@@ -32,7 +32,7 @@ pub struct MachineClasses {
 }
 
 impl MachineClasses {
-    /// The controller with what it shares with others.
+    /// The controller, with the parts that several controllers share.
     pub fn new(context: &Context, classes: Cache<MachineClass>) -> Self {
         Self {
             seed: context.control.clone(),

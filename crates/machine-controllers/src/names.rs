@@ -1,4 +1,4 @@
-//! The controllers by name, and how a set of them runs.
+//! The controllers by name, and the start of a list of controllers.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use crate::{
     safety::{self, Safety},
 };
 
-/// All controllers: what stands in the process's table of names. They share watches, so that all of them
-/// belong under one lock.
+/// All controllers, for the process's table of names. The controllers share watches, so that all of them
+/// belong under the same lock.
 pub const NAMES: [&str; 5] = [
     "machine",
     "machine-class",
@@ -32,11 +32,10 @@ pub const NAMES: [&str; 5] = [
     "machine-set",
 ];
 
-/// Runs these controllers until shutdown. Dropping the future stops all of them; nothing of them works any
-/// more then.
+/// Runs these controllers until shutdown. Dropping the future stops all controllers with all work.
 ///
 /// # Errors
-/// A name that is none of [`NAMES`].
+/// A name that is not in [`NAMES`].
 pub async fn run(names: Vec<&'static str>, context: Context) -> Result<(), String> {
     let mut parts = Parts::new(&context);
     let controllers: Vec<_> = names

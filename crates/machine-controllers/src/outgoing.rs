@@ -1,6 +1,6 @@
-//! Nodes whose Machines are about to be deleted. All of them get a soft taint before the first is drained, so
-//! that a pod that leaves one of these Nodes starts on a Node that stays. The taint is upstream's, and stays
-//! on a Node over a move.
+//! Nodes whose Machines are about to be deleted. All these Nodes get a soft taint before the first Node is
+//! drained, so that a pod that leaves starts on a Node that stays. The taint is the same as upstream, and
+//! stays on a Node over a move.
 
 use std::{sync::Arc, time::Duration};
 
@@ -72,7 +72,7 @@ impl Outgoing {
     ) -> Result<()> {
         let nodes: Vec<_> = machines
             .into_iter()
-            // Its pods are not asked to leave.
+            // Pods of a forced deletion are not evicted.
             .filter(|machine| !is_forced(machine))
             .filter_map(|machine| {
                 self.known
@@ -109,7 +109,7 @@ impl Outgoing {
         }
     }
 
-    /// Kubelets write their Nodes often: a write that collides is made on the Node as it is then.
+    /// Kubelets write Nodes often: after a conflict the write is repeated on the present Node.
     async fn try_write(&self, seen: &Node, is_outgoing: bool) -> Result<()> {
         let mut node = seen.clone();
         loop {

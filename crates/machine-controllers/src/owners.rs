@@ -1,6 +1,6 @@
-//! Who belongs to whom. What is restored has no owner, or one that was deleted on the other seed: its labels
-//! say whose it is, and it is adopted before anything is counted, so that nothing is made a second time
-//! (gardener/gardener#5471).
+//! Ownership of sets and Machines. A restored object has no owner, or an owner that was deleted on the former
+//! seed. The labels of such an object name the owner. The object is adopted before any count, so that no
+//! object is created twice (gardener/gardener#5471).
 
 use std::collections::BTreeSet;
 
@@ -12,18 +12,18 @@ use kube::{
 use runtime::{Error, Result};
 use serde_json::{Value, json};
 
-/// How an object stands to one that may be its owner.
+/// The relation of an object to a possible owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Belongs {
-    /// It is its own.
+    /// The object belongs to the owner.
     Own,
-    /// It would be, if it is adopted.
+    /// The object belongs to the owner after an adoption.
     Orphan,
-    /// It is another's, or nobody's here.
+    /// The object belongs to a different owner, or to no owner here.
     No,
 }
 
-/// A selector that is usable. One that selects everything would take what belongs to others.
+/// A valid selector. A selector that selects everything would take the objects of different owners.
 pub fn selector(of: &str, selector: Option<&LabelSelector>) -> Result<Selector> {
     let parsed = selector.cloned().unwrap_or_default().try_into();
     let usable = parsed.ok().filter(|parsed: &Selector| !parsed.selects_all());
@@ -50,7 +50,7 @@ pub fn belongs<O: Resource<DynamicType = ()>>(
     );
     match controller(object) {
         Some(reference) if Some(&reference.uid) == owner.meta().uid.as_ref() => Belongs::Own,
-        // An owner of another kind is somebody else's business, alive or not.
+        // An owner of a different kind is not judged here, alive or not.
         Some(reference) if reference.kind != O::kind(&()) || living.contains(&reference.uid) => Belongs::No,
         _ if selected => Belongs::Orphan,
         _ => Belongs::No,

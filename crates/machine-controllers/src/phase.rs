@@ -2,21 +2,21 @@
 
 use api::machine::Machine;
 
-/// How a Machine is, as `status.currentStatus.phase` says it. In the order in which a surplus is taken: what
-/// is of least use first.
+/// The phase of a Machine, as in `status.currentStatus.phase`. In the order in which surplus Machines are
+/// deleted: the least useful first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// It is being deleted.
+    /// The Machine is being deleted.
     Terminating,
-    /// It did not come, or was unhealthy for too long: its set replaces it.
+    /// The machine never joined, or was unhealthy for too long: the set replaces the Machine.
     Failed,
-    /// The cloud refuses to make it; it is tried again.
+    /// The cloud refuses to create the instance; the creation is retried.
     CrashLoopBackOff,
-    /// Its Node is unhealthy.
+    /// The Node is unhealthy.
     Unknown,
-    /// It is to come: nothing, or only its instance, is there.
+    /// The machine is to join: no instance exists, or only the instance.
     Pending,
-    /// Its Node is ready.
+    /// The Node is ready.
     Running,
 }
 
@@ -30,7 +30,7 @@ impl Phase {
         Self::Running,
     ];
 
-    /// As it is written.
+    /// The phase as written in the status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Terminating => "Terminating",
@@ -42,7 +42,7 @@ impl Phase {
         }
     }
 
-    /// What a Machine's status says; `None` where it says nothing yet, as after a restore.
+    /// The phase in the status of a Machine; `None` without a known phase, as after a restore.
     pub fn told(machine: &Machine) -> Option<Self> {
         let told = machine
             .status
@@ -53,9 +53,9 @@ impl Phase {
             .as_deref()?;
         let phase = Self::ALL.into_iter().find(|phase| phase.as_str() == told);
         match phase {
-            // Carried from another seed, where it was being deleted.
+            // The Machine was moved here from a seed on which the Machine was in deletion.
             Some(Self::Terminating) if machine.metadata.deletion_timestamp.is_none() => None,
-            // Upstream's word for what is neither here nor there.
+            // Upstream's phase of an instance that exists and has not joined.
             None if told == "Available" => Some(Self::Pending),
             other => other,
         }

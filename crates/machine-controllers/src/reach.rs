@@ -1,6 +1,7 @@
-//! Whether the shoot's API answers, and for how long it has. While it does not, nobody can know how a machine
-//! is, so that none is judged (gardener/machine-controller-manager#718). And since kubelets could not report
-//! meanwhile either, all bounds on unhealthiness count from the moment in which it answered again.
+//! Whether the shoot's API answers, and for how long. While the API does not answer, the health of machines
+//! is unknown, so that no machine is judged (gardener/machine-controller-manager#718). Kubelets could not
+//! report in this time either. So all bounds on unhealthiness count from the moment in which the API answered
+//! again.
 
 use std::{
     future::Future,
@@ -31,7 +32,7 @@ pub async fn bounded_write<T>(write: impl Future<Output = Result<T>>) -> Result<
     })
 }
 
-/// What is known of the shoot's API.
+/// The reachability of the shoot's API.
 pub struct Reach {
     nodes: Api<Node>,
     ask_every: Duration,
@@ -56,7 +57,7 @@ impl Reach {
         }
     }
 
-    /// For how long the API is known to have answered without a break. Refused while it does not answer.
+    /// The time for which the API has answered without a break. Refused while the API does not answer.
     pub async fn answers_for(&self) -> Result<Duration> {
         let now = Instant::now();
         let known = *self.lock();
@@ -73,7 +74,7 @@ impl Reach {
         }
     }
 
-    /// The Node as it is now; not as it was seen last.
+    /// The Node, read live instead of from the cache.
     pub async fn node(&self, name: &str) -> Result<Option<Node>> {
         match tokio::time::timeout(self.answers_within, self.nodes.get_opt(name)).await {
             Ok(Ok(node)) => {
@@ -89,7 +90,7 @@ impl Reach {
         let now = Instant::now();
         let mut answers = self.lock();
         let since = match *answers {
-            // Nobody asked for a while: what was in between is not known.
+            // After a long time without a call, the time in between is unknown.
             Some(known) if now - known.last <= 3 * (self.ask_every + self.answers_within) => known.since,
             _ => now,
         };

@@ -1,5 +1,5 @@
-//! Deletes exactly what was looked at. Its dependents are nobody's business but its controller's, which keeps
-//! a finalizer: no garbage collector is waited for.
+//! Deletes exactly the object that was read. The controller of the object deletes the dependents and keeps a
+//! finalizer, so that no deletion waits for a garbage collector.
 
 use kube::{
     Api, ResourceExt,
@@ -7,7 +7,7 @@ use kube::{
 };
 use runtime::{Result, apply::Object, error::Explain as _};
 
-/// Deletes this object, not a later one of the same name. One that is gone already is success.
+/// Deletes this object, not a later object of the same name. An object that is gone already is success.
 pub async fn delete<K: Object>(api: &Api<K>, object: &K) -> Result<()> {
     let exactly = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Background),
@@ -20,7 +20,8 @@ pub async fn delete<K: Object>(api: &Api<K>, object: &K) -> Result<()> {
     let name = object.name_any();
     match api.delete(&name, &exactly).await {
         Ok(_) => Ok(()),
-        // Of a conflict, too: it is another object. Who wrote at the same moment wakes the controller again.
+        // A conflict is success, too: the name belongs to a new object, and a concurrent write wakes the
+        // controller again.
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
         Err(error) => Err(error).context(format_args!("could not delete {} {name}", K::kind(&()))),
     }

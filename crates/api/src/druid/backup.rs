@@ -1,4 +1,4 @@
-//! How an etcd is backed up, where it is restored from, and who may write its backups.
+//! Backups and restore of an etcd, and the owner check for writes of backups.
 
 use k8s_openapi::{api::core::v1::ResourceRequirements, apimachinery::pkg::api::resource::Quantity};
 
@@ -14,7 +14,7 @@ const ADDRESS_AND_PORT: &str = r"^([0-9.]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}$";
 /// A host name or IPv4 address with a port, as `etcd-events-client:2379`.
 const HOST_AND_PORT: &str = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?:[0-9]{1,5}$";
 
-/// How it is backed up.
+/// Settings of backups.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -33,19 +33,19 @@ pub struct BackupSpec {
     pub store: Option<StoreSpec>,
     /// Where backups are taken over from before etcd first starts, if not from `store` (R17-24).
     pub source_store: Option<StoreSpec>,
-    /// Revision of etcd that the backups copied from `sourceStore` must reach. The copy fails if no chain
-    /// that it has read and hashed reaches this revision. Without this field the newest chain is copied. No
-    /// effect without `sourceStore`.
+    /// Revision of etcd that the backups copied from `sourceStore` must reach. The copy fails if no chain of
+    /// snapshots that was read and hashed reaches this revision. Without this field the newest chain is
+    /// copied. No effect without `sourceStore`.
     #[schemars(range(min = 1))]
     pub required_revision: Option<i64>,
-    /// The final snapshot of the source, which holds `requiredRevision`. A chain of other snapshots that
-    /// reaches the revision is equally good. No effect without `requiredRevision`.
+    /// The final snapshot of the source, with `requiredRevision`. A chain of different snapshots that reaches
+    /// the revision is equally good. No effect without `requiredRevision`.
     pub required_snapshot: Option<RequiredSnapshot>,
     /// How many changes up to `requiredRevision` may be missing in the copied backups. Default 0. No effect
     /// without `requiredRevision`.
     #[schemars(range(min = 0))]
     pub accepted_loss: Option<i64>,
-    /// Who must own the shoot for its etcd to be served and backed up (R17-13).
+    /// Owner check: only the owner of the shoot serves and backs up the etcd (R17-13).
     pub owner_check: Option<OwnerCheckSpec>,
     /// Resources of the container.
     pub resources: Option<ResourceRequirements>,
@@ -54,7 +54,7 @@ pub struct BackupSpec {
     /// When full snapshots are made, as a cron expression.
     #[schemars(length(max = 128))]
     pub full_snapshot_schedule: Option<String>,
-    /// By what old snapshots are dropped.
+    /// Policy for the deletion of old snapshots.
     pub garbage_collection_policy: Option<GarbageCollectionPolicy>,
     /// How many snapshots `LimitBased` keeps.
     #[serde(rename = "maxBackupsLimitBasedGC")]
@@ -65,7 +65,8 @@ pub struct BackupSpec {
     /// How often delta snapshots are made.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub delta_snapshot_period: Option<String>,
-    /// Events in memory that make a delta snapshot before its time.
+    /// Size of the events in memory, in bytes, at which a delta snapshot is taken before
+    /// `deltaSnapshotPeriod` ends.
     pub delta_snapshot_memory_limit: Option<Quantity>,
     /// How long delta snapshots are kept that no full snapshot needs.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
@@ -77,7 +78,7 @@ pub struct BackupSpec {
     /// Bound of a snapshot.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub etcd_snapshot_timeout: Option<String>,
-    /// Choice of the one that makes backups.
+    /// Settings of the leader election of the backup process. Has no effect.
     pub leader_election: Option<LeaderElection>,
 }
 
@@ -88,7 +89,7 @@ pub struct RequiredSnapshot {
     /// Name of the object below the prefix of `sourceStore`.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The sha256 of the object as it is stored, in hex. An object with this name and any other hash does not
+    /// The sha256 of the object as stored, in hex. An object with this name and a different hash does not
     /// count.
     #[schemars(regex(pattern = r"^[0-9a-f]{64}$"))]
     pub sha256: String,
@@ -99,13 +100,13 @@ pub struct RequiredSnapshot {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StoreSpec {
-    /// The bucket.
+    /// Name of the bucket with the backups.
     #[schemars(
         length(max = 63),
         regex(pattern = r"^[a-zA-Z0-9][a-zA-Z0-9._-]{1,61}[a-zA-Z0-9]$")
     )]
     pub container: Option<String>,
-    /// The object store's address, if it is not the provider's own.
+    /// Address of the object store. Absent for the address of the provider.
     #[schemars(length(max = 2048))]
     #[x_kube(validation = ("isURL(self)", "must be an URL"))]
     pub endpoint_override: Option<String>,
@@ -117,8 +118,8 @@ pub struct StoreSpec {
     pub secret_ref: Option<SecretReference>,
 }
 
-/// Who must own the shoot for its etcd to be served and backed up (docs/understand/ownership.md). What is not
-/// given is as there.
+/// Owner check: only the owner of the shoot serves and backs up the etcd (docs/understand/ownership.md, also
+/// for the defaults).
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -142,28 +143,30 @@ pub struct OwnerCheckSpec {
     /// The name of the owner's DNS record; there is room for `epoch.` in front.
     #[schemars(length(min = 1, max = 247))]
     pub name: String,
-    /// The value it must have: this seed's identity.
+    /// Required value of the owner record: the identity of this seed.
     #[schemars(length(min = 1, max = 255))]
     pub id: String,
-    /// The zone of the record. Its servers are asked, past every cache.
+    /// The DNS zone of the record. The authoritative servers of the zone are asked directly, without a cache.
     #[schemars(length(min = 1, max = 253))]
     pub zone: String,
-    /// The zone's servers, as `address:port`; found by its NS records where none are named.
+    /// The DNS servers of the zone, as `address:port`. Absent to find the servers by the NS records of the
+    /// zone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(max = 64), regex(pattern = ADDRESS_AND_PORT)))]
     pub authorities: Vec<String>,
-    /// The shoot's uid, which `ownership.json` in the store must have: it is asked where the servers say
-    /// nothing.
+    /// The uid of the shoot, required in `ownership.json` in the store. The store is asked where the DNS
+    /// servers do not answer.
     #[serde(rename = "shootUID")]
     #[schemars(length(min = 1, max = 253))]
     pub shoot_uid: String,
-    /// How often it is looked up.
+    /// Time between two lookups of the owner record.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub interval: Option<String>,
     /// Bound of a try at the servers, of two that a look-up has.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub timeout: Option<String>,
-    /// For how long something on the way may answer in a server's place. Nothing of ours keeps an answer.
+    /// The longest time for which a DNS cache between the process and the servers may answer. The processes
+    /// of Repot cache no answer.
     #[serde(rename = "dnsCacheTTL")]
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub dns_cache_ttl: Option<String>,
@@ -173,28 +176,30 @@ pub struct OwnerCheckSpec {
     /// For how long an answer is good.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub validity: Option<String>,
-    /// How long a request may be under way after its permit has ended.
+    /// The longest time for which a request may continue after the permit has ended.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub requests: Option<String>,
-    /// For how long a server may show the former record to others after it has shown the new one.
+    /// The longest time for which a DNS server may still show the former record to some clients after showing
+    /// the new record.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub propagation: Option<String>,
-    /// How long a destination waits; the others are checked against it.
+    /// Time for which a destination waits before a takeover. The other durations are checked against this
+    /// field.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub fence: Option<String>,
     /// By how many parts of a million a clock may be wrong.
     #[schemars(range(min = 0, max = 100_000))]
     pub drift: Option<i32>,
-    /// What happens when neither the servers nor the store say anything.
+    /// Behaviour when neither the DNS servers nor the store answer.
     pub silence: Option<OwnerCheckSilence>,
     /// Forwards clients of the etcd with the Events while this seed owns the shoot, so that a fenced seed
-    /// acknowledges no Events. Without this field these clients connect to that etcd directly, and the owner
-    /// is not checked for them.
+    /// acknowledges no Events. Without this field these clients connect to that etcd directly, without an
+    /// owner check.
     pub events_gate: Option<EventsGateSpec>,
 }
 
 impl OwnerCheckSpec {
-    /// The intervals and bounds by field, as they are given.
+    /// The intervals and bounds by field, unchanged.
     #[must_use]
     pub fn durations(&self) -> [(&'static str, Option<&str>); 8] {
         [
@@ -215,7 +220,7 @@ impl OwnerCheckSpec {
 #[serde(rename_all = "camelCase")]
 pub struct EventsGateSpec {
     /// Port of the Service `<name>-client` at which clients of the etcd with the Events connect. Must differ
-    /// from the ports of etcd and of the program that makes backups.
+    /// from the ports of etcd and of the backup process.
     #[schemars(range(min = 1, max = 65535))]
     pub port: i32,
     /// Host and port of the etcd with the Events, as `etcd-events-client:2379`. The name is resolved for each
@@ -225,12 +230,12 @@ pub struct EventsGateSpec {
     pub target: String,
 }
 
-/// What happens when nobody says anything about the owner.
+/// Behaviour without an answer about the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OwnerCheckSilence {
     /// etcd is not served any more when the last answer is not good any more (R17-47).
     Deactivate,
-    /// It is served until somebody says that the shoot is lost.
+    /// etcd is served until a witness reports the loss of the shoot.
     Tolerate,
 }
 
@@ -241,13 +246,13 @@ pub enum OwnerCheckSilence {
 pub struct SnapshotCompaction {
     /// Resources of the job.
     pub resources: Option<ResourceRequirements>,
-    /// Events after which it starts.
+    /// Number of events after which the compaction starts. Has no effect.
     pub events_threshold: Option<i64>,
-    /// Events after which a full snapshot is made instead.
+    /// Number of events after which a full snapshot replaces the compaction. Has no effect.
     pub trigger_full_snapshot_threshold: Option<i64>,
 }
 
-/// By what old snapshots are dropped.
+/// Policy for the deletion of old snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum GarbageCollectionPolicy {
     /// The older, the fewer.
@@ -260,7 +265,7 @@ pub enum GarbageCollectionPolicy {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Compression {
-    /// Whether they are compressed.
+    /// Whether snapshots are compressed.
     pub enabled: Option<bool>,
     /// Compression algorithm of snapshots.
     pub policy: Option<CompressionPolicy>,
@@ -280,7 +285,7 @@ pub enum CompressionPolicy {
     Zstd,
 }
 
-/// Choice of the one that makes backups.
+/// Leader election of the backup process.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! `Etcd`: one etcd cluster with its backups.
+//! `Etcd`: an etcd cluster with backups.
 
 use k8s_openapi::{
     api::core::v1::{Affinity, TopologySpreadConstraint},
@@ -82,7 +82,7 @@ use crate::derive::{
     "memberNamePrefix is immutable: it cannot be added or removed later"
 ))]
 pub struct EtcdSpec {
-    /// Pods of the cluster, as older clients look for them.
+    /// Label selector of the cluster's pods, for older clients.
     pub selector: Option<LabelSelector>,
     /// Labels that the pods of etcd get.
     pub labels: BTreeMap<String, String>,
@@ -91,13 +91,13 @@ pub struct EtcdSpec {
     pub annotations: BTreeMap<String, String>,
     /// Settings of the etcd process.
     pub etcd: EtcdConfig,
-    /// How it is backed up.
+    /// Settings of backups.
     pub backup: BackupSpec,
-    /// What etcd and backups share.
+    /// Settings shared by etcd and the backup process.
     pub shared_config: Option<SharedConfig>,
     /// Affinity and topology spread of the pods.
     pub scheduling_constraints: Option<SchedulingConstraints>,
-    /// Number of members.
+    /// Number of members of the etcd cluster.
     #[schemars(range(min = 0))]
     #[x_kube(validation = (
         "self == 0 || self >= oldSelf",
@@ -120,7 +120,7 @@ pub struct EtcdSpec {
     #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub member_name_prefix: Option<String>,
-    /// Runs everything as root.
+    /// Whether all containers run as root.
     pub run_as_root: Option<bool>,
 }
 
@@ -136,18 +136,18 @@ pub struct SchedulingConstraints {
     pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
 }
 
-/// What etcd and backups share.
+/// Settings shared by etcd and the backup process.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SharedConfig {
-    /// By what old revisions are dropped.
+    /// Mode of the automatic compaction: by age or by number of revisions.
     pub auto_compaction_mode: Option<CompactionMode>,
     /// How much history is kept.
     pub auto_compaction_retention: Option<String>,
 }
 
-/// By what old revisions are dropped.
+/// Mode of the automatic compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CompactionMode {

@@ -1,4 +1,4 @@
-//! How etcd itself runs.
+//! Settings of the etcd process.
 
 use k8s_openapi::{api::core::v1::ResourceRequirements, apimachinery::pkg::api::resource::Quantity};
 
@@ -33,7 +33,7 @@ pub(super) const DURATION: &str = r"^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$";
 pub struct EtcdConfig {
     /// Largest size of the database.
     pub quota: Option<Quantity>,
-    /// Number of entries after which etcd writes its own snapshot.
+    /// Number of entries after which etcd writes an internal snapshot.
     pub snapshot_count: Option<i64>,
     /// When the database is defragmented, as a cron expression.
     #[schemars(length(max = 128))]
@@ -67,7 +67,7 @@ pub struct EtcdConfig {
     /// Whether etcd speaks JSON too.
     #[serde(rename = "enableGRPCGateway")]
     pub enable_grpc_gateway: Option<bool>,
-    /// How the database keeps its free pages.
+    /// Data structure for free pages of the database: `array` or `map`.
     pub backend_bbolt_freelist_type: Option<FreelistType>,
     /// Further addresses of members.
     #[serde(
@@ -77,7 +77,7 @@ pub struct EtcdConfig {
     )]
     #[schemars(length(max = 9))]
     pub additional_advertise_peer_urls: Vec<MemberUrls>,
-    /// An etcd cluster elsewhere that this one joins.
+    /// An existing etcd cluster that this cluster joins. Has no effect.
     pub bootstrap_with_existing_cluster: Option<ExistingCluster>,
 }
 
@@ -91,7 +91,7 @@ pub enum MetricsLevel {
     Extensive,
 }
 
-/// How the database keeps its free pages.
+/// Data structure for free pages of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FreelistType {
@@ -101,7 +101,7 @@ pub enum FreelistType {
     Map,
 }
 
-/// TLS of a server and its clients.
+/// TLS of a server and the clients.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -136,7 +136,7 @@ pub struct PeerTLSConfig {
     pub skip_client_san_verification: Option<bool>,
 }
 
-/// A Secret and a key in it.
+/// A Secret and a key of the Secret.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -161,18 +161,18 @@ pub struct ClientService {
     /// Labels of the client Service.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Which member a client is sent to.
+    /// Preference for the member that serves a client.
     pub traffic_distribution: Option<TrafficDistribution>,
 }
 
-/// Which member a client is sent to.
+/// Preference for the member that serves a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TrafficDistribution {
-    /// One in the same zone.
+    /// A member in the same zone.
     PreferSameZone,
-    /// One on the same node.
+    /// A member on the same node.
     PreferSameNode,
-    /// One in the same zone, as it was called before.
+    /// A member in the same zone: the former name of `PreferSameZone`.
     PreferClose,
 }
 
@@ -183,7 +183,7 @@ pub struct MemberUrls {
     /// Name of the member, such as `etcd-main-0`.
     #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?-[0-9]+$"))]
     pub member_name: String,
-    /// URLs under which the member is advertised.
+    /// Advertised URLs of the member.
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "set"), inner(length(max = 2048)))]
     pub urls: Vec<String>,
 }
@@ -195,7 +195,7 @@ pub struct ExistingCluster {
     /// Members of the existing cluster.
     #[schemars(length(max = 9), extend("x-kubernetes-list-type" = "atomic"))]
     pub members: Vec<ExistingMember>,
-    /// Its addresses for clients.
+    /// Addresses of the existing cluster for clients.
     #[schemars(length(max = 9), extend("x-kubernetes-list-type" = "set"), inner(length(max = 2048)))]
     pub client_endpoints: Vec<String>,
 }
@@ -204,13 +204,13 @@ pub struct ExistingCluster {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExistingMember {
-    /// Its name.
+    /// Name of the existing member.
     #[schemars(
         length(min = 1, max = 253),
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
     )]
     pub name: String,
-    /// Its addresses for members.
+    /// Addresses of the existing member for peers.
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "set"), inner(length(max = 2048)))]
     pub peer_urls: Vec<String>,
 }

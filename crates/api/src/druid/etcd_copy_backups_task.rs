@@ -1,9 +1,9 @@
-//! `EtcdCopyBackupsTask`: backups copied from one place to another, once (R17-25..R17-28).
+//! `EtcdCopyBackupsTask`: backups are copied once from a source store to a target store (R17-25..R17-28).
 
 use super::{EtcdCondition, StoreSpec};
 use crate::derive::{BTreeMap, CustomResource, Deserialize, JsonSchema, Serialize, skip_serializing_none};
 
-/// From where, to where, and which.
+/// Source and target of the copy, and the selection of backups.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -22,9 +22,9 @@ pub struct EtcdCopyBackupsTaskSpec {
     /// Labels of the pod that copies.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pod_labels: BTreeMap<String, String>,
-    /// Object store from which backups are copied.
+    /// Object store with the backups to copy.
     pub source_store: StoreSpec,
-    /// Object store to which backups are copied.
+    /// Object store for the copies.
     pub target_store: StoreSpec,
     /// How many days old a backup may be.
     #[schemars(range(min = 0))]
@@ -60,6 +60,6 @@ pub struct EtcdCopyBackupsTaskStatus {
     pub conditions: Vec<EtcdCondition>,
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,
-    /// What stood in the way.
+    /// Error of the last attempt, with the remedy.
     pub last_error: Option<String>,
 }

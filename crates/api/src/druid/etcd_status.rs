@@ -16,10 +16,10 @@ pub struct EtcdStatus {
     pub observed_generation: Option<i64>,
     /// Reference to the StatefulSet of etcd.
     pub etcd: Option<CrossVersionObjectReference>,
-    /// Aspects of its state.
+    /// Conditions of the etcd cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<EtcdCondition>,
-    /// What stood in the way.
+    /// Errors of the last reconciliation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_errors: Vec<EtcdLastError>,
     /// Type and state of the last operation of etcd-druid on the Etcd.
@@ -30,9 +30,9 @@ pub struct EtcdStatus {
     pub replicas: Option<i32>,
     /// Pods that are ready.
     pub ready_replicas: Option<i32>,
-    /// Whether a quorum is ready and everything is as specified.
+    /// Whether a quorum is ready and all objects are as specified.
     pub ready: Option<bool>,
-    /// Pods of the cluster, as older clients look for them.
+    /// Label selector of the cluster's pods, for older clients.
     pub label_selector: Option<LabelSelector>,
     /// Pods of the cluster, as text.
     pub selector: Option<String>,
@@ -42,17 +42,17 @@ pub struct EtcdStatus {
     /// Whether members speak TLS among themselves.
     #[serde(rename = "peerUrlTLSEnabled")]
     pub peer_url_tls_enabled: Option<bool>,
-    /// What of a cluster elsewhere was joined.
+    /// The existing cluster that this cluster joined.
     pub bootstrap_with_existing_cluster: Option<JoinedCluster>,
-    /// What was copied, where `spec.backup.sourceStore` asks for a copy.
+    /// The copied chain of backups, where `spec.backup.sourceStore` requests a copy.
     pub copied: Option<CopiedChain>,
     /// The bytes that the copy has brought so far, where `spec.backup.sourceStore` asks for a copy.
     /// etcd-druid asks the copying process every 5 s, and keeps the last answer. Absent until the process has
     /// answered once.
     pub copying: Option<CopyProgress>,
-    /// How the process beside etcd checks the owner, as this process reports it. The last report stays while
-    /// the process does not answer. Absent where `spec.backup.ownerCheck` is not set, and until the process
-    /// has answered once.
+    /// Owner check of the process beside etcd, as reported by this process. The last report stays while the
+    /// process does not answer. Absent where `spec.backup.ownerCheck` is not set, and until the first answer
+    /// of the process.
     pub owner_check: Option<ReportedOwnerCheck>,
     /// The data with which etcd began the ownership epoch: the data of an earlier epoch, from the volume or
     /// restored from the backups. Init container `initialize` reports these data in the termination message.
@@ -74,8 +74,8 @@ pub struct VolumeLoss {
     /// Last revision of etcd in the backups. Every change after this revision is lost; the number of lost
     /// changes is unknown.
     pub last_revision: i64,
-    /// Revision with which etcd went on. It is above every revision that the former etcd has assigned, so
-    /// that no revision stands for two changes, and clients list again.
+    /// Revision with which etcd continued. The revision is above every revision that the former etcd has
+    /// assigned, so that no revision stands for two changes, and clients list again.
     pub revision: i64,
     /// When the newest restored snapshot was taken: changes that etcd acknowledged before are not lost.
     /// Absent where the name of the snapshot has no valid time.
@@ -95,11 +95,11 @@ pub struct BegunEpoch {
     pub result: String,
     /// Last revision of the earlier epoch in these data.
     pub last_revision: i64,
-    /// When the newest snapshot was taken from which etcd was restored, by the clock of the earlier owner.
-    /// Absent where nothing was restored, or the name of the snapshot has no valid time.
+    /// When the newest restored snapshot was taken, by the clock of the earlier owner. Absent without a
+    /// restore, or where the name of the snapshot has no valid time.
     pub saved: Option<Time>,
     /// Whether the data hold every change that etcd acknowledged in the earlier epoch: the volume was kept,
-    /// or the restored chain reaches the revision at which the earlier epoch was sealed.
+    /// or the restored chain reaches the revision at which the earlier epoch was sealed. Default: false.
     #[serde(default)]
     pub complete: bool,
 }
@@ -118,20 +118,20 @@ pub struct ReportedOwnerCheck {
     /// The shortest time in seconds, rounded up, for which a destination has to wait for this process.
     pub least_fence_seconds: Option<i64>,
     /// The clock of the host that ends permits after a pause of the guest: `Rtc`, `Ptp` or `None`. Absent
-    /// where the process does not report it.
+    /// where the process does not report the clock.
     pub host_clock: Option<String>,
 }
 
 impl ReportedOwnerCheck {
-    /// Whether permits of the process end after a pause of the guest by its hypervisor.
+    /// Whether permits of the process end after a pause of the guest by the hypervisor.
     #[must_use]
     pub fn reads_host_clock(&self) -> bool {
         matches!(self.host_clock.as_deref(), Some("Rtc" | "Ptp"))
     }
 }
 
-/// The progress of a copy of backups. A copy that is run again counts the objects that are in the target
-/// already after it has verified these objects.
+/// The progress of a copy of backups. A repeated copy counts the objects that are in the target already,
+/// after a verification of these objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CopyProgress {
@@ -150,20 +150,20 @@ pub struct CopyProgress {
 pub struct CopiedChain {
     /// Whether the chain is the source's final snapshot alone.
     pub final_snapshot: bool,
-    /// Revision of etcd up to which it has every change.
+    /// Revision of etcd up to which the chain has every change.
     pub last_revision: i64,
-    /// When its newest snapshot was taken, by the clock of the source.
+    /// When the newest snapshot of the chain was taken, by the clock of the source.
     pub saved: Option<Time>,
     /// Whether the chain holds every change that the source has acknowledged. The copying process has read
     /// and hashed each object of the chain, and the chain reaches `sealedRevision`, or is the final snapshot
     /// where that revision is not known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub complete: bool,
-    /// Revision of etcd at which the source ended its epoch: `spec.backup.requiredRevision`, else the
-    /// revision that the source has noted in its bucket. Absent where neither is known.
+    /// Revision of etcd at which the source ended the epoch: `spec.backup.requiredRevision`, else the
+    /// revision that the source has recorded in the bucket. Absent where neither is known.
     pub sealed_revision: Option<i64>,
-    /// Changes between `lastRevision` and `sealedRevision` that are in no snapshot, and whose loss
-    /// `spec.backup.acceptedLoss` allows. Absent where nothing is known to be lost.
+    /// Number of lost changes between `lastRevision` and `sealedRevision`: changes that are in no snapshot.
+    /// `spec.backup.acceptedLoss` allows this loss. Absent without a known loss.
     pub lost_revisions: Option<i64>,
     /// Names of objects in the source's bucket that look like snapshots, and were left aside because the name
     /// cannot be read or the content cannot be trusted: the first five, each cut to 128 characters. These
@@ -177,15 +177,15 @@ pub struct CopiedChain {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EtcdCondition {
-    /// What it is about, e.g. `BackupReady`.
+    /// Type of the condition, e.g. `BackupReady`.
     pub type_: String,
-    /// Whether it holds: `True`, `False`, `Unknown`, `Progressing`, `ConditionCheckError`.
+    /// Status of the condition: `True`, `False`, `Unknown`, `Progressing`, `ConditionCheckError`.
     pub status: String,
     /// When `status` last changed.
     pub last_transition_time: Time,
-    /// When it was last written.
+    /// When the condition was last written.
     pub last_update_time: Time,
-    /// One word that says why.
+    /// Reason of the status, as a single CamelCase word.
     pub reason: String,
     /// A sentence that says why.
     pub message: String,
@@ -195,25 +195,25 @@ pub struct EtcdCondition {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EtcdLastError {
-    /// Its code, e.g. `ERR_SYNC_STATEFULSET`.
+    /// Code of the error, e.g. `ERR_SYNC_STATEFULSET`.
     pub code: String,
-    /// What happened and what to do about it.
+    /// Description of the error, with the remedy.
     pub description: String,
     /// When etcd-druid saw the error.
     pub observed_at: Time,
 }
 
-/// What was done last.
+/// The last operation on the etcd cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EtcdLastOperation {
-    /// What: `Create`, `Reconcile` or `Delete`.
+    /// Type of the operation: `Create`, `Reconcile` or `Delete`.
     pub type_: String,
-    /// How it stands: `Processing`, `Succeeded`, `Error` or `Requeue`.
+    /// State of the operation: `Processing`, `Succeeded`, `Error` or `Requeue`.
     pub state: String,
     /// Description of the operation for people.
     pub description: String,
-    /// Which run it was, to find it in logs.
+    /// Id of the run, for a search in logs.
     #[serde(rename = "runID")]
     pub run_id: String,
     /// When this was last written.
@@ -239,7 +239,7 @@ pub struct EtcdMemberStatus {
     pub last_transition_time: Time,
 }
 
-/// What of a cluster elsewhere was joined.
+/// The existing cluster that was joined.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JoinedCluster {
@@ -256,7 +256,7 @@ pub struct JoinedCluster {
 pub struct JoinedMember {
     /// Name of the member in the existing cluster.
     pub name: String,
-    /// Its addresses for members.
+    /// Addresses of the member for peers.
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub peer_urls: Vec<String>,
 }

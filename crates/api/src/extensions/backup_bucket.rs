@@ -1,4 +1,4 @@
-//! `BackupBucket`: the bucket in which a seed's shoots keep their backups.
+//! `BackupBucket`: the bucket with the backups of a seed's shoots.
 
 use super::{DefaultSpec, DefaultStatus, object::extension_object};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     meta::SecretReference,
 };
 
-/// The wanted bucket; its name is the object's.
+/// The wanted bucket. The bucket has the name of the object.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "extensions.gardener.cloud",
@@ -39,7 +39,7 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BackupBucketSpec {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultSpec,
     /// Where the bucket is wanted.
@@ -48,12 +48,12 @@ pub struct BackupBucketSpec {
     pub secret_ref: SecretReference,
 }
 
-/// What is there.
+/// Observed state of the bucket.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupBucketStatus {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultStatus,
     /// Credentials for this bucket only, if the provider made some.

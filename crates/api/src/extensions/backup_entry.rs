@@ -1,4 +1,4 @@
-//! `BackupEntry`: the place of one shoot's backups in a bucket.
+//! `BackupEntry`: the backups of a shoot in a bucket.
 
 use super::{DefaultSpec, DefaultStatus, object::extension_object};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     meta::SecretReference,
 };
 
-/// The bucket; the place in it is named like the object.
+/// The bucket. The backups lie below a prefix with the name of the object.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -47,10 +47,10 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BackupEntrySpec {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultSpec,
-    /// What the provider said of the bucket.
+    /// Provider status of the BackupBucket.
     pub backup_bucket_provider_status: Option<RawExtension>,
     /// Where the bucket is.
     pub region: String,

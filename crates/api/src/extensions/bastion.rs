@@ -1,11 +1,11 @@
-//! `Bastion`: a machine through which one gets to nodes, for a while.
+//! `Bastion`: a temporary machine for access to nodes.
 
 use k8s_openapi::{ByteString, api::core::v1::LoadBalancerIngress, api::networking::v1::IPBlock};
 
 use super::{DefaultSpec, DefaultStatus, object::extension_object};
 use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize, skip_serializing_none};
 
-/// Who gets in, and what the machine runs at first.
+/// Allowed clients, and the user data of the machine.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "extensions.gardener.cloud",
@@ -32,17 +32,17 @@ use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize, skip_ser
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BastionSpec {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultSpec,
-    /// What the machine runs at first.
+    /// User data, which the machine runs at the first boot.
     #[schemars(schema_with = "crate::meta::bytes_schema")]
     pub user_data: ByteString,
     /// Clients that may connect to the bastion.
     pub ingress: Vec<BastionIngressPolicy>,
 }
 
-/// Who gets in.
+/// Clients that may connect.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BastionIngressPolicy {
@@ -50,15 +50,15 @@ pub struct BastionIngressPolicy {
     pub ip_block: IPBlock,
 }
 
-/// What is there.
+/// Observed state of the bastion.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BastionStatus {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultStatus,
-    /// Address under which the bastion is reached.
+    /// Address of the bastion for clients.
     pub ingress: Option<LoadBalancerIngress>,
 }
 

@@ -1,4 +1,4 @@
-//! `Cluster`: what providers may know of the garden's objects, named like the shoot's namespace.
+//! `Cluster`: copies of the garden's objects for providers, with the name of the shoot's namespace.
 
 use crate::derive::{
     CustomResource, Deserialize, JsonSchema, RawExtension, Serialize, skip_serializing_none,
@@ -19,14 +19,14 @@ use crate::derive::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSpec {
-    /// The CloudProfile of the shoot, as the garden has it.
+    /// The CloudProfile of the shoot, as stored in the garden.
     pub cloud_profile: RawExtension,
-    /// The Seed of the shoot, as the garden has it.
+    /// The Seed of the shoot, as stored in the garden.
     pub seed: Option<RawExtension>,
-    /// The Shoot, as the garden has it.
+    /// The Shoot, as stored in the garden.
     pub shoot: RawExtension,
 }
 
-/// Nothing is reported; the subresource is part of the known API.
+/// Empty; the subresource is part of the known API.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterStatus {}

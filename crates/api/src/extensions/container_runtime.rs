@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use super::{DefaultSpec, DefaultStatus, object::extension_object};
 use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize};
 
-/// What is wanted, and where.
+/// The wanted container runtime, and the nodes for the runtime.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "extensions.gardener.cloud",
@@ -33,10 +33,10 @@ use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerRuntimeSpec {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultSpec,
-    /// Folder for its programs on nodes.
+    /// Folder for the binaries of the runtime on nodes.
     pub binary_path: String,
     /// Worker pool whose nodes get the container runtime.
     pub worker_pool: ContainerRuntimeWorkerPool,

@@ -7,7 +7,7 @@ use crate::{
     meta::SecretReference,
 };
 
-/// What the provider adds to a control plane.
+/// The provider's additions to a control plane.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -36,30 +36,31 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ControlPlaneSpec {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultSpec,
-    /// What the provider said of the infrastructure.
+    /// Provider status of the Infrastructure.
     pub infrastructure_provider_status: Option<RawExtension>,
     /// Region of the shoot's machines, as the provider calls the region.
     pub region: String,
     /// Credentials of the account.
     pub secret_ref: SecretReference,
-    /// What the cloud-controller-manager runs beside its own controllers; absent: nothing.
+    /// Further controllers of the cloud-controller-manager. Absent for no further controllers.
     pub cloud_controller_manager: Option<CloudControllerManager>,
 }
 
-/// Controllers that a shoot's cloud-controller-manager runs for another manager. The one of whose Shoot this
-/// is decides it, as both managers must agree (RK-03); the provider turns it into flags.
+/// Controllers that a shoot's cloud-controller-manager runs instead of another manager. The user of the Shoot
+/// decides, as both managers must agree (RK-03); the provider renders the flags.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CloudControllerManager {
-    /// It gives Nodes their ranges of pod addresses, out of these; absent: it does not.
+    /// Node IPAM runs in the cloud-controller-manager, with these ranges of pod addresses. Absent if node
+    /// IPAM runs elsewhere.
     #[serde(rename = "nodeIPAM")]
     pub node_ipam: Option<NodeIPAM>,
-    /// It shares its lock for these controllers with another manager; absent: it runs what it runs under its
-    /// own lock, and the flags of leader migration are gone.
+    /// The cloud-controller-manager shares a lock for these controllers with another manager. Absent if all
+    /// its controllers run under its own lock; then the flags of leader migration are not set.
     pub leader_migration: Option<LeaderMigration>,
 }
 
@@ -70,7 +71,7 @@ pub struct NodeIPAM {
     /// Range of addresses of pods, in CIDR notation.
     #[serde(rename = "clusterCIDR")]
     pub cluster_cidr: String,
-    /// Of the services, which are kept out of it.
+    /// Range of addresses of services, excluded from the range of pods.
     #[serde(rename = "serviceClusterIPRange")]
     pub service_cluster_ip_range: String,
 }

@@ -1,4 +1,4 @@
-//! `DNSRecord`: one name in the provider's DNS. An owner record is an ordinary one of type `TXT`.
+//! `DNSRecord`: a name in the provider's DNS. An owner record is an ordinary DNSRecord of type `TXT`.
 
 use super::{DefaultSpec, DefaultStatus, object::extension_object};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     meta::SecretReference,
 };
 
-/// The name and what it resolves to.
+/// The name and the values of the record.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -42,14 +42,14 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct DNSRecordSpec {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultSpec,
     /// Credentials of the DNS account.
     pub secret_ref: SecretReference,
     /// Where the DNS account is, for providers that ask.
     pub region: Option<String>,
-    /// The zone in which the name is kept; found by the provider if not given.
+    /// The zone of the name. Absent if the provider finds the zone.
     pub zone: Option<String>,
     /// The fully qualified name.
     #[schemars(length(min = 1, max = 253))]
@@ -58,10 +58,10 @@ pub struct DNSRecordSpec {
     /// Type of the record: A, AAAA, CNAME or TXT.
     #[x_kube(validation = ("self == oldSelf", "Value is immutable: delete the record and create another"))]
     pub record_type: RecordType,
-    /// What the name resolves to: addresses, one name, or texts.
+    /// Values of the name: addresses, a single name, or texts.
     #[schemars(length(min = 1, max = 64))]
     pub values: Vec<String>,
-    /// For how many seconds resolvers may keep it.
+    /// Time in seconds for which resolvers may cache the record.
     #[schemars(range(min = 0))]
     pub ttl: Option<i64>,
 }
@@ -74,21 +74,21 @@ pub enum RecordType {
     A,
     /// IPv6 addresses.
     AAAA,
-    /// Another name.
+    /// An alias for another name.
     CNAME,
     /// Texts.
     TXT,
 }
 
-/// What is there.
+/// Observed state of the record.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DNSRecordStatus {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultStatus,
-    /// The zone in which the name is kept.
+    /// The zone of the name at the provider.
     pub zone: Option<String>,
 }
 

@@ -1,9 +1,9 @@
-//! `Extension`: anything else that a provider adds to a shoot.
+//! `Extension`: any further addition of a provider to a shoot.
 
 use super::{DefaultSpec, DefaultStatus, object::extension_object};
 use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize};
 
-/// What is wanted; everything is in the provider's own configuration.
+/// The wanted extension; the settings are in the provider's own configuration.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "extensions.gardener.cloud",
@@ -31,7 +31,7 @@ use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ExtensionSpec {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultSpec,
 }

@@ -8,7 +8,7 @@ use crate::{
     meta::SecretReference,
 };
 
-/// What is wanted in the provider's account.
+/// The wanted resources in the provider's account.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -43,7 +43,7 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct InfrastructureSpec {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultSpec,
     /// Region of the infrastructure, as the provider calls the region.
@@ -57,18 +57,18 @@ pub struct InfrastructureSpec {
     pub ssh_public_key: Option<ByteString>,
 }
 
-/// What is there.
+/// Observed state of the infrastructure.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InfrastructureStatus {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultStatus,
-    /// The network of the nodes, if the provider chose it.
+    /// The network of the nodes, if the provider chose the network.
     #[serde(rename = "nodesCIDR")]
     pub nodes_cidr: Option<String>,
-    /// Where traffic from the shoot comes from, as others see it.
+    /// Source addresses of traffic from the shoot, in CIDR notation.
     #[serde(rename = "egressCIDRs", default, skip_serializing_if = "Vec::is_empty")]
     pub egress_cidrs: Vec<String>,
     /// Ranges of addresses in use.

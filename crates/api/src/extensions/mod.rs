@@ -1,8 +1,8 @@
 //! `extensions.gardener.cloud/v1alpha1`: the contract between the gardenlet and providers, served by seeds.
 //!
-//! A gardenlet writes the `spec`, a provider the `status`; they meet nowhere else. All kinds share
-//! [`DefaultSpec`] and [`DefaultStatus`], and [`ExtensionObject`] lets one reconciler and one
-//! deploy/migrate/restore/wait serve them all.
+//! A gardenlet writes the `spec`, a provider the `status`; there is no other connection between both. All
+//! kinds share [`DefaultSpec`] and [`DefaultStatus`], and [`ExtensionObject`] lets the same reconciler and
+//! the same deploy/migrate/restore/wait serve all kinds.
 
 mod backup_bucket;
 mod backup_entry;

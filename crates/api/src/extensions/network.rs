@@ -45,7 +45,7 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkSpec {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultSpec,
     /// Range of addresses of pods, in CIDR notation.
@@ -63,11 +63,11 @@ pub struct NetworkSpec {
     pub ip_families: Vec<IPFamily>,
 }
 
-/// What is there.
+/// Observed state of the network.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkStatus {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultStatus,
     /// Versions of IP in use.

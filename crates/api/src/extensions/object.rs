@@ -1,4 +1,4 @@
-//! What all extension kinds share, and the trait by which generic code sees any of them (RX-10).
+//! The common fields of all extension kinds, and the trait by which generic code handles any kind (RX-10).
 
 use std::fmt;
 
@@ -11,21 +11,21 @@ use crate::{
     meta::{Condition, LastError, LastOperation, NamedResourceReference, SecretReference},
 };
 
-/// The part of a specification that every extension kind has; flattened into it.
+/// The part of a specification that every extension kind has, flattened into the specification.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultSpec {
-    /// Which provider is responsible, e.g. `local`.
+    /// Type of the responsible provider, e.g. `local`.
     pub type_: String,
-    /// Which kind of cluster the object serves; a shoot unless said otherwise.
+    /// Kind of cluster that the object serves. Default: a shoot.
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub class: Option<ExtensionClass>,
     /// The provider's own configuration.
     pub provider_config: Option<PackedExtension>,
 }
 
-/// Which kind of cluster an extension object serves.
+/// Kind of cluster that an extension object serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ExtensionClass {
@@ -37,24 +37,23 @@ pub enum ExtensionClass {
     Shoot,
 }
 
-/// The part of a status that every extension kind has; flattened into it.
+/// The part of a status that every extension kind has, flattened into the status.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultStatus {
-    /// What the provider tells other extensions.
+    /// Output of the provider for other extensions.
     pub provider_status: Option<RawExtension>,
     /// Aspects of the object's state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// What stood in the way last.
+    /// Error of the last operation.
     pub last_error: Option<LastError>,
     /// Type, state and progress of the last operation on the object.
     pub last_operation: Option<LastOperation>,
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,
-    /// What the provider must be given back on another seed, there to find the same external objects again
-    /// (RX-11).
+    /// State that the provider needs on another seed, to find the same external objects again (RX-11).
     pub state: Option<RawExtension>,
     /// Objects in the same namespace that must be carried with the state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -74,20 +73,21 @@ pub trait ExtensionObject:
     /// The shared part of the status; an empty status is put in if there is none.
     fn default_status_mut(&mut self) -> &mut DefaultStatus;
 
-    /// The Secret with the credentials for the provider, where the kind has one.
+    /// The Secret with the credentials for the provider, where the kind has such a Secret.
     fn secret_ref(&self) -> Option<&SecretReference> {
         None
     }
 
-    /// What tells apart several objects of the kind with the same name in a `ShootState`, where the kind has
-    /// it.
+    /// The purpose, where the kind has a purpose. Distinguishes objects of the kind with the same name in a
+    /// `ShootState`.
     fn purpose(&self) -> Option<&str> {
         None
     }
 }
 
 /// Implements [`ExtensionObject`] for a kind whose specification flattens `DefaultSpec` as `default`.
-/// `flat_status`: the status does so too; `default_status`: the status is a `DefaultStatus`.
+/// `flat_status`: the status also flattens `DefaultStatus`; `default_status`: the status is a
+/// `DefaultStatus`.
 macro_rules! extension_object {
     ($kind:ty, flat_status $(, $($rest:tt)*)?) => {
         impl $crate::extensions::ExtensionObject for $kind {

@@ -1,4 +1,4 @@
-//! `OperatingSystemConfig`: files and units of machines, and how their system takes them.
+//! `OperatingSystemConfig`: files and units of machines, and the format of the operating system for both.
 
 mod containerd;
 mod files;
@@ -12,7 +12,7 @@ use crate::{
     meta::SecretReference,
 };
 
-/// What machines are to have.
+/// The wanted configuration of machines.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -47,10 +47,10 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct OperatingSystemConfigSpec {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultSpec,
-    /// What runs containers.
+    /// The container runtime of the machines.
     pub cri_config: Option<CRIConfig>,
     /// For first start or for running machines.
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
@@ -61,11 +61,11 @@ pub struct OperatingSystemConfigSpec {
     /// Files that the machine gets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
-    /// What is updated in place.
+    /// Versions and credentials for an update in place.
     pub in_place_updates: Option<OSCInPlaceUpdates>,
 }
 
-/// What the configuration is for.
+/// The purpose of the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OperatingSystemConfigPurpose {
@@ -87,20 +87,20 @@ impl OperatingSystemConfigPurpose {
     }
 }
 
-/// What is updated in place.
+/// Versions and credentials for an update in place.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OSCInPlaceUpdates {
-    /// To which version of the system.
+    /// Version of the operating system after the update.
     pub operating_system_version: String,
-    /// To which version of the kubelet.
+    /// Version of the kubelet after the update.
     pub kubelet: String,
-    /// To which credentials.
+    /// Rotation of credentials in the update.
     pub credentials_rotation: Option<OSCCredentialsRotation>,
 }
 
-/// Which credentials machines are to have.
+/// Credentials of machines after an update.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -120,12 +120,12 @@ pub struct OSCRotation {
     pub last_initiation_time: Option<Time>,
 }
 
-/// What machines get.
+/// Observed state of the configuration.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OperatingSystemConfigStatus {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultStatus,
     /// Units the provider adds.
@@ -134,13 +134,13 @@ pub struct OperatingSystemConfigStatus {
     /// Files the provider adds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extension_files: Vec<File>,
-    /// What machines run at first.
+    /// User data, which machines run at the first boot.
     pub cloud_config: Option<CloudConfig>,
     /// How the system is updated in place.
     pub in_place_updates: Option<OSCInPlaceUpdatesStatus>,
 }
 
-/// What machines run at first.
+/// User data, which machines run at the first boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CloudConfig {

@@ -1,4 +1,4 @@
-//! `SelfHostedShootExposure`: how others get to a control plane that runs on its own shoot's nodes.
+//! `SelfHostedShootExposure`: access for clients to a control plane that runs on the nodes of the shoot.
 
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, NodeAddress};
 
@@ -8,7 +8,7 @@ use crate::{
     meta::ObjectReference,
 };
 
-/// What is to be reached.
+/// The endpoints to expose.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -49,7 +49,7 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SelfHostedShootExposureSpec {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultSpec,
     /// Credentials of the account.
@@ -70,15 +70,15 @@ pub struct ControlPlaneEndpoint {
     pub addresses: Vec<NodeAddress>,
 }
 
-/// What is there.
+/// Observed state of the exposure.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SelfHostedShootExposureStatus {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultStatus,
-    /// Where it is reached.
+    /// Addresses of the exposed control plane.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ingress: Vec<LoadBalancerIngress>,
 }

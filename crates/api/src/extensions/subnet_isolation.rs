@@ -1,4 +1,4 @@
-//! `SubnetIsolation`: one zone of a shoot's network is closed (GEP-21, RZ-30).
+//! `SubnetIsolation`: a zone of a shoot's network is closed (GEP-21, RZ-30).
 
 use super::{DefaultSpec, DefaultStatus, object::extension_object};
 use crate::{
@@ -6,8 +6,8 @@ use crate::{
     meta::SecretReference,
 };
 
-/// Which zone is to be closed, so that no packet goes into it or comes out of it. When the object goes, what
-/// was there before is put back.
+/// The zone to close: no packet enters or leaves the zone. The deletion of the object restores the former
+/// rules of the network.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -61,17 +61,17 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SubnetIsolationSpec {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultSpec,
-    /// What the provider said of the infrastructure.
+    /// Provider status of the Infrastructure.
     pub infrastructure_provider_status: Option<RawExtension>,
     /// Region of the shoot's machines, as the provider calls the region.
     pub region: String,
     /// Credentials of the account.
     pub secret_ref: SecretReference,
-    /// The zone, by the provider's physical ID of it: names may differ from account to account. Another zone
-    /// is another object.
+    /// The zone, as the provider's physical ID: names may differ from account to account. A second zone needs
+    /// a second object.
     #[serde(rename = "isolatedZoneID")]
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]

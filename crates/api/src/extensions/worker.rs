@@ -56,12 +56,12 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerSpec {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultSpec,
-    /// What the provider said of the infrastructure.
+    /// Provider status of the Infrastructure.
     pub infrastructure_provider_status: Option<RawExtension>,
-    /// Where they are wanted.
+    /// Region of the machines, as the provider calls the region.
     pub region: String,
     /// Credentials of the account.
     pub secret_ref: SecretReference,
@@ -71,17 +71,17 @@ pub struct WorkerSpec {
     pub ssh_public_key: Option<ByteString>,
     /// Worker pools of the shoot.
     pub pools: Vec<WorkerPool>,
-    /// The zone that is cut off, by the provider's physical ID of it: no machines are to be in it (RZ-20).
+    /// The isolated zone, as the provider's physical ID: the zone gets no machines (RZ-20).
     #[serde(rename = "isolatedZoneID")]
     pub isolated_zone_id: Option<String>,
 }
 
-/// What is there.
+/// Observed state of the machines.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerStatus {
-    /// What every extension has.
+    /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultStatus,
     /// The machine deployments.
@@ -91,7 +91,7 @@ pub struct WorkerStatus {
     pub machine_deployments_last_update_time: Option<Time>,
     /// State of updates in place.
     pub in_place_updates: Option<WorkerInPlaceUpdates>,
-    /// What the account calls the zone that is cut off (RZ-20).
+    /// The account's name of the isolated zone (RZ-20).
     pub isolated_zone_code: Option<String>,
 }
 
@@ -106,7 +106,7 @@ pub struct WorkerMachineDeployment {
     pub minimum: i32,
     /// Highest number of machines of the MachineDeployment.
     pub maximum: i32,
-    /// How much sooner than others it is scaled.
+    /// Priority of the pool in scaling; a higher value is scaled first.
     pub priority: Option<i32>,
     /// Most failed machines that stay to be looked at.
     pub auto_preserve_failed_machine_max: Option<i32>,
@@ -116,7 +116,7 @@ pub struct WorkerMachineDeployment {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerInPlaceUpdates {
-    /// What each pool was last updated to.
+    /// Hash of the last update of each worker pool, by pool.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub worker_pool_to_hash_map: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! `BackupBucket` of the garden: the bucket of one seed, named after the uid of the Seed.
+//! `BackupBucket` of the garden: the bucket of a seed, named after the uid of the Seed.
 
 use crate::{
     derive::{
@@ -43,21 +43,21 @@ use crate::{
     "exactly one of seedName and shootRef must be given"
 ))]
 pub struct BackupBucketSpec {
-    /// Who keeps the bucket, and where.
+    /// Provider and region of the bucket.
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub provider: BackupBucketProvider,
     /// The provider's own configuration.
     pub provider_config: Option<PackedExtension>,
     /// Credentials of the account.
     pub credentials_ref: Option<ObjectReference>,
-    /// The seed whose bucket it is.
+    /// Name of the Seed that uses the bucket.
     #[schemars(length(max = 253))]
     pub seed_name: Option<String>,
-    /// The self-hosted shoot whose bucket it is.
+    /// The self-hosted shoot that uses the bucket.
     pub shoot_ref: Option<ObjectReference>,
 }
 
-/// Who keeps a bucket, and where.
+/// Provider and region of a bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupBucketProvider {
@@ -69,16 +69,16 @@ pub struct BackupBucketProvider {
     pub region: String,
 }
 
-/// What is there.
+/// Observed state of the bucket.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupBucketStatus {
-    /// What the provider tells other extensions.
+    /// Output of the provider for other extensions.
     pub provider_status: Option<RawExtension>,
     /// Type, state and progress of the last operation on the bucket.
     pub last_operation: Option<LastOperation>,
-    /// What stood in the way last.
+    /// Error of the last operation.
     pub last_error: Option<LastError>,
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,

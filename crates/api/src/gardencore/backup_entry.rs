@@ -1,12 +1,12 @@
-//! `BackupEntry` of the garden: where one shoot's backups are. Survives the seed; its `seedName` says which
-//! gardenlet acts (R17-22, R17-23).
+//! `BackupEntry` of the garden: the location of a shoot's backups. The entry survives the seed; `seedName`
+//! selects the gardenlet that acts (R17-22, R17-23).
 
 use crate::{
     derive::{CustomResource, Deserialize, JsonSchema, KubeSchema, Serialize, Time, skip_serializing_none},
     meta::{LastError, LastOperation, ObjectReference},
 };
 
-/// The bucket, and who is responsible for the entry.
+/// The bucket, and the seed or shoot that is responsible for the entry.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -47,21 +47,21 @@ pub struct BackupEntrySpec {
     /// Name of the BackupBucket with the backups of the shoot.
     #[schemars(length(min = 1, max = 253))]
     pub bucket_name: String,
-    /// The seed responsible for it.
+    /// Name of the Seed responsible for the entry.
     #[schemars(length(max = 253))]
     pub seed_name: Option<String>,
-    /// The self-hosted shoot responsible for it.
+    /// The self-hosted shoot responsible for the entry.
     pub shoot_ref: Option<ObjectReference>,
 }
 
-/// What is there.
+/// Observed state of the entry.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupEntryStatus {
     /// Type, state and progress of the last operation on the entry.
     pub last_operation: Option<LastOperation>,
-    /// What stood in the way last.
+    /// Error of the last operation.
     pub last_error: Option<LastError>,
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,

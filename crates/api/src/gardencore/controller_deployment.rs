@@ -7,7 +7,7 @@ use crate::{
     meta::{LocalObjectReference, NamedResourceReference},
 };
 
-/// The fields, which stand at the top of the object.
+/// The fields at the top level of the object.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -25,7 +25,7 @@ use crate::{
 pub struct ControllerDeploymentFields {
     /// Helm chart that installs the extension.
     pub helm: Option<HelmControllerDeployment>,
-    /// Whether its pods get access to the garden.
+    /// Whether the pods of the extension get access to the garden.
     pub inject_garden_kubeconfig: Option<bool>,
     /// Objects that the chart's values refer to by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -37,11 +37,11 @@ pub struct ControllerDeploymentFields {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmControllerDeployment {
-    /// Itself, as a compressed archive.
+    /// The chart, as a compressed archive.
     #[serde(default)]
     #[schemars(schema_with = "crate::meta::bytes_schema")]
     pub raw_chart: Option<ByteString>,
-    /// Values for the chart, as Helm takes them.
+    /// Values for the chart, in the format of Helm.
     pub values: Option<RawExtension>,
     /// OCI repository with the chart, if `rawChart` is absent.
     pub oci_repository: Option<OCIRepository>,
@@ -52,7 +52,7 @@ pub struct HelmControllerDeployment {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OCIRepository {
-    /// The full reference; the others do not matter then.
+    /// The full reference of the chart. Replaces the other fields of the reference.
     #[serde(rename = "ref")]
     pub reference: Option<String>,
     /// Address of the repository, without tag and digest.

@@ -7,7 +7,7 @@ use crate::{
     meta::{Condition, ObjectReference},
 };
 
-/// Which provider, and where.
+/// The ControllerRegistration and the Seed of the installation.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -75,14 +75,14 @@ pub struct ControllerInstallationSpec {
     pub resource_refs: Vec<ObjectReference>,
 }
 
-/// How it is.
+/// Observed state of the installation.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerInstallationStatus {
-    /// Aspects of its state.
+    /// Conditions of the installation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// What the deployment reports.
+    /// Status that the deployment reports.
     pub provider_status: Option<RawExtension>,
 }

@@ -1,4 +1,4 @@
-//! `ControllerRegistration`: a provider and what it is responsible for.
+//! `ControllerRegistration`: a provider and its responsibilities.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
@@ -7,7 +7,7 @@ use crate::{
     meta::Duration,
 };
 
-/// What the provider is responsible for, and how it gets into seeds.
+/// Responsibilities of the provider, and the installation in seeds.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -27,7 +27,7 @@ pub struct ControllerRegistrationSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub resources: Vec<ControllerResource>,
-    /// How it gets into seeds.
+    /// Installation of the provider in seeds.
     pub deployment: Option<ControllerRegistrationDeployment>,
 }
 
@@ -46,23 +46,23 @@ pub struct ControllerResource {
     /// The type, e.g. `local`.
     #[schemars(length(min = 1, max = 253))]
     pub type_: String,
-    /// Whether every shoot has it, as it was written before `autoEnable`.
+    /// Whether every shoot gets the extension by default. The former spelling of `autoEnable`.
     pub globally_enabled: Option<bool>,
-    /// How long it may take.
+    /// Longest time of a reconciliation of the extension.
     pub reconcile_timeout: Option<Duration>,
-    /// Whether this provider, and not another, answers for the objects.
+    /// Whether this provider is responsible for the objects, among several providers of the type.
     pub primary: Option<bool>,
-    /// When in a flow it is handled.
+    /// Step of a flow at which the extension is handled.
     pub lifecycle: Option<ControllerResourceLifecycle>,
-    /// Whether shoots without workers can have it.
+    /// Whether shoots without workers can have the extension.
     pub workerless_supported: Option<bool>,
-    /// Which clusters have it without asking.
+    /// Kinds of clusters that get the extension by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub auto_enable: Vec<ClusterType>,
-    /// Which clusters can have it.
+    /// Kinds of clusters that can have the extension.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster_compatibility: Vec<ClusterType>,
-    /// Whether it is told of changes of the control plane's address between reconciliations.
+    /// Whether the extension is informed of changes of the control plane's address between reconciliations.
     pub continuous_endpoint_update: Option<bool>,
 }
 
@@ -82,11 +82,11 @@ pub enum ClusterType {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ControllerResourceLifecycle {
-    /// When it is reconciled.
+    /// Step at which the extension object is reconciled.
     pub reconcile: Option<LifecycleStrategy>,
     /// Whether the extension object is deleted before or after kube-apiserver.
     pub delete: Option<LifecycleStrategy>,
-    /// When it is handed over.
+    /// Step at which the extension object is handed over.
     pub migrate: Option<LifecycleStrategy>,
 }
 
@@ -106,8 +106,8 @@ pub enum LifecycleStrategy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerRegistrationDeployment {
-    /// Seeds on which the extension is installed: where it is needed, everywhere, or everywhere but seeds
-    /// without shoots.
+    /// Seeds on which the extension is installed: where an object needs the extension, everywhere, or
+    /// everywhere except for seeds without shoots.
     pub policy: Option<ControllerDeploymentPolicy>,
     /// Labels of the seeds on which the extension may be installed. Absent for all seeds.
     pub seed_selector: Option<LabelSelector>,
@@ -120,7 +120,7 @@ pub struct ControllerRegistrationDeployment {
 /// When a provider gets into a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ControllerDeploymentPolicy {
-    /// When something needs it.
+    /// When an object needs the provider.
     OnDemand,
     /// In any case.
     Always,

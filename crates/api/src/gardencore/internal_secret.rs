@@ -5,7 +5,7 @@ use k8s_openapi::ByteString;
 
 use crate::derive::{BTreeMap, CustomResource, Deserialize, KubeSchema, Serialize, skip_serializing_none};
 
-/// The fields, which stand at the top of the object.
+/// The fields at the top level of the object.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -34,11 +34,11 @@ pub struct InternalSecretFields {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "BTreeMap<String, String>")]
     pub data: BTreeMap<String, ByteString>,
-    /// Data by key, as text. Moved into `data` by Gardener's own API server; here it is kept as it is, and
-    /// nobody reads it.
+    /// Data by key, as text. The API server of Gardener moves the text into `data`. Has no effect here: the
+    /// text is stored, and no process reads the text.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub string_data: BTreeMap<String, String>,
-    /// What the data is for.
+    /// Purpose of the data, as for a Secret.
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub type_: Option<String>,
 }

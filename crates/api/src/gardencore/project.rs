@@ -5,7 +5,7 @@ use crate::{
     meta::Condition,
 };
 
-/// Who works on what.
+/// Members and namespace of a project.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -42,13 +42,13 @@ pub struct ProjectSpec {
     /// Users, groups and service accounts with roles in the project.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<ProjectMember>,
-    /// Its namespace; `garden-<name>` unless given.
+    /// Namespace of the project. Default: `garden-<name>`.
     #[schemars(length(max = 63))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub namespace: Option<String>,
-    /// Taints of seeds that its shoots tolerate.
+    /// Taints of seeds that the project's shoots tolerate.
     pub tolerations: Option<ProjectTolerations>,
-    /// Which deletions need a second person.
+    /// Resources whose deletion needs a second person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dual_approval_for_deletion: Vec<DualApprovalForDeletion>,
 }
@@ -58,7 +58,7 @@ pub struct ProjectSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
-    /// The group of its kind.
+    /// The API group of `kind`.
     pub api_group: Option<String>,
     /// `User`, `Group` or `ServiceAccount`.
     pub kind: String,
@@ -68,12 +68,12 @@ pub struct Subject {
     pub namespace: Option<String>,
 }
 
-/// A member and its roles.
+/// A member and the roles of the member.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectMember {
-    /// The group of its kind.
+    /// The API group of `kind`.
     pub api_group: Option<String>,
     /// `User`, `Group` or `ServiceAccount`.
     pub kind: String,
@@ -110,35 +110,35 @@ pub struct Toleration {
     pub value: Option<String>,
 }
 
-/// Kinds of objects whose deletion needs a second person.
+/// A resource whose deletion needs a second person.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DualApprovalForDeletion {
     /// The resource, e.g. `shoots`.
     pub resource: String,
-    /// Which objects of it.
+    /// Selector of the objects of the resource.
     pub selector: k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
-    /// Whether it concerns service accounts too.
+    /// Whether the rule also applies to service accounts.
     pub include_service_accounts: Option<bool>,
 }
 
-/// What is there.
+/// Observed state of the project.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectStatus {
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,
-    /// Phase of the project: whether its namespace exists, failed, or is being deleted.
+    /// Phase of the project: whether the namespace exists, failed, or is being deleted.
     pub phase: Option<ProjectPhase>,
-    /// Since when nobody used it.
+    /// Time since when the project is unused.
     pub stale_since_timestamp: Option<Time>,
-    /// When it will be deleted for that.
+    /// Time at which the unused project will be deleted.
     pub stale_auto_delete_timestamp: Option<Time>,
-    /// When it was used last.
+    /// Time of the last use of the project.
     pub last_activity_timestamp: Option<Time>,
-    /// Aspects of its state.
+    /// Conditions of the project.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
@@ -146,12 +146,12 @@ pub struct ProjectStatus {
 /// Where a project stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ProjectPhase {
-    /// Its namespace is being made.
+    /// The namespace is being created.
     Pending,
-    /// It can be used.
+    /// The project can be used.
     Ready,
-    /// Its namespace could not be made.
+    /// The namespace could not be created.
     Failed,
-    /// It is being deleted.
+    /// The project is being deleted.
     Terminating,
 }

@@ -1,11 +1,11 @@
-//! `SecretBinding`: which Secret shoots of a project may use, and for which provider. Has no `spec`.
+//! `SecretBinding`: a Secret that shoots of a project may use, and the provider of the Secret. Has no `spec`.
 
 use crate::{
     derive::{CustomResource, Deserialize, JsonSchema, KubeSchema, Serialize, skip_serializing_none},
     meta::{ObjectReference, SecretReference},
 };
 
-/// The fields, which stand at the top of the object.
+/// The fields at the top level of the object.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -28,7 +28,7 @@ pub struct SecretBindingFields {
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     #[x_kube(validation = ("has(self.name)", "secretRef needs a name"))]
     pub secret_ref: SecretReference,
-    /// Quotas that apply to what the credentials are used for.
+    /// Quotas for shoots that use the credentials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotas: Vec<ObjectReference>,
     /// The provider the credentials are for.
@@ -40,7 +40,7 @@ pub struct SecretBindingFields {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretBindingProvider {
-    /// Its type; several are separated by commas.
+    /// Type of the provider; several types are separated by commas.
     #[schemars(length(min = 1, max = 253))]
     pub type_: String,
 }

@@ -1,4 +1,4 @@
-//! `ShootState`: what must survive a seed, kept in the garden beside the Shoot (R7-20).
+//! `ShootState`: state of a shoot that must survive a seed, stored in the garden beside the Shoot (R7-20).
 
 use crate::{
     derive::{
@@ -8,7 +8,7 @@ use crate::{
     meta::{NamedResourceReference, ResourceData},
 };
 
-/// What must survive.
+/// State that must survive a seed.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -27,8 +27,8 @@ use crate::{
     "epoch never falls, and a missing one is 1"
 ))]
 pub struct ShootStateSpec {
-    /// The ownership epoch in which it was written last (`status.ownership.epoch` of the Shoot). A missing
-    /// one is 1. It never falls: a seed of an earlier epoch writes nothing.
+    /// The ownership epoch of the last write (`status.ownership.epoch` of the Shoot). Default: 1. The epoch
+    /// never falls: a seed of an earlier epoch does not write.
     #[schemars(range(min = 1))]
     pub epoch: Option<i64>,
     /// Data of the gardenlet.
@@ -42,21 +42,21 @@ pub struct ShootStateSpec {
     pub resources: Vec<ResourceData>,
     /// Where the content is that is too large to stand here (R7-27); the three lists above are empty then.
     pub in_chunks: Option<StateInChunks>,
-    /// The last attempt to write chunks. Each has a number of its own, so that no two ever write the same
-    /// object.
+    /// The last attempt to write chunks. Each attempt has a unique number, so that no two attempts ever write
+    /// the same object.
     pub chunk_attempt: Option<ChunkAttempt>,
 }
 
 impl ShootStateSpec {
-    /// The epoch in which it was written last. One that says none was written in the first.
+    /// The ownership epoch of the last write. A ShootState without an epoch was written in the first epoch.
     #[must_use]
     pub fn epoch(&self) -> i64 {
         self.epoch.unwrap_or(1)
     }
 }
 
-/// Content that lies in InternalSecrets beside the ShootState: zstd frames, one an object, of one text after
-/// another.
+/// Content in InternalSecrets beside the ShootState. Each InternalSecret holds a zstd frame, and the frames
+/// together hold a single text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StateInChunks {
@@ -64,19 +64,19 @@ pub struct StateInChunks {
     pub size: i64,
     /// SHA-256 of the whole text, in hexadecimal.
     pub sha256: String,
-    /// Its pieces, in their order.
+    /// The chunks of the text, in order.
     pub chunks: Vec<StateChunk>,
 }
 
-/// One piece.
+/// A chunk of the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StateChunk {
-    /// Name of the InternalSecret that holds it, under key `chunk`.
+    /// Name of the InternalSecret with the chunk, under key `chunk`.
     pub name: String,
     /// Size of the chunk's text in bytes.
     pub size: i64,
-    /// SHA-256 of what the InternalSecret holds, in hexadecimal.
+    /// SHA-256 of the chunk in the InternalSecret, in hexadecimal.
     pub sha256: String,
 }
 
@@ -84,32 +84,32 @@ pub struct StateChunk {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChunkAttempt {
-    /// Its number; goes up by one with each.
+    /// Number of the attempt. Rises by 1 with each attempt.
     pub number: i64,
-    /// Names of InternalSecrets that nothing refers to any more and that may not be deleted yet.
+    /// Names of InternalSecrets that are no longer referred to and that may not be deleted yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<String>,
-    /// Numbers of attempts that may have left InternalSecrets which nothing refers to.
+    /// Numbers of attempts that may have left InternalSecrets without a reference.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<i64>,
 }
 
-/// One piece of the gardenlet's data.
+/// An entry of the gardenlet's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GardenerResourceData {
-    /// Its name, e.g. that of the Secret.
+    /// Name of the entry, e.g. the name of the Secret.
     pub name: String,
-    /// What it is: `secret` or `machine-state`.
+    /// Type of the entry: `secret` or `machine-state`.
     pub type_: String,
     /// Content of the carried object.
     pub data: RawExtension,
-    /// Labels, by which secrets are told apart.
+    /// Labels, by which secrets are distinguished.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
 
-/// The state of one extension object; kind, name and purpose tell which.
+/// The state of an extension object, identified by kind, name and purpose.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -120,9 +120,9 @@ pub struct ExtensionResourceState {
     pub name: Option<String>,
     /// Purpose of the extension object, such as `exposure`.
     pub purpose: Option<String>,
-    /// What its status said.
+    /// The field `state` in the status of the extension object.
     pub state: Option<RawExtension>,
-    /// Objects it refers to.
+    /// Objects that the extension object refers to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<NamedResourceReference>,
 }

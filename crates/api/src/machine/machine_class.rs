@@ -1,4 +1,4 @@
-//! `MachineClass`: what machines of a pool are like. Has no `spec`.
+//! `MachineClass`: the properties of a pool's machines. Has no `spec`.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::{
     meta::SecretReference,
 };
 
-/// The fields, which stand at the top of the object.
+/// The fields at the top level of the object.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -27,26 +27,26 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MachineClassFields {
-    /// What a node of it is like, for scaling from none.
+    /// Resources of a node of this class, for scaling from zero machines.
     pub node_template: Option<MachineClassNodeTemplate>,
     /// The Secret with the provider's credentials.
     pub credentials_secret_ref: Option<SecretReference>,
     /// Name of the provider that makes the machines.
     pub provider: Option<String>,
-    /// What only the provider understands.
+    /// The provider's own configuration of the machines.
     pub provider_spec: RawExtension,
-    /// The Secret with what machines run at first.
+    /// The Secret with the user data of the machines.
     pub secret_ref: Option<SecretReference>,
 }
 
-/// What a node is like.
+/// Properties of a node.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineClassNodeTemplate {
     /// Resources of a node of this class, by name.
     pub capacity: BTreeMap<String, Quantity>,
-    /// Resources it will have that no machine tells of.
+    /// Further resources of a node, unknown to the machine type.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub virtual_capacity: BTreeMap<String, Quantity>,
     /// Machine type, as the provider calls the type.
@@ -55,9 +55,9 @@ pub struct MachineClassNodeTemplate {
     pub region: String,
     /// Zone of the machines, as the account calls the zone.
     pub zone: String,
-    /// Kind of its processors.
+    /// CPU architecture of the machines.
     pub architecture: Option<String>,
-    /// Whatever else there is.
+    /// All further fields.
     #[serde(flatten)]
     pub other: BTreeMap<String, Value>,
 }

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr
 use super::{FailedMachine, MachineTemplateSpec};
 use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize, Time, skip_serializing_none};
 
-/// How many, from what, and how they are replaced.
+/// Number and template of machines, and the strategy of the replacement.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -52,21 +52,21 @@ use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize, Time, sk
 pub struct MachineDeploymentSpec {
     /// Number of machines that the deployment should have.
     pub replicas: Option<i32>,
-    /// Which sets are its own.
+    /// Selector of the sets of the deployment.
     pub selector: Option<LabelSelector>,
     /// Template of the machines. A change replaces the machines.
     pub template: MachineTemplateSpec,
-    /// How they are replaced.
+    /// Strategy of the replacement of machines.
     pub strategy: Option<MachineDeploymentStrategy>,
-    /// How long a machine is ready before it counts.
+    /// Time in seconds for which a machine must be ready to count as available. Default: 0.
     pub min_ready_seconds: Option<i32>,
     /// How many old sets are kept.
     pub revision_history_limit: Option<i32>,
-    /// Whether nothing is replaced for now.
+    /// Whether the replacement of machines is paused.
     pub paused: Option<bool>,
-    /// What it goes back to.
+    /// Revision to which the deployment is rolled back. Has no effect.
     pub rollback_to: Option<RollbackConfig>,
-    /// How long it may take to get on.
+    /// Time in seconds without progress after which an update counts as failed. Default: 600.
     pub progress_deadline_seconds: Option<i32>,
     /// Most failed machines that stay to be looked at.
     pub auto_preserve_failed_machine_max: Option<i32>,
@@ -105,19 +105,19 @@ pub struct InPlaceUpdateMachineDeployment {
     pub max_unavailable: Option<IntOrString>,
     /// How many more there may be.
     pub max_surge: Option<IntOrString>,
-    /// Who begins it: `Auto` or `Manual`.
+    /// Initiator of the update: `Auto` or `Manual`. Has no effect: updates in place are refused.
     pub orchestration_type: Option<String>,
 }
 
-/// What a deployment goes back to.
+/// The target of a rollback.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RollbackConfig {
-    /// The revision; the one before unless given.
+    /// The revision of the rollback. Default: the revision before the present revision. Has no effect.
     pub revision: Option<i64>,
 }
 
-/// How they are.
+/// Observed state of the machines.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -134,7 +134,7 @@ pub struct MachineDeploymentStatus {
     pub available_replicas: Option<i32>,
     /// How many are still missing.
     pub unavailable_replicas: Option<i32>,
-    /// Aspects of its state.
+    /// Conditions of the deployment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<MachineDeploymentCondition>,
     /// How often a name for a set was taken.
@@ -155,11 +155,11 @@ pub struct MachineDeploymentCondition {
     pub type_: String,
     /// Status of the condition: `True`, `False` or `Unknown`.
     pub status: String,
-    /// When it was last written.
+    /// When the condition was last written.
     pub last_update_time: Option<Time>,
     /// When `status` last changed.
     pub last_transition_time: Option<Time>,
-    /// One word that says why.
+    /// Reason of the status, as a single CamelCase word.
     pub reason: Option<String>,
     /// A sentence that says why.
     pub message: Option<String>,

@@ -1,4 +1,4 @@
-//! `Machine`: one machine and its node.
+//! `Machine`: a machine and the node of the machine.
 
 use k8s_openapi::{
     api::core::v1::{NodeAddress, NodeCondition},
@@ -11,7 +11,7 @@ use crate::{
     meta::Duration,
 };
 
-/// What the machine is to be.
+/// The wanted state of the machine.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -49,26 +49,26 @@ use crate::{
 pub struct MachineSpec {
     /// Reference to the MachineClass of the machine.
     pub class: Option<ClassSpec>,
-    /// Its id at the provider.
+    /// Id of the machine at the provider.
     #[serde(rename = "providerID")]
     pub provider_id: Option<String>,
     /// Labels, annotations and taints that the node gets.
     pub node_template: Option<NodeTemplateSpec>,
     /// How long pods may take to leave.
     pub drain_timeout: Option<Duration>,
-    /// How long it may be unhealthy.
+    /// Longest time for which the machine may be unhealthy.
     pub health_timeout: Option<Duration>,
-    /// How long it may take to come.
+    /// Longest time until the machine has joined the cluster.
     pub creation_timeout: Option<Duration>,
     /// How long an update in place may take.
     pub in_place_update_timeout: Option<Duration>,
-    /// How long it stays when it is to be looked at.
+    /// Time for which a failed machine is preserved for an inspection. Has no effect.
     pub machine_preserve_timeout: Option<Duration>,
-    /// Whether it stays although it is unhealthy.
+    /// Whether the machine is kept although unhealthy.
     pub disable_health_timeout: Option<bool>,
     /// How often a pod is asked to leave.
     pub max_evict_retries: Option<i32>,
-    /// Conditions that make it unhealthy, separated by commas.
+    /// Conditions of the node that make the machine unhealthy, separated by commas.
     pub node_conditions: Option<String>,
 }
 
@@ -80,14 +80,14 @@ pub struct MachineStatus {
     /// Addresses of the machine's node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<NodeAddress>,
-    /// Its node's conditions.
+    /// Conditions of the machine's node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<NodeCondition>,
-    /// What was last done with it.
+    /// Last operation on the machine.
     pub last_operation: Option<MachineLastOperation>,
     /// Phase of the machine, and since when.
     pub current_status: Option<CurrentStatus>,
-    /// What the provider must be given back to find it again.
+    /// State that the provider needs to find the machine again.
     pub last_known_state: Option<String>,
 }
 
@@ -98,22 +98,22 @@ pub struct MachineStatus {
 pub struct CurrentStatus {
     /// Phase of the machine, such as `Pending`, `Running`, `Terminating`, `Unknown` or `Failed`.
     pub phase: Option<String>,
-    /// Whether it has to change within a time.
+    /// Whether a timeout of the phase is active.
     pub timeout_active: Option<bool>,
     /// When the phase changed for the last time.
     pub last_update_time: Option<Time>,
-    /// Until when it stays to be looked at.
+    /// Time until which a failed machine is preserved for an inspection.
     pub preserve_expiry_time: Option<Time>,
 }
 
-/// From what machines are made.
+/// Template of machines.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineTemplateSpec {
-    /// Their labels and annotations.
+    /// Labels and annotations of the machines.
     #[serde(default)]
     #[schemars(schema_with = "crate::meta::object_schema")]
     pub metadata: Option<ObjectMeta>,
-    /// What they are to be.
+    /// Wanted state of the machines.
     pub spec: Option<MachineSpec>,
 }

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use super::{ClassSpec, FailedMachine, MachineLastOperation, MachineTemplateSpec};
 use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize, Time, skip_serializing_none};
 
-/// How many, and from what.
+/// Number and template of machines.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -46,19 +46,19 @@ use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize, Time, sk
 pub struct MachineSetSpec {
     /// Number of machines that the set should have.
     pub replicas: Option<i32>,
-    /// Which machines are its own.
+    /// Selector of the machines of the set.
     pub selector: Option<LabelSelector>,
     /// Reference to the MachineClass of the set's machines.
     pub machine_class: Option<ClassSpec>,
     /// Template of the set's machines.
     pub template: Option<MachineTemplateSpec>,
-    /// How long a machine is ready before it counts.
+    /// Time in seconds for which a machine must be ready to count as available. Default: 0.
     pub min_ready_seconds: Option<i32>,
     /// Most failed machines that stay to be looked at.
     pub auto_preserve_failed_machine_max: Option<i32>,
 }
 
-/// How they are.
+/// Observed state of the machines.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -73,7 +73,7 @@ pub struct MachineSetStatus {
     pub available_replicas: Option<i32>,
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,
-    /// Aspects of its state.
+    /// Conditions of the set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_set_condition: Vec<MachineSetCondition>,
     /// Type and state of the last operation on the set.
@@ -98,7 +98,7 @@ pub struct MachineSetCondition {
     pub status: String,
     /// When that last changed.
     pub last_transition_time: Option<Time>,
-    /// One word that says why.
+    /// Reason of the status, as a single CamelCase word.
     pub reason: Option<String>,
     /// A sentence that says why.
     pub message: Option<String>,

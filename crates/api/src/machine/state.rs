@@ -1,14 +1,14 @@
-//! What of a shoot's machines is carried from seed to seed (R7-12), and the bytes in which it is carried.
+//! The state of a shoot's machines that is carried from seed to seed (R7-12), and the encoding of this state.
 //!
-//! Promises: equal machines are equal bytes, whatever order they were read in and whoever wrote them last;
-//! each machine is there once (gardener#12579, #12821); nothing names an object of the former seed (uid,
-//! resourceVersion, owner); no content, however it was made, is unpacked beyond [`MOST_BYTES`].
+//! Promises: equal machines give equal bytes, independent of the order of the lists and of the last writer.
+//! Each machine is there once (gardener#12579, #12821). No entry names an object of the former seed (uid,
+//! resourceVersion, owner). No content of any origin is unpacked beyond [`MOST_BYTES`].
 //!
 //! The shape is Gardener's: `{machineDeployments: {name: {replicas, machineSets, machines}}}`, as gzip in
-//! `{state: …}`. Two things are added, which others overlook: the classes that sets and machines still need,
-//! without which no old machine of an unfinished rolling update could be deleted, and the `deletionTimestamp`
-//! of machines that were going. While a zone is isolated, the sizes of the pools before the isolation are a
-//! third addition.
+//! `{state: …}`. Two additions are missing in comparable implementations. The first addition is the classes
+//! that sets and machines still need: without these classes no old machine of an unfinished rolling update
+//! could be deleted. The second addition is the `deletionTimestamp` of machines in deletion. While a zone is
+//! isolated, the sizes of the pools before the isolation are a third addition.
 
 use std::io::{Read as _, Write as _};
 
@@ -24,36 +24,36 @@ use crate::{
 
 /// Most bytes that a state is unpacked to. Some 50,000 machines; less than a process may take of memory.
 pub const MOST_BYTES: u64 = 128 * 1024 * 1024;
-/// Name and type of the entry of a ShootState that holds it.
+/// Name and type of the entry with the machine state in a ShootState.
 pub const ENTRY: &str = "machine-state";
 
 /// All machines of a shoot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineState {
-    /// By the name of their deployment.
+    /// By the name of the deployment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub machine_deployments: BTreeMap<String, MachineDeploymentState>,
-    /// The classes that their sets and machines need.
+    /// The classes that the sets and machines need.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_classes: Vec<MachineClass>,
     /// Value of the Worker's annotation [`labels::SIZES_BEFORE_ISOLATION`], so that failback after a move
-    /// gives the zone its former size.
+    /// gives the zone the former size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes_before_isolation: Option<String>,
 }
 
-/// The machines of one deployment.
+/// The machines of a deployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeploymentState {
-    /// How many were wanted: a cluster autoscaler may have decided it.
+    /// Wanted number of machines: perhaps decided by a cluster autoscaler.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub replicas: i32,
-    /// Its sets, by name: all that want or have a machine.
+    /// The sets of the deployment, by name: all sets that want or have a machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_sets: Vec<MachineSet>,
-    /// Its machines, by name.
+    /// The machines of the deployment, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<Machine>,
 }
@@ -61,24 +61,24 @@ pub struct MachineDeploymentState {
 /// Why carried bytes are no machine state.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// They have another shape.
+    /// The bytes have a different shape.
     #[error("the machine state cannot be understood: {0}")]
     Shape(#[from] serde_json::Error),
-    /// They are no gzip, or were cut off.
+    /// The bytes are no gzip, or were cut off.
     #[error("the machine state cannot be unpacked: {0}")]
     Packing(#[from] std::io::Error),
-    /// They hold more than anybody has machines for.
+    /// The bytes hold more than the machines of any real shoot.
     #[error("the machine state has more than {MOST_BYTES} bytes: it is refused")]
     TooLarge,
 }
 
-/// The form in which it is carried. The bytes are base64 in JSON.
+/// The carried form of the state. The bytes are base64 in JSON.
 #[derive(Serialize, Deserialize)]
 struct Carried {
     state: ByteString,
 }
 
-/// What has to be carried of these objects, which are all of a namespace.
+/// The state to carry of these objects, the objects of a single namespace.
 #[must_use]
 pub fn collect(
     deployments: &[MachineDeployment],
@@ -121,7 +121,7 @@ pub fn collect(
 }
 
 impl MachineState {
-    /// Whether there is nothing to carry: no machine and no set that wants one.
+    /// Whether the state is empty: no machine and no set that wants a machine.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let mut of_deployment = self.machine_deployments.values();
@@ -166,7 +166,7 @@ pub fn encode(state: &MachineState) -> Result<RawExtension, StateError> {
 /// The state in these bytes.
 ///
 /// # Errors
-/// They are none, or hold more than [`MOST_BYTES`].
+/// The bytes are no state, or hold more than [`MOST_BYTES`].
 pub fn decode(carried: &RawExtension) -> Result<MachineState, StateError> {
     decode_within(carried, MOST_BYTES)
 }
@@ -183,8 +183,8 @@ fn decode_within(carried: &RawExtension, most: u64) -> Result<MachineState, Stat
     Ok(serde_json::from_slice(&bytes)?)
 }
 
-/// The deployment that an object belongs to: its owner, or its set's, or that of its label. What belongs to
-/// none is carried nevertheless, as a machine that is not carried is lost.
+/// The deployment of an object: the owner, or the owner of the set, or the name in the label. An object
+/// without a deployment is carried nevertheless, because a machine that is not carried is lost.
 fn deployment_of<K: ResourceExt>(object: &K, sets: &[MachineSet]) -> String {
     let of_set = || {
         let set = owner(object, "MachineSet")?;
@@ -204,7 +204,7 @@ fn owner<K: ResourceExt>(object: &K, kind: &str) -> Option<String> {
         .map(|owner| owner.name.clone())
 }
 
-/// Without the epoch in which it was written: another one writes it on the other side.
+/// Without the epoch of the last write: the destination writes a new epoch.
 fn bare<K: ResourceExt>(object: &K) -> ObjectMeta {
     let metadata = object.meta();
     let mut annotations = metadata.annotations.clone();
@@ -228,8 +228,8 @@ fn bare_set(set: &MachineSet) -> MachineSet {
     }
 }
 
-/// Of the status only what nobody can find out again; no times, which would make it another state every
-/// minute.
+/// Only the part of the status that cannot be observed again; no times, because times would change the state
+/// every minute.
 fn bare_machine(machine: &Machine) -> Machine {
     let status = machine.status.as_ref().map(|status| MachineStatus {
         addresses: status.addresses.clone(),

@@ -1,4 +1,4 @@
-//! What is carried of machines, and what is not.
+//! The carried part of machines, and the omitted part.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ fn shoot() -> (
     )
 }
 
-/// Another one writes its own, and the state of before is the state of after.
+/// The destination writes a new epoch, and the state is the same before and after.
 #[test]
 fn the_epoch_in_which_an_object_was_written_is_not_carried() {
     let told = |mut machine: Machine, more: bool| {
@@ -122,7 +122,8 @@ fn every_machine_is_carried_once_and_under_its_deployment() {
     );
 }
 
-/// gardener#12579: a state that differs each time is written each time, and it grew beyond every limit.
+/// gardener#12579: a state that differs each time is written each time, and the object grew beyond every
+/// limit.
 #[test]
 fn equal_machines_are_equal_bytes_in_any_order() {
     let (mut deployments, mut sets, mut machines, mut classes) = shoot();
@@ -214,8 +215,7 @@ fn garbage_and_bombs_are_refused() {
     assert!(decode(&cut).is_err());
 }
 
-/// gardener#12579: the state of a large shoot was more than an API server takes of an object, which is 1.5
-/// MiB.
+/// gardener#12579: the state of a large shoot exceeded the limit of an API server for an object, 1.5 MiB.
 #[test]
 fn a_thousand_machines_fit_into_a_status() {
     let sets: Vec<_> = (0..20)

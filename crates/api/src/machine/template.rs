@@ -1,10 +1,10 @@
-//! What the kinds of machines share.
+//! Common types of the machine kinds.
 
 use k8s_openapi::{api::core::v1::NodeSpec, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 
 use crate::derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_none};
 
-/// What machines' nodes get.
+/// Labels, annotations and taints for the nodes of machines.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeTemplateSpec {
@@ -29,14 +29,14 @@ pub struct ClassSpec {
     pub name: Option<String>,
 }
 
-/// What was last done with a machine.
+/// The last operation on a machine.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineLastOperation {
     /// Description of the operation for people.
     pub description: Option<String>,
-    /// The provider's word for what went wrong.
+    /// The provider's code of the error.
     pub error_code: Option<String>,
     /// When the operation changed for the last time.
     pub last_update_time: Option<Time>,
@@ -53,11 +53,11 @@ pub struct MachineLastOperation {
 pub struct FailedMachine {
     /// Name of the failed Machine.
     pub name: Option<String>,
-    /// Its id at the provider.
+    /// Id of the machine at the provider.
     #[serde(rename = "providerID")]
     pub provider_id: Option<String>,
-    /// What was last done with it.
+    /// Last operation on the machine.
     pub last_operation: Option<MachineLastOperation>,
-    /// The set it belongs to.
+    /// Name of the MachineSet of the machine.
     pub owner_ref: Option<String>,
 }

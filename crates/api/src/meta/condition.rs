@@ -4,11 +4,11 @@
 use super::ErrorCode;
 use crate::derive::{Deserialize, JsonSchema, Serialize, Time};
 
-/// One aspect of an object's state.
+/// A condition of an object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// What the condition is about, e.g. `APIServerAvailable`.
+    /// Type of the condition, e.g. `APIServerAvailable`.
     pub type_: String,
     /// Status of the condition: `True`, `False`, `Unknown` or `Progressing`.
     pub status: ConditionStatus,
@@ -16,11 +16,11 @@ pub struct Condition {
     pub last_transition_time: Time,
     /// When the condition was last looked at with a different outcome in any field.
     pub last_update_time: Time,
-    /// One word that says why, for machines.
+    /// Reason of the status, as a single CamelCase word for programs.
     pub reason: String,
     /// A sentence that says why, for humans.
     pub message: String,
-    /// Well-known causes, if the condition does not hold because of one.
+    /// Well-known causes, if such a cause is the reason that the condition does not hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub codes: Vec<ErrorCode>,
 }
@@ -28,13 +28,13 @@ pub struct Condition {
 /// Whether a condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ConditionStatus {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not hold.
+    /// The condition does not hold.
     False,
-    /// It could not be found out.
+    /// The status could not be determined.
     Unknown,
-    /// It does not hold now, and is expected to hold soon without anybody's help.
+    /// The condition does not hold now, and is expected to hold soon without an action of a user.
     Progressing,
 }
 
@@ -53,9 +53,8 @@ impl Condition {
         }
     }
 
-    /// Puts `self` in its place among `conditions`: keeps the transition time while the status stays the
-    /// same, and keeps the whole old condition when nothing but times differs, so that a repeated observation
-    /// writes nothing.
+    /// Puts `self` into `conditions`: keeps the transition time while the status stays the same, and keeps
+    /// the whole old condition when only times differ, so that a repeated observation causes no write.
     pub fn merge_into(mut self, conditions: &mut Vec<Condition>) {
         let Some(old) = conditions.iter_mut().find(|c| c.type_ == self.type_) else {
             conditions.push(self);
@@ -71,7 +70,7 @@ impl Condition {
     }
 }
 
-/// The condition of that type, if there is one.
+/// The condition of that type, if present.
 #[must_use]
 pub fn find_condition<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|c| c.type_ == type_)

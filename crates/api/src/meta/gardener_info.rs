@@ -1,4 +1,4 @@
-//! Who acted on an object last.
+//! The gardenlet that acted on an object last.
 
 use crate::derive::{Deserialize, JsonSchema, Serialize};
 

@@ -1,4 +1,4 @@
-//! What was last done with an object, how far it got, and what stood in the way.
+//! The last operation on an object, with the progress and the errors.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_n
 pub struct LastOperation {
     /// Names of the running tasks, or a closing sentence.
     pub description: String,
-    /// When this was last written. Readiness checks compare it with the timestamp annotation.
+    /// When this was last written. Readiness checks compare the time with the timestamp annotation.
     pub last_update_time: Time,
     /// Percentage of tasks that are done.
     #[schemars(range(min = 0, max = 100))]
@@ -21,48 +21,48 @@ pub struct LastOperation {
     pub type_: LastOperationType,
 }
 
-/// What is being done with an object.
+/// Type of the operation on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum LastOperationType {
-    /// It is made for the first time.
+    /// The object is created for the first time.
     Create,
-    /// It is brought in line with its specification.
+    /// The object is reconciled with the specification.
     Reconcile,
-    /// It is taken down.
+    /// The object is deleted.
     Delete,
-    /// It is prepared for being taken over by another seed.
+    /// The object is prepared for a takeover by another seed.
     Migrate,
-    /// It is taken over from another seed.
+    /// The object is taken over from another seed.
     Restore,
-    /// It is moved while it keeps serving.
+    /// The object is moved while the API stays available.
     LiveMigrate,
 }
 
 /// How an operation stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum LastOperationState {
-    /// It runs.
+    /// The operation runs.
     Processing,
-    /// It ended well.
+    /// The operation has succeeded.
     Succeeded,
-    /// It met an error and is tried again.
+    /// The operation failed and is retried.
     Error,
-    /// It is not tried again until somebody changes something.
+    /// The operation failed, and is not retried before a change of the object.
     Failed,
-    /// It waits for something before it starts.
+    /// The operation waits before the start.
     Pending,
-    /// It was given up on purpose.
+    /// The operation was cancelled.
     Aborted,
 }
 
-/// One obstacle an operation met.
+/// An error of an operation.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastError {
-    /// What happened and what to do about it.
+    /// Description of the error, with the remedy.
     pub description: String,
-    /// Name of the task that met it.
+    /// Name of the task that failed.
     #[serde(rename = "taskID")]
     pub task_id: Option<String>,
     /// Codes of well-known causes, such as `ERR_INFRA_UNAUTHORIZED`.
@@ -82,11 +82,11 @@ pub enum ErrorCode {
     ErrInfraUnauthorized,
     /// A quota of the account is used up.
     ErrInfraQuotaExceeded,
-    /// Too many requests; asking again only makes it worse.
+    /// Too many requests; retries only make the problem worse.
     ErrInfraRateLimitsExceeded,
-    /// Something else in the account depends on, or is missing for, what is to be changed.
+    /// Another resource in the account depends on the resource to change, or is missing for the change.
     ErrInfraDependencies,
-    /// As before, but expected to go away by itself.
+    /// As `ErrInfraDependencies`, but expected to pass without a change.
     ErrRetryableInfraDependencies,
     /// The provider has none left.
     ErrInfraResourcesDepleted,
@@ -94,15 +94,14 @@ pub enum ErrorCode {
     ErrCleanupClusterResources,
     /// A specification or provider configuration is wrong.
     ErrConfigurationProblem,
-    /// As before, but expected to go away by itself.
+    /// As `ErrConfigurationProblem`, but expected to pass without a change.
     ErrRetryableConfigurationProblem,
     /// A webhook in the shoot gets in the way.
     ErrProblematicWebhook,
 }
 
 impl ErrorCode {
-    /// True if trying again is pointless until a user changes something: the operation's state becomes
-    /// `Failed`.
+    /// True if a retry is pointless until a user changes the object: the operation's state becomes `Failed`.
     #[must_use]
     pub fn is_non_retryable(self) -> bool {
         matches!(

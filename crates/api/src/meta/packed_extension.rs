@@ -1,4 +1,4 @@
-//! What users configure for providers, as it lies in memory where many objects are.
+//! Users' configurations for providers, in a compact form for memory with many objects.
 
 use std::{borrow::Cow, fmt};
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::RawExtension;
 
-/// An object whose fields only its reader knows, as its text. Decoded into a [`Value`] a small object takes a
-/// hundred times as much, and users write as many as they like. Unknown fields survive.
+/// An object as text, with fields that only the reader knows. Decoded into a [`Value`], a small object takes
+/// a hundred times as much memory, and users write as many objects as they like. Unknown fields survive.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PackedExtension(Box<str>);
 
@@ -17,20 +17,20 @@ impl PackedExtension {
     /// Encodes a typed configuration.
     ///
     /// # Errors
-    /// It does not serialise.
+    /// The value does not serialise.
     pub fn encode<T: Serialize>(value: &T) -> Result<Self, serde_json::Error> {
         serde_json::to_value(value).map(Self::from)
     }
 
-    /// Decodes into the type that its reader knows; a [`Value`] of any kind is one.
+    /// Decodes into the type that the reader knows; a [`Value`] is valid for every kind.
     ///
     /// # Errors
-    /// It is of another type.
+    /// The object is of a different type.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(&self.0)
     }
 
-    /// Whether nothing is there.
+    /// Whether the object is null.
     #[must_use]
     pub fn is_null(&self) -> bool {
         &*self.0 == "null"

@@ -1,4 +1,4 @@
-//! Free-form provider data: kept byte for byte in meaning, whatever its fields are.
+//! Free-form provider data: all fields keep their meaning.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-/// An object whose fields only its owner knows, e.g. a provider's configuration. Unknown fields survive.
+/// An object with fields that only the owner knows, e.g. a provider's configuration. Unknown fields survive.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RawExtension(pub Value);
@@ -43,7 +43,7 @@ impl JsonSchema for RawExtension {
     }
 }
 
-/// The schema of bytes, which are written in base64.
+/// The schema of bytes, written in base64.
 pub(crate) fn bytes_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "format": "byte" })
 }
@@ -53,7 +53,7 @@ pub(crate) fn any_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
 }
 
-/// The schema of an object that is kept as it is.
+/// The schema of an object that is stored unchanged.
 pub(crate) fn object_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }

@@ -1,4 +1,4 @@
-//! References from one object to another.
+//! References between objects.
 
 use crate::derive::{Deserialize, JsonSchema, RawExtension, Serialize, skip_serializing_none};
 
@@ -7,7 +7,7 @@ use crate::derive::{Deserialize, JsonSchema, RawExtension, Serialize, skip_seria
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct SecretReference {
-    /// Name of the Secret, unique in its namespace.
+    /// Name of the Secret, unique in the namespace.
     pub name: Option<String>,
     /// Namespace of the Secret.
     pub namespace: Option<String>,
@@ -27,71 +27,71 @@ impl SecretReference {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct LocalObjectReference {
-    /// Name of the object, in the namespace of the referring object.
+    /// Name of the object, in the namespace of the referring object. Default: empty.
     #[serde(default)]
     pub name: String,
 }
 
-/// Any object, as Kubernetes' own kinds refer to one.
+/// Any object, in the form of Kubernetes' own references.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct ObjectReference {
-    /// Its group and version.
+    /// API group and version of the object.
     pub api_version: Option<String>,
     /// Kind of the object, such as `Secret`.
     pub kind: Option<String>,
-    /// Name of the object, unique in its namespace.
+    /// Name of the object, unique in the namespace.
     pub name: Option<String>,
     /// Namespace of the object.
     pub namespace: Option<String>,
-    /// UID of the object, which is unique for all times.
+    /// UID of the object, unique for all times.
     pub uid: Option<String>,
-    /// The version of it that was seen.
+    /// Observed resource version of the object.
     pub resource_version: Option<String>,
     /// Path of the field of the object that is meant.
     pub field_path: Option<String>,
 }
 
-/// An object of the same namespace, with its group.
+/// An object of the same namespace, with the API group.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct CrossVersionObjectReference {
-    /// Its group and version.
+    /// API group and version of the object.
     pub api_version: Option<String>,
     /// Kind of the object, such as `Secret`.
     pub kind: String,
-    /// Name of the object, unique in its namespace.
+    /// Name of the object, unique in the namespace.
     pub name: String,
 }
 
-/// An object that configurations refer to by a name of their own.
+/// An object with a name for references in configurations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NamedResourceReference {
-    /// The name by which configurations refer to it.
+    /// The name by which configurations refer to the object.
     pub name: String,
     /// Reference to the object, in the namespace of the referring object.
     pub resource_ref: CrossVersionObjectReference,
 }
 
-/// An object together with its content, as it is carried from one seed to another.
+/// An object together with the content, as carried from seed to seed.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceData {
-    /// Its group and version.
+    /// API group and version of the object.
     pub api_version: Option<String>,
     /// Kind of the object, such as `Secret`.
     pub kind: String,
-    /// Name of the object, unique in its namespace.
+    /// Name of the object, unique in the namespace.
     pub name: String,
     /// Content of the object.
     pub data: RawExtension,
 }
 
-/// A span of time as Go writes it, e.g. `1h30m`.
+/// A duration in the notation of Go, e.g. `1h30m`.
 pub type Duration = String;

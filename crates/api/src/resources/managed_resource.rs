@@ -5,7 +5,7 @@ use crate::{
     meta::{Condition, LocalObjectReference},
 };
 
-/// What is to be applied, and how.
+/// The objects to apply, and the settings.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -46,27 +46,28 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedResourceSpec {
-    /// Who applies it: `seed`, or nothing for the shoot.
+    /// Class of the ManagedResource: `seed` for objects in the seed, absent for objects in the shoot.
     pub class: Option<String>,
     /// The Secrets with the manifests.
     pub secret_refs: Vec<LocalObjectReference>,
     /// Labels that all objects get.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inject_labels: BTreeMap<String, String>,
-    /// Whether other labels are removed.
+    /// Whether labels of other writers are removed.
     pub force_overwrite_labels: Option<bool>,
-    /// Whether other annotations are removed.
+    /// Whether annotations of other writers are removed.
     pub force_overwrite_annotations: Option<bool>,
-    /// Whether objects stay when this goes. Set before a move, so that nothing in the shoot disappears.
+    /// Whether the objects stay when this ManagedResource is deleted. Set before a move, so that no object in
+    /// the shoot disappears.
     pub keep_objects: Option<bool>,
     /// Kinds that are the same under several groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub equivalences: Vec<Vec<Equivalence>>,
-    /// Whether volumes of stateful sets go with them.
+    /// Whether the volumes of stateful sets are deleted with them.
     pub delete_persistent_volume_claims: Option<bool>,
 }
 
-/// A kind under one group.
+/// A kind under an API group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Equivalence {
     /// API group of the equivalent kind.
@@ -75,12 +76,12 @@ pub struct Equivalence {
     pub kind: String,
 }
 
-/// What is applied.
+/// Observed state of the applied objects.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagedResourceStatus {
-    /// Whether it is applied, healthy, rolling out.
+    /// Conditions: whether the objects are applied, healthy, or rolling out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// The generation that was acted on.
@@ -98,24 +99,24 @@ pub struct ManagedResourceStatus {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct ManagedResourceStatusObject {
-    /// Its group and version.
+    /// API group and version of the object.
     pub api_version: Option<String>,
     /// Kind of the object, such as `Secret`.
     pub kind: Option<String>,
-    /// Name of the object, unique in its namespace.
+    /// Name of the object, unique in the namespace.
     pub name: Option<String>,
     /// Namespace of the object.
     pub namespace: Option<String>,
-    /// UID of the object, which is unique for all times.
+    /// UID of the object, unique for all times.
     pub uid: Option<String>,
-    /// The version of it that was seen.
+    /// Observed resource version of the object.
     pub resource_version: Option<String>,
     /// Path of the field of the object that is meant.
     pub field_path: Option<String>,
-    /// Labels it was given.
+    /// Labels that the object was given.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Annotations it was given.
+    /// Annotations that the object was given.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }

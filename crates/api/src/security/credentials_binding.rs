@@ -1,12 +1,12 @@
-//! `CredentialsBinding`: which credentials shoots of a project may use, and for which provider. Has no
-//! `spec`.
+//! `CredentialsBinding`: credentials that shoots of a project may use, and the provider of the credentials.
+//! Has no `spec`.
 
 use crate::{
     derive::{CustomResource, Deserialize, JsonSchema, KubeSchema, Serialize},
     meta::ObjectReference,
 };
 
-/// The fields, which stand at the top of the object.
+/// The fields at the top level of the object.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "security.gardener.cloud",
@@ -41,14 +41,14 @@ pub struct CredentialsBindingFields {
     /// The provider the credentials are for.
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub provider: CredentialsBindingProvider,
-    /// The Secret or other object with the credentials; in the binding's own namespace unless it names one.
+    /// The Secret or other object with the credentials. Default namespace: the namespace of the binding.
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     #[x_kube(validation = (
         "has(self.name) && has(self.kind) && has(self.apiVersion)",
         "credentialsRef needs apiVersion, kind and name"
     ))]
     pub credentials_ref: ObjectReference,
-    /// Quotas that apply to what the credentials are used for.
+    /// Quotas for shoots that use the credentials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotas: Vec<ObjectReference>,
 }
@@ -57,7 +57,7 @@ pub struct CredentialsBindingFields {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CredentialsBindingProvider {
-    /// Its type; several are separated by commas.
+    /// Type of the provider; several types are separated by commas.
     #[schemars(length(min = 1, max = 253))]
     pub type_: String,
 }

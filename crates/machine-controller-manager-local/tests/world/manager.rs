@@ -1,4 +1,4 @@
-//! A manager as a process, and what it looks after: a shoot whose seed and whose own API are one server.
+//! A manager as a process, and a shoot for the manager: a single server is the seed and the API of the shoot.
 
 use std::{collections::BTreeMap, path::Path};
 

@@ -18,14 +18,14 @@ use testkit::{ControlPlane, eventually};
 
 pub const ACCOUNT: &str = "cloud";
 pub const CLUSTER: &str = "shoot--dev--web";
-/// The API server sees a moment later what was granted; far longer than that takes.
+/// The API server applies granted rights a moment later. This bound is far longer.
 pub const SOON: Duration = Duration::from_secs(120);
 
 pub fn made<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).unwrap()
 }
 
-/// The account of hack/install.sh, with its rights and the list of a network's instances.
+/// The account of hack/install.sh, with the rights and the list of a network's instances.
 pub async fn account(cloud: &ControlPlane) -> Result<BTreeMap<String, Vec<u8>>> {
     let admin = cloud.admin();
     let create = PostParams::default();

@@ -1,4 +1,4 @@
-//! Bounds of one Machine: its own where it says so, those of the process otherwise.
+//! Bounds of a Machine: those of the Machine where set, those of the process otherwise.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use runtime::{Error, Result};
 
 use crate::{context::Timing, words::NODE_CONDITIONS};
 
-/// Bounds of one Machine.
+/// Bounds of a Machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// How long it may take to come.
+    /// The longest time until the machine has joined.
     pub creation: Duration,
-    /// How long it may be unhealthy; `None`: as long as it likes.
+    /// The longest time for which the machine may be unhealthy; `None` for no bound.
     pub health: Option<Duration>,
-    /// How long its pods may take to leave.
+    /// The longest time for the pods to leave.
     pub drain: Duration,
-    /// Conditions of its Node that make it unhealthy.
+    /// Conditions of the Node that make the machine unhealthy.
     pub conditions: Vec<String>,
 }
 

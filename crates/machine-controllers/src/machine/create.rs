@@ -1,4 +1,4 @@
-//! How a Machine comes to its instance: by looking for it first, always.
+//! Finds or creates the instance of a Machine, always in this order.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,16 +28,17 @@ use crate::{
 const RETRY_IN_ISOLATED_ZONE: Duration = Duration::from_secs(60);
 
 impl Machines {
-    /// Finds or makes the instance of a Machine that does not know it yet. What the cloud or the
-    /// configuration has against it is shown in its status.
+    /// Finds or creates the instance of a Machine that has not recorded an instance yet. The status shows the
+    /// refusal of the cloud or the fault of the configuration.
     pub(super) async fn bring(&self, machine: &Arc<Machine>, bounds: &Bounds) -> Result<Next> {
         let error = match self.find_or_make(machine, bounds).await {
             Ok(()) => return Ok(Next::After(self.timing.look_every)),
             Err(error) => error,
         };
         if error.is_failure() {
-            // Its set makes another then, maybe of another class; not while it is the shoot that does not
-            // answer, and not of one that was there: whoever carried it here has to say what became of it.
+            // The MachineSet then creates a new Machine, perhaps of a different class. Not while the shoot's
+            // API does not answer. Not for a Machine that already had an instance: a user has to explain the
+            // loss of the instance.
             let over = provider_id(machine).is_none()
                 && since(machine.creation_timestamp().map(|t| t.0)) >= bounds.creation
                 && self.reach.answers_for().await.is_ok();
@@ -70,7 +71,7 @@ impl Machines {
         let class = self.cloud.class(machine).await?;
         let instance = match (self.cloud.status(machine, &class).await?, provider_id(machine)) {
             (Some(instance), _) => instance,
-            // It was there. Another one would be another machine (R7-03).
+            // The Machine already had an instance. A new instance would be a different machine (R7-03).
             (None, Some(id)) => {
                 return Err(Error::config(
                     ErrorCode::ErrInfraDependencies,
@@ -116,7 +117,7 @@ impl Machines {
             State::Processing,
             "its instance is made",
         );
-        // The phase stays what it was while the cloud refuses: it would flap otherwise.
+        // The phase keeps the former value while the cloud refuses, to avoid flapping.
         if Phase::told(machine).is_none() {
             self.tell(machine, &creating).await?;
         }
@@ -143,10 +144,10 @@ impl Machines {
         Ok(written)
     }
 
-    /// Records the instance, and reports a new one.
+    /// Records the instance, and reports a new instance.
     async fn identify(&self, machine: &Machine, instance: &Instance) -> Result<()> {
         let written = self.record(machine, instance).await?;
-        // One that was there before is as its Node is, and not new.
+        // An instance that existed before is not new, and has the health of the Node.
         if provider_id(machine).is_some() {
             return Ok(());
         }
@@ -167,7 +168,7 @@ impl Machines {
         Ok(found.map(|node| node.name_any()))
     }
 
-    /// Writes what is told, if it is new.
+    /// Writes the report, if the report is new.
     pub(super) async fn tell(&self, machine: &Machine, told: &Told) -> Result<()> {
         write(self.manager, &self.machines_api(), machine, Some(told), None)
             .await

@@ -1,6 +1,6 @@
-//! When a Machine's time is over. What is decided here costs a node its pods, so that it is decided on what
-//! the API servers say at this moment, one at a time, and for few of a deployment at once: when many nodes
-//! are unhealthy together, something else is wrong than the nodes.
+//! Decides that the time of a Machine is over. This decision costs a Node its pods. So the decision is taken
+//! on live reads of the API servers, for one Machine at a time, and for few Machines of a deployment at once.
+//! When many Nodes are unhealthy together, the cause is rarely the Nodes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,14 +18,15 @@ use super::{
 };
 use crate::phase::Phase;
 
-/// The code of what took too long.
+/// The error code of a Machine that took too long.
 const TOO_LATE: &str = "DeadlineExceeded";
 
 impl Machines {
-    /// Says that the Machine failed, unless that is not so any more, or others have to be replaced first.
+    /// Marks the Machine as failed, unless the reason no longer holds or different Machines have to be
+    /// replaced first.
     pub(super) async fn expire(&self, seen: &Machine, bounds: &Bounds, why: &str) -> Result<Next> {
         let again = Next::After(self.timing.look_every);
-        // Many may ask at once: what is known already answers most of them.
+        // Many Machines may expire at once: the cache already answers for most of these Machines.
         if Phase::told(seen) == Some(Phase::Unknown) {
             let (known, families) = (self.known.all()?, self.families().await?);
             if replaced(seen, &families, known.iter().map(Arc::as_ref)) >= self.timing.replaced_at_once {
@@ -78,7 +79,7 @@ impl Machines {
         self.tell(machine, &told).await
     }
 
-    /// Whether as many of its deployment are on their way as may be.
+    /// Whether the allowed number of Machines of the deployment are being replaced.
     async fn enough_are_replaced(&self, machine: &Machine) -> Result<bool> {
         let families = self.families().await?;
         let live = self.machines_api().list(&ListParams::default()).await;
@@ -93,7 +94,8 @@ impl Machines {
     }
 }
 
-/// To which deployment (or set, where there is none) the Machines of a set belong, by the set's name.
+/// The deployment (or the set, if there is no deployment) of the Machines of each set, by the name of the
+/// set.
 fn families(sets: &[MachineSet]) -> BTreeMap<String, String> {
     let family = |set: &MachineSet| owner(set, "MachineDeployment").unwrap_or_else(|| set.name_any());
     sets.iter().map(|set| (set.name_any(), family(set))).collect()
@@ -105,7 +107,8 @@ fn owner<K: Resource>(object: &K, kind: &str) -> Option<String> {
     Some(owner.name.clone())
 }
 
-/// Machines of the same family that are neither running nor unhealthy: they come or go.
+/// Counts the Machines of the same family that are neither running nor unhealthy, so being created or
+/// deleted.
 fn replaced<'a>(
     machine: &Machine,
     families: &BTreeMap<String, String>,
@@ -118,7 +121,7 @@ fn replaced<'a>(
     let (own, name) = (family(machine), machine.name_any());
     all.filter(|other| other.name_any() != name && family(other) == own)
         .filter(|other| {
-            // One that says nothing yet is one that was restored, or one that is to come.
+            // A Machine without a reported phase was restored, or is still to be created.
             Phase::told(other).is_some() && !matches!(Phase::of(other), Phase::Running | Phase::Unknown)
                 || Phase::told(other).is_none() && super::provider_id(other).is_none()
         })
@@ -162,7 +165,8 @@ mod tests {
             machine("silent", "a-new", "", false),
             machine("foreign", "b-new", "Failed", false),
         ];
-        // Not: itself, those that are well or ill, and those of another deployment.
+        // Not counted: the Machine under test, running or unhealthy Machines, and Machines of a different
+        // deployment.
         assert_eq!(replaced(&all[0], &families, all.iter()), 5);
         for other in ["failed", "going", "coming", "refused", "silent"] {
             let two = all

@@ -1,4 +1,4 @@
-//! How a Machine is, from its Node: pure.
+//! Judges the health of a Machine by the Node: pure.
 
 use std::time::Duration;
 
@@ -7,31 +7,30 @@ use k8s_openapi::api::core::v1::Node;
 use super::bounds::Bounds;
 use crate::{phase::Phase, words::NOT_EQUIPPED};
 
-/// What is known.
+/// The inputs of the judgement.
 pub struct Known<'a> {
     /// The phase that was written last.
     pub phase: Option<Phase>,
-    /// For how long it has been so, as far as the shoot's API answered meanwhile.
+    /// The time since the phase changed, as far as the shoot's API answered meanwhile.
     pub lasts: Duration,
-    /// The Node, if there is one.
+    /// The Node, if the Node exists.
     pub node: Option<&'a Node>,
 }
 
-/// What follows.
+/// The result of the judgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All is well, or nothing can be said.
+    /// The Machine is healthy, or cannot be judged.
     Stays,
-    /// It has to change within a time.
+    /// The Machine has to change within a bound.
     Waits(String),
-    /// It is in this phase now.
+    /// The Machine is in this phase now.
     Is(Phase, String),
-    /// Its time is over: it failed, unless too many do at once.
+    /// The bound has passed: the Machine failed, unless too many Machines fail at once.
     Expired(String),
 }
 
-/// What follows from what is known. A phase that was never written is that of a Machine that was restored:
-/// its Node counts.
+/// Judges a Machine. A Machine without a written phase was restored: the Node decides.
 pub fn judge(known: &Known<'_>, bounds: &Bounds) -> Verdict {
     let ailment = known.node.map_or_else(
         || Some("it has no Node".to_owned()),
@@ -72,7 +71,7 @@ fn coming(known: &Known<'_>, bounds: &Bounds, why: String) -> Verdict {
     }
 }
 
-/// What is wrong with a Node.
+/// The reason why a Node is unhealthy.
 fn ailment(node: &Node, conditions: &[String]) -> Option<String> {
     let told = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     let told = told.map(Vec::as_slice).unwrap_or_default();

@@ -1,16 +1,16 @@
-//! Which instance and which Node a Machine has.
+//! The instance and the Node of a Machine.
 
 use api::machine::Machine;
 use kube::ResourceExt;
 
 use crate::words::{FORCE_DELETION, NODE};
 
-/// Its id at the provider, if it has one.
+/// The id of the instance at the provider, if recorded.
 pub fn provider_id(machine: &Machine) -> Option<&str> {
     machine.spec.provider_id.as_deref().filter(|id| !id.is_empty())
 }
 
-/// The name of its Node, if it has one.
+/// The name of the Node, if recorded.
 pub fn node_name(machine: &Machine) -> Option<&str> {
     machine
         .labels()
@@ -19,7 +19,7 @@ pub fn node_name(machine: &Machine) -> Option<&str> {
         .filter(|name| !name.is_empty())
 }
 
-/// Whether its pods are not waited for.
+/// Whether the deletion does not wait for the pods.
 pub fn is_forced(machine: &Machine) -> bool {
     machine
         .labels()

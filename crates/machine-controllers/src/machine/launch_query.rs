@@ -42,7 +42,8 @@ impl Machines {
         Ok(Some(Next::After(self.timing.look_every)))
     }
 
-    /// The failure of the launch, if the cloud has reported one. The error is a right that was lost.
+    /// The failure of the launch, if the cloud has reported a failure. The only error is a permit that was
+    /// lost.
     async fn launch_failure(&self, machine: &Arc<Machine>) -> Result<Option<Error>> {
         let uid = machine.uid().unwrap_or_default();
         let (is_due, failure) = self.launches.is_due(&uid, Instant::now());

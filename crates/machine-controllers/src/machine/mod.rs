@@ -1,17 +1,17 @@
-//! One Machine: its instance, its Node, its health and its end.
+//! A Machine: the instance, the Node, the health and the deletion.
 //!
-//! | file | what |
+//! | file | purpose |
 //! |---|---|
-//! | `create` | looks for the instance, makes it where there is none and never was |
+//! | `create` | finds the instance, creates the instance of a Machine that never had an instance |
 //! | `launch`, `launch_query` | reports a launch that the cloud has accepted and then ended |
-//! | `health`, `expiry` | how it is, and when it has to be replaced |
+//! | `health`, `expiry` | the health of a Machine, and the time of a replacement |
 //! | `deletion`, `drain` | cordon, pods, volumes, instance, Node, in this order |
 //! | `request` | the deletion that a user asks for on the Node |
-//! | `token` | with what it joins |
+//! | `token` | the bootstrap token for the kubelet |
 //! | `out_of_service`, `power` | the Node of an instance that is off |
-//! | `node_template` | labels, annotations and taints of its Node |
+//! | `node_template` | labels, annotations and taints of the Node |
 //!
-//! Whatever needs the shoot's API and does not get an answer changes nothing and is tried again (`reach`).
+//! A step that needs the shoot's API and gets no answer changes no object and is retried (`reach`).
 
 mod bounds;
 mod create;
@@ -86,12 +86,12 @@ pub struct Machines {
     reach: Arc<Reach>,
     known: Cache<Machine>,
     nodes: Cache<Node>,
-    /// Held while it is decided that one failed: two at a time would not see each other.
+    /// Held while a Machine is marked as failed: two concurrent decisions would not see each other's result.
     judging: tokio::sync::Mutex<()>,
 }
 
 impl Machines {
-    /// The controller with what it shares with others.
+    /// The controller, with the parts that several controllers share.
     pub fn new(context: &Context, reach: Arc<Reach>, machines: Cache<Machine>, nodes: Cache<Node>) -> Self {
         Self {
             seed: context.control.clone(),
@@ -134,7 +134,7 @@ impl Machines {
                 .collect::<Vec<_>>()
         };
         let all = self.known.store();
-        // A class that is there at last, or is corrected: those that wait for it.
+        // A class that is created or corrected wakes the Machines that wait for the class.
         let of_class = move |class: MachineClass| {
             let name = class.name_any();
             let waiting = all.state_filter(|machine| {
@@ -206,7 +206,7 @@ impl Machines {
         Ok(next)
     }
 
-    /// A Machine is in another phase than before: what is to be done and told.
+    /// The actions and the report for a Machine that has changed the phase.
     async fn turned(
         &self,
         machine: &Machine,
@@ -226,7 +226,8 @@ impl Machines {
                 Told::new(now, Doing::HealthCheck, State::Successful, why)
             }
             Phase::Running => {
-                // It has its own certificate now. A restored one has no token, or one that nobody needs.
+                // The kubelet has a certificate now. A restored Machine has no token, or no longer needs the
+                // token.
                 self.tokens.remove(machine).await?;
                 Told::new(now, Doing::Create, State::Successful, why)
             }
@@ -262,7 +263,8 @@ impl Reconciler<Machine> for Machines {
     }
 }
 
-/// What a look at a Machine depends on. The phase is not in it: it is written here.
+/// The fields of a Machine that wake the controller. The phase is left out, because this controller writes
+/// the phase.
 pub fn fingerprint(machine: &Machine) -> Option<u64> {
     let meta = &machine.metadata;
     runner::fingerprint((
@@ -274,7 +276,7 @@ pub fn fingerprint(machine: &Machine) -> Option<u64> {
     ))
 }
 
-/// What a look at a Machine depends on of its Node. Heartbeats are not in it.
+/// The fields of a Node that wake the controller. Heartbeats are left out.
 pub fn node_fingerprint(node: &Node) -> Option<u64> {
     let conditions = node
         .status
@@ -297,7 +299,7 @@ pub fn node_fingerprint(node: &Node) -> Option<u64> {
     ))
 }
 
-/// Of Nodes images take most of the memory, and nobody reads them here.
+/// Images take most of the memory of a Node, and no controller here reads images.
 pub fn trim_node(node: &mut Node) {
     if let Some(status) = &mut node.status {
         status.images = None;

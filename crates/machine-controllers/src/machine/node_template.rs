@@ -1,7 +1,7 @@
-//! What a Machine's template puts on its Node: labels, annotations, taints. An annotation of the Node says
-//! what was put there, so that what the template names no more is taken away, and what others put there
-//! stays. The Node also gets the Machine's `spec.providerID`: a cloud-controller-manager finds the instance
-//! of a Node by this ID alone where instances have other names.
+//! Applies the template of a Machine to the Node: labels, annotations, taints. An annotation of the Node
+//! records the applied template. So entries that the template no longer has are removed, and entries of
+//! different writers stay. The Node also gets the Machine's `spec.providerID`: where instances and Nodes have
+//! different names, a cloud-controller-manager finds the instance of a Node by this ID alone.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{reach::bounded_write, words::APPLIED};
 type Texts = BTreeMap<String, String>;
 
 impl Machines {
-    /// Puts on the Node what is missing and takes away what is not wanted any more.
+    /// Adds the missing entries to the Node and removes the entries that the template no longer has.
     pub(super) async fn equip(&self, machine: &Machine, node: &Node) -> Result<()> {
         let template = machine.spec.node_template.clone().unwrap_or_default();
         let mut body = change(node, &template)?;
@@ -95,8 +95,7 @@ fn change(node: &Node, template: &NodeTemplateSpec) -> Result<Option<Value>> {
     Ok((!body.as_object().is_none_or(serde_json::Map::is_empty)).then_some(body))
 }
 
-/// What the template had put there before. What cannot be read is as good as nothing: nothing is taken away
-/// then.
+/// The template that was applied before. An unreadable record counts as empty, so that no entry is removed.
 fn applied(node: &Node) -> NodeTemplateSpec {
     let text = node.annotations().get(APPLIED);
     text.and_then(|text| serde_json::from_str(text).ok())
@@ -117,7 +116,7 @@ fn record_is_new(before: &NodeTemplateSpec, now: &NodeTemplateSpec) -> bool {
     parts(before) != parts(now)
 }
 
-/// A merge patch from what is there to what is wanted.
+/// A merge patch from the present entries to the wanted entries.
 fn texts(now: &Texts, before: &Texts, wanted: &Texts) -> BTreeMap<String, Option<String>> {
     let gone = before
         .keys()
@@ -130,7 +129,7 @@ fn texts(now: &Texts, before: &Texts, wanted: &Texts) -> BTreeMap<String, Option
     gone.chain(missing).collect()
 }
 
-/// The whole list, if it has to be another. A taint is known by key and effect.
+/// The whole list of taints, if the list has to change. A taint is identified by key and effect.
 fn tainted(now: &[Taint], before: &[Taint], wanted: &[Taint]) -> Option<Vec<Taint>> {
     let same = |a: &Taint, b: &Taint| a.key == b.key && a.effect == b.effect;
     let has = |list: &[Taint], taint: &Taint| list.iter().any(|other| same(other, taint));

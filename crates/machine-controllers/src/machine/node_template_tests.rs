@@ -16,8 +16,8 @@ fn merged(node: &Node, body: &Value) -> Node {
     serde_json::from_value(whole).unwrap()
 }
 
-/// Kubernetes' cloud-controller-manager for AWS looks a Node without this ID up by the instance's private DNS
-/// name, which no Node has.
+/// Kubernetes' cloud-controller-manager for AWS finds a Node without this ID only by the private DNS name of
+/// the instance, and no Node has this name.
 #[test]
 fn a_node_gets_the_id_of_its_machine_where_it_has_none() {
     let machine = |id: Value| -> Machine {

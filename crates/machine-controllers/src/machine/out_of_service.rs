@@ -1,5 +1,5 @@
 //! Taints a Node whose instance is off as out of service. Kubernetes then deletes the pods of the Node
-//! without the kubelet and detaches their volumes at once, so that a StatefulSet starts elsewhere.
+//! without the kubelet and detaches the volumes at once, so that a StatefulSet starts on a different Node.
 //!
 //! On an instance that runs, the taint would give a volume two writers. So the taint needs a silent kubelet,
 //! and a provider that reports the instance as stopped or terminated. The annotation of a user counts in the
@@ -25,13 +25,13 @@ use crate::{
 const SHUTDOWN: &str = "nodeshutdown";
 /// Effect of the taint.
 const NO_EXECUTE: &str = "NoExecute";
-/// Values of [`OUT_OF_SERVICE_BY`]: the report on which the taint stands.
+/// Values of [`OUT_OF_SERVICE_BY`]: the reason of the taint.
 const BY_PROVIDER: &str = "provider";
 const BY_USER: &str = "user";
 
 impl Machines {
     /// Taints the Node as out of service, or removes the taint, and reports a refused annotation. A write
-    /// that the shoot's API refuses does not hold what else happens to the Machine.
+    /// that the shoot's API refuses does not stop the remaining steps for the Machine.
     pub(super) async fn mark_out_of_service(&self, machine: &Arc<Machine>, node: &Node) -> Result<()> {
         if !is_of(node, machine) {
             return Ok(());
@@ -84,7 +84,7 @@ impl Machines {
     }
 }
 
-/// Whether the kubelet has stopped to report. `False` is a report of the kubelet, so that its instance runs.
+/// Whether the kubelet has stopped to report. `False` is a report of the kubelet, so the instance runs.
 fn is_kubelet_silent(node: &Node) -> bool {
     let mut conditions = node
         .status
@@ -96,9 +96,9 @@ fn is_kubelet_silent(node: &Node) -> bool {
 /// The marks of a Node that count here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Marks {
-    /// The Node has the taint, also where a user has put it.
+    /// The Node has the taint, set by this controller or by a user.
     is_tainted: bool,
-    /// The report on which this controller has put the taint.
+    /// The reason for which this controller has set the taint.
     by: Option<&'static str>,
     /// The user states that the instance is off.
     is_claimed: bool,
@@ -107,11 +107,12 @@ struct Marks {
 /// A change of a Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Change {
-    /// The report on which the taint stands; `None` for a Node without taint of this controller.
+    /// The reason of the taint; `None` for a Node without taint of this controller.
     by: Option<&'static str>,
     /// The taint that is there goes or stays.
     removes_taint: bool,
-    /// The annotation of the user goes: it must not count later, when the provider cannot be asked.
+    /// Removes the annotation of the user, so that the annotation does not count later, when the provider
+    /// gives no answer.
     removes_claim: bool,
     /// Reason of the Event.
     reason: &'static str,
@@ -139,7 +140,7 @@ impl Marks {
         }
     }
 
-    /// Whether no answer of the provider would change anything: the taint is that of a user.
+    /// Whether the answer of the provider cannot change the Node, because a user has set the taint.
     fn is_settled(self) -> bool {
         self.is_tainted && self.by.is_none() && !self.is_claimed
     }
@@ -199,7 +200,7 @@ impl Change {
         }
     }
 
-    /// A merge patch. Other taints stay as they are.
+    /// A merge patch. The remaining taints do not change.
     fn body(&self, node: &Node) -> Value {
         let mut annotations = json!({});
         if self.removes_claim {

@@ -3,7 +3,7 @@ use rstest::rstest;
 
 use super::*;
 
-/// A Node whose kubelet is silent, with a taint of others.
+/// A Node whose kubelet is silent, with a taint of a different writer.
 fn node(annotations: &Value, taint: bool) -> Node {
     let mut taints = vec![json!({"key": "other", "effect": "NoSchedule"})];
     taints.extend(
@@ -52,7 +52,7 @@ fn a_node_is_out_of_service_only_while_its_instance_is_off(
     let taints = after.spec.clone().unwrap().taints.unwrap();
     assert_eq!(taints.iter().any(is_out_of_service), is_tainted);
     assert!(taints.iter().any(|taint| taint.key == "other"));
-    // The second round has nothing left to do, and a refused annotation cannot count later.
+    // The second round changes no field, and a refused annotation cannot count later.
     assert_eq!(applied(&after, power), ("", after.clone()));
     if power == InstancePower::Running {
         assert!(!after.annotations().contains_key(INSTANCE_OFF));

@@ -1,5 +1,5 @@
-//! Whether the instance of a Machine runs, as the provider reports it. The answer cannot be watched, so that
-//! the provider is asked, and only while the kubelet of the instance is silent.
+//! Asks the provider whether the instance of a Machine runs. The answer cannot be watched. So the controller
+//! polls the provider, and only while the kubelet of the instance is silent.
 
 use std::{
     collections::BTreeMap,
@@ -14,12 +14,12 @@ use crate::{context::Timing, driver::InstancePower};
 /// For how many times the bound of unclear answers an instance that ran is not believed to be off.
 const RUNNING_HOLDS: u32 = 10;
 
-/// When the provider was asked about instances whose kubelets are silent.
+/// The times of the last calls to the provider about instances whose kubelets are silent.
 pub struct PowerQuestions {
     ask_every: Duration,
     unclear_for: Duration,
-    /// Workers of the controller that may wait for an answer at once. The others handle Machines that are
-    /// well.
+    /// Workers of the controller that may wait for the provider at once. The remaining workers handle healthy
+    /// Machines.
     pub(super) places: Semaphore,
     asked: Mutex<BTreeMap<String, Asked>>,
 }
@@ -55,10 +55,10 @@ impl PowerQuestions {
             .is_none_or(|asked| now - asked.last >= self.ask_every)
     }
 
-    /// Records an answer. A single lost answer proves nothing, so that an instance counts as unclear only
-    /// when no clear answer has come for some time. A provider that throttles says nothing of an instance
-    /// that ran just before, and a wrong annotation of a user must not give a volume two writers: such an
-    /// instance is unclear only much later.
+    /// Records an answer. A single lost answer proves no state, so that an instance counts as unclear only
+    /// when no clear answer has come for some time. A provider that throttles gives no answer about an
+    /// instance that ran just before, and a wrong annotation of a user must not give a volume two writers:
+    /// such an instance is unclear only much later.
     pub(super) fn settle(&self, uid: &str, answer: InstancePower, now: Instant) -> Option<InstancePower> {
         let mut asked = self.lock();
         let before = asked.get(uid).copied();
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(questions.settle("m", running, now), Some(running));
         now += timing.power_unclear_for;
         assert_eq!(questions.settle("m", unclear, now), None);
-        // It ran a short time ago.
+        // The instance ran a short time ago.
         now += timing.power_unclear_for;
         assert_eq!(questions.settle("m", unclear, now), None);
         now += timing.power_unclear_for * RUNNING_HOLDS;

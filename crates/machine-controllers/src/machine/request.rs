@@ -1,4 +1,4 @@
-//! A user of the shoot has no access to Machines, and asks on the Node for the deletion of its Machine.
+//! A user of the shoot has no access to Machines, and requests the deletion of a Machine on the Node.
 
 use api::machine::Machine;
 use k8s_openapi::api::core::v1::Node;
@@ -10,14 +10,15 @@ use super::{Machines, deletion::is_of, identity::node_name};
 use crate::{removal, words::TRIGGER_DELETION};
 
 impl Machines {
-    /// Deletes the Machine if its Node asks for the deletion, and returns whether this is so. The Node is
-    /// read live, as the annotation may have been removed since the watch has shown it.
+    /// Deletes the Machine if the Node has the annotation for the deletion, and returns whether the Machine
+    /// was deleted. The Node is read live, as the annotation may have been removed since the last event of
+    /// the watch.
     pub(super) async fn delete_on_request(&self, machine: &Machine) -> Result<bool> {
         let Some(name) = node_name(machine) else {
             return Ok(false);
         };
         let asks = |node: &Node| is_asking(node) && is_of(node, machine);
-        // Before the first listing of Nodes there is nothing to act on; their events come later.
+        // Before the first listing of Nodes the cache is empty; the events of the Nodes come later.
         let seen = self.nodes.get(&ObjectRef::new(name)).ok().flatten();
         if !seen.is_some_and(|node| asks(&node))
             || !self.reach.node(name).await?.is_some_and(|node| asks(&node))

@@ -1,4 +1,4 @@
-//! The status of a Machine: written only where it changes.
+//! The status of a Machine, written only on a change.
 
 use std::time::Duration;
 
@@ -11,34 +11,34 @@ use serde_json::{Value, json};
 
 use crate::phase::Phase;
 
-/// What is done with a Machine.
+/// The operation on a Machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// It is made.
+    /// The instance is created.
     Create,
-    /// It is watched.
+    /// The health is checked.
     HealthCheck,
-    /// It is taken away.
+    /// The Machine is deleted.
     Delete,
 }
 
 /// How that stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It goes on.
+    /// The operation continues.
     Processing,
-    /// It went wrong, and is tried again unless the phase says otherwise.
+    /// The operation failed, and is retried unless the phase says otherwise.
     Failed,
-    /// It is done.
+    /// The operation is done.
     Successful,
 }
 
-/// What is to be told of a Machine.
+/// The report on a Machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// How it is.
+    /// The phase of the Machine.
     pub phase: Phase,
-    /// What is done with it.
+    /// The operation on the Machine.
     pub doing: Doing,
     /// How that stands.
     pub state: State,
@@ -49,7 +49,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// What goes well.
+    /// A report without an error.
     pub fn new(phase: Phase, doing: Doing, state: State, description: impl Into<String>) -> Self {
         Self {
             phase,
@@ -60,7 +60,7 @@ impl Told {
         }
     }
 
-    /// What went wrong, with the code of its class.
+    /// A failure, with the code of the error class.
     pub fn error(phase: Phase, doing: Doing, error: &Error) -> Self {
         let codes: Vec<_> = error.codes().iter().map(|code| format!("{code:?}")).collect();
         Self {
@@ -74,8 +74,8 @@ impl Told {
     }
 }
 
-/// Writes what is told and the conditions of the Node, if anything of it is new. The time of a phase is that
-/// of its beginning.
+/// Writes the report and the conditions of the Node, if either has changed. The time of a phase is the time
+/// when the phase began.
 pub async fn write(
     manager: FieldManager,
     machines: &Api<Machine>,
@@ -125,7 +125,7 @@ fn tell(status: &mut Value, old: &MachineStatus, told: &Told) {
     }
 }
 
-/// Heartbeats are no news: they would be a write for each Node every some minutes.
+/// Ignores heartbeats: comparing heartbeats would write the status of each Machine every few minutes.
 fn same(old: &[NodeCondition], new: &[NodeCondition]) -> bool {
     let news = |c: &NodeCondition| {
         (
@@ -151,7 +151,7 @@ pub fn lasts(machine: &Machine) -> Duration {
     )
 }
 
-/// For how long a time has passed; not at all where it is not known or lies ahead.
+/// The time since `time`; zero for an unknown or future time.
 pub fn since(time: Option<Timestamp>) -> Duration {
     let passed = time.map(|time| clock::now().duration_since(time));
     passed

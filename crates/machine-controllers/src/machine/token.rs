@@ -1,5 +1,5 @@
-//! Bootstrap tokens: one for each machine that is to join, in the shoot, for as long as it may take and no
-//! longer.
+//! Bootstrap tokens: each machine that is to join has a token in the shoot, valid only for as long as joining
+//! may take.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -15,9 +15,9 @@ use runtime::{Cluster, Error, Result, Shoot, apply, apply::FieldManager, clock, 
 
 use crate::{hex::hex, reach::bounded_write};
 
-/// Where Kubernetes looks for them.
+/// The namespace in which Kubernetes reads bootstrap tokens.
 const NAMESPACE: &str = "kube-system";
-/// Label of such a Secret: whose it is.
+/// Label of such a Secret: the name of the Machine.
 const MACHINE: &str = "machine.sapcloud.io/machine";
 /// How long a token has to be good at least to be given out again. Longer than a machine takes to boot.
 const LONG_ENOUGH: Duration = Duration::from_secs(5 * 60);
@@ -37,7 +37,7 @@ impl Tokens {
         }
     }
 
-    /// The token with which this Machine joins, good for `lasts` from now on or from when it was made.
+    /// The token with which this Machine joins, valid for `lasts` from the creation of the token.
     pub async fn ensure(&self, machine: &Machine, lasts: Duration) -> Result<String> {
         let (id, name) = (id(machine), name(machine));
         let found = self.secrets.get_opt(&name).await;
@@ -60,8 +60,8 @@ impl Tokens {
             ),
             ("usage-bootstrap-authentication", "true".into()),
             ("usage-bootstrap-signing", "true".into()),
-            // Its holder is in the group system:bootstrappers, whose members may ask for a kubelet's
-            // certificate.
+            // The holder of the token is in the group system:bootstrappers, whose members may request a
+            // certificate for a kubelet.
             (
                 "description",
                 format!("With it the machine {} joins the cluster.", machine.name_any()),
@@ -86,13 +86,13 @@ impl Tokens {
         Ok(format!("{id}.{secret}"))
     }
 
-    /// Takes the Machine's token away, if it has one.
+    /// Removes the Machine's token, if the token exists.
     pub async fn remove(&self, machine: &Machine) -> Result<()> {
         bounded_write(apply::delete(&self.secrets, &name(machine))).await
     }
 }
 
-/// The public half: of the Machine's name, so that it is found again whoever made it.
+/// The public half, derived from the Machine's name, so that every manager finds the token again.
 fn id(machine: &Machine) -> String {
     let hash = digest(&SHA256, machine.name_any().as_bytes());
     let letter = |byte: &u8| char::from_digit(u32::from(*byte) % 36, 36);

@@ -1,11 +1,12 @@
-//! One MachineDeployment: a set for each template, and the way from one to the next within bounds.
+//! A MachineDeployment: a set for each template, and the rolling update from one template to the next within
+//! bounds.
 //!
-//! | file | what |
+//! | file | purpose |
 //! |---|---|
-//! | `template` | which set is of which template |
+//! | `template` | finds the set of a template |
 //! | `rolling` | the next step of an update |
-//! | `sets` | how sets are made, configured and forgotten |
-//! | `status` | what is told of it |
+//! | `sets` | creates, configures and removes sets |
+//! | `status` | the status of the deployment |
 
 mod rolling;
 mod sets;
@@ -50,7 +51,7 @@ use crate::{
     words::{FINALIZER, REVISION},
 };
 
-/// When to read again what another wrote at the same moment.
+/// Delay before the next read after a write conflict.
 const COLLISION: Duration = Duration::from_secs(1);
 
 /// The controller of MachineDeployments.
@@ -64,7 +65,7 @@ pub struct MachineDeployments {
 }
 
 impl MachineDeployments {
-    /// The controller with what it shares with others.
+    /// The controller, with the parts that several controllers share.
     pub fn new(
         context: &Context,
         deployments: Cache<MachineDeployment>,
@@ -90,8 +91,8 @@ impl MachineDeployments {
         settings: Settings,
     ) -> impl Future<Output = ()> + Send {
         let all = self.deployments.store();
-        // By labels: what has no owner yet concerns a deployment, too. A template's labels are those of its
-        // sets and machines.
+        // Found by labels, because an object without owner concerns a deployment, too. The labels of a
+        // template are the labels of its sets and machines.
         let concerned = move |labels: &std::collections::BTreeMap<String, String>| {
             let of = all.state_filter(|deployment| {
                 selector("", deployment.spec.selector.as_ref()).is_ok_and(|s| s.matches(labels))
@@ -108,7 +109,7 @@ impl MachineDeployments {
         async move { runner::run_namespaced(controller, &seed, Arc::new(self), settings).await }
     }
 
-    /// All sets of the deployment as they are now; orphans are adopted.
+    /// All sets of the deployment, read live; orphans are adopted.
     async fn own(&self, deployment: &MachineDeployment) -> Result<Vec<MachineSet>> {
         let of = format!("MachineDeployment {}", deployment.name_any());
         let selector = selector(&of, deployment.spec.selector.as_ref())?;
@@ -144,7 +145,7 @@ impl MachineDeployments {
         })
     }
 
-    /// Makes the set of the present template. False: its name is taken.
+    /// Creates the set of the present template. Returns false if the name is taken.
     async fn make(&self, deployment: &MachineDeployment, sets: &mut Sets, collisions: i32) -> Result<bool> {
         let set = sets.make(deployment, collisions)?;
         match self.sets_api().create(&PostParams::default(), &set).await {
@@ -162,7 +163,7 @@ impl MachineDeployments {
         }
     }
 
-    /// Brings sets to what the deployment says, one step at a time. Gives how they stand.
+    /// Moves the sets towards the specification of the deployment, by a single step.
     async fn step(&self, deployment: &MachineDeployment, wanted: &Wanted, sets: &Sets) -> Result<()> {
         for set in sets.all().filter(|set| set.meta().deletion_timestamp.is_none()) {
             let is_new = sets.new.as_ref().is_some_and(|new| new.uid() == set.uid());
@@ -231,7 +232,7 @@ impl MachineDeployments {
         self.outgoing.mark(sets.old.iter().flat_map(of)).await
     }
 
-    /// How old sets and the new one stand.
+    /// The number of machines of the old sets and of the new set, by state.
     fn standing(&self, sets: &Sets) -> Result<(Vec<Standing>, Option<Standing>)> {
         let machines = self.machines.all()?;
         let of = |set: &MachineSet| {
@@ -285,7 +286,7 @@ impl MachineDeployments {
         if deployment.status.as_ref() != Some(&status) {
             let mut body = serde_json::to_value(&status)
                 .map_err(|error| Error::bug(format!("a status does not serialise: {error}")))?;
-            // An empty list is left out; what was there has to go.
+            // The serialised status omits an empty list; the patch has to clear the former list.
             body["failedMachines"] = json!(status.failed_machines);
             let api: Api<MachineDeployment> = self.seed.namespaced(&self.namespace);
             self.manager
@@ -352,7 +353,7 @@ impl Reconciler<MachineDeployment> for MachineDeployments {
         Ok(told.map_or(Next::Change, Next::After))
     }
 
-    /// Its sets go first. Whoever deletes it with its orphans wants to keep them.
+    /// Deletes the sets first. A deletion that orphans the dependents keeps the sets.
     async fn cleanup(&self, deployment: Arc<MachineDeployment>) -> Result<Next> {
         if deployment.finalizers().iter().any(|f| f == "orphan") {
             return Ok(Next::Change);
@@ -369,7 +370,7 @@ impl Reconciler<MachineDeployment> for MachineDeployments {
         if own.is_empty() {
             return Ok(Next::Change);
         }
-        // Each of them wakes this when it is gone.
+        // The deletion of each set wakes the deployment.
         Ok(Next::After(Duration::from_secs(60)))
     }
 }
@@ -391,7 +392,7 @@ fn failure(machine: &Machine) -> FailedMachine {
     }
 }
 
-/// What a look at a deployment depends on of itself.
+/// The fields of a deployment that wake the controller.
 pub fn fingerprint(deployment: &MachineDeployment) -> Option<u64> {
     let meta = &deployment.metadata;
     runner::fingerprint((
@@ -402,7 +403,7 @@ pub fn fingerprint(deployment: &MachineDeployment) -> Option<u64> {
     ))
 }
 
-/// What a deployment sees of a set.
+/// The fields of a set that wake the deployment.
 pub fn set_fingerprint(set: &MachineSet) -> Option<u64> {
     let meta = &set.metadata;
     let owner = meta.owner_references.iter().flatten().map(|owner| &owner.uid);

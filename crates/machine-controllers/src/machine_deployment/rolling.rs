@@ -1,8 +1,8 @@
 //! The next step of a rolling update: pure.
 //!
-//! Bounds hold at every moment, and what is being deleted counts as long as its Machine is there: it takes an
-//! address and a place in the quota until it is gone. (Upstream does not count it, and may have twice as many
-//! while pods take long to leave.)
+//! Bounds hold at every moment. A machine in deletion counts for as long as the Machine exists, because the
+//! instance uses an address and quota until the end. (Upstream does not count machines in deletion, and may
+//! have twice as many machines while pods take long to leave.)
 
 use api::machine::{MachineDeploymentSpec, RollingUpdateMachineDeployment};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -13,9 +13,9 @@ use crate::isolation::is_isolated;
 /// How a set stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// How many it is to have.
+    /// Requested number of machines.
     pub replicas: usize,
-    /// How many it has, without those that are being deleted.
+    /// Number of machines, without machines in deletion.
     pub staying: usize,
     /// How many are being deleted.
     pub going: usize,
@@ -24,18 +24,18 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// How many there are, or will be before anybody can hold them up.
+    /// Number of machines that exist, or that the set may create before a change of `replicas` takes effect.
     fn taken(&self) -> usize {
         self.replicas.max(self.staying) + self.going
     }
 
-    /// Of those that it is to have so many are ready at least.
+    /// Minimum number of ready machines among the requested machines.
     fn useful(&self) -> usize {
         self.available.min(self.replicas)
     }
 }
 
-/// What is wanted.
+/// The wanted state of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// How many.
@@ -44,7 +44,7 @@ pub struct Wanted {
     pub surge: usize,
     /// How many fewer may be ready.
     pub unavailable: usize,
-    /// How they are replaced.
+    /// The strategy of the replacement.
     pub manner: Manner,
 }
 
@@ -53,14 +53,14 @@ pub struct Wanted {
 pub enum Manner {
     /// Within bounds.
     Rolling,
-    /// All old ones go before any new one comes.
+    /// All old machines go before any new machine comes.
     Recreate,
-    /// Not at all for now; their number is kept.
+    /// No replacement for now; only the number of machines is kept.
     Paused,
 }
 
 impl Wanted {
-    /// What a deployment wants.
+    /// The wanted state in the specification of a deployment.
     pub fn of(name: &str, spec: &MachineDeploymentSpec) -> Result<Self> {
         let replicas = usize::try_from(spec.replicas.unwrap_or_default()).unwrap_or_default();
         let strategy = spec.strategy.clone().unwrap_or_default();
@@ -92,8 +92,8 @@ impl Wanted {
     }
 }
 
-/// Percentages as numbers: more are rounded up, fewer are rounded down. With both 0 nothing could ever be
-/// replaced: then one may be missing, as in Kubernetes.
+/// Percentages as numbers: surge is rounded up, unavailability is rounded down. With both 0 no machine could
+/// ever be replaced: then a single machine may be missing, as in Kubernetes.
 fn resolve(bounds: &RollingUpdateMachineDeployment, replicas: usize) -> Result<(usize, usize), String> {
     let surge = number("maxSurge", bounds.max_surge.as_ref(), replicas, true)?;
     let unavailable = number("maxUnavailable", bounds.max_unavailable.as_ref(), replicas, false)?;
@@ -123,13 +123,13 @@ fn number(field: &str, value: Option<&IntOrString>, of: usize, up: bool) -> Resu
     }
 }
 
-/// How many replicas each of the old sets (oldest first) and the new one are to have next. Called again when
-/// that is so; equal to what it is when nothing is to be done now.
+/// The next number of replicas of each old set (oldest first) and of the new set. Called again when the sets
+/// have these numbers. Returns the present numbers when there is no step to take.
 pub fn next(wanted: &Wanted, old: &[Standing], new: Option<&Standing>) -> (Vec<usize>, Option<usize>) {
     let as_is = || old.iter().map(|set| set.replicas).collect::<Vec<_>>();
     match (wanted.manner, new) {
         (Manner::Paused, _) => paused(wanted, old, new),
-        // It is made first.
+        // The new set has to be created first.
         (_, None) => (as_is(), None),
         (Manner::Recreate, Some(new)) => {
             let gone = old.iter().all(|set| set.taken() == 0);
@@ -151,7 +151,7 @@ pub fn next(wanted: &Wanted, old: &[Standing], new: Option<&Standing>) -> (Vec<u
     }
 }
 
-/// The new set takes what room there is.
+/// The new set takes all free room.
 fn grown(wanted: &Wanted, old: &[Standing], new: &Standing) -> usize {
     if new.replicas >= wanted.replicas {
         return wanted.replicas;
@@ -161,7 +161,8 @@ fn grown(wanted: &Wanted, old: &[Standing], new: &Standing) -> usize {
     (new.replicas + room).min(wanted.replicas)
 }
 
-/// Old sets lose what is of no use first, and then what the ready ones make up for.
+/// Old sets first lose machines that are not ready, and then as many ready machines as the surplus of ready
+/// machines allows.
 fn shrunk(wanted: &Wanted, old: &[Standing], new: &Standing) -> Vec<usize> {
     let least = wanted.replicas.saturating_sub(wanted.unavailable);
     let all: usize = old.iter().map(|set| set.replicas).sum::<usize>() + new.replicas;
@@ -180,7 +181,7 @@ fn shrunk(wanted: &Wanted, old: &[Standing], new: &Standing) -> Vec<usize> {
         .collect()
 }
 
-/// Nothing is replaced; only the number is kept. With more than one set in use a surge is as good as it was.
+/// Keeps only the number, without a replacement. With more than a single set in use, an existing surge stays.
 fn paused(wanted: &Wanted, old: &[Standing], new: Option<&Standing>) -> (Vec<usize>, Option<usize>) {
     let mut all: Vec<usize> = old.iter().chain(new).map(|set| set.replicas).collect();
     let active = all.iter().filter(|replicas| **replicas > 0).count();

@@ -117,7 +117,7 @@ fn bounds_are_numbers(
     assert_eq!(resolve(&bounds, replicas).ok(), expected);
 }
 
-/// A world in which machines come and go in an order that a generator chooses: whatever it is, bounds hold at
+/// Simulates machines that come and go in an order that a generator chooses. In every order, bounds hold at
 /// every moment and the update ends.
 #[test]
 fn bounds_hold_at_every_moment_and_it_ends() {

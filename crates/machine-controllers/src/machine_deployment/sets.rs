@@ -1,4 +1,4 @@
-//! The sets of a deployment: which one is new, how a new one is made, and which old ones are not kept.
+//! The sets of a deployment: finds the new set, creates the new set, and selects the old sets to delete.
 
 use std::collections::BTreeMap;
 
@@ -17,23 +17,24 @@ use crate::{
     words::{FINALIZER, REVISION, TEMPLATE_HASH},
 };
 
-/// Old sets that are kept where a deployment says nothing.
+/// Number of old sets that are kept where a deployment sets no limit.
 const KEPT: usize = 10;
 
-/// Sets of a deployment, oldest first, and which of them is new.
+/// Sets of a deployment, oldest first, with the new set apart.
 pub struct Sets {
-    /// Those of other templates.
+    /// The sets of former templates.
     pub old: Vec<MachineSet>,
-    /// The one of the present template.
+    /// The set of the present template.
     pub new: Option<MachineSet>,
 }
 
 impl Sets {
-    /// Sorts them. Of two of the present template the older one is new: it has the machines.
+    /// Sorts the sets. Of two sets of the present template, the older set is the new set, because the older
+    /// set has the machines.
     pub fn sort(mut all: Vec<MachineSet>, template: &MachineTemplateSpec) -> Self {
         all.sort_by_cached_key(|set| (set.creation_timestamp().map(|time| time.0), set.name_any()));
         let usable = |set: &MachineSet| set.meta().deletion_timestamp.is_none() && same(set, template);
-        // Of those that were restored at one moment the one that is in use.
+        // Of sets that were restored at the same moment, the set in use is the new set.
         let position = all
             .iter()
             .position(|set| usable(set) && set.spec.replicas > Some(0))
@@ -47,13 +48,14 @@ impl Sets {
         self.old.iter().map(revision).max().unwrap_or_default() + 1
     }
 
-    /// The revision that the new set should have, where it has a lower one: its template is in use again.
+    /// The revision that the new set should have, if the present revision is lower: the template is in use
+    /// again.
     pub fn revise(&self) -> Option<i64> {
         let (new, next) = (revision(self.new.as_ref()?), self.next_revision());
         (new < next).then_some(next)
     }
 
-    /// Old sets that nobody needs: empty ones, the oldest first.
+    /// Old sets to delete: empty sets beyond the limit, the oldest first.
     pub fn superfluous(&self, limit: Option<i32>, empty: impl Fn(&MachineSet) -> bool) -> Vec<&MachineSet> {
         let kept = limit.map_or(KEPT, |limit| usize::try_from(limit).unwrap_or_default());
         let mut done: Vec<_> = self
@@ -70,7 +72,7 @@ impl Sets {
         done
     }
 
-    /// All of them, oldest first, the new one last.
+    /// All sets, oldest first, the new set last.
     pub fn all(&self) -> impl Iterator<Item = &MachineSet> {
         self.old.iter().chain(&self.new)
     }
@@ -116,13 +118,13 @@ impl Sets {
     }
 }
 
-/// The epoch in which an object was written. Who makes another one for it hands it on.
+/// The epoch in which an object was written. An object that is created for this object gets the same epoch.
 fn epoch<K: ResourceExt>(object: &K) -> Option<&String> {
     object.annotations().get(WRITTEN_IN_EPOCH)
 }
 
-/// The epoch that a set is to tell: that of its deployment, if it tells another one. Machines that are made
-/// for it tell it, too.
+/// The epoch of the deployment, if the set records a different epoch. Machines that are created for the set
+/// record the epoch, too.
 pub fn told<'a>(set: &MachineSet, deployment: &'a MachineDeployment) -> Option<&'a String> {
     epoch(deployment).filter(|wanted| epoch(set) != Some(*wanted))
 }
@@ -132,8 +134,8 @@ fn revision(set: &MachineSet) -> i64 {
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// The change that brings what may change of a set to what its deployment says: bounds, what Nodes get, and,
-/// of the new one, how long machines have to be ready.
+/// The change that copies the mutable fields of the deployment to the set: bounds, the node template, and,
+/// for the new set, the time for which machines have to be ready.
 pub fn configuration(set: &MachineSet, deployment: &MachineDeployment, is_new: bool) -> Option<Value> {
     let wanted = deployment.spec.template.spec.clone().unwrap_or_default();
     let mut template = set.spec.template.clone().unwrap_or_default();
@@ -143,7 +145,7 @@ pub fn configuration(set: &MachineSet, deployment: &MachineDeployment, is_new: b
     next.provider_id = None;
     let mut body = json!({});
     if *now != next {
-        // The whole of it: what is not wanted any more has to go, too.
+        // The whole template: fields that are no longer wanted have to be removed, too.
         let (old, new) = (json!(now), json!(next));
         let mut change = new.clone();
         for field in old.as_object().into_iter().flatten().map(|(field, _)| field) {

@@ -9,19 +9,19 @@ use runtime::Error;
 
 use super::rolling::{Manner, Standing, Wanted};
 
-/// How long an update may stand still where a deployment says nothing. As long as Kubernetes', and longer
-/// than a machine boots.
+/// Progress deadline where a deployment sets none. As long as the deadline of Kubernetes, and longer than a
+/// machine takes to boot.
 const DEADLINE: i32 = 600;
 const AVAILABLE: &str = "Available";
 const PROGRESSING: &str = "Progressing";
 /// Reason of an update that is done.
 const DONE: &str = "NewMachineSetAvailable";
-/// Reason of one that stands still.
+/// Reason of an update without progress.
 const TOO_LATE: &str = "ProgressDeadlineExceeded";
 
-/// What was found.
+/// The observed state of a deployment.
 pub struct Found<'a> {
-    /// What is wanted; nothing where the specification cannot be understood.
+    /// The wanted state; `None` where the specification is invalid.
     pub wanted: Option<&'a Wanted>,
     /// Old sets.
     pub old: &'a [Standing],
@@ -33,7 +33,7 @@ pub struct Found<'a> {
     pub failed: Vec<FailedMachine>,
     /// How often a name was taken.
     pub collisions: Option<i32>,
-    /// What went wrong.
+    /// The error of the last step.
     pub error: Option<&'a Error>,
     /// The present time.
     pub now: Time,
@@ -162,8 +162,8 @@ fn progressing(
     )
 }
 
-/// A condition whose times change only with what they are of. `moved`: something went on, whatever the words
-/// are.
+/// A condition whose times change only with the status or the reason. `moved`: the update made progress, even
+/// with the same message.
 fn condition(
     old: &MachineDeploymentStatus,
     type_: &str,

@@ -21,8 +21,7 @@ fn standing(replicas: usize, available: usize) -> Standing {
     }
 }
 
-/// What the condition Progressing says when the world is so at a second; the status is kept for the next
-/// look.
+/// The condition Progressing at a second, for these sets; the status is kept for the next check.
 fn look(deployment: &mut MachineDeployment, second: i64, old: &Standing, new: &Standing) -> String {
     let wanted = Wanted {
         replicas: 2,
@@ -76,7 +75,7 @@ fn an_update_that_stands_still_is_told_and_one_that_goes_on_is_done_some_time() 
         look(&mut d, 99, &full, &standing(1, 0)),
         "False ProgressDeadlineExceeded -"
     );
-    // It goes on after all.
+    // The update continues.
     assert_eq!(
         look(&mut d, 100, &full, &standing(1, 1)),
         "True MachineSetUpdated 61"

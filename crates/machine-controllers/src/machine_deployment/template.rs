@@ -1,5 +1,5 @@
-//! Which set is of which template. The template of a set counts, not the hash in its name: what comes from
-//! elsewhere has another hash of the same template, and must not be taken for an old one (R7-03).
+//! Finds the set of a template. The template of a set counts, not the hash in the name: a set that was
+//! created elsewhere has a different hash of the same template, and must not be taken for an old set (R7-03).
 
 use api::machine::{MachineSet, MachineTemplateSpec};
 use ring::digest::{SHA256, digest};
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::{hex::hex, words::TEMPLATE_HASH};
 
-/// Characters of a hash. A name of a Node has 63: each of them counts.
+/// Characters of a hash. Short, because the name of a Node has at most 63 characters.
 const LENGTH: usize = 5;
 
-/// What of a template makes a machine another one: class, labels, annotations. The rest is changed where it
-/// is.
+/// The fields of a template that need a new machine: class, labels, annotations. The remaining fields are
+/// changed in place.
 fn identity(template: &MachineTemplateSpec) -> Value {
     let meta = template.metadata.clone().unwrap_or_default();
     let mut labels = meta.labels.unwrap_or_default();
@@ -33,7 +33,7 @@ pub fn same(set: &MachineSet, template: &MachineTemplateSpec) -> bool {
         .is_some_and(|own| identity(own) == identity(template))
 }
 
-/// The hash of a template; another one after each collision.
+/// The hash of a template, with a new value after each collision.
 pub fn hash(template: &MachineTemplateSpec, collisions: i32) -> Result<String> {
     let text = serde_json::to_vec(&json!([identity(template), collisions]))
         .map_err(|error| Error::bug(format!("a template does not serialise: {error}")))?;
@@ -82,7 +82,7 @@ mod tests {
         let hashes: std::collections::BTreeSet<_> = (0..4).map(|n| hash(&template, n).unwrap()).collect();
         assert_eq!(hashes.len(), 4);
         assert!(hashes.iter().all(|hash| hash.len() == LENGTH));
-        // Written down: another hash in another version would be a rolling update of everything.
+        // The same template keeps the same hash: a different hash in a later version would roll all machines.
         assert_eq!(hash(&template, 0).unwrap(), hash(&template, 0).unwrap());
     }
 }

@@ -1,4 +1,4 @@
-//! Which Machines a set makes and deletes: pure.
+//! Decides about the Machines that a set creates and deletes: pure.
 
 use std::cmp::Reverse;
 
@@ -7,15 +7,16 @@ use kube::{Resource, ResourceExt};
 
 use crate::{machine::node_name, phase::Phase, words::PRIORITY};
 
-/// Most Machines that are made or deleted in one go: what follows is seen before more is done.
+/// Most Machines that are created or deleted in a step: the controller observes the result before the next
+/// step.
 pub const BURST: usize = 50;
 /// The priority of a Machine that names none.
 const MIDDLE: i64 = 3;
 
-/// What a set has to do.
+/// The actions of a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Machines that failed: others take their place.
+    /// Machines that failed and are replaced.
     pub replace: Vec<String>,
     /// Machines that are too many.
     pub surplus: Vec<String>,
@@ -24,13 +25,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether nothing is to be done.
+    /// Whether the plan has no action.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What a set with so many replicas has to do about its Machines. Those that are being deleted do not count.
+/// The actions of a set with so many replicas. Machines in deletion do not count.
 pub fn decide(replicas: usize, machines: &[&Machine]) -> Plan {
     let (failed, staying) = sort(machines);
     Plan {
@@ -69,8 +70,8 @@ fn surplus(replicas: usize, mut staying: Vec<&Machine>) -> impl Iterator<Item = 
     staying.into_iter().take(count)
 }
 
-/// In what order a surplus is taken: by priority, then what is of least use, then what has no Node, then the
-/// newest.
+/// The order in which surplus Machines are deleted: by priority, then the least useful phase, then Machines
+/// without Node, then the newest.
 fn worth(machine: &Machine) -> impl Ord + use<> {
     let priority = machine
         .annotations()

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::*;
 
-/// `name:phase`, and then any of `d` (being deleted), `n` (has a Node), `1` to `5` (priority), `h` and an
-/// hour (when it was made).
+/// `name:phase`, and then any of `d` (in deletion), `n` (has a Node), `1` to `5` (priority), `h` and an hour
+/// (time of creation).
 fn machine(text: &str) -> Machine {
     let mut parts = text.split(':');
     let (name, phase) = (parts.next().unwrap(), parts.next().unwrap());

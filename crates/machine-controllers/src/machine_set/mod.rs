@@ -1,5 +1,6 @@
-//! One MachineSet: so many Machines from one template. It adopts before it counts, it counts on a live list
-//! before it changes anything, and it deletes nothing while the shoot's API does not answer.
+//! A MachineSet: the requested number of Machines from a template. The controller adopts orphans before
+//! counting, counts on a live list before any change, and deletes no Machine while the shoot's API does not
+//! answer.
 
 mod decide;
 mod status;
@@ -59,7 +60,7 @@ pub struct MachineSets {
 }
 
 impl MachineSets {
-    /// The controller with what it shares with others.
+    /// The controller, with the parts that several controllers share.
     pub fn new(
         context: &Context,
         reach: Arc<Reach>,
@@ -88,7 +89,7 @@ impl MachineSets {
     ) -> impl Future<Output = ()> + Send {
         let all = self.sets.store();
         let of_machine = move |machine: Machine| {
-            // One without a living owner is any set's that selects it.
+            // A Machine without a living owner belongs to any set that selects the Machine.
             let owner = machine.owner_references().iter().find(|o| o.kind == "MachineSet");
             let of = all.state_filter(|set| {
                 owner.is_some_and(|owner| set.uid().as_ref() == Some(&owner.uid))
@@ -118,7 +119,7 @@ impl MachineSets {
         for machine in all {
             match belongs(machine.meta(), set, &selector, &living) {
                 Belongs::Own => own.push(machine),
-                // What is being deleted is not adopted: it goes.
+                // A Machine in deletion is not adopted.
                 Belongs::Orphan if machine.meta().deletion_timestamp.is_none() => orphans.push(machine),
                 _ => {}
             }
@@ -126,7 +127,7 @@ impl MachineSets {
         Ok((own, orphans))
     }
 
-    /// Acts on a live list: what was seen last may lack a Machine that was just made.
+    /// Acts on a live list: the cache may lack a Machine that was just created.
     async fn act(&self, set: &MachineSet) -> Result<()> {
         let api = self.api();
         let live = api.list(&ListParams::default()).await;
@@ -205,7 +206,7 @@ impl MachineSets {
             ))
     }
 
-    /// Gives Machines what may change of their template: what their Nodes get, and bounds.
+    /// Updates the mutable fields of Machines from the template: the node template, and bounds.
     async fn configure(&self, set: &MachineSet, own: &[&Machine]) -> Result<()> {
         let Some(template) = set
             .spec
@@ -256,7 +257,7 @@ impl Reconciler<MachineSet> for MachineSets {
         let sets: Api<MachineSet> = self.seed.namespaced(&self.namespace);
         let counted = status::write(self.manager, &sets, &set, &own, acted.as_ref().err()).await?;
         acted?;
-        // More than one burst is wanted: the rest follows when this one is seen, or when nothing was seen.
+        // More than a burst is wanted: the rest follows after the watch shows this burst, or after a second.
         let more = plan.create == BURST || plan.surplus.len() == BURST;
         Ok(match counted {
             Some(pause) => Next::After(pause),
@@ -265,7 +266,7 @@ impl Reconciler<MachineSet> for MachineSets {
         })
     }
 
-    /// Its Machines go first. Whoever deletes it with its orphans wants to keep them.
+    /// Deletes the Machines first. A deletion that orphans the dependents keeps the Machines.
     async fn cleanup(&self, set: Arc<MachineSet>) -> Result<Next> {
         if set.finalizers().iter().any(|f| f == "orphan") {
             return Ok(Next::Change);
@@ -286,7 +287,7 @@ impl Reconciler<MachineSet> for MachineSets {
         if all.is_empty() {
             return Ok(Next::Change);
         }
-        // Each of them wakes this when it is gone.
+        // The deletion of each Machine wakes the set.
         Ok(Next::After(std::time::Duration::from_secs(60)))
     }
 }
@@ -309,13 +310,13 @@ fn plan(set: &MachineSet, own: &[&Machine]) -> Plan {
     plan
 }
 
-/// A Machine as the set wants it. The server finds a name that is free; it stays, whatever happens (R7-03).
+/// A Machine as the set wants. The server generates a free name, and the name never changes (R7-03).
 fn machine(set: &MachineSet, namespace: &str) -> Result<Machine> {
     let template = set.spec.template.clone().unwrap_or_default();
     let meta = template.metadata.unwrap_or_default();
     let mut spec = template.spec.unwrap_or_default();
     spec.class = spec.class.or_else(|| set.spec.machine_class.clone());
-    // An instance belongs to one Machine, never to a template.
+    // An instance belongs to a single Machine, never to a template.
     spec.provider_id = None;
     let mut labels = meta.labels.unwrap_or_default();
     labels.remove(crate::words::NODE);
@@ -348,7 +349,7 @@ fn machine(set: &MachineSet, namespace: &str) -> Result<Machine> {
     Ok(made)
 }
 
-/// The change that brings what may change of a Machine to what its template says.
+/// The change that copies the mutable fields of the template to a Machine.
 fn configuration(now: &MachineSpec, template: &MachineSpec) -> Option<serde_json::Value> {
     let part = |spec: &MachineSpec| {
         json!({
@@ -371,7 +372,7 @@ fn configuration(now: &MachineSpec, template: &MachineSpec) -> Option<serde_json
     Some(change.into())
 }
 
-/// What a look at a set depends on of itself.
+/// The fields of a set that wake the controller.
 pub fn fingerprint(set: &MachineSet) -> Option<u64> {
     let meta = &set.metadata;
     runner::fingerprint((
@@ -382,7 +383,7 @@ pub fn fingerprint(set: &MachineSet) -> Option<u64> {
     ))
 }
 
-/// What sets and deployments see of a Machine.
+/// The fields of a Machine that wake sets and deployments.
 pub fn machine_fingerprint(machine: &Machine) -> Option<u64> {
     let meta = &machine.metadata;
     let owner = meta.owner_references.iter().flatten().map(|owner| &owner.uid);

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::{machine::since, phase::Phase};
 
-/// Counts the Machines of a set and writes it where it is new; what went wrong is told. Gives the time after
-/// which another one counts as available.
+/// Counts the Machines of a set and writes the status, if the status has changed; an error is reported.
+/// Returns the time until the next Machine counts as available.
 pub async fn write(
     manager: FieldManager,
     sets: &Api<MachineSet>,
@@ -80,7 +80,8 @@ pub fn available(machine: &Machine, least: Duration) -> bool {
     Phase::of(machine) == Phase::Running && running_for(machine) >= least
 }
 
-/// When a Machine that is ready becomes available; nothing for others.
+/// The time until a ready Machine becomes available; `None` for Machines that are not ready or already
+/// available.
 pub fn available_in(machine: &Machine, least: Duration) -> Option<Duration> {
     let left = least.checked_sub(running_for(machine))?;
     (Phase::of(machine) == Phase::Running && !left.is_zero())
@@ -105,7 +106,7 @@ fn running_for(machine: &Machine) -> Duration {
     )
 }
 
-/// The one condition of a set: whether Machines could not be made or deleted.
+/// The only condition of a set: whether Machines could not be created or deleted.
 fn conditions(old: &MachineSetStatus, error: Option<&Error>) -> Vec<Value> {
     let Some(error) = error else {
         return Vec::new();

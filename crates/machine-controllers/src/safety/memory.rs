@@ -1,26 +1,27 @@
-//! What is remembered of instances that no Machine stands for: pure.
+//! The memory of instances without a Machine: pure.
 //!
-//! After a restore the list of Machines may be short for a moment, and every instance that is missing in it
-//! would be taken for left over (gardener/gardener#8742, #3520). So nothing is collected until one listing
-//! found a Machine for *every* instance, and then only what two listings in a row found nobody for.
+//! After a restore the list of Machines may be short for a moment, and every instance that is missing in the
+//! list would be taken for an orphan (gardener/gardener#8742, #3520). So no instance is deleted until a
+//! listing found a Machine for *every* instance, and then only instances without a Machine in two listings in
+//! a row.
 
 use std::collections::BTreeSet;
 
 use crate::driver::Found;
 
-/// What is remembered of earlier listings, since the process began.
+/// The memory of earlier listings since the start of the process.
 #[derive(Debug, Default)]
 pub struct Memory {
     trusted: bool,
     suspects: BTreeSet<Found>,
 }
 
-/// What follows from a listing.
+/// The result of a listing.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// Nobody stands for them, and they stay: there was no listing yet that was complete.
+    /// Instances without a Machine that are kept, because no listing was complete yet.
     pub untrusted: Vec<Found>,
-    /// Nobody stands for them, for the second time.
+    /// Instances without a Machine for the second time.
     pub orphans: Vec<Found>,
 }
 
@@ -65,7 +66,7 @@ mod tests {
         names.join(" ")
     }
 
-    /// A listing, the names and the ids of Machines at that moment, and what is told: untrusted, then
+    /// A listing, the names and the ids of Machines at that moment, and the expected result: untrusted, then
     /// orphans.
     type Scene<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
 

@@ -1,6 +1,6 @@
-//! Instances that no Machine stands for are found and taken away: they cost money, and their kubelets may
-//! come back. An instance that has a Node is never taken away, whatever else is known of it. Nodes without a
-//! Machine, and instances that are kept, are reported on the Worker.
+//! Finds and deletes instances without a Machine: such instances cost money, and the kubelets may come back.
+//! An instance that has a Node is never deleted here. Nodes without a Machine, and instances that are kept,
+//! are reported on the Worker.
 
 mod memory;
 mod report;
@@ -39,7 +39,7 @@ use crate::{
     machine::provider_id,
 };
 
-/// The controller of what is left over.
+/// The controller of instances and Nodes without a Machine.
 pub struct Safety {
     seed: Seed,
     shoot: Shoot,
@@ -51,13 +51,13 @@ pub struct Safety {
     classes: Cache<MachineClass>,
     machines: Cache<Machine>,
     nodes: Cache<Node>,
-    /// By class, since each may have an account of its own.
+    /// By class, since each class may have a separate account.
     listed: Mutex<BTreeMap<String, Listed>>,
     /// Held while Nodes are checked: each class leads to the same check.
     strays: tokio::sync::Mutex<NodeCheck>,
 }
 
-/// What the listings of a class have found.
+/// The results of the listings of a class.
 #[derive(Default)]
 struct Listed {
     last: Option<Instant>,
@@ -71,12 +71,12 @@ struct Listed {
 struct NodeCheck {
     last: Option<Instant>,
     strays: Strays,
-    /// The last report is in the Worker, and says that nothing is wrong.
+    /// The last report is in the Worker, and has no finding.
     is_settled: bool,
 }
 
 impl Safety {
-    /// The controller with what it shares with others.
+    /// The controller, with the parts that several controllers share.
     pub fn new(
         context: &Context,
         classes: Cache<MachineClass>,
@@ -110,7 +110,7 @@ impl Safety {
         async move { runner::run_namespaced(controller, &seed, Arc::new(self), settings).await }
     }
 
-    /// All names and ids of Machines, as they are now.
+    /// All names and ids of Machines, read live.
     async fn known(&self) -> Result<(BTreeSet<String>, BTreeSet<String>)> {
         let machines: Api<Machine> = self.seed.namespaced(&self.namespace);
         let live = machines.list(&ListParams::default()).await;
@@ -119,7 +119,8 @@ impl Safety {
         Ok((live.iter().map(ResourceExt::name_any).collect(), ids.collect()))
     }
 
-    /// Which of these have a Node. While the shoot's API does not answer, nobody can say.
+    /// The orphans that have no Node. An error while the shoot's API does not answer, because the Nodes are
+    /// unknown.
     async fn without_node(&self, orphans: Vec<Found>) -> Result<Vec<Found>> {
         let nodes = self
             .shoot
@@ -158,7 +159,7 @@ impl Safety {
         self.cloud.delete(&Arc::new(machine), class).await
     }
 
-    /// How long it is until the class may be listed again.
+    /// The time until the class may be listed again.
     fn pause(&self, class: &str) -> Option<Duration> {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         let last = listed.get(class)?.last?;
@@ -172,8 +173,8 @@ impl Safety {
         if let Some(left) = self.pause(&name) {
             return Ok(left);
         }
-        // In this order: a Machine is there before its instance, so that no instance of the list lacks one
-        // that was read later.
+        // Instances are listed before Machines: a Machine exists before the instance, so that every instance
+        // of the list has a Machine in the later read.
         let found = self.cloud.list(class).await?;
         let (names, ids) = self.known().await?;
         let look = {
@@ -276,7 +277,7 @@ impl Reconciler<MachineClass> for Safety {
     }
 }
 
-/// What a look at a class depends on.
+/// The fields of a class that wake the controller.
 pub fn fingerprint(class: &MachineClass) -> Option<u64> {
     let meta = class.meta();
     runner::fingerprint((&meta.uid, meta.generation, meta.deletion_timestamp.is_some()))

@@ -33,7 +33,7 @@ impl Unmanaged {
         *self == Self::default()
     }
 
-    /// What is wrong and the remedy.
+    /// The findings and the remedy.
     fn sentence(&self) -> String {
         let mut sentences = Vec::new();
         if !self.nodes.is_empty() {
@@ -58,8 +58,8 @@ impl Unmanaged {
         sentences.join("; ")
     }
 
-    /// Puts the report into the conditions of a Worker. A condition of another writer is replaced by a report
-    /// only, and never by the end of a report.
+    /// Puts the report into the conditions of a Worker. A condition of a different writer is replaced by a
+    /// report only, and never by the end of a report.
     fn merge_into(&self, list: &mut Vec<Condition>) {
         let own = [MACHINE_MISSING, MACHINES_COMPLETE];
         let is_own = find_condition(list, EVERY_NODE_READY)
@@ -87,8 +87,8 @@ impl Unmanaged {
     }
 }
 
-/// Writes the report into the Workers of the namespace. Where this process has no right to Workers, or there
-/// are none, nothing is reported: the Events of the machine classes remain.
+/// Writes the report into the Workers of the namespace. Without a right to Workers, or without a Worker, the
+/// report is dropped: the Events of the machine classes remain.
 pub async fn write(seed: &Seed, namespace: &str, manager: FieldManager, report: &Unmanaged) -> Result<()> {
     let workers: Api<Worker> = seed.namespaced(namespace);
     let names = workers.list_metadata(&ListParams::default()).await;

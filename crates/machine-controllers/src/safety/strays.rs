@@ -1,5 +1,5 @@
-//! Nodes without a Machine: pure. A Node may be without for a moment, such as between its registration and
-//! the first write of its name into the Machine.
+//! Nodes without a Machine: pure. A Node may have no Machine for a moment, such as between the registration
+//! of the Node and the first write of the Node's name into the Machine.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,12 +25,12 @@ pub struct Strays(BTreeMap<String, Instant>);
 pub struct StrayNodes {
     /// Without a Machine for long enough, by name.
     pub names: BTreeSet<String>,
-    /// Others have had no Machine for a shorter time.
+    /// More Nodes have no Machine, but for a shorter time.
     pub is_undecided: bool,
 }
 
 impl Strays {
-    /// Takes all Nodes and Machines as they are `now`.
+    /// Takes all Nodes and Machines as of `now`.
     pub fn take<'o>(
         &mut self,
         nodes: impl IntoIterator<Item = &'o Node>,

@@ -1,5 +1,5 @@
-//! A cloud that is kept in memory. It counts calls, refuses and hangs when told to, and its machines register
-//! Nodes at once.
+//! A cloud in memory. The cloud counts calls, refuses and hangs on request, and each machine registers a Node
+//! at once.
 
 use std::{
     collections::BTreeMap,
@@ -35,9 +35,9 @@ struct State {
     ended: BTreeMap<String, Error>,
     /// Instances do not end.
     hangs: bool,
-    /// The longest time for which the controllers say that an instance has been ending.
+    /// The longest time for which, according to the controllers, an instance has been ending.
     ending_for: Duration,
-    /// Machines whose kubelets register while their instances are deleted.
+    /// Machines whose kubelets register while the instances are deleted.
     late: Vec<String>,
 }
 
@@ -45,9 +45,9 @@ struct State {
 pub struct Cloud {
     shoot: Client,
     state: Mutex<State>,
-    /// Machines register their Nodes.
+    /// Whether machines register Nodes.
     pub joins: watch::Sender<bool>,
-    /// Instances are made; while this is false they are not, and nothing is answered.
+    /// Whether instances are created; while false, `create` does not answer.
     pub answers: watch::Sender<bool>,
 }
 
@@ -72,17 +72,17 @@ impl Cloud {
         calls.cloned().collect()
     }
 
-    /// Instances by the names of their Machines.
+    /// Instances by the names of the Machines.
     pub fn instances(&self) -> Vec<String> {
         self.state().instances.keys().cloned().collect()
     }
 
-    /// What a machine was given to run at first.
+    /// The user data of a machine.
     pub fn user_data(&self, machine: &str) -> Option<String> {
         self.state().user_data.get(machine).cloned()
     }
 
-    /// From now on it does, or does not, refuse to make instances.
+    /// Makes the cloud refuse to create instances, or stops the refusal.
     pub fn refuse(&self, error: Option<Error>) {
         self.state().refuses = error;
     }
@@ -102,29 +102,29 @@ impl Cloud {
         self.state().ended.insert(machine.to_owned(), error);
     }
 
-    /// From now on instances do, or do not, stay in their deletion.
+    /// Makes deletions of instances hang, or stops the hang.
     pub fn hang_deletions(&self, hangs: bool) {
         self.state().hangs = hangs;
     }
 
-    /// The longest time for which the controllers said that an instance had been ending.
+    /// The longest time for which, according to the controllers, an instance had been ending.
     pub fn longest_ending(&self) -> Duration {
         self.state().ending_for
     }
 
-    /// An instance that nobody asked for now.
+    /// Adds an instance without a request of the controllers.
     pub fn put(&self, machine: &str) -> String {
         let id = id(machine);
         self.state().instances.insert(machine.to_owned(), id.clone());
         id
     }
 
-    /// Somebody takes an instance away.
+    /// Removes an instance without a request of the controllers.
     pub fn take(&self, machine: &str) {
         self.state().instances.remove(machine);
     }
 
-    /// The machine's kubelet registers, and says whether it is ready.
+    /// Registers the machine's kubelet with a `Ready` status.
     pub async fn register(&self, machine: &str, ready: &str) -> kube::Result<()> {
         let nodes: Api<Node> = Api::all(self.shoot.clone());
         let node = json!({
@@ -139,7 +139,7 @@ impl Cloud {
     }
 }
 
-/// The kubelet of a Node says whether it is ready.
+/// Writes the `Ready` status of a Node as the kubelet would.
 pub async fn report(shoot: &Client, node: &str, ready: &str) -> kube::Result<()> {
     let nodes: Api<Node> = Api::all(shoot.clone());
     let now = runtime::clock::now();

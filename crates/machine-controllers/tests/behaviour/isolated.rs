@@ -1,4 +1,4 @@
-//! An isolated zone: its machines are drained, and none comes.
+//! An isolated zone: the machines are drained, and no new machine comes.
 
 use anyhow::{Result, ensure};
 use api::machine::{Machine, MachineDeployment, MachineSet, labels::ISOLATED_ZONE_TAINT};
@@ -19,7 +19,7 @@ fn isolated() -> Value {
     json!({"nodeTemplate": {"spec": {"taints": [{"key": ISOLATED_ZONE_TAINT, "effect": "NoSchedule"}]}}})
 }
 
-/// Waits until all controllers have acted on the deployment as it is, with so many Machines left.
+/// Waits until all controllers have acted on the present deployment, with so many Machines left.
 async fn settled(world: &World, machines: i32) -> Result<()> {
     eventually("the deployment is acted on", SOON, || async {
         let deployment = world.api::<MachineDeployment>().get(&world.namespace).await?;
@@ -79,7 +79,7 @@ pub async fn an_isolated_zone_gets_no_new_machine(client: &Client) -> Result<()>
     let left = world.machines().await?;
     ensure!(left.len() == 1 && left[0].name_any() == stays && phase(&left[0]) == "Running");
 
-    // A Machine that was there before its instance.
+    // A Machine that existed before the instance.
     world.machine("late", isolated()).await?;
     let late = world
         .until("late", "no instance is created", |machine| {

@@ -1,5 +1,5 @@
-//! Machines that are unhealthy, or never come: replaced one at a time, and not at all while nobody can know
-//! how they are.
+//! Machines that are unhealthy, or never join: replaced one at a time, and not at all while the state of
+//! machines is unknown.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::{
     world::{SOON, World, last, phase, timing},
 };
 
-/// What is waited for in vain before a Machine is judged. Longer than a busy server takes to tell of a Node.
+/// The bound after which a Machine is judged. Longer than a busy server takes to report a Node.
 const BOUND: &str = "2s";
 
 pub async fn one_that_never_joins_is_told_and_replaced(client: &Client) -> Result<()> {
@@ -47,7 +47,7 @@ pub async fn one_that_never_joins_is_told_and_replaced(client: &Client) -> Resul
     Ok(())
 }
 
-/// At every moment one of a deployment is replaced at most.
+/// At every moment at most a single Machine of a deployment is replaced.
 async fn never_two_at_once(world: &World) -> Result<()> {
     let events = watcher(world.api::<Machine>(), watcher::Config::default());
     pin_mut!(events);
@@ -124,7 +124,7 @@ pub async fn nothing_is_judged_while_the_api_does_not_answer(client: &Client) ->
         .until(&first, "its Node's silence is seen", |m| phase(m) == "Unknown")
         .await?;
     world.delete_machine(&second).await?;
-    // Each of these ends after a second in which nothing was answered: together far longer than the bound.
+    // Each reconciliation ends after a second without an answer: together far longer than the bound.
     running.until("machine", "NotReady", 8).await?;
     let (one, two) = (
         world.until(&first, "", |_| true).await?,
@@ -133,7 +133,7 @@ pub async fn nothing_is_judged_while_the_api_does_not_answer(client: &Client) ->
     ensure!(phase(&one) == "Unknown", "judged: {one:?}");
     ensure!(two.metadata.deletion_timestamp.is_some() && world.cloud.calls("delete").is_empty());
 
-    // From now on it has its whole time to come back, and does.
+    // From now on the Machine has the whole bound to recover, and recovers.
     relay.release();
     report(client, &node(&first), "True").await?;
     world

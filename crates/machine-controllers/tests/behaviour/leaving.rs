@@ -1,4 +1,4 @@
-//! How a Machine goes: after its pods, and without them when their time is over.
+//! The deletion of a Machine: after the pods, and without the pods when the bound has passed.
 
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ async fn pod(world: &World, name: &str, machine: &str, more: Value) -> Result<()
     Ok(())
 }
 
-/// A budget that does not let its one pod go.
+/// A budget that prevents the eviction of a single pod.
 async fn budget(world: &World, machine: &str) -> Result<Api<PodDisruptionBudget>> {
     let budgets: Api<PodDisruptionBudget> = world.api();
     let body = json!({
@@ -65,7 +65,7 @@ pub async fn pods_leave_first_and_budgets_are_honoured(client: &Client) -> Resul
     let _running = world.run(timing());
     running(&world, "d1", json!({})).await?;
     running(&world, "stays", json!({})).await?;
-    // Made by a kubelet from a file: nobody else can end it.
+    // A mirror pod, created by a kubelet from a file: only the kubelet can end a mirror pod.
     let mirror = json!({"metadata": {"labels": {"app": "agent"}, "annotations": {"kubernetes.io/config.mirror": "x"}}});
     pod(&world, "web", "d1", json!({})).await?;
     pod(&world, "agent", "d1", mirror).await?;
@@ -108,7 +108,7 @@ pub async fn a_budget_that_never_lets_go_is_told_and_waited_for_only_so_long(cli
     let begun = Instant::now();
     world.delete_machine("s1").await?;
     world.delete_machine("s2").await?;
-    // The pods of this one have nobody who could end them.
+    // No kubelet can end the pods of this Node.
     report(client, &node("s3"), "Unknown").await?;
     world.delete_machine("s3").await?;
     world.until_gone("s1").await?;
@@ -130,7 +130,7 @@ pub async fn a_budget_that_never_lets_go_is_told_and_waited_for_only_so_long(cli
     );
     ensure!(world.cloud.calls("delete s2").is_empty() && world.cloud.calls("delete").len() == 2);
 
-    // Whoever cannot wait for the other one forces it.
+    // A user who does not want to wait for s2 forces the deletion.
     let force = Patch::Merge(json!({"metadata": {"labels": {"force-deletion": "True"}}}));
     world
         .api::<Machine>()
@@ -141,7 +141,7 @@ pub async fn a_budget_that_never_lets_go_is_told_and_waited_for_only_so_long(cli
     Ok(())
 }
 
-/// A shoot that falls asleep, or goes: what a budget waits for can never come.
+/// A shoot that hibernates, or is deleted: the pods that a budget waits for can never come.
 pub async fn no_budget_holds_where_no_machine_is_wanted(client: &Client) -> Result<()> {
     let world = World::start(client, "sleep").await?;
     let _running = world.run(timing());
@@ -217,7 +217,7 @@ pub async fn a_webhook_without_backend_holds_no_machine_for_ever(client: &Client
     let rules = json!({"pods": "DELETE", "nodes": "*"});
     webhook(&world, rules, &names).await?;
 
-    // Within the bound a refusal holds the Machine, as its webhook may come back.
+    // Within the bound a refusal holds the Machine, because the webhook may come back.
     let begun = Instant::now();
     world.delete_machine("h1").await?;
     world

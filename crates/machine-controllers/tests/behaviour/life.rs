@@ -99,7 +99,7 @@ pub async fn machines_come_and_go(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// R7-03, gardener/gardener#5423, #5471, #8742: objects as a restore makes them, without status, from another
+/// R7-03, gardener/gardener#5423, #5471, #8742: objects as after a restore, without status, from a different
 /// manager.
 pub async fn restored_machines_are_the_same_machines(client: &Client) -> Result<()> {
     let world = World::start(client, "restored").await?;
@@ -120,7 +120,7 @@ pub async fn restored_machines_are_the_same_machines(client: &Client) -> Result<
         });
         match name.chars().last() {
             Some('a') => machine["metadata"]["labels"]["node"] = json!(node(name)),
-            // Of this one the label was lost; of the next one everything.
+            // Machine b lost the label; Machine c lost the label and the provider id.
             Some('b') => {}
             _ => machine["spec"]["providerID"] = json!(""),
         }
@@ -155,14 +155,14 @@ pub async fn restored_machines_are_the_same_machines(client: &Client) -> Result<
         );
     }
     let mut asked = world.cloud.calls("status");
-    // It is asked again where the watch does not show yet what was written after the first answer.
+    // The controller asks again while the watch does not show the write after the first answer.
     asked.dedup();
     ensure!(
         asked == ["status restored-12345-c"],
         "only the one of which nothing was known: {asked:?}"
     );
     ensure!(uids(world.nodes().list(&ListParams::default()).await?.items) == nodes_before);
-    // One that the cloud does not know is not made again either.
+    // An instance that the cloud does not know is not created again either.
     world
         .machine(
             "lost",

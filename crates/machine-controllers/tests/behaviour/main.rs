@@ -28,7 +28,8 @@ use api::crds::{Target, crds_of};
 use futures::{FutureExt as _, future::join_all};
 use testkit::{ControlPlane, apply_crds};
 
-/// Side by side, each in a namespace of its own: most of them wait most of the time.
+/// Runs the scenarios concurrently, each in a separate namespace, because most scenarios wait most of the
+/// time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn machines_are_what_their_deployments_say_and_nothing_is_lost() -> Result<()> {
     let plane = ControlPlane::start("machines").await?;
@@ -113,7 +114,7 @@ async fn machines_are_what_their_deployments_say_and_nothing_is_lost() -> Result
     Ok(())
 }
 
-/// What went wrong in a scenario, if something did.
+/// The failure of a scenario, if the scenario failed.
 async fn told(name: &str, scenario: impl Future<Output = Result<()>>) -> Option<String> {
     let begun = std::time::Instant::now();
     let outcome = scenario.await;

@@ -1,4 +1,4 @@
-//! A Node whose instance is off: out of service while it is certain that nothing of the instance writes.
+//! A Node whose instance is off: out of service while the instance certainly cannot write.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::{core::v1::Node, events::v1::Event};
@@ -99,7 +99,7 @@ pub async fn a_node_is_out_of_service_only_while_its_instance_is_off(client: &Cl
     .await?;
     ensure!(!is_out_of_service(&world.nodes().get(&node("o1")).await?));
 
-    // Somebody stops the instance at the provider, and starts it again.
+    // A user stops the instance at the provider, and starts the instance again.
     world.cloud.report_power("o1", Ok(InstancePower::Off));
     until(&world, "o1", "the taint is there", is_out_of_service).await?;
     world.cloud.report_power("o1", Ok(InstancePower::Running));

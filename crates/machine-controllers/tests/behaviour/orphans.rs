@@ -18,8 +18,8 @@ use testkit::eventually;
 
 use crate::world::{SOON, World, create, phase, timing};
 
-/// gardener/gardener#8742, #3520: what is found before all was matched once is kept, and so is what has a
-/// Node.
+/// gardener/gardener#8742, #3520: an instance without a Machine is kept until all instances were matched
+/// once; an instance with a Node is always kept.
 pub async fn orphans_are_collected_only_when_it_is_sure_that_they_are(client: &Client) -> Result<()> {
     let world = World::start(client, "orphans").await?;
     world.cloud.put("before");
@@ -31,10 +31,10 @@ pub async fn orphans_are_collected_only_when_it_is_sure_that_they_are(client: &C
     running.until("machine-safety", "success", 3).await?;
     ensure!(world.cloud.calls("delete").is_empty());
 
-    // Somebody has looked at it. From now on a listing is complete.
+    // A user has removed the instance. From now on a listing is complete.
     world.cloud.take("before");
     running.until("machine-safety", "success", 2).await?;
-    // The Node comes first: without one the instance would be an orphan for a moment.
+    // The Node comes first: without a Node the instance would be an orphan for a moment.
     world.cloud.register("with-node", "False").await?;
     world.cloud.put("with-node");
     world.cloud.put("orphan");
@@ -56,7 +56,7 @@ pub async fn orphans_are_collected_only_when_it_is_sure_that_they_are(client: &C
     Ok(())
 }
 
-/// Waits until the Worker has a report of which this holds.
+/// Waits until the condition of the Worker satisfies `holds`.
 async fn reported(world: &World, what: &str, holds: impl Fn(&Condition) -> bool) -> Result<()> {
     eventually(what, SOON, || async {
         let worker = world.api::<Worker>().get("strays").await?;

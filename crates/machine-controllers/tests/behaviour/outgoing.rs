@@ -22,7 +22,7 @@ use crate::{
 
 const TAINT: &str = "deployment.machine.sapcloud.io/prefer-no-schedule";
 
-/// The Nodes of this scenario that have the soft taint, by their Machines' names.
+/// The Nodes of this scenario that have the soft taint, by the names of the Machines.
 async fn marked(world: &World) -> Result<BTreeSet<String>> {
     let nodes = world.nodes().list(&ListParams::default()).await?;
     let prefix = format!("{}-", node(&world.namespace));
@@ -68,7 +68,7 @@ fn names(machines: &[Machine]) -> BTreeSet<String> {
     machines.iter().map(ResourceExt::name_any).collect()
 }
 
-/// Keeps the instances of these Machines after their deletion, by a volume on each Node.
+/// Keeps the instances of these Machines after the deletion, by a volume on each Node.
 async fn hold(world: &World, machines: &BTreeSet<String>) -> Result<()> {
     for machine in machines {
         attach(world, machine).await?;

@@ -1,4 +1,4 @@
-//! What is in the way is told, and a right that is lost stops everything.
+//! The reason of a failure is reported, and a permit that is lost stops all work.
 
 use std::time::Duration;
 
@@ -76,8 +76,7 @@ pub async fn what_is_in_the_way_is_told(client: &Client) -> Result<()> {
         ensure!(last(&told).0 == code, "{told:?}");
     }
     ensure!(world.cloud.instances().is_empty());
-    // A class that is there at last is used at once, and a cloud that has room after all when it is asked
-    // again.
+    // A class that is created at last is used at once. A cloud that has room again is used at the next retry.
     world.cloud.refuse(None);
     world.class("nobody", "script").await?;
     for machine in ["a", "d"] {
@@ -109,7 +108,7 @@ pub async fn a_right_that_is_lost_stops_all_calls(client: &Client) -> Result<()>
     .await?;
     issuer.end("another one has it");
     let calls = world.cloud.calls("");
-    // Whatever would have been done next is asked for, and the cloud answers again.
+    // Requests all further operations, and the cloud answers again.
     world.cloud.answers.send_replace(true);
     world.machine("l3", json!({})).await?;
     world.delete_machine("there").await?;
@@ -127,7 +126,7 @@ pub async fn a_right_that_is_lost_stops_all_calls(client: &Client) -> Result<()>
     );
     drop(running);
 
-    // Whoever has the right now goes on, and makes nothing twice.
+    // The next holder of the permit continues, and creates no instance twice.
     let _next = world.run(timing());
     for machine in ["l1", "l2", "l3"] {
         world.until(machine, "it runs", |m| phase(m) == "Running").await?;

@@ -1,5 +1,5 @@
-//! A Machine that goes on request of a user of the shoot, and a Machine that goes before it knows its
-//! instance.
+//! A Machine that is deleted on request of a user of the shoot, and a Machine that is deleted before the
+//! first write of the instance's id.
 
 use anyhow::{Result, ensure};
 use kube::{
@@ -42,7 +42,7 @@ pub async fn an_annotation_of_the_node_deletes_its_machine(client: &Client) -> R
     Ok(())
 }
 
-/// The process ended between the launch of the instance and the first write of its ID.
+/// The process ended between the launch of the instance and the first write of the instance's ID.
 pub async fn the_node_of_a_machine_that_never_knew_its_instance_goes_too(client: &Client) -> Result<()> {
     let world = World::start(client, "unknown").await?;
     for machine in ["before", "late"] {

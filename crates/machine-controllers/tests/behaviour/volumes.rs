@@ -1,4 +1,4 @@
-//! Volumes of a Node that goes: the instance waits for their detachment, and not for ever.
+//! Volumes of a Node that is deleted: the instance waits for the detachment, but not for ever.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::{
     world::{World, create, last, phase, timing},
 };
 
-/// As the attach-detach controller of kube-controller-manager makes it.
+/// Creates a VolumeAttachment like the attach-detach controller of kube-controller-manager.
 pub async fn attach(world: &World, machine: &str) -> Result<Api<VolumeAttachment>> {
     let attachments: Api<VolumeAttachment> = Api::all(world.client.clone());
     let attachment = json!({
@@ -35,7 +35,7 @@ pub async fn an_instance_waits_for_its_volumes_and_not_for_ever(client: &Client)
         world.until(machine, "it runs", |m| phase(m) == "Running").await?;
     }
     let attachments = attach(&world, "v1").await?;
-    // The volume of a Node that stays holds no other Machine.
+    // The volume of a Node that stays holds no Machine of a different Node.
     attach(&world, "stays").await?;
     world.delete_machine("v1").await?;
     world

@@ -1,4 +1,4 @@
-//! One real API server that is seed and shoot; each scenario has a namespace and a cloud of its own.
+//! A real API server that is seed and shoot; each scenario has a separate namespace and cloud.
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
@@ -38,7 +38,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// How often a controller ended with one of these results.
+    /// Number of reconciliations of a controller that ended with this result.
     pub fn outcomes(&self, controller: &str, result: &str) -> u64 {
         let text = self.metrics.encode();
         let of = |line: &&str| {
@@ -65,7 +65,7 @@ impl Running {
     }
 }
 
-/// Short times; those of a scenario that matter are its own.
+/// Short times; each scenario sets the times that matter there.
 pub fn timing() -> Timing {
     Timing {
         look_every: Duration::from_millis(300),
@@ -187,7 +187,7 @@ impl World {
         Ok(self.api::<MachineSet>().list(&ListParams::default()).await?.items)
     }
 
-    /// Waits until a Machine is as `look` wants it.
+    /// Waits until a Machine satisfies `look`.
     pub async fn until(&self, name: &str, what: &str, look: impl Fn(&Machine) -> bool) -> Result<Machine> {
         eventually(what, SOON, || async {
             let machine = self.api::<Machine>().get(name).await?;
@@ -197,7 +197,8 @@ impl World {
         .await
     }
 
-    /// Waits until all machines of the deployment are of the present template and ready, and gives them.
+    /// Waits until all machines of the deployment have the present template and are ready, and returns the
+    /// Machines.
     pub async fn until_done(&self, replicas: i32) -> Result<Vec<Machine>> {
         eventually("the deployment is done", SOON, || async {
             let deployment = self.api::<MachineDeployment>().get(&self.namespace).await?;
@@ -242,7 +243,7 @@ impl World {
         .await
     }
 
-    /// Waits for an Event about an object of this scenario, and gives its note.
+    /// Waits for an Event about an object of this scenario, and returns the note.
     pub async fn event(&self, about: &str, reason: &str) -> Result<String> {
         eventually("the event", SOON, || async {
             let events = self.api::<Event>().list(&ListParams::default()).await?;
@@ -265,7 +266,7 @@ pub fn phase(machine: &Machine) -> String {
     status.and_then(|status| status.phase.clone()).unwrap_or_default()
 }
 
-/// What was last told of a Machine: its code and its sentence.
+/// The code and the description of the last operation of a Machine.
 pub fn last(machine: &Machine) -> (String, String) {
     let status = machine
         .status

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::derive::{Deserialize, JsonSchema, KubeSchema, Serialize, skip_serializing_none};
 
-/// What runs containers.
+/// The container runtime of a machine.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -12,17 +12,17 @@ pub struct CRIConfig {
     /// Name of the container runtime: `containerd`.
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub name: CRIConfigName,
-    /// Who keeps groups of processes: `cgroupfs` or `systemd`.
+    /// Manager of the control groups: `cgroupfs` or `systemd`.
     pub cgroup_driver: Option<String>,
     /// Settings of containerd.
     pub containerd: Option<ContainerdConfig>,
 }
 
-/// What may run containers.
+/// Container runtimes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CRIConfigName {
-    /// The only one there is.
+    /// The only supported container runtime.
     #[default]
     Containerd,
 }
@@ -50,21 +50,21 @@ pub struct RegistryConfig {
     pub upstream: String,
     /// URL of the registry, where no host answers.
     pub server: Option<String>,
-    /// Who else has its images.
+    /// Mirrors of the registry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<RegistryHost>,
-    /// Whether it is asked before it is used.
+    /// Whether a mirror is probed before the first use.
     pub readiness_probe: Option<bool>,
 }
 
-/// Who else has a registry's images.
+/// A mirror of a registry.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryHost {
     /// URL of the mirror of the registry.
     pub url: String,
-    /// What it can do: `pull`, `resolve`, `push`.
+    /// Capabilities of the mirror: `pull`, `resolve`, `push`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
     /// Files with certificates that are trusted.

@@ -9,16 +9,16 @@ use crate::derive::{Deserialize, JsonSchema, Serialize, skip_serializing_none};
 pub struct Unit {
     /// Name of the systemd unit, such as `kubelet.service`.
     pub name: String,
-    /// What is done with it: `start`, `restart`, `stop`.
+    /// Command for the unit: `start`, `restart`, `stop`.
     pub command: Option<String>,
-    /// Whether it starts with the machine.
+    /// Whether the unit starts with the machine.
     pub enable: Option<bool>,
     /// Content of the unit's file.
     pub content: Option<String>,
     /// Drop-in files of the unit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drop_ins: Vec<DropIn>,
-    /// Files that restart it when they change.
+    /// Files whose changes restart the unit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub file_paths: Vec<String>,
 }
@@ -39,15 +39,15 @@ pub struct DropIn {
 pub struct File {
     /// Absolute path of the file on the machine.
     pub path: String,
-    /// Who may do what with it.
+    /// Permissions of the file, as an integer.
     pub permissions: Option<i32>,
-    /// Content of the file, by one of its sources.
+    /// Content of the file, from a single source.
     pub content: FileContent,
-    /// On which machine only.
+    /// Host name of the only machine that gets the file. Absent for all machines.
     pub host_name: Option<String>,
 }
 
-/// What is in a file: one of the three.
+/// Content of a file, from a single one of the three sources.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -56,7 +56,7 @@ pub struct FileContent {
     pub secret_ref: Option<FileContentSecretRef>,
     /// Content that stands in this object.
     pub inline: Option<FileContentInline>,
-    /// Whether it gets to machines as it is.
+    /// Whether the content is transmitted to machines without encoding.
     pub transmit_unencoded: Option<bool>,
     /// Content that is a file of a container image.
     pub image_ref: Option<FileContentImageRef>,
@@ -75,7 +75,7 @@ pub struct FileContentSecretRef {
 /// Content as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileContentInline {
-    /// How it is encoded: empty or `b64`.
+    /// Encoding of `data`: empty or `b64`.
     pub encoding: String,
     /// Content, encoded as `encoding` says.
     pub data: String,

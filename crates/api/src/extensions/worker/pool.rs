@@ -1,4 +1,4 @@
-//! One pool of an extension Worker.
+//! A pool of an extension Worker.
 
 use k8s_openapi::{
     api::core::v1::{SecretKeySelector, Taint},
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerPool {
-    /// Type of its machines.
+    /// Machine type of the pool.
     pub machine_type: String,
     /// Highest number of machines in the pool.
     pub maximum: i32,
@@ -26,53 +26,53 @@ pub struct WorkerPool {
     pub max_surge: IntOrString,
     /// How many fewer there may be during an update.
     pub max_unavailable: IntOrString,
-    /// Annotations of its nodes.
+    /// Annotations of the pool's nodes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Labels of its nodes.
+    /// Labels of the pool's nodes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Taints of its nodes.
+    /// Taints of the pool's nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
-    /// Image of its machines.
+    /// Image of the pool's machines. Default: an image without name and version.
     #[serde(default)]
     pub machine_image: WorkerMachineImage,
     /// Lowest number of machines in the pool.
     pub minimum: i32,
     /// Name of the pool, unique in the shoot.
     pub name: String,
-    /// The Secret with the access of the agent on its nodes.
+    /// Name of the Secret with the access for the agent on the pool's nodes.
     pub node_agent_secret_name: Option<String>,
     /// The provider's own configuration.
     pub provider_config: Option<PackedExtension>,
-    /// The Secret with what machines run at first.
+    /// The Secret with the user data of the pool's machines.
     pub user_data_secret_ref: SecretKeySelector,
     /// Root disk of the pool's machines.
     pub volume: Option<Volume>,
     /// Further disks of the pool's machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data_volumes: Vec<DataVolume>,
-    /// The disk that the kubelet keeps its state on.
+    /// Name of the disk with the state of the kubelet.
     pub kubelet_data_volume_name: Option<String>,
-    /// Zones over which it is spread.
+    /// Zones over which the pool is spread.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<String>,
-    /// How its machines are looked after.
+    /// Settings of machine-controller-manager for the pool.
     pub machine_controller_manager: Option<MachineControllerManagerSettings>,
     /// The kubelet's version.
     pub kubernetes_version: Option<String>,
     /// Settings of the kubelet on the pool's machines.
     pub kubelet_config: Option<KubeletConfig>,
-    /// What a node of it is like, for scaling from none.
+    /// Resources of a node of the pool, for scaling from zero machines.
     pub node_template: Option<NodeTemplate>,
-    /// Kind of its machines' processors.
+    /// CPU architecture of the pool's machines.
     pub architecture: Option<String>,
     /// Settings of the cluster autoscaler for the pool.
     pub cluster_autoscaler: Option<WorkerClusterAutoscaler>,
-    /// How much sooner than others it is scaled.
+    /// Priority of the pool in scaling; a higher value is scaled first.
     pub priority: Option<i32>,
-    /// How its machines are updated.
+    /// Strategy for updates of the pool's machines.
     pub update_strategy: Option<MachineUpdateStrategy>,
 }
 
@@ -85,13 +85,13 @@ pub struct WorkerMachineImage {
     pub version: String,
 }
 
-/// What a node of a pool is like.
+/// Resources of a node of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeTemplate {
     /// Resources of a node of the pool, by name.
     pub capacity: BTreeMap<String, Quantity>,
-    /// Resources it will have that no machine tells of.
+    /// Further resources of a node, unknown to the machine type.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub virtual_capacity: BTreeMap<String, Quantity>,
 }
@@ -101,13 +101,13 @@ pub struct NodeTemplate {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerClusterAutoscaler {
-    /// Below what use a node counts as idle.
+    /// Utilization below which a node counts as idle.
     pub scale_down_utilization_threshold: Option<String>,
-    /// Below what use of accelerators a node counts as idle.
+    /// Utilization of accelerators below which a node counts as idle.
     pub scale_down_gpu_utilization_threshold: Option<String>,
-    /// How long a node must be idle before it goes.
+    /// Time for which a node must be idle before removal.
     pub scale_down_unneeded_time: Option<Duration>,
-    /// How long a node that is not ready must be idle before it goes.
+    /// Time for which a node that is not ready must be idle before removal.
     pub scale_down_unready_time: Option<Duration>,
     /// How long a node may take to come.
     pub max_node_provision_time: Option<Duration>,

@@ -14,11 +14,11 @@ use crate::{
 pub struct ExpirableVersion {
     /// The version, such as `1.34.4`.
     pub version: String,
-    /// When it is no longer on offer.
+    /// Time after which the version is no longer on offer.
     pub expiration_date: Option<Time>,
-    /// How well it is looked after.
+    /// Support of the version: preview, supported, deprecated, or expired.
     pub classification: Option<VersionClassification>,
-    /// How well it is looked after, and from when.
+    /// Stages of the support of the version, each with a start time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lifecycle: Vec<LifecycleStage>,
 }
@@ -40,7 +40,7 @@ pub struct LifecycleStage {
 pub enum VersionClassification {
     /// Not on offer yet.
     Unavailable,
-    /// New; nothing is updated to it by itself.
+    /// New; no automatic update leads to this version.
     Preview,
     /// Recommended.
     Supported,
@@ -55,15 +55,15 @@ pub enum VersionClassification {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineImage {
-    /// Name of the image, to which `machine.image.name` of a worker pool refers.
+    /// Name of the image, for `machine.image.name` of a worker pool.
     pub name: String,
     /// Versions of the image that shoots may use.
     pub versions: Vec<MachineImageVersion>,
-    /// How far an update by itself goes.
+    /// Limit of automatic updates: the patch, minor or major version.
     pub update_strategy: Option<MachineImageUpdateStrategy>,
 }
 
-/// How far an update of a machine image by itself goes.
+/// Limit of automatic updates of a machine image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MachineImageUpdateStrategy {
@@ -80,25 +80,25 @@ pub enum MachineImageUpdateStrategy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineImageVersion {
-    /// The version of the image, with its classification and expiry.
+    /// The version of the image, with classification and expiry.
     #[serde(flatten)]
     pub version: ExpirableVersion,
-    /// What runs containers in it.
+    /// Container runtimes of the image.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cri: Vec<CRI>,
-    /// Processors it is for.
+    /// CPU architectures of the image.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub architectures: Vec<String>,
-    /// Versions of the kubelet that it can run.
+    /// Constraint on the versions of the kubelet that the image can run.
     pub kubelet_version_constraint: Option<String>,
     /// Support of updates in place for this version. Has no effect: machines are replaced.
     pub in_place_updates: Option<InPlaceUpdates>,
-    /// What it can do, as one of several builds.
+    /// Capabilities of each build of the image.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capability_flavors: Vec<Capabilities>,
 }
 
-/// What a machine can do: values by name of the capability.
+/// Capabilities of a machine: values by name of the capability.
 pub type Capabilities = BTreeMap<String, Vec<String>>;
 
 /// Updates of an image in place.
@@ -108,7 +108,7 @@ pub type Capabilities = BTreeMap<String, Vec<String>>;
 pub struct InPlaceUpdates {
     /// Whether machines can be updated to this version in place. Has no effect: machines are replaced.
     pub supported: bool,
-    /// From which version on.
+    /// Lowest version that can be updated to this version in place. Has no effect: machines are replaced.
     pub min_version_for_update: Option<String>,
 }
 
@@ -123,13 +123,13 @@ pub struct MachineType {
     pub gpu: Quantity,
     /// Memory of a machine of this type.
     pub memory: Quantity,
-    /// Name of the type, to which `machine.type` of a worker pool refers.
+    /// Name of the type, for `machine.type` of a worker pool.
     pub name: String,
     /// Disk that comes with a machine of this type. Absent if the type has none.
     pub storage: Option<MachineTypeStorage>,
-    /// Whether shoots may use it.
+    /// Whether shoots may use the machine type.
     pub usable: Option<bool>,
-    /// Kind of its processors.
+    /// CPU architecture of the machine type.
     pub architecture: Option<String>,
     /// Capabilities of machines of this type, such as the architecture, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -151,7 +151,7 @@ pub struct MachineTypeStorage {
     pub min_size: Option<Quantity>,
 }
 
-/// Something machine types and images can be told apart by.
+/// A capability that distinguishes machine types and images.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CapabilityDefinition {
     /// Name of the capability, such as `architecture`.

@@ -1,4 +1,4 @@
-//! `CloudProfile`: what a provider offers.
+//! `CloudProfile`: the offers of a provider.
 
 mod machines;
 
@@ -14,7 +14,7 @@ use crate::{
     gardencore::shoot::{AccessRestriction, SeedSelector},
 };
 
-/// What the provider offers.
+/// The offers of the provider.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -47,9 +47,9 @@ pub struct CloudProfileSpec {
     /// Regions of the provider that shoots may use.
     pub regions: Vec<Region>,
     /// Seeds to which shoots of the profile may move, by label and provider type. Without a selector every
-    /// seed may.
+    /// seed is allowed.
     pub seed_selector: Option<SeedSelector>,
-    /// Type of the provider, to which `spec.provider.type` of a Shoot must be equal.
+    /// Type of the provider. `spec.provider.type` of a Shoot must be equal.
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub type_: String,
@@ -60,7 +60,7 @@ pub struct CloudProfileSpec {
     pub bastion: Option<BastionMachine>,
     /// Upper limits for shoots of this profile.
     pub limits: Option<Limits>,
-    /// What machine types and images can be told apart by.
+    /// Capabilities that distinguish machine types and images.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_capabilities: Vec<CapabilityDefinition>,
     /// Control planes on machines of the provider.
@@ -87,7 +87,7 @@ pub struct Region {
     /// Labels to tell regions apart.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Restrictions that a shoot in it may ask for.
+    /// Restrictions that a shoot in the region may request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access_restrictions: Vec<AccessRestriction>,
 }
@@ -98,10 +98,10 @@ pub struct Region {
 pub struct AvailabilityZone {
     /// Name of the zone, as the account calls the zone.
     pub name: String,
-    /// Machine types it does not have.
+    /// Machine types that the zone does not offer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unavailable_machine_types: Vec<String>,
-    /// Types of disks it does not have.
+    /// Types of disks that the zone does not offer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unavailable_volume_types: Vec<String>,
 }
@@ -111,11 +111,11 @@ pub struct AvailabilityZone {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumeType {
-    /// How good it is: `standard`, `premium`.
+    /// Class of the disks: `standard`, `premium`.
     pub class: String,
-    /// Name of the type, to which `volume.type` of a worker pool refers.
+    /// Name of the type, for `volume.type` of a worker pool.
     pub name: String,
-    /// Whether shoots may use it.
+    /// Whether shoots may use the type of disks.
     pub usable: Option<bool>,
     /// Smallest size of a volume of this type.
     pub min_size: Option<Quantity>,

@@ -1,4 +1,5 @@
-//! `Seed`: a cluster that hosts control planes of shoots. Its gardenlet registers it and keeps its status.
+//! `Seed`: a cluster that hosts control planes of shoots. The gardenlet registers the Seed and writes the
+//! status.
 
 mod owner_checks;
 mod settings;
@@ -19,7 +20,7 @@ use crate::{
     meta::{Condition, GardenerInfo, LastOperation, NamedResourceReference, ObjectReference},
 };
 
-/// What the seed is and how it is to be used.
+/// Properties and settings of the seed.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -59,14 +60,14 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("!has(oldSelf.backup) || has(self.backup)", "backup cannot be removed"))]
 pub struct SeedSpec {
-    /// Where backups of its shoots go. Without it there are none, and a shoot cannot be moved to or from
-    /// here.
+    /// Location of the backups of the seed's shoots. Without this field there are no backups, and a shoot
+    /// cannot be moved to or from the seed.
     #[x_kube(validation = (
         "self.provider == oldSelf.provider && has(self.region) == has(oldSelf.region) && (!has(self.region) || self.region == oldSelf.region)",
         "provider and region of backup are immutable"
     ))]
     pub backup: Option<SeedBackup>,
-    /// Domains under which its shoots are found. While Shoots are on the seed, existing domains keep their
+    /// Domains for the names of the seed's shoots. While Shoots are on the seed, existing domains keep their
     /// provider type and order, and a domain can only be added to `defaults` at the end. Domain and zone of
     /// `internal` do not change once set: processes of shoots ask for owner records there.
     #[x_kube(validation = (
@@ -76,7 +77,7 @@ pub struct SeedSpec {
     pub dns: SeedDNS,
     /// Ranges of addresses of the seed's nodes, pods and services.
     pub networks: SeedNetworks,
-    /// The provider it runs on.
+    /// The provider on which the seed runs.
     pub provider: SeedProvider,
     /// Taints that keep shoots away. A Shoot is created on the seed, or moves to the seed, only if the
     /// Shoot's `spec.tolerations` tolerate all taints.
@@ -88,10 +89,10 @@ pub struct SeedSpec {
     pub settings: Option<SeedSettings>,
     /// Ingress domain of the seed. Has no effect.
     pub ingress: Option<Ingress>,
-    /// Who may not get at it.
+    /// Access restrictions of the seed. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access_restrictions: Vec<AccessRestriction>,
-    /// Extensions for the seed itself.
+    /// Extensions for the seed. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<Extension>,
     /// Objects that extensions' configurations refer to by name.
@@ -100,19 +101,19 @@ pub struct SeedSpec {
 }
 
 impl SeedSpec {
-    /// What it says of owner checks, on or off.
+    /// The settings of owner checks, on or off.
     #[must_use]
     pub fn owner_checks(&self) -> Option<&OwnerChecks> {
         self.settings.as_ref()?.owner_checks.as_ref()
     }
 
-    /// Whether the seed says in DNS which shoots are its own.
+    /// Whether the seed publishes in DNS the shoots that the seed owns.
     #[must_use]
     pub fn checks_owners(&self) -> bool {
         self.owner_checks().is_some_and(|checks| checks.enabled)
     }
 
-    /// The servers that say so: none are named where the zone's own records name them.
+    /// The DNS servers with the owner records. Empty where the NS records of the zone name the servers.
     ///
     /// # Errors
     /// The field and the value that is no address with a port.
@@ -138,21 +139,21 @@ pub struct SeedBackup {
     pub credentials_ref: Option<ObjectReference>,
 }
 
-/// Domains under which shoots are found.
+/// Domains for names of shoots.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeedDNS {
     /// For the seed's ingress domain.
     pub provider: Option<SeedDNSProvider>,
-    /// For internal names, which survive any change of a shoot's own domain.
+    /// Domain for internal names, which survive any change of a shoot's own domain.
     pub internal: Option<SeedDNSProviderConfig>,
-    /// For shoots without a domain of their own; the first that fits is taken.
+    /// Domains for shoots without a domain of their own; the first that fits is used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub defaults: Vec<SeedDNSProviderConfig>,
 }
 
-/// A domain and who keeps it.
+/// A domain and the DNS provider of the domain.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -163,7 +164,7 @@ pub struct SeedDNSProviderConfig {
     /// Domain below which names of shoots are created.
     #[schemars(length(min = 1, max = 253))]
     pub domain: String,
-    /// The zone in which its names are kept.
+    /// The DNS zone of the names.
     #[schemars(length(max = 253))]
     pub zone: Option<String>,
     /// Credentials of the DNS account.
@@ -171,8 +172,8 @@ pub struct SeedDNSProviderConfig {
 }
 
 impl SeedDNSProviderConfig {
-    /// The zone by its name: the one that the DNS provider is told, where that is a name around the domain
-    /// and not an id; else the domain is one.
+    /// The name of the zone: the configured zone, if the zone is a name around the domain and not an id; else
+    /// the domain.
     #[must_use]
     pub fn zone_name(&self) -> &str {
         let domain = self.domain.trim_end_matches('.');
@@ -185,7 +186,7 @@ impl SeedDNSProviderConfig {
     }
 }
 
-/// Who keeps the seed's own domain.
+/// DNS provider of the seed's own domain.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -234,9 +235,9 @@ pub struct ShootNetworks {
 }
 
 impl ShootNetworks {
-    /// For services, where neither the shoot nor its seed names any.
+    /// Default for services, where neither the shoot nor the seed has a range.
     pub const SERVICES: &str = "100.64.0.0/13";
-    /// For pods, where neither the shoot nor its seed names any.
+    /// Default for pods, where neither the shoot nor the seed has a range.
     pub const PODS: &str = "100.96.0.0/11";
 }
 
@@ -263,18 +264,19 @@ pub struct SeedProvider {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeedStatus {
-    /// The gardenlet that looks after it.
+    /// The gardenlet that is responsible for the seed.
     pub gardener: Option<GardenerInfo>,
-    /// The Kubernetes version it runs.
+    /// Kubernetes version of the seed.
     pub kubernetes_version: Option<String>,
-    /// Aspects of its state.
+    /// Conditions of the seed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,
-    /// What tells it apart from all other clusters.
+    /// Unique identity of the cluster.
     pub cluster_identity: Option<String>,
-    /// What the seed could host, by resource. Resource `shoots` is the number of control planes.
+    /// Resources for control planes, by name. Resource `shoots` is the number of control planes that the seed
+    /// could host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub capacity: BTreeMap<String, Quantity>,
     /// The part of `capacity` that may be used. A planned move begins only while fewer control planes are on
@@ -282,15 +284,16 @@ pub struct SeedStatus {
     /// no bound.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub allocatable: BTreeMap<String, Quantity>,
-    /// When its gardenlet's certificate ends.
+    /// When the certificate of the gardenlet expires.
     pub client_certificate_expiration_timestamp: Option<Time>,
     /// Aspects that forbid or allow operations, e.g. `WithoutShoots`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<Condition>,
     /// Type, state and progress of the last operation on the seed.
     pub last_operation: Option<LastOperation>,
-    /// The longest fence that the Seed has given since it had no shoot, in seconds, rounded up: a destination
-    /// waits no less for what may still go by it, whatever the Seed says by then. Its gardenlet tells it.
+    /// The longest fence of the Seed since the Seed had no shoot, in seconds, rounded up. A destination waits
+    /// at least for this time, whatever the Seed says later, because processes may still use this fence. The
+    /// gardenlet of the seed reports the value.
     #[schemars(range(min = 0))]
     pub owner_check_fence_seconds: Option<i64>,
 }

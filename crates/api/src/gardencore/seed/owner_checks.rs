@@ -1,5 +1,4 @@
-//! Whether a seed says in DNS which shoots are its own, of whom that is asked, and for how long an answer is
-//! good.
+//! Whether a seed publishes ownership in DNS, the servers for owner checks, and the validity of an answer.
 
 use std::net::SocketAddr;
 
@@ -11,12 +10,12 @@ use crate::{
 /// An address with a port, as `192.0.2.1:53` or `[2001:db8::1]:53`.
 const ADDRESS_AND_PORT: &str = r"^([0-9.]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}$";
 
-/// Go's notation of a duration, so short that its value can be compared.
+/// Go's notation of a duration, short enough for a comparison of the value.
 const SHORT_DURATION: &str = r"^([0-9]{1,6}(\.[0-9]{1,3})?(ns|us|µs|ms|s|m|h))+$";
 
-/// Whether the seed says in DNS which shoots are its own, of whom that is asked, and for how long an answer
-/// is good (docs/understand/ownership.md, "Time"). A destination waits for the longest `fence` of those Seeds
-/// from which something of the shoot may be left.
+/// Whether the seed publishes ownership in DNS, the servers for owner checks, and the validity of an answer
+/// (docs/understand/ownership.md, "Time"). A destination waits for the longest `fence` of those Seeds that
+/// may still have processes of the shoot.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -35,12 +34,12 @@ const SHORT_DURATION: &str = r"^([0-9]{1,6}(\.[0-9]{1,3})?(ns|us|µs|ms|s|m|h))+
 pub struct OwnerChecks {
     /// Whether the seed writes owner records and checks them. Default: false.
     pub enabled: bool,
-    /// The servers of the zone in which the seed's internal names are, as `address:port`; found by its NS
-    /// records where none are named. All seeds must name the same.
+    /// DNS servers of the zone with the seed's internal names, as `address:port`. Absent to find the servers
+    /// by the NS records of the zone. All seeds must name the same servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(max = 64), regex(pattern = ADDRESS_AND_PORT)))]
     pub authorities: Vec<String>,
-    /// How often it is asked whose a shoot is; 4s unless given.
+    /// Time between two checks of the owner of a shoot. Default: 4s.
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('100ms') && duration(self) <= duration('1h')", "must be from 100ms to 1h"))]
     pub interval: Option<String>,
@@ -53,24 +52,24 @@ pub struct OwnerChecks {
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('50ms') && duration(self) <= duration('1h')", "must be from 50ms to 1h"))]
     pub store_timeout: Option<String>,
-    /// For how long an answer is good, from when it was asked for; 12s unless given.
+    /// Validity of an answer, from the time of the question. Default: 12s.
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('100ms') && duration(self) <= duration('1h')", "must be from 100ms to 1h"))]
     pub validity: Option<String>,
-    /// How long a request may be under way after its permit has ended; 5s unless given.
+    /// The longest time for which a request may continue after the permit has ended. Default: 5s.
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('100ms') && duration(self) <= duration('1h')", "must be from 100ms to 1h"))]
     pub requests: Option<String>,
-    /// For how long a server may show the former record to others after it has shown the new one; 2s unless
-    /// given.
+    /// The longest time for which a DNS server may still show the former record to some clients after showing
+    /// the new record. Default: 2s.
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = (
         "duration(self) == duration('0s') || duration(self) >= duration('1ms') && duration(self) <= duration('1h')",
         "must be from 1ms to 1h, or 0s"
     ))]
     pub propagation: Option<String>,
-    /// For how long something on the way may answer in a server's place; 0s unless given. Nothing of ours
-    /// keeps an answer.
+    /// The longest time for which a DNS cache between a process and the servers may answer. Default: 0s. The
+    /// processes of Repot cache no answer.
     #[serde(rename = "dnsCacheTTL")]
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = (
@@ -78,17 +77,17 @@ pub struct OwnerChecks {
         "must be from 1ms to 1h, or 0s"
     ))]
     pub dns_cache_ttl: Option<String>,
-    /// How long a seed waits that takes a shoot over without the help of this seed. The default of 24s is
-    /// also the shortest wait. The other durations are checked against this field.
+    /// Time for which a seed waits that takes a shoot over without the help of this seed. The default of 24s
+    /// is also the shortest wait. The other durations are checked against this field.
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('24s') && duration(self) <= duration('1h')", "must be from 24s to 1h"))]
     pub fence: Option<String>,
     /// By how many parts of a million a clock may be wrong; 1000 unless given.
     #[schemars(range(min = 0, max = 100_000))]
     pub drift: Option<i32>,
-    /// What etcd does when neither the servers nor the store say anything: it is not served any more
-    /// (`Deactivate`), unless given. With `Tolerate` no time fences this seed: a shoot is taken over only on
-    /// the word of a person that the seed is off.
+    /// Behaviour of etcd when neither the DNS servers nor the store answer. Default: `Deactivate`, etcd is no
+    /// longer served. With `Tolerate`, waiting cannot fence this seed: a takeover needs the statement of a
+    /// person that the seed is off.
     pub silence: Option<OwnerCheckSilence>,
 }
 
@@ -108,7 +107,7 @@ impl OwnerChecks {
         read.collect()
     }
 
-    /// The intervals and bounds by field, as they are given.
+    /// The intervals and bounds by field, unchanged.
     #[must_use]
     pub fn durations(&self) -> [(&'static str, Option<&str>); 8] {
         [
@@ -123,7 +122,7 @@ impl OwnerChecks {
         ]
     }
 
-    /// Whether etcd is served while nobody says whose the shoot is.
+    /// Whether etcd is served while no witness answers about the owner.
     #[must_use]
     pub fn tolerates_silence(&self) -> bool {
         self.silence == Some(OwnerCheckSilence::Tolerate)

@@ -1,4 +1,4 @@
-//! Settings of a Seed that say how it is used, not what it is.
+//! Settings of a Seed about the use of the seed, not its properties.
 
 use k8s_openapi::{api::core::v1::Toleration, apimachinery::pkg::api::resource::Quantity};
 
@@ -28,8 +28,8 @@ pub struct SeedSettings {
     pub zone_selection: Option<ZoneSelection>,
     /// Automatic growth of volumes. Has no effect.
     pub persistent_volume_claim_autoscaler: Option<Enabled>,
-    /// Whether the seed says in DNS which shoots are its own, so that others can check it (R17-10). Off
-    /// unless said otherwise.
+    /// Whether the seed publishes ownership of shoots in DNS, so that other processes can check the owner
+    /// (R17-10). Default: off.
     pub owner_checks: Option<OwnerChecks>,
 }
 
@@ -68,7 +68,7 @@ pub struct ExcessCapacityReservationConfig {
     /// Labels of the nodes on which resources are reserved. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// In spite of which taints.
+    /// Tolerations of the reservation for taints of nodes. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
 }
@@ -85,7 +85,7 @@ pub struct SeedScheduling {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadBalancerServices {
-    /// Annotations they get.
+    /// Annotations of load balancers. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// How nodes pass traffic on.
@@ -95,20 +95,20 @@ pub struct LoadBalancerServices {
     pub zones: Vec<LoadBalancerServicesZone>,
     /// Whether clients' addresses come by the PROXY protocol.
     pub proxy_protocol: Option<ProxyProtocol>,
-    /// Whether each zone gets one.
+    /// Whether each zone gets a load balancer for ingress. Has no effect.
     pub zonal_ingress: Option<OptionallyEnabled>,
     /// Class of load balancers. Has no effect.
     pub class: Option<String>,
 }
 
-/// Settings of load balancers of one zone.
+/// Settings of load balancers of a zone.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadBalancerServicesZone {
     /// Name of the zone. Has no effect.
     pub name: String,
-    /// Annotations they get.
+    /// Annotations of load balancers in the zone. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// How nodes pass traffic on.
@@ -151,7 +151,7 @@ pub struct SeedVerticalPodAutoscaler {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DependencyWatchdog {
-    /// Restarts what waits in back-off once its dependency is back.
+    /// Restarts pods that wait in back-off once the dependency is back. Has no effect.
     pub weeder: Option<Enabled>,
     /// Scales controllers down when the shoot's API cannot be reached.
     pub prober: Option<Enabled>,
@@ -173,11 +173,11 @@ pub enum ZoneSelectionMode {
     Enforce,
 }
 
-/// Keeps shoots away that do not tolerate it.
+/// Keeps shoots without a matching toleration off the seed.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SeedTaint {
-    /// Key of the taint, which a toleration of a Shoot names.
+    /// Key of the taint, for a toleration of a Shoot.
     pub key: String,
     /// Value of the taint. Absent for a taint with a key only.
     pub value: Option<String>,
@@ -218,22 +218,22 @@ pub struct Ingress {
     pub controller: IngressController,
 }
 
-/// What serves an ingress.
+/// Ingress controller of a seed.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressController {
     /// Kind of the ingress controller. Has no effect.
     pub kind: IngressControllerKind,
-    /// Its own configuration.
+    /// Configuration of the ingress controller. Has no effect.
     pub provider_config: Option<PackedExtension>,
 }
 
-/// What may serve an ingress.
+/// Kinds of ingress controllers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IngressControllerKind {
-    /// The only one there is.
+    /// The only supported ingress controller.
     #[default]
     Nginx,
 }

@@ -1,4 +1,4 @@
-//! What a Shoot says of its control plane as a whole.
+//! Settings of a Shoot's control plane as a whole.
 
 use crate::derive::{Deserialize, JsonSchema, KubeSchema, Serialize, skip_serializing_none};
 
@@ -7,9 +7,9 @@ use crate::derive::{Deserialize, JsonSchema, KubeSchema, Serialize, skip_seriali
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControlPlane {
-    /// How much it survives.
+    /// Failures that the control plane survives. Has no effect.
     pub high_availability: Option<HighAvailability>,
-    /// Zones of the seed it runs in.
+    /// Zones of the seed for the control plane. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<String>,
 }
@@ -18,7 +18,7 @@ pub struct ControlPlane {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HighAvailability {
-    /// The failures it survives.
+    /// Failures that the control plane survives. Has no effect.
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub failure_tolerance: FailureTolerance,
 }
@@ -35,10 +35,10 @@ pub struct FailureTolerance {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FailureToleranceType {
-    /// One node.
+    /// Failure of a node.
     #[default]
     Node,
-    /// One zone.
+    /// Failure of a zone.
     Zone,
 }
 
@@ -46,9 +46,9 @@ pub enum FailureToleranceType {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hibernation {
-    /// Whether it is to sleep now.
+    /// Whether the shoot is to be hibernated now. Default: false.
     pub enabled: Option<bool>,
-    /// When it falls asleep and wakes up.
+    /// Schedules for hibernation and wake-up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedules: Vec<HibernationSchedule>,
 }
@@ -57,7 +57,8 @@ pub struct Hibernation {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HibernationSchedule {
-    /// When it falls asleep.
+    /// Time at which the shoot is hibernated, as a cron expression. Absent if the schedule does not hibernate
+    /// the shoot.
     pub start: Option<String>,
     /// Time at which the shoot wakes up, as a cron expression. Absent if the schedule does not wake the
     /// shoot.

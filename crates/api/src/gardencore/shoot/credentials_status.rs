@@ -17,7 +17,7 @@ pub struct ShootCredentials {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EncryptionAtRest {
-    /// What is encrypted besides Secrets.
+    /// Resources that are encrypted besides Secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
     /// Provider and algorithm of the encryption.
@@ -35,7 +35,7 @@ pub struct ShootCredentialsRotation {
     pub kubeconfig: Option<SimpleRotation>,
     /// Rotation of the SSH key of the nodes.
     pub ssh_keypair: Option<SimpleRotation>,
-    /// Of what watches the shoot.
+    /// Rotation of the credentials for monitoring.
     pub observability: Option<SimpleRotation>,
     /// Of the key that signs service accounts' tokens.
     pub service_account_key: Option<PhasedRotation>,
@@ -43,7 +43,7 @@ pub struct ShootCredentialsRotation {
     pub etcd_encryption_key: Option<PhasedRotation>,
 }
 
-/// Renewal in one step.
+/// Rotation in a single step.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -54,7 +54,7 @@ pub struct SimpleRotation {
     pub last_completion_time: Option<Time>,
 }
 
-/// Renewal in two steps, between which old and new are both good.
+/// Rotation in two steps. Between both steps, old and new credentials are valid.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -65,11 +65,11 @@ pub struct PhasedRotation {
     pub last_completion_time: Option<Time>,
     /// When the last rotation began.
     pub last_initiation_time: Option<Time>,
-    /// When its first step last ended.
+    /// When the first step of the last rotation ended.
     pub last_initiation_finished_time: Option<Time>,
-    /// When its second step last began.
+    /// When the second step of the last rotation began.
     pub last_completion_triggered_time: Option<Time>,
-    /// Pools whose machines still know the old only.
+    /// Worker pools whose machines know only the old credentials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending_workers_rollouts: Vec<PendingWorkersRollout>,
 }
@@ -87,16 +87,16 @@ pub enum CredentialsRotationPhase {
     Prepared,
     /// The second step runs.
     Completing,
-    /// It is done.
+    /// The rotation is done.
     Completed,
 }
 
-/// A pool whose machines are still to be replaced.
+/// A worker pool with machines that are still to be replaced.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingWorkersRollout {
-    /// Name of the worker pool whose nodes are still to be replaced.
+    /// Name of the worker pool with nodes that are still to be replaced.
     pub name: String,
     /// When the rotation began that needs new nodes.
     pub last_initiation_time: Option<Time>,

@@ -1,9 +1,9 @@
-//! Fields and annotations that are accepted, because manifests of Gardener's users have them, and that
-//! nothing acts on yet.
+//! Fields and annotations that are accepted, because manifests of Gardener's users have them, but have no
+//! effect yet.
 //!
 //! Promise: such a field or annotation is never ignored silently. A page in `docs/` and the admission
-//! policies that answer a manifest with a warning are generated from this table. A field that gets an effect
-//! loses its line here.
+//! policies that answer a manifest with a warning are generated from this table. When a field gets an effect,
+//! the line of the field is removed here.
 
 mod annotations;
 
@@ -15,16 +15,16 @@ use serde_json::{Value, json};
 
 use annotations::{ALL, idle_annotations};
 
-/// One field without effect.
+/// A field without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Where it is, e.g. `spec.addons`, or `spec.provider.workers[].caBundle` in any item of a list.
-    /// Everything below it is meant too.
+    /// Path of the field, e.g. `spec.addons`, or `spec.provider.workers[].caBundle` in any item of a list.
+    /// All fields below the path are included.
     pub path: &'static str,
-    /// What one would expect of it.
+    /// The effect that a user would expect.
     pub meaning: &'static str,
-    /// What is said without effect, where some of its values have one: CEL over the `object` and the `item`
-    /// that has the field. `None`: whatever it says.
+    /// For a field with effect for some values: the values without effect, as CEL over the `object` and the
+    /// `item` with the field. `None`: every value is without effect.
     pub when: Option<&'static str>,
 }
 
@@ -189,7 +189,7 @@ pub const SEED: &[Field] = &[
     field("spec.volume", "sets the smallest size of volumes"),
 ];
 
-/// The page that lists them.
+/// The page with these fields and annotations.
 #[must_use]
 pub fn page() -> String {
     let mut page = String::from(
@@ -235,7 +235,7 @@ pub fn page() -> String {
     page
 }
 
-/// The admission policies that warn of them, each with its binding.
+/// The admission policies with warnings about these fields and annotations, each with a binding.
 #[must_use]
 pub fn policies() -> Vec<Value> {
     let kinds = [
@@ -267,7 +267,7 @@ fn idle_fields(fields: &[Field]) -> String {
     present.join(" + ")
 }
 
-/// `written` is true of an update that changes what `ignored` looks at.
+/// `written` is true for an update that changes the input of `ignored`.
 fn policy(plural: &str, what: &str, written: &str, ignored: &str) -> [Value; 2] {
     let name = format!("{what}-without-effect-{plural}");
     let condition = if what == "fields" { "spec" } else { what };
@@ -276,7 +276,7 @@ fn policy(plural: &str, what: &str, written: &str, ignored: &str) -> [Value; 2] 
         "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": name},
         "spec": {
-            // A warning is not worth refusing anything.
+            // A failing warning must not refuse a write.
             "failurePolicy": "Ignore",
             "matchConstraints": {"resourceRules": [{
                 "apiGroups": ["core.gardener.cloud"],
@@ -305,8 +305,8 @@ fn policy(plural: &str, what: &str, written: &str, ignored: &str) -> [Value; 2] 
     [policy, binding]
 }
 
-/// An expression that is true if the object says by this field what has no effect. `spec.a.b`: if it has the
-/// field; `spec.a[].b`: if any item of the list has it, or is as [`Field::when`] says.
+/// An expression that is true if the object has the field with a value without effect. `spec.a.b`: if the
+/// field exists; `spec.a[].b`: if any item of the list has the field, or satisfies [`Field::when`].
 fn is_idle(field: &Field) -> String {
     let optional = |path: &str| path.replace('.', ".?");
     match field.path.split_once("[].") {

@@ -1,16 +1,16 @@
-//! When a Shoot is looked after without being asked, and who is told.
+//! Automatic maintenance of a Shoot, and receivers of alerts.
 
 use crate::{
     derive::{Deserialize, JsonSchema, Serialize, skip_serializing_none},
     meta::Duration,
 };
 
-/// When it is looked after, and how.
+/// Time window and settings of the maintenance.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Maintenance {
-    /// What is brought up to date.
+    /// Versions that are updated automatically. Has no effect.
     pub auto_update: Option<MaintenanceAutoUpdate>,
     /// Time of the day for maintenance. Has no effect.
     pub time_window: Option<MaintenanceTimeWindow>,
@@ -20,7 +20,7 @@ pub struct Maintenance {
     pub auto_rotation: Option<MaintenanceAutoRotation>,
 }
 
-/// What is brought up to date.
+/// Versions that are updated automatically.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -34,13 +34,13 @@ pub struct MaintenanceAutoUpdate {
 /// A time of day, as `220000+0100`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MaintenanceTimeWindow {
-    /// Its begin.
+    /// Begin of the time window, such as `220000+0100`. Has no effect.
     #[schemars(
         length(max = 16),
         regex(pattern = r"([0-1][0-9]|2[0-3])[0-5][0-9][0-5][0-9][+-][0-1][0-4][0-5]0")
     )]
     pub begin: String,
-    /// Its end.
+    /// End of the time window, such as `230000+0100`. Has no effect.
     #[schemars(
         length(max = 16),
         regex(pattern = r"([0-1][0-9]|2[0-3])[0-5][0-9][0-5][0-9][+-][0-1][0-4][0-5]0")
@@ -48,7 +48,7 @@ pub struct MaintenanceTimeWindow {
     pub end: String,
 }
 
-/// What is renewed.
+/// Automatic rotation.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MaintenanceAutoRotation {
@@ -56,12 +56,12 @@ pub struct MaintenanceAutoRotation {
     pub credentials: Option<MaintenanceCredentialsAutoRotation>,
 }
 
-/// Which credentials are renewed.
+/// Credentials that are rotated automatically.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MaintenanceCredentialsAutoRotation {
-    /// Of what watches the shoot.
+    /// Automatic rotation of the credentials for monitoring. Has no effect.
     pub observability: Option<MaintenanceRotationConfig>,
     /// Automatic rotation of the nodes' SSH key. Has no effect.
     pub ssh_keypair: Option<MaintenanceRotationConfig>,
@@ -80,7 +80,7 @@ pub struct MaintenanceRotationConfig {
     pub rotation_period: Option<Duration>,
 }
 
-/// What is watched.
+/// Settings of monitoring.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Monitoring {
@@ -88,7 +88,7 @@ pub struct Monitoring {
     pub alerting: Option<Alerting>,
 }
 
-/// Who is told.
+/// Receivers of alerts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Alerting {

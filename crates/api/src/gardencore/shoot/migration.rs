@@ -2,8 +2,8 @@
 
 use crate::derive::{Deserialize, JsonSchema, PackedExtension, Serialize, Time, skip_serializing_none};
 
-/// The move that garden-controller-manager has approved (constraint `ReadyForMigration`), and its progress.
-/// Seeds write `progress` alone.
+/// The move that garden-controller-manager has approved (constraint `ReadyForMigration`), and the progress of
+/// the move. Seeds write `progress` alone.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -14,8 +14,8 @@ pub struct MigrationApproval {
     pub destination: String,
     /// The generation of the Shoot that was judged. A move begins with this generation only.
     pub generation: i64,
-    /// The Shoot's specification with which the whole move works. Later edits of the specification take
-    /// effect after the move.
+    /// The Shoot's specification for the whole move. Later edits of the specification take effect after the
+    /// move.
     pub spec: PackedExtension,
     /// The step that runs now. Absent until the move begins.
     pub progress: Option<MigrationProgress>,
@@ -36,8 +36,8 @@ pub struct MigrationProgress {
     pub step: String,
     /// The time at which the step started, by the clock of the gardenlet.
     pub start_time: Time,
-    /// The condition that the step waits for, or the error of the last attempt. Absent while the step waits
-    /// for nothing.
+    /// The condition that the step waits for, or the error of the last attempt. Absent while the step does
+    /// not wait.
     #[schemars(length(max = 1024))]
     pub awaited: Option<String>,
     /// Bytes of etcd backups that the destination has copied and verified so far. Absent where no backups are

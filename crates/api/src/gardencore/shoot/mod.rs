@@ -1,4 +1,5 @@
-//! `Shoot`: a cluster whose control plane is hosted on a seed. Editing `spec.seedName` moves it.
+//! `Shoot`: a cluster whose control plane is hosted on a seed. An edit of `spec.seedName` moves the control
+//! plane.
 
 mod control_plane;
 mod credentials_status;
@@ -37,7 +38,7 @@ use crate::{
     meta::NamedResourceReference,
 };
 
-/// What the cluster is to be.
+/// The wanted state of the cluster.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -169,7 +170,7 @@ use crate::{
     "!has(oldSelf.kubernetes) || !has(oldSelf.kubernetes.version) || !has(self.kubernetes) || !has(self.kubernetes.version) || !oldSelf.kubernetes.version.matches('^v?[0-9]+[.][0-9]+[.][0-9]+') || !self.kubernetes.version.matches('^v?[0-9]+[.][0-9]+[.][0-9]+') || int(self.kubernetes.version.split('.')[1].replace('v', '')) != int(oldSelf.kubernetes.version.split('.')[1].replace('v', '')) || int(self.kubernetes.version.split('.')[2].split('-')[0].split('+')[0]) >= int(oldSelf.kubernetes.version.split('.')[2].split('-')[0].split('+')[0])",
     "kubernetes.version may not go down"
 ))]
-// The pattern of both versions is such that their first two parts are numbers.
+// The pattern of both versions ensures that the first two parts are numbers.
 #[x_kube(validation = (
     "!has(self.kubernetes) || !has(self.kubernetes.version) || !has(self.provider.workers) || self.provider.workers.all(pool, !has(pool.kubernetes) || !has(pool.kubernetes.version) || int(pool.kubernetes.version.split('.')[0].replace('v', '')) < int(self.kubernetes.version.split('.')[0].replace('v', '')) || (int(pool.kubernetes.version.split('.')[0].replace('v', '')) == int(self.kubernetes.version.split('.')[0].replace('v', '')) && int(pool.kubernetes.version.split('.')[1].split('-')[0].split('+')[0]) <= int(self.kubernetes.version.split('.')[1].split('-')[0].split('+')[0])))",
     "kubernetes.version of a worker pool must not be of a newer minor version than kubernetes.version of the shoot"
@@ -181,7 +182,7 @@ use crate::{
 pub struct ShootSpec {
     /// Programs that a user may switch on.
     pub addons: Option<Addons>,
-    /// The CloudProfile, as it was written before `cloudProfile`.
+    /// Name of the CloudProfile. The former spelling of `cloudProfile`.
     #[schemars(length(min = 1, max = 253))]
     pub cloud_profile_name: Option<String>,
     /// Domain of the shoot and the DNS providers for the domain.
@@ -189,21 +190,21 @@ pub struct ShootSpec {
     /// Further extensions of the shoot, each of a type that a ControllerRegistration offers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<Extension>,
-    /// Whether and when it sleeps.
+    /// Whether and when the shoot is hibernated.
     pub hibernation: Option<Hibernation>,
-    /// Its control plane's programs. A shoot that says nothing gets the newest version that its CloudProfile
-    /// offers.
+    /// Settings of the control plane's processes. By default, without a version, the shoot gets the newest
+    /// version that the CloudProfile offers.
     #[serde(default)]
     pub kubernetes: Kubernetes,
     /// Network plugin of the shoot, and ranges of addresses.
     pub networking: Option<Networking>,
-    /// When it is looked after without being asked.
+    /// Time window and settings of automatic maintenance. Has no effect.
     pub maintenance: Option<Maintenance>,
-    /// What is watched, and who is told.
+    /// Monitoring of the shoot, and receivers of alerts. Has no effect.
     pub monitoring: Option<Monitoring>,
-    /// What the provider needs.
+    /// Type and settings of the provider, and worker pools.
     pub provider: Provider,
-    /// How much it matters.
+    /// Purpose of the shoot, such as `production`.
     pub purpose: Option<ShootPurpose>,
     /// Region of the shoot's machines, as the provider calls the region.
     #[schemars(length(min = 1, max = 253))]
@@ -212,14 +213,14 @@ pub struct ShootSpec {
     /// The SecretBinding with the credentials.
     #[schemars(length(min = 1, max = 253))]
     pub secret_binding_name: Option<String>,
-    /// The seed that hosts it, or is to host it.
+    /// The seed that hosts the shoot, or is to host the shoot. An edit moves the control plane.
     #[schemars(
         length(min = 1, max = 253),
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
     )]
     pub seed_name: Option<String>,
     /// Seeds on which the shoot may be created, and to which the shoot may move, by label and provider type.
-    /// Without a selector every seed may.
+    /// Without a selector every seed is allowed.
     pub seed_selector: Option<SeedSelector>,
     /// Objects that extensions' configurations refer to by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -228,15 +229,15 @@ pub struct ShootSpec {
     /// value by key and value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
-    /// How its API is exposed.
+    /// Class of the exposure of the API server. Has no effect.
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub exposure_class_name: Option<String>,
-    /// Programs that the landscape runs in it.
+    /// Settings of the system components in the shoot. Has no effect.
     pub system_components: Option<SystemComponents>,
-    /// How its control plane is spread.
+    /// Spread of the control plane over nodes or zones. Has no effect.
     pub control_plane: Option<ControlPlane>,
-    /// Who chooses its seed.
+    /// Name of the scheduler that chooses the seed. Has no effect.
     #[schemars(length(min = 1, max = 253))]
     pub scheduler_name: Option<String>,
     /// Reference to the CloudProfile with the machine types, images and versions for the shoot.
@@ -244,7 +245,7 @@ pub struct ShootSpec {
     /// The CredentialsBinding with the credentials.
     #[schemars(length(min = 1, max = 253))]
     pub credentials_binding_name: Option<String>,
-    /// Who may not get at it.
+    /// Access restrictions of the shoot. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access_restrictions: Vec<AccessRestrictionWithOptions>,
 }
@@ -261,12 +262,12 @@ pub enum ShootPurpose {
     Development,
     /// For users.
     Production,
-    /// For the landscape itself.
+    /// For the landscape.
     Infrastructure,
 }
 
 impl ShootSpec {
-    /// The name of the CloudProfile, whichever way it is written.
+    /// The name of the CloudProfile, in either spelling.
     #[must_use]
     pub fn cloud_profile_name(&self) -> Option<&str> {
         self.cloud_profile

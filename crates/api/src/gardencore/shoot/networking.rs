@@ -13,7 +13,7 @@ use crate::{
 #[x_kube(validation = ("!has(oldSelf.services) || has(self.services)", "services cannot be removed once set"))]
 #[x_kube(validation = ("!has(oldSelf.nodes) || has(self.nodes)", "nodes cannot be removed once set"))]
 pub struct Networking {
-    /// Type of the network plugin, which a ControllerRegistration offers.
+    /// Type of the network plugin, as offered by a ControllerRegistration.
     #[schemars(length(min = 1, max = 253))]
     pub type_: Option<String>,
     /// The plugin's own configuration.
@@ -24,7 +24,7 @@ pub struct Networking {
     #[x_kube(validation = ("isCIDR(self)", "must be a range of addresses such as 100.96.0.0/11"))]
     #[x_kube(validation = ("!isCIDR(self) || !cidr(self).containsIP('240.0.0.1')", "must not contain 240.0.0.1, by which pods reach the API"))]
     pub pods: Option<String>,
-    /// Of the nodes. May grow later, unlike the others.
+    /// Range of addresses of nodes, in CIDR notation. May grow later, unlike the ranges of pods and services.
     #[schemars(length(max = 128))]
     #[x_kube(validation = ("isCIDR(self)", "must be a range of addresses such as 100.96.0.0/11"))]
     #[x_kube(validation = ("!isCIDR(self) || !cidr(self).containsIP('240.0.0.1')", "must not contain 240.0.0.1, by which pods reach the API"))]
@@ -55,7 +55,7 @@ pub enum IPFamily {
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("!has(oldSelf.domain) || has(self.domain)", "domain cannot be removed once set"))]
 pub struct DNS {
-    /// The cluster's own domain; the API is found under `api.` of it.
+    /// Domain of the cluster. The name of the API server is `api.` followed by this domain.
     #[schemars(
         length(min = 1, max = 253),
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
@@ -67,28 +67,28 @@ pub struct DNS {
     pub providers: Vec<DNSProvider>,
 }
 
-/// Who keeps a domain.
+/// A DNS provider of a domain.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DNSProvider {
-    /// Domains it is used for.
+    /// Domains that the provider hosts.
     pub domains: Option<DNSIncludeExclude>,
-    /// Whether it keeps the cluster's own domain.
+    /// Whether the provider hosts the domain of the cluster.
     pub primary: Option<bool>,
-    /// Name of the Secret with the credentials, in the Shoot's namespace. Has no effect beside
-    /// `credentialsRef`, which replaces it.
+    /// Name of the Secret with the credentials, in the Shoot's namespace. Has no effect beside the newer
+    /// `credentialsRef`.
     pub secret_name: Option<String>,
     /// The object with the credentials, in the Shoot's namespace. Only a Secret is supported (`apiVersion`
     /// v1, `kind` Secret).
     pub credentials_ref: Option<CrossVersionObjectReference>,
-    /// Type of the provider, which a ControllerRegistration offers for DNSRecords.
+    /// Type of the provider, as offered by a ControllerRegistration for DNSRecords.
     pub type_: Option<String>,
-    /// Zones it is used for.
+    /// Zones that the provider hosts.
     pub zones: Option<DNSIncludeExclude>,
 }
 
-/// What is meant and what is not.
+/// Included and excluded names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DNSIncludeExclude {
     /// Domains or zones that the provider manages.

@@ -1,41 +1,44 @@
-//! Whose turn it is with a shoot: what the garden keeps of the protocol of `docs/understand/ownership.md`.
+//! Ownership of a shoot: the garden's record for the protocol of `docs/understand/ownership.md`.
 
 use crate::derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_none};
 
-/// Identity of the shoot's present history. Each hand-over to a seed, also one back to the same seed, begins
-/// a new one. It is read, tested and written as a whole.
+/// Identity of the shoot's present history. Each hand-over to a seed begins a new history, also a hand-over
+/// back to the same seed. The record is read, tested and written as a whole.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ownership {
-    /// Rises by one with each hand-over, in the write that changes `status.seedName`.
+    /// Number of the epoch. Rises by 1 with each hand-over, in the write that changes `status.seedName`.
     #[schemars(range(min = 1))]
     pub epoch: i64,
-    /// How far this epoch is. Absent where nobody records it: `status.lastOperation` tells then.
+    /// Phase of this epoch. Absent where no process records phases: then `status.lastOperation` shows the
+    /// progress.
     pub phase: Option<OwnershipPhase>,
     /// No request of the source to a cloud is unanswered, and none will leave.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drained: bool,
-    /// The last epoch before this one in which etcd was opened: its bucket has the data. Absent in the first.
+    /// The last earlier epoch in which etcd was opened: the bucket of that epoch has the data. Absent in the
+    /// first epoch.
     pub source: Option<FormerSeed>,
-    /// Which of the source's data were chosen: once in an epoch.
+    /// The chosen data of the source. The choice is made once in an epoch.
     pub chain: Option<OwnershipChain>,
-    /// The end of the epoch that its own seed has handed over last, written with the hand-over and never
-    /// changed. It binds the copy of the backups only if `sealed.epoch` is the epoch of `source` (where
-    /// `source` is absent: the epoch before this one). A value of any other epoch has no effect.
+    /// The end of the epoch that was handed over last by the owning seed, written with the hand-over and
+    /// never changed. The record binds the copy of the backups only if `sealed.epoch` is the epoch of
+    /// `source` (where `source` is absent: the epoch before the present epoch). A value of any other epoch
+    /// has no effect.
     pub sealed: Option<SealedEpoch>,
-    /// Consent to one hand-over without the source's help. No seed writes it.
+    /// Consent to a single hand-over without the source's help. No seed writes this field.
     pub approval: Option<OwnershipApproval>,
-    /// What the shoot went on with when it was last taken over.
+    /// The data with which the shoot continued after the last takeover.
     pub restored: Option<RestoredData>,
-    /// The same of earlier takeovers, the newest first: what a later one loses does not hide what was lost
-    /// before. The last five.
+    /// The same data of earlier takeovers, the newest first, so that a later loss does not hide an earlier
+    /// loss. At most five.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5))]
     pub restored_before: Vec<RestoredData>,
-    /// The former seeds of which a person has stated that none of their processes runs any more (annotation
-    /// `shoot.gardener.cloud/force-restore=source-is-off`), each with the epoch in which the seed had the
-    /// shoot last. The fence of a destination asks no server for these seeds. The list survives later
+    /// The former seeds of which a person has stated that no process runs any more (annotation
+    /// `shoot.gardener.cloud/force-restore=source-is-off`), each with the last epoch in which the seed had
+    /// the shoot. The fence of a destination asks no server for these seeds. The list survives later
     /// takeovers; garden-controller-manager alone writes the list, and removes seeds that are neither in
     /// `formerSeeds` nor the `source`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -43,30 +46,31 @@ pub struct Ownership {
     pub seeds_stated_off: Vec<FormerSeed>,
 }
 
-/// The data with which an epoch began that was taken over. Writes that the source acknowledged after `saved`
-/// are lost. `fenced` bounds these writes only if all processes of the source follow the owner check. Where
-/// one of the two times is absent, `unknown` says why.
+/// The data with which an epoch began after a takeover. Writes that the source acknowledged after `saved` are
+/// lost. `fenced` bounds these writes only if all processes of the source follow the owner check. Where
+/// either time is absent, `unknown` gives the reason.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestoredData {
-    /// The epoch that began with it.
+    /// The epoch that began with these data.
     #[schemars(range(min = 1))]
     pub epoch: i64,
-    /// Revision of the source's etcd up to which nothing is lost.
+    /// Revision of the source's etcd up to which no change is lost.
     pub last_revision: Option<i64>,
     /// When the newest snapshot was taken, by the clock of the source.
     pub saved: Option<Time>,
-    /// The latest time at which the source has ended to acknowledge writes, by the clock of the destination,
-    /// if all processes of the source seed ask the servers that the destination has asked. The destination
-    /// calculates this time and cannot observe the source.
+    /// The latest time at which the source has stopped to acknowledge writes, by the clock of the
+    /// destination, if all processes of the source seed ask the servers that the destination has asked. The
+    /// destination calculates this time and cannot observe the source.
     pub fenced: Time,
-    /// Who had acknowledged it, and tells how much it was when it returns.
+    /// The seed that had acknowledged the lost changes, and that reports their number after its return.
     pub source: Option<FormerSeed>,
-    /// Why nobody knows how much may be lost: for people. Absent where both bounds are known.
+    /// Reason for people why the size of the loss is unknown. Absent where both bounds are known.
     pub unknown: Option<String>,
-    /// Changes of the source after `lastRevision`: all that is lost. Absent until the source has returned and
-    /// saved what it had. After a planned move whose loss a person accepted, the number is known at once.
+    /// Number of the source's changes after `lastRevision`, all of them lost. Absent until the source has
+    /// returned and saved its remaining data. After a planned move whose loss a person accepted, the number
+    /// is known at once.
     #[schemars(range(min = 0))]
     pub lost_revisions: Option<i64>,
     /// Names of objects in the bucket of the source that look like snapshots, and were left aside because the
@@ -77,7 +81,7 @@ pub struct RestoredData {
     pub left_aside: Vec<String>,
 }
 
-/// The end of an ownership epoch, as the seed that had the shoot in that epoch proved it: the final snapshot
+/// The end of an ownership epoch, as proved by the seed that had the shoot in that epoch: the final snapshot
 /// was read back from the bucket, and etcd had no later revision. The destination fails rather than begin
 /// with less, unless a person accepts the loss with annotation `shoot.gardener.cloud/accept-loss`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -93,8 +97,8 @@ pub struct SealedEpoch {
     /// Name of the final snapshot in the bucket of the source.
     #[schemars(length(min = 1, max = 253))]
     pub snapshot: String,
-    /// The sha256 of the final snapshot as it is stored, in hex. An object with the same name and any other
-    /// hash does not count.
+    /// The sha256 of the final snapshot as stored, in hex. An object with the same name and a different hash
+    /// does not count.
     #[schemars(regex(pattern = r"^[0-9a-f]{64}$"))]
     pub sha256: String,
 }
@@ -104,37 +108,39 @@ pub struct SealedEpoch {
 pub enum OwnershipPhase {
     /// The owner acts.
     Held,
-    /// The owner stops what acts outside. It can still be called off in the same epoch.
+    /// The owner stops all actions on external systems. The hand-over can still be cancelled in the same
+    /// epoch.
     Leaving,
     /// The owner's etcd never serves again in this epoch.
     Sealing,
-    /// A new owner was named; it fences the earlier one.
+    /// A new owner is named, and fences the earlier owner.
     Claiming,
     /// The new owner may open etcd, with the chain that is recorded.
     Opening,
 }
 
-/// Which data of the source an owner begins with.
+/// Data of the source with which an owner begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OwnershipChain {
-    /// Up to the final snapshot: nothing is lost.
+    /// Up to the final snapshot, without a loss.
     Final,
     /// Up to the last that was uploaded when the fence had passed.
     Last,
 }
 
-/// A seed that hosted the shoot, in one epoch.
+/// A seed that hosted the shoot, in a single epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FormerSeed {
-    /// Name of the Seed.
+    /// Name of the former Seed.
     pub name: String,
-    /// The epoch in which it hosted the shoot.
+    /// The epoch in which the seed hosted the shoot.
     #[schemars(range(min = 1))]
     pub epoch: i64,
 }
 
-/// Consent to one hand-over without the source's help. Its epoch makes it good for one use.
+/// Consent to a single hand-over without the source's help. The epoch makes the consent valid for a single
+/// use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnershipApproval {
@@ -152,11 +158,11 @@ pub struct OwnershipApproval {
     pub epoch: i64,
     /// Loss of data that the operator accepted for this takeover.
     pub accepted_loss: AcceptedLoss,
-    /// It counts for nothing after this time.
+    /// The approval has no effect after this time.
     pub expiry: Time,
     /// User or controller that approved the takeover.
     pub by: ApprovedBy,
-    /// What was decided, and why: a sentence for people.
+    /// Reason of the approval, as a sentence for people.
     pub reason: String,
     /// A person has stated that no process of the seed in `from` runs any more (annotation
     /// `shoot.gardener.cloud/force-restore=source-is-off`). The takeover then skips the checks that depend on
@@ -176,14 +182,14 @@ impl OwnershipApproval {
     }
 }
 
-/// What whoever approves a hand-over accepts to lose.
+/// Loss that the approval of a hand-over accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum AcceptedLoss {
-    /// What was written after the last snapshot, full or delta, that the source has uploaded.
+    /// Writes after the last snapshot, full or delta, that the source has uploaded.
     SinceLastSnapshot,
 }
 
-/// Who decided that a shoot is taken over.
+/// Author of the decision about a takeover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ApprovedBy {
     /// A person with the right to decide this, by annotation `shoot.gardener.cloud/force-restore` or
@@ -194,7 +200,7 @@ pub enum ApprovedBy {
 }
 
 impl Ownership {
-    /// The end of the epoch whose data this epoch begins with, where the seed of that epoch recorded it.
+    /// The end of the epoch whose data this epoch begins with, where the seed of that epoch recorded the end.
     #[must_use]
     pub fn sealed_source(&self) -> Option<&SealedEpoch> {
         let source = self.source.as_ref().map_or(self.epoch - 1, |source| source.epoch);
@@ -205,8 +211,8 @@ impl Ownership {
     /// hundred bytes.
     pub const MOST_RESTORED_BEFORE: usize = 5;
 
-    /// What stands in `restoredBefore` once `epoch` has told its own loss in `restored`. An epoch that tells
-    /// again replaces what it told.
+    /// The value of `restoredBefore` after `epoch` has reported a loss in `restored`. A repeated report of an
+    /// epoch replaces the former report.
     #[must_use]
     pub fn restored_before_epoch(&self, epoch: i64) -> Vec<RestoredData> {
         let told = self.restored.iter().chain(&self.restored_before);
@@ -214,8 +220,9 @@ impl Ownership {
         earlier.take(Self::MOST_RESTORED_BEFORE).cloned().collect()
     }
 
-    /// Name of the seed whose processes are stated to be off by the approval that began this epoch. Only the
-    /// former owner can be stated: `source` may name a seed of an earlier epoch, of which nothing was stated.
+    /// Name of the seed whose processes are stated to be off by the approval that began this epoch. The
+    /// statement covers only the former owner: `source` may name a seed of an earlier epoch, without a
+    /// statement.
     #[must_use]
     pub fn seed_that_is_off(&self) -> Option<&str> {
         let approval = self.approval.as_ref()?;
@@ -232,7 +239,7 @@ impl Ownership {
             || stated.any(|stated| stated.name == seed && epoch <= stated.epoch)
     }
 
-    /// That of a shoot whose phases nobody records.
+    /// The record of a shoot without recorded phases.
     #[must_use]
     pub fn of_epoch(epoch: i64) -> Self {
         Self {
@@ -253,8 +260,8 @@ mod tests {
         json!({"epoch": epoch, "lastRevision": epoch * 100, "fenced": "2026-01-01T00:01:30Z"})
     }
 
-    /// The statement ends with the epoch that it began: the fence of a later epoch asks the servers of every
-    /// seed again.
+    /// The statement ends with the epoch that the statement began: the fence of a later epoch asks the
+    /// servers of every seed again.
     #[test]
     fn a_seed_is_off_for_the_epoch_that_began_with_the_statement() {
         let approved = |epoch: i64, is_off: Option<bool>| {
@@ -289,7 +296,7 @@ mod tests {
             read.sealed_source().is_some()
         };
         assert!(of(3, Some(2), 2));
-        // The seed of epoch 3 has opened nothing.
+        // The seed of epoch 3 has not opened etcd.
         assert!(of(4, Some(2), 2));
         assert!(of(3, None, 2));
         for (epoch, source, sealed) in [(3, Some(2), 1), (4, Some(3), 2), (3, None, 1), (3, Some(2), 3)] {
@@ -302,7 +309,7 @@ mod tests {
         told.iter().map(|told| told.epoch).collect()
     }
 
-    /// What a takeover loses is still told after the next one, and the list has an end.
+    /// The loss of a takeover is still reported after the next takeover, and the list has an end.
     #[test]
     fn a_later_loss_hides_no_earlier_one() {
         let mut recorded = Ownership::of_epoch(1);
@@ -317,7 +324,7 @@ mod tests {
         assert_eq!(epochs(&recorded.restored_before), [8, 7, 6, 5, 4]);
         assert_eq!(recorded.restored_before[0].last_revision, Some(800));
         assert_eq!(recorded.restored_before.len(), Ownership::MOST_RESTORED_BEFORE);
-        // Whoever knows the field no better reads and writes the record as before.
+        // A client without knowledge of the field reads and writes the record as before.
         let none = json!({"epoch": 2, "restored": told(2)});
         let read: Ownership = serde_json::from_value(none.clone()).unwrap();
         assert_eq!(json!(read), none);

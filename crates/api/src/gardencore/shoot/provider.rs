@@ -1,14 +1,13 @@
-//! What a Shoot says to its provider.
+//! Settings of a Shoot for the provider.
 
 use super::{Worker, WorkersSettings};
 use crate::derive::{Deserialize, KubeSchema, PackedExtension, Serialize, skip_serializing_none};
 
-/// What the provider needs.
+/// Type and settings of the provider, and worker pools.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-// As upstream. A shoot that loses its last pool would lose what its pods run on, its network and its DNS with
-// it.
+// As upstream. A shoot that loses the last pool would lose the nodes for all pods, the network and the DNS.
 #[x_kube(validation = (
     "(has(oldSelf.workers) && size(oldSelf.workers) > 0) == (has(self.workers) && size(self.workers) > 0)",
     "the last worker pool cannot be removed, nor pools be added to a shoot that was made without: give pools minimum 0 and maximum 0 to be without machines, or make another Shoot"
@@ -19,19 +18,18 @@ use crate::derive::{Deserialize, KubeSchema, PackedExtension, Serialize, skip_se
     "maximum of all worker pools together must be 5000 at most, which is as many nodes as Kubernetes bears"
 ))]
 pub struct Provider {
-    /// Type of the provider, which extensions and the CloudProfile have as well.
+    /// Type of the provider, equal in the extensions and the CloudProfile.
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub type_: String,
-    /// Its own configuration of the control plane.
+    /// The provider's own configuration of the control plane.
     pub control_plane_config: Option<PackedExtension>,
-    /// Its own configuration of the infrastructure.
+    /// The provider's own configuration of the infrastructure.
     pub infrastructure_config: Option<PackedExtension>,
     /// Pools of nodes; none at all makes the shoot workerless.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
-    // Pools are told apart by name, so that rules about an old and a new value can tell which belong
-    // together.
+    // Pools are identified by name, so that rules can compare the old and the new value of a pool.
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub workers: Vec<Worker>,
     /// Settings for all pools.

@@ -1,4 +1,4 @@
-//! What a Shoot refers to: profile, seeds, extensions, restrictions.
+//! References of a Shoot: profile, seeds, extensions, restrictions.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
@@ -10,7 +10,7 @@ use crate::derive::{
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CloudProfileReference {
-    /// Its kind; `CloudProfile` unless given.
+    /// Kind of the profile. Default: `CloudProfile`.
     #[serde(default)]
     pub kind: CloudProfileKind,
     /// Name of the CloudProfile or NamespacedCloudProfile.
@@ -28,7 +28,7 @@ pub enum CloudProfileKind {
     NamespacedCloudProfile,
 }
 
-/// Which seeds may host a shoot.
+/// Selection of the seeds that may host a shoot.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -46,23 +46,23 @@ pub struct SeedSelector {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Extension {
-    /// Type of the extension, which a ControllerRegistration offers.
+    /// Type of the extension, as offered by a ControllerRegistration.
     #[schemars(length(min = 1, max = 253))]
     pub type_: String,
-    /// Its own configuration.
+    /// The extension's own configuration.
     pub provider_config: Option<PackedExtension>,
-    /// Switches it off where it would be on by itself.
+    /// Whether an extension that is on by default is switched off.
     pub disabled: Option<bool>,
 }
 
-/// Who may not get at it.
+/// A restriction of access.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AccessRestriction {
     /// The restriction's name.
     pub name: String,
 }
 
-/// Who may not get at it, with options.
+/// A restriction of access, with options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AccessRestrictionWithOptions {
     /// The restriction's name.

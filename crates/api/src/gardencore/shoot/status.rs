@@ -15,7 +15,7 @@ use super::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShootStatus {
-    /// Aspects of its state.
+    /// Conditions of the shoot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Aspects that forbid operations, e.g. `ReadyForMigration`.
@@ -23,12 +23,12 @@ pub struct ShootStatus {
     pub constraints: Vec<Condition>,
     /// The gardenlet that acted last.
     pub gardener: Option<GardenerInfo>,
-    /// Whether the shoot is hibernated.
+    /// Whether the shoot is hibernated. Default: false.
     #[serde(default)]
     pub hibernated: bool,
     /// Type, state and progress of the last operation on the shoot.
     pub last_operation: Option<LastOperation>,
-    /// What stood in the way.
+    /// Errors of the last operation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_errors: Vec<LastError>,
     /// The generation that was acted on.
@@ -40,31 +40,31 @@ pub struct ShootStatus {
     pub reconciled_spec_hash: Option<String>,
     /// Since when an operation is tried again and again.
     pub retry_cycle_start_time: Option<Time>,
-    /// The seed that hosts it. Differs from `spec.seedName` while a move is wanted or running.
+    /// The seed that hosts the shoot. Differs from `spec.seedName` while a move is wanted or running.
     pub seed_name: Option<String>,
     /// The name of the Seed in which the last creation, reconciliation or restoration of the control plane
     /// has succeeded. Removed when a move or a deletion begins. Equals the destination of a move only after
     /// the end of the move, so that `kubectl wait` can wait for this value.
     #[schemars(length(min = 1, max = 253))]
     pub settled_seed_name: Option<String>,
-    /// Its name in the seed: the namespace of its control plane. Empty until first reconciled.
+    /// Name of the namespace of the control plane in the seed. Empty until first reconciled.
     #[serde(rename = "technicalID", default, skip_serializing_if = "String::is_empty")]
     pub technical_id: String,
-    /// Its unique id, which survives every move. Empty until first reconciled.
+    /// Unique id of the shoot, the same after every move. Empty until first reconciled.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// What tells it apart from all other clusters.
+    /// Unique identity of the cluster.
     pub cluster_identity: Option<String>,
-    /// Addresses under which it is found.
+    /// Addresses of the API server and further endpoints of the shoot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advertised_addresses: Vec<ShootAdvertisedAddress>,
     /// When the last move of the control plane began.
     pub migration_start_time: Option<Time>,
     /// Rotation and encryption of the shoot's credentials.
     pub credentials: Option<ShootCredentials>,
-    /// When a schedule last put it to sleep or woke it.
+    /// When a schedule last hibernated the shoot or woke the shoot.
     pub last_hibernation_trigger_time: Option<Time>,
-    /// When it was last looked after without being asked.
+    /// Result of the last automatic maintenance.
     pub last_maintenance: Option<LastMaintenance>,
     /// Resources that are encrypted in etcd besides Secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -73,18 +73,19 @@ pub struct ShootStatus {
     pub networking: Option<NetworkingStatus>,
     /// Pools that wait for an update in place.
     pub in_place_updates: Option<InPlaceUpdatesStatus>,
-    /// Pools that wait for the user to replace their machines.
+    /// Worker pools that wait for the user to replace the machines.
     pub manual_worker_pool_rollout: Option<ManualWorkerPoolRollout>,
     /// How far a move goes that keeps the API serving.
     pub live_migration: Option<LiveMigrationStatus>,
-    /// Whose turn it is: counts the hand-overs between seeds.
+    /// Ownership of the shoot: counts the hand-overs between seeds.
     pub ownership: Option<Ownership>,
-    /// Seeds that hosted it and still have something of it to clean up. Each removes its own entry, last.
+    /// Seeds that hosted the shoot and still have leftovers to clean up. Each seed removes the own entry
+    /// after the cleanup.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_seeds: Vec<FormerSeed>,
-    /// How the processes of each seed that may act for the shoot check its owner: of the seed that has the
-    /// shoot, and of former seeds that may have left processes. The gardenlet of the seed that has the shoot
-    /// writes its own entry and removes entries of other seeds once they have cleaned up.
+    /// Owner checks of the processes of each seed that may act for the shoot: the seed that has the shoot,
+    /// and former seeds that may have left processes. The gardenlet of the seed that has the shoot writes an
+    /// entry for the own seed, and removes entries of former seeds after the cleanup there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub owner_checks: Vec<SeedOwnerCheck>,
@@ -123,7 +124,7 @@ pub struct NetworkingStatus {
     /// Ranges of addresses of services, in CIDR notation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<String>,
-    /// Where traffic from the shoot comes from, as others see it.
+    /// Source addresses of traffic from the shoot, in CIDR notation.
     #[serde(rename = "egressCIDRs", default, skip_serializing_if = "Vec::is_empty")]
     pub egress_cidrs: Vec<String>,
 }
@@ -133,7 +134,7 @@ pub struct NetworkingStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InPlaceUpdatesStatus {
-    /// Worker pools whose machines still wait for an update in place.
+    /// Worker pools with machines that still wait for an update in place.
     pub pending_worker_updates: Option<PendingWorkerUpdates>,
 }
 
@@ -141,19 +142,19 @@ pub struct InPlaceUpdatesStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingWorkerUpdates {
-    /// Which happens by itself.
+    /// Worker pools with an automatic update.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub auto_in_place_update: Vec<String>,
-    /// Which the user begins.
+    /// Worker pools with an update that the user begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manual_in_place_update: Vec<String>,
 }
 
-/// Pools that wait for the user to replace their machines.
+/// Worker pools that wait for the user to replace the machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ManualWorkerPoolRollout {
-    /// Worker pools whose machines still wait for a manual rollout.
+    /// Worker pools with machines that still wait for a manual rollout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending_workers_rollouts: Vec<PendingWorkersRollout>,
 }
@@ -166,20 +167,20 @@ pub struct LiveMigrationStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// An address under which something of the shoot is found.
+/// An address of an endpoint of the shoot.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ShootAdvertisedAddress {
     /// Name of the address, such as `external`, `internal` or `service-account-issuer`.
     pub name: String,
-    /// URL under which the API server or the issuer is reached.
+    /// URL of the API server or of the issuer.
     pub url: String,
     /// The program that is found there.
     pub application: Option<String>,
 }
 
 impl ShootStatus {
-    /// The epoch of the shoot's present history; a shoot that was never handed over is in its first.
+    /// The epoch of the shoot's present history. A shoot that was never handed over is in the first epoch.
     #[must_use]
     pub fn epoch(&self) -> i64 {
         self.ownership.as_ref().map_or(1, |ownership| ownership.epoch)
@@ -205,8 +206,8 @@ impl ShootStatus {
         self.owner_checks.iter().find(|entry| entry.seed_name == seed)
     }
 
-    /// Whether a person has stated that no process runs any more of this former seed. A statement about an
-    /// earlier residency says nothing of a later one.
+    /// Whether a person has stated that no process of this former seed runs any more. A statement about an
+    /// earlier residency does not cover a later residency.
     #[must_use]
     pub fn is_stated_off(&self, seed: &str) -> bool {
         let Some(ownership) = &self.ownership else {
@@ -220,8 +221,8 @@ impl ShootStatus {
         last.is_some_and(|epoch| ownership.is_stated_off(seed, epoch))
     }
 
-    /// All entries after this one was written: entries of seeds that neither have the shoot nor may have left
-    /// processes of it are removed.
+    /// All entries after a write of `entry`. Entries of seeds that neither have the shoot nor may have left
+    /// processes of the shoot are removed.
     #[must_use]
     pub fn owner_checks_with(&self, entry: SeedOwnerCheck) -> Vec<SeedOwnerCheck> {
         let source = self

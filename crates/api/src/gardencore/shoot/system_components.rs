@@ -13,7 +13,7 @@ pub struct SystemComponents {
     /// Settings of CoreDNS. Has no effect.
     #[serde(rename = "coreDNS")]
     pub core_dns: Option<CoreDNS>,
-    /// A cache of it on each node.
+    /// Cache of the cluster's DNS on each node. Has no effect.
     #[serde(rename = "nodeLocalDNS")]
     pub node_local_dns: Option<NodeLocalDNS>,
 }
@@ -36,11 +36,11 @@ pub struct CoreDNSAutoscaling {
     pub mode: CoreDNSAutoscalingMode,
 }
 
-/// By what the cluster's DNS is scaled.
+/// Input for the scaling of the cluster's DNS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CoreDNSAutoscalingMode {
-    /// By its load.
+    /// By the load of CoreDNS.
     Horizontal,
     /// By the cluster's size.
     ClusterProportional,
@@ -60,15 +60,15 @@ pub struct CoreDNSRewriting {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeLocalDNS {
-    /// Whether there is one.
+    /// Whether the cache runs on each node. Has no effect.
     pub enabled: bool,
-    /// Whether it asks the cluster's DNS by TCP.
+    /// Whether the cache asks the cluster's DNS by TCP. Has no effect.
     #[serde(rename = "forceTCPToClusterDNS")]
     pub force_tcp_to_cluster_dns: Option<bool>,
-    /// Whether it asks others by TCP.
+    /// Whether the cache asks upstream DNS servers by TCP. Has no effect.
     #[serde(rename = "forceTCPToUpstreamDNS")]
     pub force_tcp_to_upstream_dns: Option<bool>,
-    /// Whether it asks no others.
+    /// Whether the cache asks no upstream DNS servers. Has no effect.
     #[serde(rename = "disableForwardToUpstreamDNS")]
     pub disable_forward_to_upstream_dns: Option<bool>,
 }
@@ -89,7 +89,7 @@ pub struct Addons {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubernetesDashboard {
-    /// Whether there is one.
+    /// Whether the dashboard is installed. Has no effect.
     pub enabled: bool,
     /// How users log in to the dashboard. Has no effect.
     pub authentication_mode: Option<String>,
@@ -100,14 +100,14 @@ pub struct KubernetesDashboard {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NginxIngress {
-    /// Whether there is one.
+    /// Whether the ingress is installed. Has no effect.
     pub enabled: bool,
     /// Ranges of addresses that may use the ingress, in CIDR notation. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_balancer_source_ranges: Vec<String>,
-    /// Its own configuration.
+    /// Configuration of the ingress. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub config: BTreeMap<String, String>,
-    /// How nodes pass traffic on to it.
+    /// Policy of nodes for traffic to the ingress. Has no effect.
     pub external_traffic_policy: Option<ExternalTrafficPolicy>,
 }

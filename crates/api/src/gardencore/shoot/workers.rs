@@ -1,4 +1,4 @@
-//! Pools of nodes, as a Shoot gives them.
+//! Worker pools of a Shoot.
 
 use k8s_openapi::{api::core::v1::Taint, apimachinery::pkg::util::intstr::IntOrString};
 
@@ -17,22 +17,22 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("self.minimum <= self.maximum", "minimum must not be greater than maximum"))]
 pub struct Worker {
-    /// Annotations of its nodes.
+    /// Annotations of the pool's nodes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Certificates that its machines are to trust.
+    /// Certificates that the pool's machines are to trust. Has no effect.
     #[serde(rename = "caBundle")]
     pub ca_bundle: Option<String>,
-    /// What runs containers.
-    // Another name would replace all machines of the pool and change nothing else.
+    /// Container runtime of the pool's nodes: containerd.
+    // A different name would replace all machines of the pool without any other change.
     #[x_kube(validation = ("self.name == 'containerd'", "what runs containers is containerd: no other name has an effect"))]
     pub cri: Option<CRI>,
-    /// Kubernetes on its nodes.
+    /// Kubernetes version and kubelet of the pool's nodes.
     pub kubernetes: Option<WorkerKubernetes>,
-    /// Labels of its nodes.
+    /// Labels of the pool's nodes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Name of the pool, unique in the Shoot. Names of its machines begin with the name.
+    /// Name of the pool, unique in the Shoot. Names of the pool's machines begin with the name.
     #[schemars(length(min = 1, max = 15))]
     pub name: String,
     /// Type, image and architecture of the pool's machines.
@@ -49,7 +49,7 @@ pub struct Worker {
     pub max_unavailable: Option<IntOrString>,
     /// The provider's own configuration.
     pub provider_config: Option<PackedExtension>,
-    /// Taints of its nodes.
+    /// Taints of the pool's nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
     /// Root disk of the pool's machines. Absent for the default of the machine type.
@@ -57,7 +57,7 @@ pub struct Worker {
     /// Further disks of the pool's machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data_volumes: Vec<DataVolume>,
-    /// The disk that the kubelet keeps its state on.
+    /// Name of the disk with the state of the kubelet. Has no effect: the root disk is used.
     pub kubelet_data_volume_name: Option<String>,
     /// Zones of the region over which the machines of the pool are spread evenly, each named once, as the
     /// account calls the zone. 32 at most. Without a zone the provider chooses.
@@ -70,20 +70,20 @@ pub struct Worker {
         "a worker pool names each zone once: remove the second entry, or set minimum and maximum for more machines in the zone"
     ))]
     pub zones: Vec<String>,
-    /// Programs of the landscape on its nodes.
+    /// Settings of system components on the pool's nodes.
     pub system_components: Option<WorkerSystemComponents>,
-    /// How its machines are looked after.
+    /// Settings of machine-controller-manager for the pool.
     pub machine_controller_manager: Option<MachineControllerManagerSettings>,
     /// Settings of the kernel.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctls: BTreeMap<String, String>,
     /// Settings of the cluster autoscaler for the pool. Has no effect.
     pub cluster_autoscaler: Option<ClusterAutoscalerOptions>,
-    /// How much sooner than others it is scaled.
+    /// Priority of the pool in scaling; a higher value is scaled first. Has no effect.
     pub priority: Option<i32>,
-    /// How its machines are updated.
+    /// Strategy for updates of the pool's machines.
     pub update_strategy: Option<MachineUpdateStrategy>,
-    /// Makes it host the cluster's own control plane.
+    /// Runs the control plane of the cluster on the pool's machines. Has no effect.
     pub control_plane: Option<WorkerControlPlane>,
 }
 
@@ -98,13 +98,13 @@ pub enum MachineUpdateStrategy {
     ManualInPlaceUpdate,
 }
 
-/// What runs containers.
+/// Container runtime of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CRI {
-    /// Its name, e.g. `containerd`.
+    /// Name of the container runtime, e.g. `containerd`.
     pub name: String,
-    /// Further ways to run them.
+    /// Further runtimes for containers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub container_runtimes: Vec<ContainerRuntime>,
 }
@@ -114,9 +114,9 @@ pub struct CRI {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerRuntime {
-    /// Type of the container runtime, which a ControllerRegistration offers.
+    /// Type of the container runtime, as offered by a ControllerRegistration.
     pub type_: String,
-    /// Its own configuration.
+    /// The container runtime's own configuration.
     pub provider_config: Option<PackedExtension>,
 }
 
@@ -154,7 +154,7 @@ pub struct Machine {
 pub struct ShootMachineImage {
     /// Name of a machine image of the CloudProfile.
     pub name: String,
-    /// Its own configuration.
+    /// The provider's own configuration of the image.
     pub provider_config: Option<PackedExtension>,
     /// Version of the image. Absent for the newest supported version.
     pub version: Option<String>,
@@ -165,13 +165,13 @@ pub struct ShootMachineImage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Volume {
-    /// Name of the volume, to which other fields refer.
+    /// Name of the volume, for references in other fields.
     pub name: Option<String>,
     /// Type of the volume, as the CloudProfile lists the type.
     pub type_: Option<String>,
     /// Size of the volume, such as `50Gi`.
     pub size: String,
-    /// Whether it is encrypted.
+    /// Whether the volume is encrypted.
     pub encrypted: Option<bool>,
 }
 
@@ -186,7 +186,7 @@ pub struct DataVolume {
     pub type_: Option<String>,
     /// Size of the volume, such as `50Gi`.
     pub size: String,
-    /// Whether it is encrypted.
+    /// Whether the volume is encrypted.
     pub encrypted: Option<bool>,
 }
 
@@ -228,13 +228,13 @@ pub struct MachineControllerManagerSettings {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterAutoscalerOptions {
-    /// Below what use a node counts as idle.
+    /// Utilization below which a node counts as idle. Has no effect.
     pub scale_down_utilization_threshold: Option<f64>,
-    /// Below what use of accelerators a node counts as idle.
+    /// Utilization of accelerators below which a node counts as idle. Has no effect.
     pub scale_down_gpu_utilization_threshold: Option<f64>,
-    /// How long a node must be idle before it goes.
+    /// Time for which a node must be idle before removal. Has no effect.
     pub scale_down_unneeded_time: Option<Duration>,
-    /// How long a node that is not ready must be idle before it goes.
+    /// Time for which a node that is not ready must be idle before removal. Has no effect.
     pub scale_down_unready_time: Option<Duration>,
     /// How long a node may take to come.
     pub max_node_provision_time: Option<Duration>,
@@ -244,7 +244,7 @@ pub struct ClusterAutoscalerOptions {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerControlPlane {
-    /// Where its backups go.
+    /// Location of the control plane's backups. Has no effect.
     pub backup: Option<SeedBackup>,
     /// How the control plane on the pool's machines is exposed. Has no effect.
     pub exposure: Option<WorkerControlPlaneExposure>,
@@ -256,7 +256,7 @@ pub struct WorkerControlPlane {
 pub struct WorkerControlPlaneExposure {
     /// Extension that exposes the control plane. Has no effect.
     pub extension: Option<ExposureExtension>,
-    /// By a name for all its nodes.
+    /// Exposes the control plane by a DNS name for all nodes. Has no effect.
     pub dns: Option<ExposureDNS>,
 }
 
@@ -265,9 +265,9 @@ pub struct WorkerControlPlaneExposure {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExposureExtension {
-    /// Its type; the provider's unless given.
+    /// Type of the extension. Default: the type of the provider. Has no effect.
     pub type_: Option<String>,
-    /// Its own configuration.
+    /// The extension's own configuration. Has no effect.
     pub provider_config: Option<PackedExtension>,
 }
 
@@ -287,6 +287,6 @@ pub struct WorkersSettings {
 /// Log-in to nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SSHAccess {
-    /// Whether it is possible.
+    /// Whether SSH access is possible. Has no effect.
     pub enabled: bool,
 }

@@ -2,22 +2,23 @@
 
 use crate::derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_none};
 
-/// The zone that was last cut off, or is, and how far that is. The gardenlet of the shoot's seed writes it.
+/// The zone that is isolated or was isolated last, and the progress. The gardenlet of the shoot's seed writes
+/// this status.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ZoneIsolation {
-    /// The zone, by the provider's physical ID of it.
+    /// The zone, as the provider's physical ID.
     #[serde(rename = "isolatedZoneID")]
     pub isolated_zone_id: String,
-    /// What the shoot's account calls it. Absent until its provider has said so.
+    /// The account's name of the zone. Absent until the provider has reported the name.
     pub isolated_zone_code: Option<String>,
     /// Whether the zone is left, or taken back.
     pub phase: ZoneIsolationPhase,
     /// State of the current phase.
     pub status: ZoneIsolationStatus,
-    /// The time by which the network of the zone is closed, whatever is left in the zone: 15 minutes after
-    /// the failover has begun, unless the gardenlet has another setting. Annotation
+    /// The time by which the network of the zone is closed, even if machines are left in the zone: 15 minutes
+    /// after the begin of the failover, unless the gardenlet has another setting. Annotation
     /// `shoot.gardener.cloud/isolated-zone-close-now` sets the present time. Absent in a failback.
     pub close_deadline_time: Option<Time>,
     /// When any of this last changed.
@@ -27,29 +28,29 @@ pub struct ZoneIsolation {
 /// Whether a zone is left, or taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ZoneIsolationPhase {
-    /// Its machines go, then its network is closed.
+    /// The machines of the zone are deleted, then the network of the zone is closed.
     Failover,
-    /// Its network is opened, then its machines are made again.
+    /// The network of the zone is opened, then the machines are created again.
     Failback,
 }
 
 /// How far a failover or a failback is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ZoneIsolationStatus {
-    /// It is asked for, and waits for something else to end.
+    /// The operation is requested, and waits for the end of a different operation.
     Pending,
-    /// It runs, or is tried again.
+    /// The operation runs, or is retried.
     InProgress,
-    /// It was called off before its end: what it has done is undone.
+    /// The operation was cancelled before the end: all changes are undone.
     Aborting,
-    /// It is all done.
+    /// The operation is done.
     Done,
-    /// It was refused, or given up. The condition `ZoneIsolation` says why.
+    /// The operation was refused, or given up. The condition `ZoneIsolation` gives the reason.
     Failed,
 }
 
 impl ZoneIsolation {
-    /// Whether nothing of it is left: the zone is as any other.
+    /// Whether the isolation has ended completely: the zone is like every other zone.
     #[must_use]
     pub fn is_over(&self) -> bool {
         (self.phase, self.status) == (ZoneIsolationPhase::Failback, ZoneIsolationStatus::Done)

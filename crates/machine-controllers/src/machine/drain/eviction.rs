@@ -1,4 +1,4 @@
-//! Asks pods to leave, and finds the budgets that keep them.
+//! Evicts pods, and finds the PodDisruptionBudgets that prevent an eviction.
 
 use std::{collections::BTreeSet, ops::ControlFlow, time::Duration};
 
@@ -20,15 +20,14 @@ use serde::Deserialize;
 
 use super::pods::{Refusals, title};
 
-/// How long an answer is waited for. Clients repeat what was answered with 429 by themselves, for minutes;
-/// here the pod is asked again in the next round, and what keeps it is to be known by then.
+/// The longest time for an answer. Clients repeat a request that was answered with 429 for minutes. Here the
+/// next round evicts the pod again, and the cause of the refusal has to be known until then.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
 /// A pod that was not evicted, and the reason that the API has given.
 pub type Refused<'p> = (&'p Pod, String);
 
-/// Asks a pod to leave: exactly this pod, not a later pod of the same name. Returns the refusal, if there is
-/// one.
+/// Evicts exactly this pod, not a later pod of the same name. Returns the refusal, if the API has refused.
 pub async fn evict<'p>(shoot: &Shoot, pod: &'p Pod) -> Result<Option<Refused<'p>>> {
     let asked = shoot.client().request::<Status>(request(pod)?);
     let refusal = match tokio::time::timeout(ANSWERS_WITHIN, asked).await {
@@ -84,7 +83,8 @@ struct BudgetSpec {
     selector: Option<LabelSelector>,
 }
 
-/// Without a status the budget was not counted yet, and allows nothing.
+/// Without a status the controller of budgets has not counted the budget yet, and the budget allows no
+/// disruption.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct BudgetStatus {
@@ -106,7 +106,8 @@ impl Budget {
     }
 }
 
-/// The request. (That of kube names a field wrongly, so that the server would not see which pod is meant.)
+/// The request for the eviction. The request of kube has a wrong field name, so that the server would not see
+/// the precondition.
 fn request(pod: &Pod) -> Result<Request<Vec<u8>>> {
     let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
     let wrong = |error: &dyn std::fmt::Display| Error::bug(format!("no eviction of Pod {name}: {error}"));
@@ -131,7 +132,7 @@ fn request(pod: &Pod) -> Result<Request<Vec<u8>>> {
         .map_err(|error| wrong(&error))
 }
 
-/// The budgets that do not let a pod go, with their numbers.
+/// The budgets that prevent the eviction of a pod, with the numbers of each budget.
 fn what_keeps(pod: &Pod, budgets: &[Budget]) -> Option<String> {
     let keep = budgets
         .iter()

@@ -1,4 +1,4 @@
-//! How pods leave a Node: by the Eviction API, which honours their budgets. Pods are looked at only here.
+//! Empties a Node by the Eviction API, which honours PodDisruptionBudgets. Pods are read only here.
 
 mod eviction;
 mod pods;
@@ -30,18 +30,18 @@ pub use volumes::{Detachment, Volumes};
 /// Pods of a Node that are asked at once.
 const AT_ONCE: usize = 10;
 
-/// How long the deletion of a Pod may take. Longer than the API server waits for a webhook (30 s), as a
-/// request that is dropped earlier does nothing.
+/// The longest time for the deletion of a Pod. Longer than the API server waits for a webhook (30 s), because
+/// a request that is dropped earlier has no effect.
 const DELETED_WITHIN: Duration = Duration::from_secs(35);
 
 /// Empties Nodes of a shoot.
 pub struct Drain {
     shoot: Shoot,
-    /// Places for those who wait: other Machines have to be looked at meanwhile.
+    /// Slots for workers that wait for pods. The remaining workers handle different Machines meanwhile.
     waiting: Semaphore,
 }
 
-/// How far it is.
+/// The progress of a drain.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Drained {
     /// No pod is left that has to leave.
@@ -53,9 +53,9 @@ pub enum Drained {
 /// The deletion of the Pods that an eviction has not removed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Forced {
-    /// The Pods that were deleted, and what had kept each; `None` where there were none.
+    /// The Pods that were deleted, each with the reason of the refused eviction; `None` without such Pods.
     pub deleted: Option<String>,
-    /// The Pods whose deletion the API refused, with each reason; `None` where there were none.
+    /// The Pods whose deletion the API refused, each with the reason; `None` without such Pods.
     pub refused: Option<String>,
     /// All Pods that are left were refused, so that no Pod of the Node is ending.
     pub is_rest_refused: bool,
@@ -64,13 +64,13 @@ pub struct Forced {
 /// The answer to the deletion of a Pod.
 enum Deletion {
     Accepted,
-    /// The Pod is gone, or a later Pod has its name.
+    /// The Pod is gone, or a later Pod has the same name.
     Needless,
     Refused(String),
 }
 
 impl Drain {
-    /// For the Nodes of this shoot, of which so many Machines are looked at at once.
+    /// For the Nodes of this shoot; `at_once` Machines are reconciled at once.
     pub fn new(shoot: &Shoot, at_once: u16) -> Self {
         Self {
             shoot: shoot.clone(),
@@ -78,7 +78,7 @@ impl Drain {
         }
     }
 
-    /// Asks all pods of a Node to leave and watches them for `wait` at most.
+    /// Evicts all pods of a Node and waits for at most `wait` until the pods are gone.
     pub async fn round(&self, node: &str, wait: Duration) -> Result<Drained> {
         let until = Instant::now() + wait;
         let pods = self.pods(node).await?;
@@ -95,8 +95,8 @@ impl Drain {
         Ok(Drained::Waits(sentence(&left, &refused)))
     }
 
-    /// Asks them a last time and deletes those that are still there. A Pod whose deletion the API refuses, as
-    /// by a webhook without backend, does not stop the deletion of the others.
+    /// Evicts the pods a last time and deletes the pods that are still there. A Pod whose deletion the API
+    /// refuses, as by a webhook without backend, does not stop the deletion of the remaining Pods.
     pub async fn force(&self, node: &str) -> Result<Forced> {
         let refused = self.ask(&self.pods(node).await?).await?;
         let pods = self.pods(node).await?;
@@ -215,7 +215,7 @@ fn exactly(pod: &Pod) -> DeleteParams {
     }
 }
 
-/// For how long a Node has not been ready; nothing while it is.
+/// For how long a Node has not been ready; `None` while the Node is ready.
 pub fn silent_for(node: &Node) -> Option<Duration> {
     let conditions = node.status.as_ref()?.conditions.as_ref()?;
     let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;

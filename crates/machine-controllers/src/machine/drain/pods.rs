@@ -1,4 +1,4 @@
-//! Which pods have to leave, and why they did not: pure.
+//! Selects the pods that have to leave, and explains why pods did not leave: pure.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Resource, ResourceExt};
 use runtime::words::some_of;
 
-/// Pods that did not go, and what keeps each.
+/// Pods that did not leave, each with the reason.
 pub type Refusals = BTreeMap<String, String>;
 
 /// Pods named in a sentence. More would not fit into an Event.
 const NAMED: usize = 5;
 
-/// Whether a Node is not empty while this pod is on it. Pods of DaemonSets would come again at once, mirror
-/// pods belong to the kubelet, and what has finished goes with the Node.
+/// Whether a Node is not empty while this pod is on the Node. Pods of DaemonSets would come again at once,
+/// mirror pods belong to the kubelet, and finished pods go with the Node.
 pub fn has_to_leave(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let of_a_daemon_set = pod
@@ -32,13 +32,13 @@ pub fn title(pod: &Pod) -> String {
     format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
 }
 
-/// Who is still there, and what keeps whom.
+/// The pods that are still there, each with the reason.
 pub fn sentence(left: &[String], refused: &Refusals) -> String {
     let told = left.iter().map(|pod| match refused.get(pod) {
         Some(why) => format!("{pod} ({why})"),
         None => pod.clone(),
     });
-    // Those that are kept first: they are what somebody has to do something about.
+    // Pods with a reason come first, because a user has to act on these pods.
     let (mut kept, mut others): (Vec<_>, Vec<_>) = told.partition(|text| text.contains(" ("));
     kept.append(&mut others);
     some_of(&kept, NAMED)

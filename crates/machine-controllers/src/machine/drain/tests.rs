@@ -1,4 +1,4 @@
-//! Drains Nodes of an API server that is simulated, so that its requests can be counted.
+//! Drains Nodes against a simulated API server, so that the test can count the requests.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
 use std::sync::{Arc, Mutex};

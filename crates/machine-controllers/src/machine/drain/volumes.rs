@@ -1,4 +1,4 @@
-//! Volumes that are attached to a Node. When an instance ends before its volumes are detached, the next Node
+//! Volumes that are attached to a Node. When an instance ends before the volumes are detached, the next Node
 //! gets each volume minutes later, as Kubernetes cannot know that the former Node has stopped writing.
 
 use std::{
@@ -20,7 +20,7 @@ const NAMED: usize = 5;
 /// Volumes by the name of the Node.
 type ByNode = BTreeMap<String, Vec<String>>;
 
-/// The volumes of a shoot's Nodes, and since when each Machine waits for the volumes of its Node.
+/// The volumes of a shoot's Nodes, and the time since when each Machine waits for the volumes of the Node.
 pub struct Volumes {
     shoot: Shoot,
     /// A listing serves all Machines for so long: volumes have no selector by Node.

@@ -1,6 +1,6 @@
-//! Annotations of Gardener that nothing acts on yet.
+//! Annotations of Gardener without effect.
 
-/// One annotation of Gardener that a Shoot or Seed is accepted with.
+/// An annotation of Gardener that is accepted on a Shoot or Seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Annotation {
     /// The key. A key that ends with a slash stands for all keys with this prefix.

@@ -20,7 +20,7 @@ pub struct KubeAPIServerConfig {
     /// Audiences that tokens may name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub api_audiences: Vec<String>,
-    /// What is written to the audit log.
+    /// Settings of the audit log. Has no effect.
     pub audit_config: Option<AuditConfig>,
     /// Log-in by OpenID Connect, as flags.
     pub oidc_config: Option<OIDCConfig>,
@@ -33,7 +33,7 @@ pub struct KubeAPIServerConfig {
     pub watch_cache_sizes: Option<WatchCacheSizes>,
     /// Requests at the same time.
     pub requests: Option<APIServerRequests>,
-    /// Whether one may ask without saying who one is.
+    /// Whether anonymous requests are allowed. Has no effect.
     pub enable_anonymous_authentication: Option<bool>,
     /// How long events are kept.
     #[serde(rename = "eventTTL")]
@@ -44,7 +44,7 @@ pub struct KubeAPIServerConfig {
     pub default_not_ready_toleration_seconds: Option<i64>,
     /// How long pods stay on a node that cannot be reached.
     pub default_unreachable_toleration_seconds: Option<i64>,
-    /// What is encrypted in etcd.
+    /// Resources that are encrypted in etcd. Has no effect.
     pub encryption_config: Option<EncryptionConfig>,
     /// Reference to a ConfigMap with an AuthenticationConfiguration. Has no effect.
     pub structured_authentication: Option<StructuredAuthentication>,
@@ -61,15 +61,15 @@ pub struct KubeAPIServerConfig {
 pub struct AdmissionPlugin {
     /// Name of the admission plugin, such as `PodNodeSelector`.
     pub name: String,
-    /// Its own configuration.
+    /// Configuration of the plugin. Has no effect.
     pub config: Option<PackedExtension>,
     /// Whether the plugin is off. Has no effect.
     pub disabled: Option<bool>,
-    /// The Secret with the kubeconfig it uses.
+    /// Name of the Secret with the kubeconfig for the plugin. Has no effect.
     pub kubeconfig_secret_name: Option<String>,
 }
 
-/// What is written to the audit log.
+/// Settings of the audit log.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -92,15 +92,15 @@ pub struct AuditPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OIDCConfig {
-    /// Who signs the issuer's certificate.
+    /// CA certificates that sign the certificate of the issuer. Has no effect.
     #[serde(rename = "caBundle")]
     pub ca_bundle: Option<String>,
     /// Settings for clients.
     pub client_authentication: Option<OpenIDConnectClientAuthentication>,
-    /// Whom tokens must be meant for.
+    /// Required audience of the tokens. Has no effect.
     #[serde(rename = "clientID")]
     pub client_id: Option<String>,
-    /// Which claim names groups.
+    /// Claim with the names of the user's groups. Has no effect.
     pub groups_claim: Option<String>,
     /// Put before names of groups.
     pub groups_prefix: Option<String>,
@@ -113,7 +113,7 @@ pub struct OIDCConfig {
     /// Algorithms that are accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signing_algs: Vec<String>,
-    /// Which claim names the user.
+    /// Claim with the name of the user. Has no effect.
     pub username_claim: Option<String>,
     /// Put before names of users.
     pub username_prefix: Option<String>,
@@ -136,13 +136,13 @@ pub struct OpenIDConnectClientAuthentication {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceAccountConfig {
-    /// The issuer they name.
+    /// Issuer in the tokens of service accounts. Has no effect.
     pub issuer: Option<String>,
     /// Whether tokens in pods live long for old clients' sake.
     pub extend_token_expiration: Option<bool>,
     /// How long tokens live at most.
     pub max_token_expiration: Option<Duration>,
-    /// Further issuers whose tokens are accepted.
+    /// Further issuers of accepted tokens. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted_issuers: Vec<String>,
 }
@@ -165,7 +165,7 @@ pub struct WatchCacheSizes {
 pub struct ResourceWatchCacheSize {
     /// The resource's group.
     pub api_group: Option<String>,
-    /// Name of the resource whose watch cache is sized.
+    /// Name of the resource for this size of the watch cache.
     pub resource: String,
     /// Number of events that the watch cache of the resource keeps.
     pub size: i32,
@@ -193,7 +193,7 @@ pub struct APIServerLogging {
     pub http_access_verbosity: Option<i32>,
 }
 
-/// What is encrypted in etcd.
+/// Resources that are encrypted in etcd.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EncryptionConfig {

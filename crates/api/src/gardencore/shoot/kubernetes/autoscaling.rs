@@ -1,4 +1,4 @@
-//! Settings of what scales worker pools and pods.
+//! Settings of the autoscalers of worker pools and pods.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
@@ -19,13 +19,13 @@ pub struct ClusterAutoscaler {
     pub scale_down_delay_after_delete: Option<Duration>,
     /// How long after a failure no node goes.
     pub scale_down_delay_after_failure: Option<Duration>,
-    /// How long a node must be idle before it goes.
+    /// Time for which a node must be idle before removal. Has no effect.
     pub scale_down_unneeded_time: Option<Duration>,
-    /// Below what use a node counts as idle.
+    /// Utilization below which a node counts as idle. Has no effect.
     pub scale_down_utilization_threshold: Option<f64>,
     /// Time between two evaluations of the autoscaler. Has no effect.
     pub scan_interval: Option<Duration>,
-    /// Which pool grows: one way or several, separated by commas.
+    /// Strategies for the choice of the pool that grows, separated by commas. Has no effect.
     pub expander: Option<String>,
     /// How long a node may take to come.
     pub max_node_provision_time: Option<Duration>,
@@ -52,13 +52,13 @@ pub struct ClusterAutoscaler {
     pub max_scale_down_parallelism: Option<i32>,
     /// Most nodes that are drained at a time.
     pub max_drain_parallelism: Option<i32>,
-    /// How long a pool rests after its first failure.
+    /// Time without scaling of a pool after the first failure. Has no effect.
     pub initial_node_group_backoff_duration: Option<Duration>,
     /// How long a pool rests at most.
     pub max_node_group_backoff_duration: Option<Duration>,
     /// When a pool's failures are forgotten.
     pub node_group_backoff_reset_timeout: Option<Duration>,
-    /// Whether pools are measured one by one.
+    /// Whether there are separate metrics for each pool. Has no effect.
     pub emit_per_node_group_metrics: Option<bool>,
 }
 
@@ -76,9 +76,9 @@ pub struct VerticalPodAutoscaler {
     pub eviction_rate_burst: Option<i32>,
     /// Most pods replaced a second.
     pub eviction_rate_limit: Option<f64>,
-    /// Which part of a set's pods may be replaced at a time.
+    /// Fraction of the pods of a set that may be replaced at a time. Has no effect.
     pub eviction_tolerance: Option<f64>,
-    /// What is added to what was used.
+    /// Fraction that is added to the measured usage. Has no effect.
     pub recommendation_margin_fraction: Option<f64>,
     /// How often pods are looked at.
     pub updater_interval: Option<Duration>,
@@ -99,11 +99,11 @@ pub struct VerticalPodAutoscaler {
     pub recommendation_lower_bound_memory_percentile: Option<f64>,
     /// Percentile that is the upper bound.
     pub recommendation_upper_bound_memory_percentile: Option<f64>,
-    /// After what time past use of processors counts half.
+    /// Half-life of the weight of past CPU usage. Has no effect.
     pub cpu_histogram_decay_half_life: Option<Duration>,
-    /// After what time past use of memory counts half.
+    /// Half-life of the weight of past memory usage. Has no effect.
     pub memory_histogram_decay_half_life: Option<Duration>,
-    /// Length of an interval whose peak of memory counts.
+    /// Length of an interval for the peak of memory usage. Has no effect.
     pub memory_aggregation_interval: Option<Duration>,
     /// Number of such intervals.
     pub memory_aggregation_interval_count: Option<i64>,

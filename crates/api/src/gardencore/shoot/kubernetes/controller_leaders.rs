@@ -1,8 +1,8 @@
-//! Which manager runs a controller that more than one can run.
+//! The assignment of controllers to managers, for controllers that several managers can run.
 
 use crate::derive::{Deserialize, JsonSchema, Serialize};
 
-/// One controller and the manager that is to run it (RK-02).
+/// A controller and the manager that is to run the controller (RK-02).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerLeader {
@@ -12,11 +12,10 @@ pub struct ControllerLeader {
     pub component: ControllerManager,
 }
 
-/// Controllers that more than one manager can run.
+/// Controllers that several managers can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum MovableController {
-    /// Gives each Node its range of pod addresses. The kube-controller-manager runs it unless something else
-    /// is said.
+    /// Assigns a range of pod addresses to each Node. Default manager: kube-controller-manager.
     #[serde(rename = "node-ipam-controller")]
     NodeIpam,
 }

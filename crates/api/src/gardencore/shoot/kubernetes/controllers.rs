@@ -35,13 +35,13 @@ pub struct KubeControllerManagerConfig {
 pub struct HorizontalPodAutoscalerConfig {
     /// How long a pod's start is not looked at.
     pub cpu_initialization_period: Option<Duration>,
-    /// How far back it looks before it scales down.
+    /// Time span of recommendations that are considered before scaling down. Has no effect.
     pub downscale_stabilization: Option<Duration>,
     /// How long a pod may take to be ready first.
     pub initial_readiness_delay: Option<Duration>,
     /// Time between two evaluations of all HorizontalPodAutoscalers. Has no effect.
     pub sync_period: Option<Duration>,
-    /// How small a difference it ignores.
+    /// Smallest relative difference that leads to scaling. Has no effect.
     pub tolerance: Option<f64>,
 }
 
@@ -66,7 +66,7 @@ pub struct KubeSchedulerConfig {
 pub enum SchedulingProfile {
     /// Evenly.
     Balanced,
-    /// One after the other.
+    /// A node is filled before the next node is used.
     BinPacking,
 }
 
@@ -80,7 +80,7 @@ pub struct KubeProxyConfig {
     pub feature_gates: FeatureGates,
     /// Mode of kube-proxy: `IPTables`, `IPVS` or `NFTables`.
     pub mode: Option<ProxyMode>,
-    /// Whether there is one.
+    /// Whether kube-proxy runs on the nodes.
     pub enabled: Option<bool>,
 }
 

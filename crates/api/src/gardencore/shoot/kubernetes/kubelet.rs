@@ -1,4 +1,4 @@
-//! Settings of the kubelet. Extension workers carry them too.
+//! Settings of the kubelet, for shoots and extension Workers.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
@@ -16,28 +16,28 @@ pub struct KubeletConfig {
     /// Feature gates of the kubelet.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub feature_gates: FeatureGates,
-    /// Whether pods are held to their share of processors.
+    /// Whether the CPU limits of containers are enforced.
     #[serde(rename = "cpuCFSQuota")]
     pub cpu_cfs_quota: Option<bool>,
     /// How processors are given to pods.
     pub cpu_manager_policy: Option<String>,
-    /// Below what a pod goes at once.
+    /// Thresholds below which pods are evicted at once.
     pub eviction_hard: Option<KubeletEviction>,
     /// How long such a pod may take to end.
     pub eviction_max_pod_grace_period: Option<i32>,
     /// How much is freed at least.
     pub eviction_minimum_reclaim: Option<KubeletEvictionMinimumReclaim>,
-    /// How long pressure is reported after it ended.
+    /// Time for which the kubelet still reports pressure after the end of the pressure.
     pub eviction_pressure_transition_period: Option<Duration>,
-    /// Below what a pod goes after a while.
+    /// Thresholds below which pods are evicted after `evictionSoftGracePeriod`.
     pub eviction_soft: Option<KubeletEviction>,
-    /// Time for which a soft eviction threshold must be exceeded before pods are evicted.
+    /// Time below a soft eviction threshold before pods are evicted.
     pub eviction_soft_grace_period: Option<KubeletEvictionSoftGracePeriod>,
     /// Most pods on a node.
     pub max_pods: Option<i32>,
     /// Most processes in a pod.
     pub pod_pids_limit: Option<i64>,
-    /// Whether swap keeps it from starting.
+    /// Whether the kubelet refuses to start on a node with swap.
     pub fail_swap_on: Option<bool>,
     /// Kept for Kubernetes.
     pub kube_reserved: Option<KubeletReserved>,
@@ -46,10 +46,10 @@ pub struct KubeletConfig {
     /// How full a disk may be before images go.
     #[serde(rename = "imageGCHighThresholdPercent")]
     pub image_gc_high_threshold_percent: Option<i32>,
-    /// How full it is when no more go.
+    /// Disk usage in percent at which the deletion of images stops.
     #[serde(rename = "imageGCLowThresholdPercent")]
     pub image_gc_low_threshold_percent: Option<i32>,
-    /// Whether images come one after the other.
+    /// Whether images are pulled one at a time.
     pub serialize_image_pulls: Option<bool>,
     /// Most pulls a second.
     #[serde(rename = "registryPullQPS")]
@@ -62,7 +62,7 @@ pub struct KubeletConfig {
     pub container_log_max_size: Option<Quantity>,
     /// Most logs of a container.
     pub container_log_max_files: Option<i32>,
-    /// Whether other settings of the kernel keep it from starting.
+    /// Whether the kubelet refuses to start with different kernel settings.
     pub protect_kernel_defaults: Option<bool>,
     /// How long an idle stream stays open.
     pub streaming_connection_idle_timeout: Option<Duration>,
@@ -76,12 +76,12 @@ pub struct KubeletConfig {
     /// How old an unused image may be.
     #[serde(rename = "imageMaximumGCAge")]
     pub image_maximum_gc_age: Option<Duration>,
-    /// Whether only the process that ran out of memory ends, not its container.
+    /// Whether only the process that ran out of memory is killed, instead of all processes of the container.
     #[serde(rename = "singleProcessOOMKill")]
     pub single_process_oom_kill: Option<bool>,
     /// Whether a pod must be allowed to pull an image that is there already.
     pub image_pull_credentials_verification_policy: Option<String>,
-    /// Images for which it need not.
+    /// Images that are exempt from `imagePullCredentialsVerificationPolicy`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preloaded_images_verification_allowlist: Vec<String>,
 }
@@ -149,7 +149,7 @@ pub struct KubeletEvictionSoftGracePeriod {
     pub node_fs_inodes_free: Option<Duration>,
 }
 
-/// Kept for others than pods.
+/// Resources that pods do not get.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -164,7 +164,7 @@ pub struct KubeletReserved {
     pub pid: Option<Quantity>,
 }
 
-/// Who may swap.
+/// Use of swap by pods.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

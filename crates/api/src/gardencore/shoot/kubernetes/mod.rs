@@ -1,4 +1,4 @@
-//! Settings of the control plane's programs and of the kubelet, as a Shoot gives them.
+//! Settings of the control plane's processes and of the kubelet in a Shoot.
 
 mod api_server;
 mod autoscaling;
@@ -47,23 +47,24 @@ pub struct Kubernetes {
     pub vertical_pod_autoscaler: Option<VerticalPodAutoscaler>,
     /// The two etcd clusters.
     pub etcd: Option<EtcdClusters>,
-    /// Controllers that another manager than usual runs. A change moves them while both managers run
-    /// (KEP-2436): never in both; while it moves, new Nodes may wait some seconds for their range. A cluster
-    /// that is made or moved has them where they belong from the start.
+    /// Controllers that do not run in the default manager. A change moves these controllers while both
+    /// managers run (KEP-2436), and no controller ever runs in both managers. During the move, new Nodes may
+    /// wait some seconds for a range of pod addresses. In a new or moved cluster, the controllers start in
+    /// the right manager.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub controller_leaders: Vec<ControllerLeader>,
 }
 
 impl Kubernetes {
-    /// The version without `v`, if it names a release (`1.34.4`, `1.34.4-rc.1`) and leaves nothing to choose.
+    /// The version without `v`, if the version names a release (`1.34.4`, `1.34.4-rc.1`) in full.
     #[must_use]
     pub fn version_in_full(&self) -> Option<&str> {
         self.version.as_deref().and_then(full_version)
     }
 }
 
-/// A version of Kubernetes without `v`, if it names a release and not a part of one (`1.34`).
+/// A version of Kubernetes without `v`, if the version names a release in full, unlike `1.34`.
 #[must_use]
 pub fn full_version(version: &str) -> Option<&str> {
     let version = version.trim_start_matches('v');
@@ -76,7 +77,7 @@ pub fn full_version(version: &str) -> Option<&str> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EtcdClusters {
-    /// For everything but events.
+    /// Settings of the etcd for all objects except Events. Has no effect.
     pub main: Option<EtcdSettings>,
     /// Settings of the etcd for Events. Has no effect.
     pub events: Option<EtcdSettings>,
@@ -87,7 +88,7 @@ pub struct EtcdClusters {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EtcdSettings {
-    /// Its vertical scaling.
+    /// Vertical scaling of the etcd cluster. Has no effect.
     pub autoscaling: Option<ControlPlaneAutoscaling>,
 }
 
@@ -95,6 +96,6 @@ pub struct EtcdSettings {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControlPlaneAutoscaling {
-    /// What it gets at least.
+    /// Lowest resources that the autoscaler recommends. Has no effect.
     pub min_allowed: BTreeMap<String, Quantity>,
 }
