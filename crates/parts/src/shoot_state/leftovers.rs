@@ -23,8 +23,8 @@ use super::{
 const MOST_NAMES: usize = 4096;
 /// Most numbers in `unfinished` that a write keeps. Each crash of a writer leaves one number.
 const MOST_ATTEMPTS: usize = 1024;
-/// Most chunks of an attempt, and about the most chunks of attempts that a write deletes: more than the chunks
-/// of the largest state.
+/// Most chunks of an attempt, and about the most chunks that a write deletes for attempts: more than the
+/// chunks of the largest state.
 const MOST_IN_ATTEMPT: usize = 4096;
 
 /// The attempt of a ShootState, without entries that no writer of this shoot writes, and without chunks that

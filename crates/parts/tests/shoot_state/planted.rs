@@ -1,5 +1,5 @@
-//! The lists of chunks in a ShootState that a hostile seed wrote: the next owner of the shoot deletes and reads
-//! chunks of this ShootState alone.
+//! The lists of chunks in a ShootState that a hostile seed wrote: the next owner of the shoot deletes and
+//! reads chunks of this ShootState alone.
 
 use anyhow::Result;
 use api::gardencore::{InternalSecret, ShootState as Object, ShootStateSpec};
