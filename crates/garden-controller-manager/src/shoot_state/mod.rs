@@ -9,6 +9,7 @@
 
 mod controller;
 mod making;
+mod owner;
 mod protection;
 mod rights;
 mod seen;
