@@ -61,6 +61,7 @@ async fn the_controllers_of_the_garden() {
         a_namespace_that_was_there_is_not_taken(&garden),
         keys::are_for_the_seed_that_has_the_shoot(&garden),
         keys::of_a_shoot_that_is_deleted_change_hands_too(&garden),
+        keys::without_an_owner_are_reported_until_they_have_one(&garden),
         backups_follow_their_shoot(&garden),
         a_version_is_completed_once(&garden),
         zones::are_taken_back_at_their_time(&garden),

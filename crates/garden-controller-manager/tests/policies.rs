@@ -39,6 +39,7 @@ async fn the_policies_of_the_garden() {
     seeds::bring_hosting_seed(&garden).await;
     seeds::names_and_networks_of_shoots_stay_while_shoots_are_on_the_seed(&garden).await;
     seeds::a_shoot_gets_no_name_of_another_shoot(&garden).await;
+    seeds::a_gardenlet_takes_no_domain(&garden).await;
     seeds::a_shoot_is_created_on_a_tolerated_and_selected_seed(&garden).await;
     seeds::a_project_bounds_the_taints_that_its_shoots_tolerate(&garden).await;
     schedules_of_a_shoot(&garden).await;

@@ -10,6 +10,8 @@ mod cost;
 mod late;
 #[path = "shoot_state/left_out.rs"]
 mod left_out;
+#[path = "shoot_state/planted.rs"]
+mod planted;
 mod world;
 
 use std::{

@@ -2,20 +2,27 @@
 
 use std::{sync::Arc, time::Duration};
 
-use api::gardencore::{Shoot, ShootState, ShootStateSpec};
+use api::{
+    gardencore::{Shoot, ShootState, ShootStateSpec},
+    meta::ErrorCode,
+};
 use kube::{
     Api, Resource, ResourceExt,
     api::PostParams,
     runtime::{reflector::ObjectRef, watcher},
 };
 use placement::its_place_alone;
-use runtime::{Next, Reconciler, Result, clusters::Cluster, error::Explain as _, finalizer};
+use runtime::{Error, Next, Reconciler, Result, clock, clusters::Cluster, error::Explain as _, finalizer};
 
-use super::{protection::FINALIZER, seen::StateMeta};
+use super::{
+    owner::{StateOwnership, report, state_ownership},
+    protection::FINALIZER,
+    seen::StateMeta,
+};
 use crate::{Context, MANAGER, shoots};
 
-/// Requeue interval while the ShootState of an earlier Shoot of the same name is being collected.
-const COLLECTION_REQUEUE: Duration = Duration::from_secs(2);
+/// Requeue interval after a concurrent creation of the ShootState.
+const CONFLICT_REQUEUE: Duration = Duration::from_secs(2);
 
 struct ShootStateMaking {
     context: Context,
@@ -42,7 +49,7 @@ impl Reconciler<Shoot> for ShootStateMaking {
 
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
         let namespace = shoot.namespace().unwrap_or_default();
-        let (name, uid) = (shoot.name_any(), shoot.uid().unwrap_or_default());
+        let name = shoot.name_any();
         let states: Api<StateMeta> = self.context.garden.namespaced(&namespace);
         let found = states
             .get_opt(&name)
@@ -51,17 +58,34 @@ impl Reconciler<Shoot> for ShootStateMaking {
         let Some(state) = found else {
             return make(&self.context.garden.namespaced(&namespace), &shoot).await;
         };
-        let is_mine = state.owner_references().iter().any(|owner| owner.uid == uid);
-        if !is_mine || state.metadata.deletion_timestamp.is_some() {
-            return Ok(Next::After(COLLECTION_REQUEUE));
+        // ShootStates are watched, so a change wakes this controller.
+        match state_ownership(&state, &shoot, clock::now()) {
+            StateOwnership::Owned => {
+                finalizer::ensure(&states, &state, FINALIZER).await?;
+            }
+            StateOwnership::Leaving => {}
+            StateOwnership::Collected(within) => return Ok(Next::After(within)),
+            StateOwnership::NotOwned => return Err(self.report(&shoot).await),
         }
-        finalizer::ensure(&states, &state, FINALIZER).await?;
         Ok(Next::Change)
     }
 
     /// The owner reference deletes the ShootState with the Shoot.
     async fn cleanup(&self, _: Arc<Shoot>) -> Result<Next> {
         Ok(Next::Change)
+    }
+}
+
+impl ShootStateMaking {
+    /// Reports a ShootState that no seed may use. The Event has a reason of its own, because the API server
+    /// keeps the first note of Events with the same reason.
+    async fn report(&self, shoot: &Shoot) -> Error {
+        let why = report(shoot);
+        let events = &self.context.events;
+        events
+            .answer_with_warning(shoot, "ShootStateNotOwned", &why)
+            .await;
+        Error::config(ErrorCode::ErrConfigurationProblem, why)
     }
 }
 

@@ -7,8 +7,10 @@
 //! the seed in `status.seedName` can read its content, no other seed and no user. A move cannot lose the
 //! ShootState. This process watches metadata only, so it holds no keys.
 
+mod bounded;
 mod controller;
 mod making;
+mod owner;
 mod protection;
 mod rights;
 mod seen;

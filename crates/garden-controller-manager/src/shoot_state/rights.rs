@@ -5,7 +5,7 @@
 //! project. A Role would not do: members of a project may write Roles there, so a member could create the
 //! Role first and bind it, and the controller would fill it. Policy `seed-rights` reserves the names of both
 //! objects. Kubernetes refuses rights that this process does not have, so a compromised process can grant no
-//! others.
+//! others. All namespaces are watched: a namespace that lost the label of a project still has grants to end.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,6 +16,7 @@ use std::{
 use api::{
     constants::PROJECT_NAME,
     gardencore::{InternalSecret, Shoot, shoot::ShootStatus},
+    meta::ErrorCode,
 };
 use futures::{
     StreamExt,
@@ -31,6 +32,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Resource, ResourceExt,
+    api::{DeleteParams, Preconditions},
     core::PartialObjectMeta,
     runtime::{
         Controller,
@@ -38,10 +40,11 @@ use kube::{
         watcher,
     },
 };
-use runtime::{Cluster, Error, Next, Reconciler, Result, apply, apply::Object, runner};
+use runtime::{Cluster, Error, Next, Reconciler, Result, apply, apply::Object, error::Explain as _, runner};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
+use super::bounded::{ChunksOfStates, NamedChunks, at_most, report};
 use crate::{
     Context, MANAGER,
     changes::{Keys, cache, without_managed_fields},
@@ -72,9 +75,8 @@ struct SeedRights {
 /// Runs the controller until shutdown.
 pub(super) async fn run(context: Context) {
     let namespaces: Api<NamespaceMeta> = context.garden.cluster_wide();
-    let projects = watcher::Config::default().labels(PROJECT_NAME);
     let (caches, changed) = Caches::watch(&context);
-    let controller = Controller::new(namespaces.clone(), projects).reconcile_on(changed);
+    let controller = Controller::new(namespaces.clone(), watcher::Config::default()).reconcile_on(changed);
     let settings = context.runner();
     let reconciler = Arc::new(SeedRights { context, caches });
     runner::run(controller, move |_| namespaces.clone(), reconciler, settings).await;
@@ -143,6 +145,7 @@ impl Caches {
     /// The rights of each seed in a namespace.
     fn wanted(&self, namespace: &str) -> BTreeMap<String, Rights> {
         let mut wanted: BTreeMap<String, Rights> = BTreeMap::new();
+        let mut chunks: BTreeMap<String, ChunksOfStates> = BTreeMap::new();
         let mut hosts = BTreeMap::new();
         for shoot in in_namespace(&self.shoots, namespace) {
             if let Some(seed) = host(&shoot) {
@@ -152,10 +155,16 @@ impl Caches {
             }
         }
         for chunk in in_namespace(&self.chunks, namespace) {
-            let seed = state_of(&chunk).and_then(|state| hosts.get(state));
-            let rights = seed.and_then(|seed| wanted.get_mut(seed));
-            if let Some(rights) = rights.filter(|rights| rights.chunks.len() < MOST_CHUNKS) {
-                rights.chunks.insert(chunk.name_any());
+            let Some(state) = state_of(&chunk) else { continue };
+            if let Some(seed) = hosts.get(state) {
+                let of_seed = chunks.entry(seed.clone()).or_default();
+                let of_state = of_seed.entry(state.to_owned()).or_default();
+                of_state.insert(chunk.name_any());
+            }
+        }
+        for (seed, chunks) in chunks {
+            if let Some(rights) = wanted.get_mut(&seed) {
+                rights.chunks = at_most(MOST_CHUNKS, chunks);
             }
         }
         wanted
@@ -226,14 +235,17 @@ impl Reconciler<NamespaceMeta> for SeedRights {
         let name = namespace.name_any();
         let roles: Api<ClusterRole> = self.context.garden.cluster_wide();
         let bindings: Api<RoleBinding> = self.context.garden.namespaced(&name);
-        let wanted = self.caches.wanted(&name);
+        let granted = self.caches.granted(&name);
+        let wanted = if is_of_project(&namespace) {
+            self.caches.wanted(&name)
+        } else {
+            BTreeMap::new()
+        };
+        if wanted.is_empty() && granted.is_empty() {
+            return Ok(Next::Change);
+        }
         let mut failed = None;
-        for seed in self
-            .caches
-            .granted(&name)
-            .iter()
-            .filter(|seed| !wanted.contains_key(*seed))
-        {
+        for seed in granted.iter().filter(|seed| !wanted.contains_key(*seed)) {
             let ended = end(&bindings, &roles, seed, &name).await;
             failed = failed.or(ended.err());
         }
@@ -241,6 +253,7 @@ impl Reconciler<NamespaceMeta> for SeedRights {
         for (seed, rights) in &wanted {
             let granted = grant(&bindings, &roles, seed, &namespace, rights).await;
             failed = failed.or(granted.err());
+            failed = failed.or(self.report_left_out(&namespace, seed, rights).await);
         }
         if let Some(error) = failed {
             return Err(error);
@@ -253,6 +266,27 @@ impl Reconciler<NamespaceMeta> for SeedRights {
         // Shoots in it may still be restored and deleted.
         self.apply(namespace).await
     }
+}
+
+impl SeedRights {
+    /// Reports InternalSecrets that the ClusterRole of a seed does not name. The Event has a reason of its
+    /// own, because the API server keeps the first note of Events with the same reason.
+    async fn report_left_out(&self, namespace: &NamespaceMeta, seed: &str, rights: &Rights) -> Option<Error> {
+        if rights.chunks.left_out.is_empty() {
+            return None;
+        }
+        let why = report(seed, &namespace.name_any(), MOST_CHUNKS, &rights.chunks.left_out);
+        let events = &self.context.events;
+        events
+            .answer_with_warning(namespace, "InternalSecretsLeftOut", &why)
+            .await;
+        Some(Error::config(ErrorCode::ErrConfigurationProblem, why))
+    }
+}
+
+/// Policies let garden-controller-manager grant rights only in a namespace with this label.
+fn is_of_project(namespace: &NamespaceMeta) -> bool {
+    namespace.labels().contains_key(PROJECT_NAME)
 }
 
 /// Takes the rights of a seed without shoots in the namespace away.
@@ -276,9 +310,47 @@ async fn grant(
 ) -> Result<()> {
     let role = decode(role(seed, namespace, rights))?;
     MANAGER.apply::<ClusterRole>(roles, &role).await?;
-    let binding = decode(binding(seed, &namespace.name_any()))?;
-    MANAGER.apply::<RoleBinding>(bindings, &binding).await?;
-    Ok(())
+    let binding: RoleBinding = decode(binding(seed, &namespace.name_any()))?;
+    let Err(error) = MANAGER.apply(bindings, &binding).await else {
+        return Ok(());
+    };
+    if !delete_unlike(bindings, &binding).await? {
+        return Err(error);
+    }
+    MANAGER.apply(bindings, &binding).await.map(drop)
+}
+
+/// Deletes a RoleBinding of this name that no write can make equal to `wanted`: Kubernetes lets nobody change
+/// a roleRef, and policy `garden-controller-manager-role` refuses the labels of another writer. Returns
+/// whether such a RoleBinding was there.
+async fn delete_unlike(bindings: &Api<RoleBinding>, wanted: &RoleBinding) -> Result<bool> {
+    let name = wanted.name_any();
+    let found = bindings.get_opt(&name).await;
+    let found = found.context(format_args!("could not read RoleBinding {name}"))?;
+    let Some(found) = found.filter(|found| is_unlike(found, wanted)) else {
+        return Ok(false);
+    };
+    let (namespace, role) = (found.namespace().unwrap_or_default(), &found.role_ref.name);
+    tracing::warn!(
+        namespace,
+        name,
+        role,
+        "a RoleBinding of a reserved name is replaced"
+    );
+    let params = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: found.uid(),
+            resource_version: found.resource_version(),
+        }),
+        ..DeleteParams::default()
+    };
+    let deleted = bindings.delete(&name, &params).await;
+    deleted.context(format_args!("could not delete RoleBinding {name}"))?;
+    Ok(true)
+}
+
+fn is_unlike(found: &RoleBinding, wanted: &RoleBinding) -> bool {
+    found.role_ref != wanted.role_ref || found.labels() != wanted.labels()
 }
 
 /// Objects of one namespace that one seed may read.
@@ -286,8 +358,8 @@ async fn grant(
 struct Rights {
     /// Names of Shoots, which are the names of their ShootStates.
     shoots: BTreeSet<String>,
-    /// Names of InternalSecrets.
-    chunks: BTreeSet<String>,
+    /// InternalSecrets of these ShootStates.
+    chunks: NamedChunks,
 }
 
 fn role(seed: &str, namespace: &NamespaceMeta, rights: &Rights) -> Value {
@@ -297,9 +369,10 @@ fn role(seed: &str, namespace: &NamespaceMeta, rights: &Rights) -> Value {
         "verbs": ["get", "patch"]});
     let mut rules = vec![states, make];
     // A rule without names would be a right to all InternalSecrets.
-    if !rights.chunks.is_empty() {
+    let chunks = &rights.chunks.names;
+    if !chunks.is_empty() {
         rules.push(
-            json!({"apiGroups": [CORE], "resources": ["internalsecrets"], "resourceNames": rights.chunks, "verbs": ["get"]}),
+            json!({"apiGroups": [CORE], "resources": ["internalsecrets"], "resourceNames": chunks, "verbs": ["get"]}),
         );
     }
     let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": namespace.name_any(),
@@ -348,7 +421,10 @@ mod tests {
         for chunks in [names(&[]), names(&["web.state-1-0"])] {
             let rights = Rights {
                 shoots: names(&["web"]),
-                chunks,
+                chunks: NamedChunks {
+                    names: chunks,
+                    left_out: BTreeMap::new(),
+                },
             };
             let role: ClusterRole = decode(role("a", &namespace, &rights)).unwrap();
             for rule in role.rules.unwrap() {
@@ -368,5 +444,35 @@ mod tests {
             Some(("seed-a", "garden-dev"))
         );
         assert_eq!(seed_and_namespace("gardener.cloud:system:seeds"), None);
+    }
+
+    #[test]
+    fn a_binding_that_no_write_can_fix_is_replaced() {
+        let wanted: RoleBinding = decode(binding("a", "garden-dev")).unwrap();
+        assert!(!is_unlike(&wanted, &wanted));
+        for (path, value) in [
+            ("/roleRef/name", json!("view")),
+            ("/roleRef/kind", json!("Role")),
+            ("/metadata/labels", json!({(LABEL.0): LABEL.1, "x": "y"})),
+        ] {
+            let mut other = binding("a", "garden-dev");
+            *other.pointer_mut(path).unwrap() = value;
+            assert!(is_unlike(&decode(other).unwrap(), &wanted), "{path}");
+        }
+        // A write replaces the subjects.
+        let mut bound_to_another = binding("a", "garden-dev");
+        bound_to_another["subjects"] = json!([]);
+        assert!(!is_unlike(&decode(bound_to_another).unwrap(), &wanted));
+    }
+
+    #[test]
+    fn a_namespace_is_of_a_project_by_the_label() {
+        let namespace = |labels: Value| -> NamespaceMeta {
+            serde_json::from_value(json!({"metadata": {"name": "garden-dev", "labels": labels}})).unwrap()
+        };
+        assert!(is_of_project(&namespace(json!({(PROJECT_NAME): "dev"}))));
+        assert!(!is_of_project(&namespace(
+            json!({"gardener.cloud/role": "project"})
+        )));
     }
 }

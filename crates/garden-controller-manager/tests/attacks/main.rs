@@ -43,6 +43,8 @@ async fn what_a_hostile_seed_or_tenant_tries_is_refused() {
     rights::an_editor_of_shoots_moves_none(&garden).await;
     rights::garden_controller_manager_takes_no_other_namespace(&garden).await;
     rights::a_seed_name_of_null_is_no_name(&garden).await;
+    rights::a_planted_binding_blocks_no_seed(&garden).await;
+    rights::a_namespace_without_a_project_has_no_rights_of_seeds(&garden).await;
     context.shutdown.cancel();
     controllers.shutdown().await;
     garden_token::garden_controller_manager_makes_no_tokens_either(&garden).await;

@@ -1,18 +1,23 @@
 //! Rights of seeds are granted by garden-controller-manager alone (threats.md 8, 10, 16, 17).
 
+use std::time::Duration;
+
 use api::gardencore::{SecretBinding, Shoot, ShootState};
 use k8s_openapi::api::{
     core::v1::{Namespace, ServiceAccount},
-    rbac::v1::{Role, RoleBinding},
+    rbac::v1::{ClusterRole, Role, RoleBinding},
 };
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
+use testkit::eventually;
 
 use crate::garden::{self, Garden, NAMESPACE, allowed, refused, secret_binding, try_create, until_allowed};
 
+/// Longer than garden-controller-manager takes for a change on a slow machine.
+const SOON: Duration = Duration::from_secs(120);
 const RBAC: &str = "rbac.authorization.k8s.io";
 const RESERVED: &str = "are reserved for the rights of seeds; use other names and labels";
 
@@ -224,4 +229,75 @@ pub async fn a_seed_name_of_null_is_no_name(garden: &Garden) {
     let patch: Patch<Shoot> = Patch::Json(serde_json::from_value(emptied).unwrap());
     let outcome = shoots.patch("placed", &PatchParams::default(), &patch).await;
     refused(outcome.map(drop), "cannot be removed once");
+}
+
+/// A RoleBinding from before the policy has the name of the binding of a seed, and a different role. Nobody
+/// can change the roleRef, so the seed would never get its rights.
+pub async fn a_planted_binding_blocks_no_seed(garden: &Garden) {
+    let bindings: Api<RoleBinding> = garden.admin(NAMESPACE);
+    let name = "gardener.cloud:seed:seed-c";
+    let planted = binding(name, "ClusterRole", "view", &json!({}));
+    bindings.create(&PostParams::default(), &planted).await.unwrap();
+    garden
+        .shoot("blocked", "seed-c", Some("seed-c"), ("Create", "Succeeded"))
+        .await;
+    let replaced = until_bound(&bindings, name, "gardener.cloud:seed:seed-c:garden-dev").await;
+    let subjects = replaced.subjects.unwrap_or_default();
+    let users: Vec<_> = subjects.iter().map(|subject| subject.name.as_str()).collect();
+    assert_eq!(users, ["gardener.cloud:system:seed:seed-c"]);
+}
+
+/// An administrator takes a namespace from a project: the seed keeps no right to the keys in the namespace.
+pub async fn a_namespace_without_a_project_has_no_rights_of_seeds(garden: &Garden) {
+    let (namespace, project) = ("garden-left", "project.gardener.cloud/name");
+    let labels = json!({project: "left", "gardener.cloud/role": "project"});
+    let metadata = json!({"name": namespace, "labels": labels});
+    garden
+        .bring(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
+        .await
+        .unwrap();
+    garden
+        .shoot_in(
+            namespace,
+            "left",
+            "seed-a",
+            Some("seed-a"),
+            ("Create", "Succeeded"),
+        )
+        .await;
+    let bindings: Api<RoleBinding> = garden.admin(namespace);
+    let roles: Api<ClusterRole> = Api::all(garden.administrator());
+    let (name, role) = (
+        "gardener.cloud:seed:seed-a",
+        "gardener.cloud:seed:seed-a:garden-left",
+    );
+    until_bound(&bindings, name, role).await;
+    let namespaces: Api<Namespace> = Api::all(garden.administrator());
+    let unlabelled = json!({"metadata": {"labels": {project: null}}});
+    garden.patch(&namespaces, namespace, unlabelled).await.unwrap();
+    eventually("the grants are gone", SOON, || async {
+        let error = |error: kube::Error| error.to_string();
+        let bound = bindings.get_opt(name).await.map_err(error)?.is_some();
+        let granted = roles.get_opt(role).await.map_err(error)?.is_some();
+        match (bound, granted) {
+            (false, false) => Ok(()),
+            there => Err(format!("{there:?}")),
+        }
+    })
+    .await
+    .unwrap();
+}
+
+/// Waits until the RoleBinding refers to this role.
+async fn until_bound(bindings: &Api<RoleBinding>, name: &str, role: &str) -> RoleBinding {
+    eventually(&format!("{name} binds {role}"), SOON, || async {
+        let found = bindings.get(name).await.map_err(|error| error.to_string())?;
+        if found.role_ref.name == role {
+            Ok(found)
+        } else {
+            Err(found.role_ref.name)
+        }
+    })
+    .await
+    .unwrap()
 }

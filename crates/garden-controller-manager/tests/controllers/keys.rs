@@ -4,7 +4,7 @@ use api::{
     constants::finalizer::SHOOT_STATE,
     gardencore::{Shoot, ShootState},
 };
-use k8s_openapi::api::{core::v1::Secret, rbac::v1::ClusterRole};
+use k8s_openapi::api::{core::v1::Secret, events::v1::Event, rbac::v1::ClusterRole};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams},
@@ -119,4 +119,29 @@ pub async fn of_a_shoot_that_is_deleted_change_hands_too(garden: &Garden) {
     })
     .await
     .unwrap();
+}
+
+/// A restore of the garden from a backup has made the ShootState without its owner.
+pub async fn without_an_owner_are_reported_until_they_have_one(garden: &Garden) {
+    let states: Api<ShootState> = garden.admin(NAMESPACE);
+    garden.state("restored").await;
+    garden
+        .shoot("restored", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let events: Api<Event> = garden.admin(NAMESPACE);
+    let note = eventually("the ShootState is reported", SOON, || async {
+        let all = events.list(&ListParams::default()).await;
+        let all = all.map_err(|error| error.to_string())?;
+        let found = all.items.into_iter().find(|event| {
+            let shoot = event.regarding.as_ref().and_then(|shoot| shoot.name.as_deref());
+            event.reason.as_deref() == Some("ShootStateNotOwned") && shoot == Some("restored")
+        });
+        found.and_then(|event| event.note).ok_or("no Event".to_owned())
+    })
+    .await
+    .unwrap();
+    assert!(note.contains("delete the ShootState"), "{note}");
+    // The administrator follows the report.
+    garden.state("restored").await;
+    until(&states, "restored", |state| state.finalizers() == [SHOOT_STATE]).await;
 }

@@ -141,6 +141,34 @@ pub async fn a_shoot_gets_no_name_of_another_shoot(garden: &Garden) {
     );
 }
 
+/// Names of shoots of all seeds depend on these domains: the owner of a stolen certificate would take the
+/// domain of a customer.
+pub async fn a_gardenlet_takes_no_domain(garden: &Garden) {
+    let mut edge = garden::seed("edge");
+    edge["spec"]["dns"] = json!({"defaults": [domain("edge.test")]});
+    garden.bring(&edge).await.unwrap();
+    let user = "gardener.cloud:system:seed:edge";
+    let gardenlet = garden.client(user, &["gardener.cloud:system:seeds"]).await;
+    let (gardenlet, seeds): (Api<Seed>, Api<Seed>) = (Api::all(gardenlet), Api::all(garden.administrator()));
+    let defaults = |defaults: Value| json!({"spec": {"dns": {"defaults": defaults}}});
+    let mut rotated = domain("edge.test");
+    rotated["credentialsRef"]["name"] = json!("rotated");
+    allowed(garden.patch(&gardenlet, "edge", defaults(json!([rotated]))).await);
+    let words = "may not change the domains in spec.dns of Seed edge";
+    let taken = defaults(json!([rotated, domain("customer.test")]));
+    for change in [taken.clone(), defaults(json!([in_zone(rotated.clone(), "test")]))] {
+        refused(garden.patch(&gardenlet, "edge", change).await, words);
+    }
+    // After the administrator, the gardenlet registers the same domains.
+    allowed(garden.patch(&seeds, "edge", taken.clone()).await);
+    allowed(garden.patch(&gardenlet, "edge", taken).await);
+    allowed(
+        garden
+            .patch_status(&gardenlet, "edge", json!({"kubernetesVersion": "v9"}))
+            .await,
+    );
+}
+
 /// A taint keeps new shoots away; shoots that are on the seed stay.
 pub async fn a_shoot_is_created_on_a_tolerated_and_selected_seed(garden: &Garden) {
     let (seeds, shoots): (Api<Seed>, Api<Shoot>) =

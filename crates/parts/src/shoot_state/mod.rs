@@ -11,10 +11,12 @@
 
 pub mod carried;
 mod chunk;
+mod chunk_name;
 mod collect;
 mod content;
 mod entries;
 pub mod left_out;
+mod leftovers;
 mod opened;
 mod overlay;
 mod piece;

@@ -39,6 +39,8 @@ pub(crate) struct Opened {
     place: Place,
     /// The resourceVersion of the verified ShootState; used to detect a change.
     version: Option<String>,
+    /// The uid of the ShootState, which owns the chunks.
+    uid: String,
     content: Content,
 }
 
@@ -81,7 +83,7 @@ impl Opened {
 
     /// Verifies the whole content.
     pub(super) async fn open(place: Place, mut state: ShootState) -> Result<Self> {
-        let version = state.resource_version();
+        let (version, uid) = (state.resource_version(), state.uid().unwrap_or_default());
         let mut check = Check::new(&place.name);
         let chunks = state.spec.in_chunks.take();
         let mut pieces = Pieces::new(place.clone(), state, chunks.clone());
@@ -104,6 +106,7 @@ impl Opened {
         Ok(Self {
             place,
             version,
+            uid,
             content,
         })
     }
@@ -229,7 +232,7 @@ impl Opened {
             return Ok(text);
         }
         let chunk = &chunks.chunks[number];
-        let bytes = self.place.chunk(&chunk.name).await?;
+        let bytes = self.place.chunk(&chunk.name, &self.uid).await?;
         let text = unpack(chunk, &bytes).map_err(|why| self.place.spoilt(&chunk.name, &why))?;
         let text = Arc::new(text);
         *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((number, Arc::clone(&text)));
@@ -241,6 +244,8 @@ impl Opened {
 /// written content.
 pub(super) struct Pieces {
     place: Place,
+    /// The uid of the ShootState, which owns the chunks.
+    uid: String,
     here: std::vec::IntoIter<Piece>,
     chunks: Option<Arc<StateInChunks>>,
     next_chunk: usize,
@@ -253,6 +258,7 @@ pub(super) struct Pieces {
 
 impl Pieces {
     pub(super) fn new(place: Place, state: ShootState, chunks: Option<StateInChunks>) -> Self {
+        let uid = state.uid().unwrap_or_default();
         let here = if chunks.is_some() {
             Vec::new()
         } else {
@@ -260,6 +266,7 @@ impl Pieces {
         };
         Self {
             place,
+            uid,
             here: here.into_iter(),
             chunks: chunks.map(Arc::new),
             next_chunk: 0,
@@ -309,7 +316,7 @@ impl Pieces {
         let Some(chunk) = chunks.chunks.get(self.next_chunk) else {
             return Ok(false);
         };
-        let bytes = self.place.chunk(&chunk.name).await?;
+        let bytes = self.place.chunk(&chunk.name, &self.uid).await?;
         let text = unpack(chunk, &bytes).map_err(|why| self.place.spoilt(&chunk.name, &why))?;
         self.whole.add(&text);
         self.begins += self.used;

@@ -7,10 +7,12 @@ use api::gardencore::{InternalSecret, InternalSecretFields, ShootState};
 use k8s_openapi::ByteString;
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, PostParams, Preconditions},
+    core::PartialObjectMeta,
 };
 use runtime::{Cluster, Error, Garden, Result, error::Explain};
 
+use super::chunk_name::{chunk_name, is_chunk_name, is_owned_by};
 use crate::FIELD_MANAGER;
 
 /// Requeue interval while garden-controller-manager has not granted the rights yet. garden-controller-manager
@@ -20,6 +22,19 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 pub(super) const KEY: &str = "chunk";
 /// Type of an InternalSecret with a chunk.
 pub(super) const TYPE: &str = "gardener.cloud/shoot-state";
+
+/// The InternalSecret of a name that a ShootState lists.
+#[derive(Debug)]
+pub(super) enum FoundChunk {
+    /// No InternalSecret has the name.
+    Absent,
+    /// The InternalSecret exists, and this seed may not read the InternalSecret yet.
+    Unreadable,
+    /// The name is no chunk name of this shoot, or the InternalSecret is not owned by the ShootState.
+    Foreign,
+    /// A chunk of the ShootState.
+    Own(Box<PartialObjectMeta<InternalSecret>>),
+}
 
 /// The objects of a single shoot.
 #[derive(Clone, Debug)]
@@ -59,28 +74,67 @@ impl Place {
         FIELD_MANAGER.try_merge_of(&self.states, read, body).await
     }
 
-    /// Reads the chunk in an InternalSecret. A missing InternalSecret is an error, because the ShootState
-    /// refers to the chunk.
-    pub(super) async fn chunk(&self, name: &str) -> Result<Vec<u8>> {
+    /// Reads the chunk in an InternalSecret of the ShootState with this uid. A missing InternalSecret is an
+    /// error, because the ShootState refers to the chunk. The former owner of the shoot wrote the name, so an
+    /// InternalSecret of a different ShootState is an error, too.
+    pub(super) async fn chunk(&self, name: &str, state: &str) -> Result<Vec<u8>> {
+        if !is_chunk_name(&self.name, name) {
+            return Err(self.spoilt(name, "the name is no name of a chunk of this shoot"));
+        }
         let found = match self.secrets.get_opt(name).await {
             Err(kube::Error::Api(status)) if status.is_forbidden() => return Err(self.not_yet()),
             other => other.context(format_args!("could not read InternalSecret {name}"))?,
         };
         let mut found = found.ok_or_else(|| self.spoilt(name, "it is gone"))?;
+        if !is_owned_by(&found, state) {
+            return Err(self.spoilt(
+                name,
+                &format!("no owner of the chunk is the ShootState with uid {state}"),
+            ));
+        }
         let chunk = found.spec.data.remove(KEY);
         chunk
             .map(|chunk| chunk.0)
             .ok_or_else(|| self.spoilt(name, &format!("it has no data under {KEY:?}")))
     }
 
-    /// Whether an InternalSecret exists. A forbidden read means that the grant for a new InternalSecret is
-    /// not there yet.
-    pub(super) async fn has_chunk(&self, name: &str) -> Result<bool> {
+    /// Whether the InternalSecret of a name that the ShootState lists exists and is a chunk of the
+    /// ShootState. A forbidden read means that the grant for a new InternalSecret is not there yet.
+    pub(super) async fn has_chunk(&self, name: &str, state: &ShootState) -> Result<bool> {
+        match self.find_chunk(name, state).await? {
+            FoundChunk::Own(_) => Ok(true),
+            FoundChunk::Absent | FoundChunk::Foreign => Ok(false),
+            FoundChunk::Unreadable => Err(self.not_yet()),
+        }
+    }
+
+    /// The InternalSecret of a name that the ShootState lists.
+    pub(super) async fn find_chunk(&self, name: &str, state: &ShootState) -> Result<FoundChunk> {
+        if !is_chunk_name(&self.name, name) {
+            return Ok(FoundChunk::Foreign);
+        }
         match self.secrets.get_metadata_opt(name).await {
-            Err(kube::Error::Api(status)) if status.is_forbidden() => Err(self.not_yet()),
-            other => other
-                .map(|found| found.is_some())
-                .context(format_args!("could not read InternalSecret {name}")),
+            Ok(None) => Ok(FoundChunk::Absent),
+            Ok(Some(chunk)) if is_owned_by(&chunk, &state.uid().unwrap_or_default()) => {
+                Ok(FoundChunk::Own(Box::new(chunk)))
+            }
+            Ok(Some(_)) => Ok(FoundChunk::Foreign),
+            Err(kube::Error::Api(status)) if status.is_forbidden() => self.find_unreadable(name).await,
+            Err(error) => Err(error).context(format_args!("could not read InternalSecret {name}")),
+        }
+    }
+
+    /// Rights to read name each InternalSecret, so reads of a missing InternalSecret are forbidden as well.
+    /// The right to delete names none: a dry run shows whether the InternalSecret exists.
+    async fn find_unreadable(&self, name: &str) -> Result<FoundChunk> {
+        match self
+            .secrets
+            .delete(name, &DeleteParams::default().dry_run())
+            .await
+        {
+            Ok(_) => Ok(FoundChunk::Unreadable),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(FoundChunk::Absent),
+            Err(error) => Err(error).context(format_args!("could not look for InternalSecret {name}")),
         }
     }
 
@@ -112,18 +166,27 @@ impl Place {
         }
     }
 
-    /// Deletes an InternalSecret. Returns false when the InternalSecret does not exist.
-    pub(super) async fn delete_chunk(&self, name: &str) -> Result<bool> {
-        match self.secrets.delete(name, &DeleteParams::default()).await {
+    /// Deletes exactly this InternalSecret. Returns false when the InternalSecret has changed since the read.
+    pub(super) async fn delete_chunk(&self, chunk: &PartialObjectMeta<InternalSecret>) -> Result<bool> {
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: chunk.uid(),
+                resource_version: chunk.resource_version(),
+            }),
+            ..DeleteParams::default()
+        };
+        let name = chunk.name_any();
+        match self.secrets.delete(&name, &params).await {
             Ok(_) => Ok(true),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(false),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
+            Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
             Err(error) => Err(error).context(format_args!("could not delete InternalSecret {name}")),
         }
     }
 
-    /// The name of the n-th InternalSecret of an attempt. Names are unique across attempts.
+    /// The name of the n-th InternalSecret of an attempt.
     pub(super) fn chunk_name(&self, attempt: i64, number: usize) -> String {
-        format!("{}.state-{attempt}-{number}", self.name)
+        chunk_name(&self.name, attempt, number)
     }
 
     /// The error for a referenced object whose content has changed.

@@ -8,8 +8,8 @@
 //! 2. The chunks are created under names that only this attempt uses. An existing chunk with the same content
 //!    is referenced again.
 //! 3. A single write of the ShootState references all chunks, and lists the chunks that are no longer needed.
-//! 4. The listed chunks are deleted, and the list is cleared. The list also covers the leftovers of a crash,
-//!    so the next write deletes these leftovers.
+//! 4. The listed chunks are deleted, and the list is cleared ([`leftovers`]). The list also covers the
+//!    leftovers of a crash, so the next write deletes these leftovers.
 //!
 //! Each write states the ownership epoch of the writer. No write replaces the content of a later epoch.
 //!
@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 use super::{
     carried::Check,
     chunk::{Splitter, Whole, pack},
+    leftovers,
     opened::MOST_PIECE,
     piece::{Piece, pieces_of},
     place::Place,
@@ -212,7 +213,7 @@ impl Writer {
             .and_then(|chunks| chunks.before.get(&packed.sha256))
             .cloned();
         let chunk = match before {
-            Some(chunk) if self.place.has_chunk(&chunk.name).await? => chunk,
+            Some(chunk) if self.place.has_chunk(&chunk.name, &self.state).await? => chunk,
             _ => {
                 let name = self.next_name().await?;
                 self.place.make_chunk(&name, packed.bytes, &self.state).await?;
@@ -244,7 +245,7 @@ impl Writer {
 
     async fn claim(&mut self) -> Result<i64, Unwritten> {
         let mut attempt = self.attempt();
-        attempt.number += 1;
+        attempt.number = next_number(&self.place.name, attempt.number)?;
         attempt.unfinished.push(attempt.number);
         self.write(&json!({"spec": {"chunkAttempt": note(&attempt)}}))
             .await?;
@@ -283,28 +284,24 @@ impl Writer {
     /// Deletes chunks without a reference. Names are never used again, so the deletion is safe during
     /// concurrent writes.
     async fn clean_up(&mut self) -> Result<(), Unwritten> {
-        let mut attempt = self.attempt();
-        if attempt.leftovers.is_empty() && attempt.unfinished.is_empty() {
+        let listed = self.state.spec.chunk_attempt.clone().unwrap_or_default();
+        if listed.leftovers.is_empty() && listed.unfinished.is_empty() {
             return Ok(());
         }
-        for name in &attempt.leftovers {
-            self.place.delete_chunk(name).await?;
+        let attempt = self.attempt();
+        let ignored = listed.leftovers.len() - attempt.leftovers.len();
+        if ignored > 0 {
+            tracing::warn!(
+                shoot_state = self.place.name,
+                ignored,
+                "spec.chunkAttempt.leftovers lists chunks that are needed, are of other shoots, or are too many: they stay"
+            );
         }
-        for number in &attempt.unfinished {
-            // An attempt creates chunks in sequence: after a gap there are no further chunks.
-            let mut made = 0;
-            while self
-                .place
-                .delete_chunk(&self.place.chunk_name(*number, made))
-                .await?
-            {
-                made += 1;
-            }
+        let left = leftovers::delete(&self.place, &self.state, attempt).await?;
+        if left == listed {
+            return Ok(());
         }
-        attempt.leftovers.clear();
-        attempt.unfinished.clear();
-        let note = note(&attempt);
-        match self.write(&json!({"spec": {"chunkAttempt": note}})).await {
+        match self.write(&json!({"spec": {"chunkAttempt": note(&left)}})).await {
             // The concurrent writer has read the list and keeps the list.
             Err(Unwritten::Collided) => Ok(()),
             other => other,
@@ -320,8 +317,18 @@ impl Writer {
     }
 
     fn attempt(&self) -> ChunkAttempt {
-        self.state.spec.chunk_attempt.clone().unwrap_or_default()
+        leftovers::attempt_of(&self.place.name, &self.state.spec)
     }
+}
+
+/// The number after the number of the last attempt. Only a hostile owner writes the highest number.
+fn next_number(name: &str, last: i64) -> Result<i64, Error> {
+    last.checked_add(1).ok_or_else(|| {
+        configuration_problem(format!(
+            "spec.chunkAttempt.number of ShootState {name} is the highest number, so that no further chunk can be named: set \
+             the number to 1 more than the number in the names of the InternalSecrets {name}.state-<number>-<number>"
+        ))
+    })
 }
 
 /// Refuses a writer that was stopped or cut off, and wakes up after the shoot has moved on.
@@ -381,5 +388,12 @@ mod tests {
         }
         assert_eq!(told(1), None);
         assert_eq!(told(2), Some(2));
+    }
+
+    #[test]
+    fn the_number_of_an_attempt_never_starts_again() {
+        assert_eq!(next_number("web", 6).unwrap(), 7);
+        let refused = next_number("web", i64::MAX).unwrap_err();
+        assert_eq!(refused.class(), "Config");
     }
 }
