@@ -315,6 +315,12 @@ async fn prepare(clusters: &Clusters, command: &Documented) -> Result<()> {
             bring(clusters.desk(desk), &[object]).await?;
         }
     }
+    if text.contains("apply -f docs/operate/examples/") {
+        states::an_example_can_be_applied(garden, text).await?;
+    }
+    if text.contains("wait project dev") {
+        states::a_project_is_ready(garden).await?;
+    }
     if text.contains("shoot demo confirmation.gardener.cloud/force-deletion=true") {
         states::a_deletion_has_failed(garden).await?;
     }

@@ -7,6 +7,7 @@ mod accidents;
 mod commands;
 mod documents;
 mod encryption;
+mod examples;
 mod hardening;
 mod lessons;
 mod manifests;

@@ -38,7 +38,8 @@ impl Said {
     }
 }
 
-/// The place for runs of programs: a folder with the repository's charts, and an optional cluster.
+/// The place for runs of programs: a folder with the charts and pages of the repository, and an optional
+/// cluster.
 pub struct Desk {
     folder: TempDir,
     kubeconfig: Option<PathBuf>,
@@ -48,10 +49,9 @@ impl Desk {
     /// A desk without a cluster.
     pub fn new() -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("repot-desk-").tempdir()?;
-        std::os::unix::fs::symlink(
-            root().join("charts").canonicalize()?,
-            folder.path().join("charts"),
-        )?;
+        for name in ["charts", "docs"] {
+            std::os::unix::fs::symlink(root().join(name).canonicalize()?, folder.path().join(name))?;
+        }
         Ok(Self {
             folder,
             kubeconfig: None,

@@ -1,10 +1,17 @@
 //! Objects, and states of the documented shoot, that single commands of the documentation need.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
+use testkit::eventually;
 
 use crate::documents::Cluster;
 use crate::programs::Desk;
+
+/// A policy with a parameter kind refuses all requests until the API server has found the kind, every half
+/// minute.
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
 
 /// Objects that a few commands ask for.
 pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
@@ -155,6 +162,41 @@ pub async fn a_dry_run_is_answered(garden: &Desk) -> Result<()> {
     // The Shoot keeps the remaining constraints.
     let patch = json!([{"op": "add", "path": "/status/constraints/-", "value": answer}]);
     patch_status(garden, "json", &patch, "an answer").await
+}
+
+/// The garden accepts an example file: the namespace of the project is there, and the policies are in force.
+/// `apply`: the documented command.
+pub async fn an_example_can_be_applied(garden: &Desk, apply: &str) -> Result<()> {
+    let namespace = "kubectl create namespace garden-dev --dry-run=client -o yaml | kubectl apply -f -";
+    garden
+        .run("bash", &["-c", namespace])
+        .await?
+        .or_fail("namespace")?;
+    let dry_run = format!("{apply} --dry-run=server");
+    eventually("the example is accepted", IN_FORCE_WITHIN, || async {
+        let said = garden.run("bash", &["-c", &dry_run]).await?;
+        said.or_fail(apply).map(drop)
+    })
+    .await
+}
+
+/// garden-controller-manager, which does not run here, reports that the documented project is ready.
+pub async fn a_project_is_ready(garden: &Desk) -> Result<()> {
+    let ready = r#"{"status":{"phase":"Ready"}}"#;
+    let patch = [
+        "patch",
+        "project",
+        "dev",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        ready,
+    ];
+    garden
+        .run("kubectl", &patch)
+        .await?
+        .or_fail("a ready project")
+        .map(drop)
 }
 
 /// Patches the status of the documented shoot. `kind`: the type of the patch, as kubectl names the type.

@@ -100,7 +100,7 @@ async fn make(states: &Api<ShootState>, shoot: &Shoot) -> Result<Next> {
     };
     match states.create(&params, &state).await {
         Ok(_) => Ok(Next::Change),
-        Err(kube::Error::Api(answer)) if answer.is_already_exists() => Ok(Next::After(COLLECTION_REQUEUE)),
+        Err(kube::Error::Api(answer)) if answer.is_already_exists() => Ok(Next::After(CONFLICT_REQUEUE)),
         Err(error) => Err(error).context("could not make the ShootState"),
     }
 }
