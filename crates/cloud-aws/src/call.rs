@@ -14,6 +14,14 @@ pub(crate) enum Service {
 }
 
 impl Service {
+    /// The name of the service in messages.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Ec2 => "EC2",
+            Self::Sts => "STS",
+        }
+    }
+
     /// The name of the service in a signature.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -101,11 +109,17 @@ impl Call {
 
     /// Only what this filter lets through. Several filters are all to be met.
     #[must_use]
-    pub fn filtered(mut self, name: &str, value: &str) -> Self {
+    pub fn filtered(self, name: &str, value: &str) -> Self {
+        self.filtered_by_any(name, [value])
+    }
+
+    /// Restricts the list to objects with one of these values.
+    #[must_use]
+    pub fn filtered_by_any<'v>(mut self, name: &str, values: impl IntoIterator<Item = &'v str>) -> Self {
         self.filters += 1;
         let filter = format!("Filter.{}", self.filters);
         self.with(&format!("{filter}.Name"), name)
-            .with(&format!("{filter}.Value.1"), value)
+            .with_each(&format!("{filter}.Value"), values)
     }
 
     /// What is made of this type gets these tags by the same call, so that it is never there without.
@@ -165,11 +179,11 @@ mod tests {
     fn filters_and_lists_are_numbered() {
         let call = Call::new("DescribeSubnets")
             .filtered("vpc-id", "vpc-1")
-            .filtered("state", "available")
+            .filtered_by_any("state", ["available", "pending"])
             .with_each("SubnetId", ["a", "b"]);
         assert!(call.form().ends_with(
             "Filter.1.Name=vpc-id&Filter.1.Value.1=vpc-1&Filter.2.Name=state&Filter.2.Value.1=available\
-             &SubnetId.1=a&SubnetId.2=b"
+             &Filter.2.Value.2=pending&SubnetId.1=a&SubnetId.2=b"
         ));
     }
 }

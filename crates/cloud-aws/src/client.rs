@@ -85,7 +85,8 @@ impl Ec2 {
         let text = self.repeat(call).await?;
         quick_xml::de::from_str(&text).map_err(|error| {
             Failed::Unanswered(format!(
-                "the answer of EC2 to {} cannot be understood: {error}",
+                "the answer of {} to {} cannot be understood: {error}",
+                call.service().title(),
                 call.action()
             ))
         })
@@ -164,17 +165,18 @@ impl Ec2 {
             let Some(pause) = pauses.next().filter(|_| is_repeated) else {
                 return Err(failed);
             };
-            debug!(action = call.action(), %failed, ?pause, "a call of EC2 is repeated");
+            debug!(action = call.action(), %failed, ?pause, "a call is repeated");
             sleep(pause).await;
         }
     }
 
     async fn send(&self, call: &Call) -> Answer<String> {
-        let action = call.action();
         let unanswered = |error: &dyn std::fmt::Display| {
             Failed::Unanswered(self.account.redact(&format!(
-                "EC2 in {} gives no answer to {action}: {error}",
-                self.region
+                "{} in {} gives no answer to {}: {error}",
+                call.service().title(),
+                self.region,
+                call.action()
             )))
         };
         let mut request = Request::post(self.address(call.service()))
@@ -198,7 +200,7 @@ impl Ec2 {
         if head.status.is_success() {
             return Ok(text.into_owned());
         }
-        let refused = Refusal::read(action, &self.account, &self.account.redact(&text));
+        let refused = Refusal::read(call, &self.account, &self.account.redact(&text));
         let refused = refused.ok_or_else(|| unanswered(&head.status))?;
         let ahead = skew::ahead(&head.headers, clock::now());
         let is_server_error = head.status.is_server_error();

@@ -10,38 +10,79 @@ use serde::Deserialize;
 
 use crate::{Answer, Call, Ec2, call::Service, client};
 
+/// Annotation of the Shoot: the id of the account with the objects of the Shoot, where no id was recorded.
+/// The user confirms by the annotation that objects which keys of this account do not show are gone.
+pub const CONFIRMED_ACCOUNT: &str = "aws.provider.extensions.gardener.cloud/account-id";
+
 /// An AWS account with the objects of a shoot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HomeAccount(Option<String>);
+pub struct HomeAccount {
+    id: Option<String>,
+    subnet: Option<String>,
+}
 
 impl HomeAccount {
     /// The account with this id. `None`: the objects were made before the id was recorded.
     #[must_use]
     pub fn new(id: Option<&str>) -> Self {
-        Self(id.map(str::to_owned))
+        Self {
+            id: id.map(str::to_owned),
+            subnet: None,
+        }
     }
 
-    /// Confirms that the keys belong to the account. Without a recorded id nothing is compared.
+    /// The same with a subnet of the shoot. Where no id is recorded, keys that show the subnet belong to the
+    /// account.
+    #[must_use]
+    pub fn with_subnet(self, subnet: &str) -> Self {
+        Self {
+            subnet: Some(subnet.to_owned()).filter(|id| !id.is_empty()),
+            ..self
+        }
+    }
+
+    /// Confirms that the keys belong to the account. Without a recorded id and a subnet nothing is compared.
     ///
     /// # Errors
-    /// The keys belong to a different account: [`Error::Config`]; STS refuses or does not answer.
+    /// The keys belong to a different account, or prove nothing: [`Error::Config`]; EC2 or STS refuses or
+    /// does not answer.
     pub async fn confirm(&self, ec2: &Ec2, objects: &str) -> Result<()> {
-        let Some(recorded) = &self.0 else {
-            return Ok(());
-        };
-        let present = ec2.account_id().await?;
-        if present == *recorded {
-            return Ok(());
+        match (&self.id, &self.subnet) {
+            (Some(recorded), _) => compare(ec2, recorded, objects).await,
+            (None, Some(subnet)) => confirm_by_subnet(ec2, subnet, objects).await,
+            (None, None) => Ok(()),
         }
-        let origin = ec2.account.origin();
-        Err(Error::config(
-            ErrorCode::ErrConfigurationProblem,
-            format!(
-                "the keys of the Secret {origin} belong to account {present}, and {objects} was made in account {recorded}. No object \
-                 counts as gone: put keys of account {recorded} into the Secret"
-            ),
-        ))
     }
+}
+
+async fn compare(ec2: &Ec2, recorded: &str, objects: &str) -> Result<()> {
+    let present = ec2.account_id().await?;
+    if present == recorded {
+        return Ok(());
+    }
+    let origin = ec2.account.origin();
+    Err(Error::config(
+        ErrorCode::ErrConfigurationProblem,
+        format!(
+            "the keys of the Secret {origin} belong to account {present}, and {objects} was made in account {recorded}. No object \
+             counts as gone: put keys of account {recorded} into the Secret"
+        ),
+    ))
+}
+
+async fn confirm_by_subnet(ec2: &Ec2, subnet: &str, objects: &str) -> Result<()> {
+    if ec2.subnet(subnet).await?.is_some() {
+        return Ok(());
+    }
+    let (origin, present) = (ec2.account.origin(), ec2.account_id().await?);
+    Err(Error::config(
+        ErrorCode::ErrConfigurationProblem,
+        format!(
+            "no account is recorded for {objects}, and the keys of the Secret {origin} (account {present}) do not show {subnet}. No object \
+             counts as gone: put keys of the account with {subnet} into the Secret, and reconcile the Shoot, which records the account. If \
+             account {present} is the account of the Shoot and {subnet} is gone, annotate the Shoot with {CONFIRMED_ACCOUNT}={present} first"
+        ),
+    ))
 }
 
 impl Ec2 {
@@ -110,13 +151,32 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_sts_is_reported_like_an_error_of_ec2() {
+    fn an_error_of_sts_is_reported_by_the_name_of_sts() {
         let text = "<ErrorResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><Error><Type>Sender</Type>\
              <Code>InvalidClientTokenId</Code><Message>The security token included in the request is invalid.</Message>\
              </Error><RequestId>1</RequestId></ErrorResponse>";
         let account = Account::from_secret(&keys()).unwrap();
-        let refusal = Refusal::read("GetCallerIdentity", &account, text).unwrap();
+        let call = Call::to(Service::Sts, "GetCallerIdentity");
+        let refusal = Refusal::read(&call, &account, text).unwrap();
         let error = Error::from(Failed::Refused(refusal));
         assert_eq!(error.codes(), [ErrorCode::ErrInfraUnauthenticated], "{error}");
+        let report = error.to_string();
+        assert!(
+            report.starts_with("STS refuses GetCallerIdentity") && !report.contains("EC2"),
+            "{report}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_missing_answer_of_sts_is_reported_by_the_name_of_sts() {
+        let access = Ec2Access::new(Some("http://127.0.0.1:1".to_owned()));
+        let ec2 = access
+            .open(&keys(), "eu-west-1", &Permit::sole("a test"))
+            .unwrap();
+        let report = ec2.account_id().await.unwrap_err().to_string();
+        assert!(
+            report.starts_with("STS in eu-west-1 gives no answer to GetCallerIdentity"),
+            "{report}"
+        );
     }
 }

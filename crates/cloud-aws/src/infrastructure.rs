@@ -9,6 +9,7 @@ mod config;
 mod found;
 mod make;
 mod plan_checks;
+mod recorded;
 mod remove;
 mod state;
 mod vpc;
@@ -17,4 +18,4 @@ pub use config::{GroupStatus, InfrastructureConfig, InfrastructureStatus, Plan, 
 pub use found::{Found, Names};
 pub use make::{Made, make};
 pub use remove::{confirm_removal, remove};
-pub use state::{Journal, State};
+pub use state::{Failure, Journal, State};

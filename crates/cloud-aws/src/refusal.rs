@@ -6,7 +6,7 @@ use permit::NotPermitted;
 use runtime::Error;
 use serde::Deserialize;
 
-use crate::{account::Account, skew};
+use crate::{Call, account::Account, call::Service, skew};
 
 /// What a call gives.
 pub type Answer<T> = std::result::Result<T, Failed>;
@@ -14,8 +14,8 @@ pub type Answer<T> = std::result::Result<T, Failed>;
 /// A call that did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failed {
-    /// EC2 said no.
-    #[error("EC2 refuses {}: {} ({})", .0.action, .0.code, .0.message)]
+    /// The service refuses the call.
+    #[error("{} refuses {}: {} ({})", .0.service.title(), .0.action, .0.code, .0.message)]
     Refused(Refusal),
     /// There was no answer, or none that can be understood. Whether the call was carried out is not known.
     #[error("{0}")]
@@ -28,6 +28,8 @@ pub enum Failed {
 /// An answer that says no.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
+    /// The service that refuses the call.
+    pub(crate) service: Service,
     /// What was asked for.
     pub action: &'static str,
     /// EC2's word for it.
@@ -86,6 +88,8 @@ const CONFLICTS: &[&str] = &[
     "Resource.AlreadyAssociated",
     "RouteAlreadyExists",
 ];
+/// The call that makes a NAT gateway.
+pub(crate) const CREATE_NAT_GATEWAY: &str = "CreateNatGateway";
 /// What follows is for EC2's own tools only, and long.
 const ENCODED: &str = " Encoded authorization failure message";
 
@@ -165,15 +169,16 @@ struct Said {
 }
 
 impl Refusal {
-    /// Reads one. `None`: it is no answer of EC2.
-    pub(crate) fn read(action: &'static str, account: &Account, text: &str) -> Option<Self> {
+    /// Reads a refusal of a call. `None`: the text is not an answer of EC2 or STS.
+    pub(crate) fn read(call: &Call, account: &Account, text: &str) -> Option<Self> {
         let said = match quick_xml::de::from_str::<Answered>(text) {
             Ok(answered) => answered.errors.error,
             Err(_) => quick_xml::de::from_str::<AnsweredBySts>(text).ok()?.error,
         };
         let message = said.message.split(ENCODED).next().unwrap_or_default();
         Some(Self {
-            action,
+            service: call.service(),
+            action: call.action(),
             code: said.code,
             message: message.trim_end_matches(['.', ' ']).to_owned(),
             origin: account.origin().to_owned(),
@@ -181,6 +186,28 @@ impl Refusal {
             ahead: None,
             is_server_error: false,
         })
+    }
+
+    /// The failure of an object whose call EC2 had accepted.
+    pub(crate) fn of_failure(action: &'static str, account: &Account, code: &str, message: &str) -> Self {
+        Self {
+            service: Service::Ec2,
+            action,
+            code: code.to_owned(),
+            message: message.to_owned(),
+            origin: account.origin().to_owned(),
+            is_temporary: account.credential().token.is_some(),
+            ahead: None,
+            is_server_error: false,
+        }
+    }
+
+    /// The error with this sentence in the place of the sentence of a refusal.
+    pub(crate) fn error_with(&self, sentence: String) -> Error {
+        if self.is_fault() {
+            return Error::transient(sentence);
+        }
+        self.error_of_code(sentence)
     }
 
     /// EC2 failed, so that the call may have been carried out. A code that is not in a list of judgements
@@ -205,18 +232,20 @@ impl Refusal {
 
     fn error(&self) -> Error {
         let Self {
+            service,
             action,
             code,
             message,
             origin,
             ..
         } = self;
-        let said = format!("EC2 refuses {action}: {code} ({message})");
+        let service = service.title();
+        let said = format!("{service} refuses {action}: {code} ({message})");
         if skew::is_cause(code, message, self.ahead) {
             return Error::transient(format!(
                 "{said}; the clock of this process {}: correct the time of the node on which the process runs. The Secret \
                  {origin} is not the cause",
-                skew::describe(self.ahead)
+                skew::describe(self.ahead, service)
             ));
         }
         if self.is_fault() {
@@ -246,7 +275,11 @@ impl Refusal {
     /// The error for a call that EC2 has judged.
     fn error_of_code(&self, said: String) -> Error {
         let Self {
-            action, code, origin, ..
+            service,
+            action,
+            code,
+            origin,
+            ..
         } = self;
         let config = |code, to_do: String| Error::config(code, format!("{said}; {to_do}"));
         match code.as_str() {
@@ -273,7 +306,7 @@ impl Refusal {
             ),
             "UnauthorizedOperation" | "AccessDenied" => config(
                 ErrorCode::ErrInfraUnauthorized,
-                format!("let the account of the Secret {origin} do ec2:{action}"),
+                format!("let the account of the Secret {origin} do {}:{action}", service.name()),
             ),
             "DependencyViolation" | "ResourceInUse" | "VolumeInUse" => config(
                 // What was just removed hangs on for a while, too.
@@ -283,6 +316,10 @@ impl Refusal {
             code if WITHOUT_CAPACITY.contains(&code) || code == "Unsupported" => config(
                 ErrorCode::ErrInfraResourcesDepleted,
                 "choose another machine type or zone, or wait".into(),
+            ),
+            "InsufficientFreeAddressesInSubnet" if *action == CREATE_NAT_GATEWAY => config(
+                ErrorCode::ErrInfraQuotaExceeded,
+                "free addresses in the public subnet of the zone".into(),
             ),
             "InsufficientFreeAddressesInSubnet" => config(
                 ErrorCode::ErrInfraQuotaExceeded,

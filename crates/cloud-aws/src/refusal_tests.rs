@@ -12,7 +12,7 @@ fn refusal(action: &'static str, code: &str, message: &str) -> Refusal {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Response><Errors><Error><Code>{code}</Code>\
          <Message>{message}</Message></Error></Errors><RequestID>1</RequestID></Response>"
     );
-    Refusal::read(action, &account(), &text).unwrap()
+    Refusal::read(&Call::new(action), &account(), &text).unwrap()
 }
 
 fn account() -> Account {
@@ -202,8 +202,38 @@ fn a_call_may_have_been_carried_out_where_ec2_failed(
     }
 }
 
+#[rstest]
+#[case(
+    "InsufficientFreeAddressesInSubnet",
+    Some(ErrorCode::ErrInfraQuotaExceeded),
+    "free addresses in the public subnet"
+)]
+#[case(
+    "AddressLimitExceeded",
+    Some(ErrorCode::ErrInfraQuotaExceeded),
+    "raise this quota"
+)]
+#[case("Gateway.NotAttached", None, "")]
+#[case("InvalidAllocationID.NotFound", None, "")]
+#[case("InternalError", None, "")]
+fn a_failed_gateway_has_the_code_of_its_failure(
+    #[case] code: &str,
+    #[case] expected: Option<ErrorCode>,
+    #[case] remedy: &str,
+) {
+    let failure = Refusal::of_failure(CREATE_NAT_GATEWAY, &account(), code, "No.");
+    let error = failure.error_with(format!("nat-1 has failed: {code}"));
+    assert_eq!(error.codes().first().copied(), expected, "{error}");
+    let report = error.to_string();
+    assert!(
+        report.starts_with("nat-1 has failed") && report.contains(remedy),
+        "{report}"
+    );
+}
+
 #[test]
 fn what_is_no_answer_of_ec2_is_none() {
-    assert_eq!(Refusal::read("A", &account(), "<html>Bad Gateway</html>"), None);
-    assert_eq!(Refusal::read("A", &account(), ""), None);
+    let call = Call::new("A");
+    assert_eq!(Refusal::read(&call, &account(), "<html>Bad Gateway</html>"), None);
+    assert_eq!(Refusal::read(&call, &account(), ""), None);
 }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use crate::{
     Answer, Call, Ec2, Items, Owned,
     network::owned,
+    refusal::CREATE_NAT_GATEWAY,
     tags::{Tag, tagged},
 };
 
@@ -72,7 +73,9 @@ pub struct NatGateway {
     pub subnet_id: String,
     /// `pending`, `failed`, `available`, `deleting` or `deleted`.
     pub state: String,
-    /// Why it failed.
+    /// EC2's code for the failure of a gateway that is `failed`.
+    pub failure_code: Option<String>,
+    /// EC2's sentence for the failure of a gateway that is `failed`.
     pub failure_message: Option<String>,
     /// Its tags.
     #[serde(default, rename = "tagSet")]
@@ -243,7 +246,7 @@ impl Ec2 {
         struct Made {
             nat_gateway: NatGateway,
         }
-        let call = Call::new("CreateNatGateway")
+        let call = Call::new(CREATE_NAT_GATEWAY)
             .with("SubnetId", subnet)
             .with("AllocationId", address)
             .with("ClientToken", token)

@@ -35,14 +35,17 @@ pub fn is_cause(code: &str, message: &str, ahead: Option<SignedDuration>) -> boo
     OF_TIME.contains(&code) || names_time || ahead.is_some_and(|ahead| ahead.abs() > TOLERATED)
 }
 
-/// The difference as a clause of a sentence.
-pub fn describe(ahead: Option<SignedDuration>) -> String {
+/// The difference as a clause of a sentence. `service`: the service with the other clock.
+pub fn describe(ahead: Option<SignedDuration>, service: &str) -> String {
     match ahead {
         Some(ahead) if ahead.abs() > TOLERATED => {
             let direction = if ahead.is_negative() { "behind" } else { "ahead of" };
-            format!("is {} s {direction} the clock of EC2", ahead.abs().as_secs())
+            format!(
+                "is {} s {direction} the clock of {service}",
+                ahead.abs().as_secs()
+            )
         }
-        _ => "differs from the clock of EC2".to_owned(),
+        _ => format!("differs from the clock of {service}"),
     }
 }
 
@@ -71,12 +74,12 @@ mod tests {
             );
         }
         assert_eq!(
-            describe(Some(SignedDuration::from_secs(600))),
+            describe(Some(SignedDuration::from_secs(600)), "EC2"),
             "is 600 s ahead of the clock of EC2"
         );
         assert_eq!(
-            describe(Some(SignedDuration::from_secs(-600))),
-            "is 600 s behind the clock of EC2"
+            describe(Some(SignedDuration::from_secs(-600)), "STS"),
+            "is 600 s behind the clock of STS"
         );
     }
 

@@ -1,8 +1,8 @@
 //! Tags: how things of a cluster are found again, also by a seed that knows nothing of those who made them.
 //!
 //! Whatever a provider makes carries the tag `kubernetes.io/cluster/<technical id>` and a `Name` that says
-//! what it is. Both are there from the call on that makes it. Who takes one away by hand makes the thing a
-//! stranger's: it is made anew, and never removed.
+//! what it is. Both are there from the call on that makes it. A part that loses a tag by hand is made anew. A
+//! removal finds a part without tags only by the id in the state.
 
 use serde::Deserialize;
 
@@ -88,6 +88,30 @@ impl Owned {
     pub fn foreign_uid<'t>(&self, object: &'t (impl Tagged + ?Sized)) -> Option<&'t str> {
         let own = self.shoot_uid()?;
         object.tag(SHOOT_UID).filter(|uid| *uid != own)
+    }
+
+    /// The key of the tag of a different cluster, on an object that lacks the tag of this cluster.
+    #[must_use]
+    pub fn foreign_cluster<'t>(&self, object: &'t (impl Tagged + ?Sized)) -> Option<&'t str> {
+        let own = self.key();
+        let mut keys = object.tags().iter().map(|tag| tag.key.as_str());
+        if keys.clone().any(|key| key == own) {
+            return None;
+        }
+        keys.find(|key| key.starts_with(CLUSTER))
+    }
+
+    /// Whether the tags name a different Shoot or a different cluster.
+    #[must_use]
+    pub fn is_foreign(&self, object: &(impl Tagged + ?Sized)) -> bool {
+        self.foreign_uid(object).is_some() || self.foreign_cluster(object).is_some()
+    }
+
+    /// Whether the object has the tag with the uid of this Shoot.
+    #[must_use]
+    pub fn has_uid(&self, object: &(impl Tagged + ?Sized)) -> bool {
+        self.shoot_uid()
+            .is_some_and(|own| object.tag(SHOOT_UID) == Some(own))
     }
 
     /// Whether the object lacks the tag with the uid.

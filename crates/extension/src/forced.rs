@@ -36,35 +36,49 @@ impl Released {
 /// # Errors
 /// [`Error::NotOwner`] only: a different seed owns the resource, so the resource is not reported as left
 /// behind.
-pub async fn attempt<F, Fut>(what: &str, mut work: F) -> Result<Released>
+pub async fn attempt<F, Fut>(what: &str, work: F) -> Result<Released>
 where
     F: FnMut() -> Fut + Send,
     Fut: Future<Output = Result<()>> + Send,
 {
-    let end = Instant::now() + PATIENCE;
+    attempt_within(what, PATIENCE, work).await
+}
+
+/// As [`attempt`], for a resource whose end takes longer than [`PATIENCE`]. While the work reports that the end
+/// is under way ([`Error::NotReady`]), the resource is awaited for `longest`. Further errors get [`PATIENCE`].
+///
+/// # Errors
+/// As for [`attempt`].
+pub async fn attempt_within<F, Fut>(what: &str, longest: Duration, mut work: F) -> Result<Released>
+where
+    F: FnMut() -> Fut + Send,
+    Fut: Future<Output = Result<()>> + Send,
+{
+    let begin = Instant::now();
+    let mut end = begin + PATIENCE;
     let mut why = format!("there was no answer within {PATIENCE:?}");
-    let tries = async {
-        loop {
-            match work().await {
-                Ok(()) => return Ok(true),
-                Err(error @ Error::NotOwner(_)) => return Err(error),
-                Err(error) => {
-                    why = error.to_string();
-                    if !error.is_retryable() {
-                        return Ok(false);
-                    }
+    loop {
+        match timeout_at(end, work()).await {
+            Ok(Ok(())) => return Ok(Released::default()),
+            Ok(Err(error @ Error::NotOwner(_))) => return Err(error),
+            Ok(Err(error)) => {
+                why = error.to_string();
+                if !error.is_retryable() {
+                    break;
+                }
+                if matches!(error, Error::NotReady { .. }) {
+                    end = (Instant::now() + PATIENCE).min(begin + longest);
                 }
             }
-            sleep(PAUSE).await;
+            Err(_) => break,
         }
-    };
-    let done = timeout_at(end, tries).await.unwrap_or(Ok(false))?;
+        if Instant::now() + PAUSE >= end {
+            break;
+        }
+        sleep(PAUSE).await;
+    }
     Ok(Released {
-        left_behind: if done {
-            Vec::new()
-        } else {
-            vec![format!("{what} may be left behind: {why}")]
-        },
+        left_behind: vec![format!("{what} may be left behind: {why}")],
     })
 }
 
@@ -126,6 +140,36 @@ mod tests {
             released.left_behind,
             ["network n may be left behind: there was no answer within 20s"]
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_end_that_is_under_way_is_awaited_longer_than_an_error() {
+        const LONGEST: Duration = Duration::from_secs(180);
+        let begin = Instant::now();
+        let released = attempt_within("network n", LONGEST, || {
+            let is_gone = begin.elapsed() > Duration::from_secs(90);
+            std::future::ready(if is_gone {
+                Ok(())
+            } else {
+                Err(Error::not_ready(PAUSE, "gateway g is being removed"))
+            })
+        });
+        assert_eq!(released.await.unwrap(), Released::default());
+
+        for (error, longest) in [
+            (Error::not_ready(PAUSE, "gateway g is being removed"), LONGEST),
+            (Error::transient("no answer"), PATIENCE),
+        ] {
+            let begin = Instant::now();
+            let attempted = attempt_within("network n", LONGEST, || std::future::ready(Err(error.clone())));
+            let left = attempted.await.unwrap().left_behind;
+            assert_eq!(left, [format!("network n may be left behind: {error}")]);
+            let elapsed = begin.elapsed();
+            assert!(
+                elapsed <= longest && elapsed + 2 * PAUSE >= longest,
+                "{elapsed:?}"
+            );
+        }
     }
 
     #[tokio::test]

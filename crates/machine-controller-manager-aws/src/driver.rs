@@ -32,7 +32,7 @@ impl AwsDriver {
     fn open(&self, class: &MachineClass, credentials: &Credentials) -> Result<(ProviderSpec, Machines)> {
         let spec = ProviderSpec::of(&class.name_any(), &class.spec.provider_spec)?;
         let ec2 = self.access.open(credentials, &spec.region, &self.permit)?;
-        let home = HomeAccount::new(spec.account_id.as_deref());
+        let home = HomeAccount::new(spec.account_id.as_deref()).with_subnet(&spec.subnet_id);
         let machines = Machines::of(ec2, &spec.cluster).in_account(home);
         let machines = machines.of_shoot(spec.shoot_uid.as_deref());
         Ok((spec, machines))

@@ -73,6 +73,7 @@ const CONTROLLERS: &[(&str, Start)] = &[
     ("controlplane", |context| {
         let parts = AwsControlPlane {
             cloud_controller_manager: context.cloud_controller_manager.clone(),
+            place: context.place.clone(),
         };
         context.start::<ControlPlane, _>(ControlPlaneActuator(parts))
     }),

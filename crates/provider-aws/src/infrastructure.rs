@@ -6,6 +6,8 @@
 //! kept as soon as a part is begun. An Infrastructure without changes writes nothing and waits for nothing.
 //! Migrate has nothing to clean in the seed and touches nothing outside.
 
+use std::time::Duration;
+
 use api::{
     extensions::Infrastructure,
     meta::{ErrorCode, RawExtension},
@@ -19,7 +21,15 @@ use runtime::{Error, Result};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{API_VERSION, account::Place, identity::names};
+use crate::{
+    API_VERSION,
+    account::Place,
+    identity::{confirmed_account, names},
+};
+
+/// How long a forced deletion awaits NAT gateways that EC2 removes. EC2 takes about a minute. Shorter than the
+/// gardenlet's timeout for an Infrastructure.
+const REMOVED_WITHIN: Duration = Duration::from_secs(3 * 60);
 
 /// Looks after Infrastructures.
 pub struct InfrastructureActuator(pub Place);
@@ -65,13 +75,16 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
     async fn delete(&self, context: &Context<Infrastructure>) -> Result<()> {
         let ec2 = self.0.open(context, &context.object.spec.region).await?;
         // A state that cannot be read is no reason to keep anything.
-        let known = context.state::<State>().ok().flatten().unwrap_or_default();
+        let mut known = context.state::<State>().ok().flatten().unwrap_or_default();
+        if known.account_id.is_none() {
+            known.account_id = confirmed_account(context.cluster.as_ref()).map(str::to_owned);
+        }
         let mut names = names(context)?;
         if names.owned().shoot_uid().is_none() {
             names = names.of_shoot(known.shoot_uid.as_deref());
         }
         confirm_removal(&ec2, &names, &known, &StatusJournal(context)).await?;
-        remove(&ec2, &names).await
+        remove(&ec2, &names, &known).await
     }
 
     async fn force_delete(&self, context: &Context<Infrastructure>) -> Result<Released> {
@@ -82,7 +95,7 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
             _ => "the VPC".into(),
         };
         let what = format!("{vpc}, with all that has the tag {},", names.owned().key());
-        forced::attempt(&what, || self.delete(context)).await
+        forced::attempt_within(&what, REMOVED_WITHIN, || self.delete(context)).await
     }
 }
 

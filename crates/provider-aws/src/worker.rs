@@ -19,7 +19,13 @@ use extension::{
 };
 use runtime::{Error, Result, Variable};
 
-use crate::{TYPE, account::Place, identity::shoot_uid, problem::problem, zone};
+use crate::{
+    TYPE,
+    account::Place,
+    identity::{account_of, shoot_uid},
+    problem::problem,
+    zone,
+};
 
 /// Machines in EC2.
 pub struct AwsMachines {
@@ -46,7 +52,7 @@ impl Machines for AwsMachines {
             subnet_id: subnet_of(&infrastructure, pool, zone)?,
             security_group_ids: infrastructure.groups_of_nodes(),
             root_volume: root_volume(pool)?,
-            account_id: infrastructure.account_id.clone(),
+            account_id: account_of(&infrastructure, context.cluster.as_ref()),
             shoot_uid: context.cluster.as_ref().and_then(shoot_uid).map(str::to_owned),
             ..ProviderSpec::new(&context.namespace()?, &object.spec.region)
         };

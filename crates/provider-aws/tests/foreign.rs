@@ -2,6 +2,8 @@
 //! meets them: statuses, Events and finalizers.
 #![allow(clippy::unwrap_used)]
 
+#[path = "foreign/control_plane.rs"]
+mod control_plane;
 #[path = "../../cloud-aws/tests/ec2/keys.rs"]
 mod keys;
 #[path = "../../cloud-aws/tests/ec2/proxy.rs"]
@@ -53,6 +55,13 @@ async fn a_wrong_account_a_second_garden_and_manual_changes_are_reported() -> Re
     );
     let provider_status = status["providerStatus"].clone();
     ensure!(provider_status["accountID"] == HOME, "{provider_status}");
+    Box::pin(control_plane::keeps_the_keys_of_the_recorded_account(
+        &client,
+        &moto,
+        &region,
+        &provider_status,
+    ))
+    .await?;
 
     Box::pin(a_changed_zone_is_closed_again_and_reported(
         &client,

@@ -23,7 +23,8 @@ use k8s_openapi::{
 use kube::{Api, Client, ResourceExt, api::PostParams};
 use permit::Permit;
 use provider_aws::control_plane::{
-    AwsControlPlane, cloud_controller_manager::CloudControllerManagerSettings,
+    AwsControlPlane,
+    cloud_controller_manager::{ACCOUNT, CloudControllerManagerSettings},
 };
 use runtime::{Shoot, workload::MOUNTS};
 use serde_json::json;
@@ -33,7 +34,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     policy,
-    seeds::{TEST, object, of_kind, reconciler, seed},
+    seeds::{TEST, object, of_kind, place, reconciler, seed},
     world::{self, IMAGE, Region, SHOOT},
 };
 
@@ -63,7 +64,7 @@ async fn a_node_gets_its_zone_and_loses_its_taint_through_the_cloud_controller_m
     let program = Program {
         path: find_program("aws-cloud-controller-manager")?,
         arguments,
-        credentials: folder.path().join("cloudprovider"),
+        credentials: folder.path().join(ACCOUNT),
         proxies: proxies("", ""),
     };
     let before = region.proxy.calls().len();
@@ -147,6 +148,7 @@ async fn deployed(
             endpoint: Some(region.proxy.endpoint.clone()),
             environment: Vec::new(),
         }),
+        place: place(region),
     };
     let provider = reconciler(&provider, ControlPlaneActuator(parts));
     eventually("the ControlPlane is deployed", SOON, || async {

@@ -125,7 +125,7 @@ impl Found {
     }
 
     /// All objects.
-    fn objects(&self) -> impl Iterator<Item = &dyn Tagged> {
+    pub(super) fn objects(&self) -> impl Iterator<Item = &dyn Tagged> {
         fn each<T: Tagged>(objects: &[T]) -> impl Iterator<Item = &dyn Tagged> {
             objects.iter().map(|object| object as &dyn Tagged)
         }
@@ -209,10 +209,10 @@ impl Found {
         ))
     }
 
-    /// Leaves out the objects of a different Shoot.
+    /// Leaves out the objects of a different Shoot or a different cluster.
     pub(super) fn without_foreign(mut self, names: &Names) -> Self {
         fn keep<T: Tagged>(objects: &mut Vec<T>, names: &Names) {
-            objects.retain(|object| names.owned.foreign_uid(object).is_none());
+            objects.retain(|object| !names.owned.is_foreign(object));
         }
         keep(&mut self.vpcs, names);
         keep(&mut self.gateways, names);
@@ -227,7 +227,7 @@ impl Found {
 }
 
 /// The first ids, and the number of the others.
-fn named(ids: &[&str]) -> String {
+pub(super) fn named(ids: &[&str]) -> String {
     let first: Vec<&str> = ids.iter().take(NAMED).copied().collect();
     match ids.len().saturating_sub(NAMED) {
         0 => first.join(", "),

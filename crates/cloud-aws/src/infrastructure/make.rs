@@ -1,5 +1,7 @@
 //! Makes what is missing, step by step in the order of what needs what. What is there is left as it is.
 
+mod nat;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use api::meta::ErrorCode;
@@ -17,7 +19,7 @@ use crate::{
     Ec2, Tagged,
     identity::HomeAccount,
     network::{InternetGateway, SecurityGroup, Subnet},
-    routing::{Address, NatGateway, RouteTable, Via},
+    routing::{RouteTable, Via},
     token::token_since,
     zones::Zone,
 };
@@ -92,6 +94,8 @@ struct Maker<'a, 'l, J> {
     subnets: Vec<SubnetStatus>,
     egress: Vec<String>,
     pending: Vec<String>,
+    /// NAT gateways that EC2 could not make. The other zones are made all the same.
+    failed: Vec<Error>,
 }
 
 impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
@@ -107,6 +111,7 @@ impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
             subnets: Vec::new(),
             egress: Vec::new(),
             pending: Vec::new(),
+            failed: Vec::new(),
         })
     }
 
@@ -130,11 +135,12 @@ impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
             let name = self.names.in_zone("private", zone);
             let table = self.table(&name, &format!("routeTable/{zone}")).await?;
             self.associate(&table, &nodes).await?;
-            let nat = self.nat(zone, &outside.subnet_id).await?;
-            if nat.is_available() {
-                self.lead_out(&table, Via::Nat(&nat.nat_gateway_id)).await?;
-            } else {
-                self.pending.push(zone.clone());
+            match self.nat(zone, &outside.subnet_id).await? {
+                Some(nat) if nat.is_available() => {
+                    self.lead_out(&table, Via::Nat(&nat.nat_gateway_id)).await?;
+                }
+                Some(_) => self.pending.push(zone.clone()),
+                None => {}
             }
         }
         self.made(plan, zones, group)
@@ -381,63 +387,10 @@ impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
         })
     }
 
-    async fn address(&mut self, zone: &str, name: &str) -> Result<Address> {
-        let key = format!("address/{zone}");
-        let found = self.found.addresses.clone();
-        let (address, others) = self.ledger.choose(&key, found, name, Address::is_used)?;
-        for other in others.iter().filter(|other| !other.is_used()) {
-            self.ledger.change(&key)?;
-            self.ec2.release_address(other.id()).await?;
-        }
-        if let Some(address) = address {
-            return Ok(address);
-        }
-        self.ledger.begin(&key).await?;
-        let made = self.ec2.allocate_address(&self.names.tags(name)).await;
-        let address = made.map_err(|failed| self.ledger.failed(&key, failed))?;
-        self.ledger.made(&key, address.id());
-        Ok(address)
-    }
-
-    async fn nat(&mut self, zone: &str, subnet: &str) -> Result<NatGateway> {
-        let name = self.names.in_zone("nat", zone);
-        let key = format!("natGateway/{zone}");
-        let address = self.address(zone, &name).await?;
-        let found = self.found.nats.clone();
-        let failed = self.found.failed.iter().find(|failed| failed.name() == name);
-        if let (None, Some(failed)) = (found.iter().find(|nat| nat.name() == name), failed) {
-            self.ec2.delete_nat_gateway(&failed.nat_gateway_id).await?;
-            // EC2 lists what has failed, so that nothing is awaited.
-            self.ledger.shown(&key);
-            return Err(Error::transient(format!(
-                "NAT gateway {} of zone {zone} could not be made ({}); it is removed, and made anew",
-                failed.nat_gateway_id,
-                failed
-                    .failure_message
-                    .as_deref()
-                    .unwrap_or("EC2 does not say why")
-            )));
-        }
-        let (nat, others) = self.ledger.choose(&key, found, &name, NatGateway::is_available)?;
-        for other in others {
-            self.ledger.change(&key)?;
-            self.ec2.delete_nat_gateway(other.id()).await?;
-        }
-        let nat = if let Some(nat) = nat {
-            nat
-        } else {
-            let token = token_since(&self.vpc, &name, self.ledger.begin(&key).await?);
-            let (id, tags) = (&address.allocation_id, self.names.tags(&name));
-            let made = self.ec2.create_nat_gateway(subnet, id, &token, &tags).await;
-            let nat = made.map_err(|failed| self.ledger.failed(&key, failed))?;
-            self.ledger.made(&key, nat.id());
-            nat
-        };
-        self.egress.push(format!("{}/32", address.public_ip));
-        Ok(nat)
-    }
-
     fn made(self, plan: &Plan, zones: &[Zone], group: String) -> Result<Made> {
+        if let Some(error) = self.failed.into_iter().next() {
+            return Err(error);
+        }
         if !self.pending.is_empty() {
             return Err(Error::not_ready(
                 LOOK_AGAIN,

@@ -1,5 +1,5 @@
-//! Takes everything away that has the shoot's tag, in the order of what needs what. What is gone already is
-//! success.
+//! Removes the parts that have the shoot's tag or that the state names, each part before the parts on which
+//! it depends. A part that is gone already is success.
 
 use std::time::Duration;
 
@@ -7,27 +7,30 @@ use runtime::{Error, Result};
 
 use super::{
     found::{Found, Names},
+    recorded::{nat_gateways, unconfirmed},
     state::{Journal, State},
 };
-use crate::{Ec2, Tagged};
+use crate::Ec2;
 
 /// How soon to look again for NAT gateways, which take about a minute to go.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const LISTED_AGAIN: Duration = Duration::from_secs(2);
 
-/// Takes all of it away. Objects of a different Shoot stay. [`confirm_removal`] comes before.
+/// Removes the network. A part without tags is found by its id in the state. Objects of a different Shoot and
+/// of a different cluster stay. [`confirm_removal`] comes before.
 ///
 /// # Errors
 /// EC2 refuses, as while something else is in the VPC, or does not answer; NAT gateways are going:
 /// [`Error::NotReady`].
-pub async fn remove(ec2: &Ec2, names: &Names) -> Result<()> {
+pub async fn remove(ec2: &Ec2, names: &Names, known: &State) -> Result<()> {
     let owned = names.owned();
-    let found = Found::look(ec2, names).await?.without_foreign(names);
+    let found = Found::look_with_recorded(ec2, names, known).await?;
+    let found = found.without_foreign(names);
     for nat in &found.nats {
         ec2.delete_nat_gateway(&nat.nat_gateway_id).await?;
     }
-    let mut going = ec2.nat_gateways(&owned).await?;
-    going.retain(|nat| owned.foreign_uid(nat).is_none() && (nat.is_there() || nat.state == "deleting"));
+    let mut going = nat_gateways(ec2, names, known).await?;
+    going.retain(|nat| !owned.is_foreign(nat) && (nat.is_there() || nat.state == "deleting"));
     if !going.is_empty() {
         let ids: Vec<&str> = going.iter().map(|nat| nat.nat_gateway_id.as_str()).collect();
         return Err(Error::not_ready(
@@ -62,7 +65,8 @@ pub async fn remove(ec2: &Ec2, names: &Names) -> Result<()> {
     for vpc in &found.vpcs {
         ec2.delete_vpc(&vpc.vpc_id).await?;
     }
-    let left = Found::look(ec2, names).await?.without_foreign(names);
+    let left = Found::look_with_recorded(ec2, names, known).await?;
+    let left = left.without_foreign(names);
     if left.ids().is_empty() {
         return Ok(());
     }
@@ -75,26 +79,32 @@ pub async fn remove(ec2: &Ec2, names: &Names) -> Result<()> {
 /// Confirms that a removal will find all objects of the Shoot and no other objects: the keys belong to the
 /// account with the network, EC2 lists the parts that were just made, and no part that the state names
 /// belongs to a different Shoot. `journal` keeps the account of a network that is older than the record of
-/// the account.
+/// the account. A state that names no part needs no account: no part was made.
 ///
 /// # Errors
 /// EC2 does not list a part that may be there: [`Error::NotReady`]; the keys belong to a different account,
-/// or a part belongs to a different Shoot: [`Error::Config`]; EC2 refuses or does not answer.
+/// a part belongs to a different Shoot, or no account is recorded and the keys show no part of the state:
+/// [`Error::Config`]; EC2 refuses or does not answer.
 pub async fn confirm_removal(ec2: &Ec2, names: &Names, known: &State, journal: &impl Journal) -> Result<()> {
     let network = format!("the network of {}", names.vpc());
     known.home().confirm(ec2, &network).await?;
-    let found = Found::look(ec2, names).await?;
+    let found = Found::look_with_recorded(ec2, names, known).await?;
     found.refuse_foreign(names, |id| known.ids.values().any(|part| part == id))?;
+    found.refuse_other_clusters(names)?;
     if known.ids.is_empty() {
         found.refuse_unclaimed(names)?;
     }
-    let shows_vpc = found.vpcs.iter().any(|vpc| known.vpc() == Some(vpc.id()));
-    if known.account_id.is_none() && shows_vpc {
+    let is_unconfirmed = known.account_id.is_none() && !known.ids.is_empty();
+    let is_proved = found.proves_account(names, known);
+    if is_unconfirmed && is_proved {
         let account_id = Some(ec2.account_id().await?);
         let known = known.clone();
         journal.save(&State { account_id, ..known }).await?;
     }
     let awaited = known.awaited(&found.ids(), ec2.listed_within());
+    if awaited.is_empty() && is_unconfirmed && !is_proved {
+        return Err(unconfirmed(ec2, names, known).await?);
+    }
     if awaited.is_empty() {
         return Ok(());
     }

@@ -32,9 +32,35 @@ pub struct State {
     /// older than the field), the id is recorded while EC2 shows the VPC.
     #[serde(default, rename = "accountID", skip_serializing_if = "Option::is_none")]
     pub account_id: Option<String>,
+    /// The last failure of each part that EC2 accepted and could not make, until the part is available.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failures: BTreeMap<String, Failure>,
     /// The uid of the Shoot, for a deletion without the Cluster of the Shoot.
     #[serde(default, rename = "shootUID", skip_serializing_if = "Option::is_none")]
     pub shoot_uid: Option<String>,
+}
+
+/// A part that EC2 accepted and could not make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// The id of the part.
+    pub id: String,
+    /// EC2's code for the failure.
+    pub code: String,
+    /// EC2's sentence for the failure.
+    pub message: String,
+    /// The time when the failure was first seen.
+    pub since: Timestamp,
+}
+
+impl Failure {
+    /// The time until the part may be made again.
+    pub(super) fn pause(&self, retry_after: Duration) -> Duration {
+        let passed = clock::now().duration_since(self.since);
+        let passed = Duration::try_from(passed).unwrap_or_default();
+        retry_after.saturating_sub(passed)
+    }
 }
 
 impl State {
@@ -211,6 +237,21 @@ impl<'a, J: Journal> Ledger<'a, J> {
     /// EC2 shows what was missing.
     pub fn shown(&mut self, key: &str) {
         self.state.unlisted.remove(key);
+    }
+
+    /// EC2 accepted the call for a part and could not make the part.
+    pub fn record_failure(&mut self, key: &str, failure: Failure) {
+        self.state.failures.insert(key.to_owned(), failure);
+    }
+
+    /// The last failure of a part.
+    pub fn failure(&self, key: &str) -> Option<&Failure> {
+        self.state.failures.get(key)
+    }
+
+    /// The part is available.
+    pub fn clear_failure(&mut self, key: &str) {
+        self.state.failures.remove(key);
     }
 
     /// A call that was begun did not succeed.

@@ -33,6 +33,27 @@ pub fn without(answer: &str, id: &str) -> String {
     text
 }
 
+/// The answer without items.
+pub fn empty(answer: &str) -> String {
+    let mut text = answer.to_owned();
+    for range in items(answer).into_iter().rev() {
+        text.replace_range(range, "");
+    }
+    text
+}
+
+/// The answer with a text in the place of another text, in the items that have this id.
+pub fn replaced(answer: &str, id: &str, former: &str, new: &str) -> String {
+    let mut text = answer.to_owned();
+    for range in items(answer).into_iter().rev() {
+        let item = &answer[range.clone()];
+        if item.contains(&format!(">{id}<")) {
+            text.replace_range(range, &item.replace(former, new));
+        }
+    }
+    text
+}
+
 /// A page of a single item. Further pages follow by a token that begins so.
 pub const PAGE: &str = "page-";
 

@@ -19,6 +19,7 @@ async fn a_fault_of_ec2_is_handled_in_place_or_reported_as_what_it_is() -> Resul
     who_is_throttled_gives_up_in_time(moto).await?;
     a_call_that_only_reads_is_repeated_in_place(moto).await?;
     a_wrong_clock_is_reported_as_a_wrong_clock(moto).await?;
+    a_refusal_names_the_service(moto).await?;
     temporary_keys_are_sent_with_their_session_token(moto).await
 }
 
@@ -68,6 +69,24 @@ async fn a_wrong_clock_is_reported_as_a_wrong_clock(moto: &Moto) -> Result<()> {
     ensure!(
         said.contains("s ahead of the clock of EC2: correct the time"),
         "{said}"
+    );
+    Ok(())
+}
+
+/// A user who reads of EC2 would check rights to EC2, while STS refuses.
+async fn a_refusal_names_the_service(moto: &Moto) -> Result<()> {
+    let region = Region::of(moto, "us-west-2").await?;
+    let ec2 = region.ec2(&Permit::sole("a test"))?;
+    region.proxy.set(Fault::Refuse);
+    let by_sts = refused(ec2.account_id().await).unwrap_err().to_string();
+    ensure!(
+        by_sts.starts_with("STS refuses GetCallerIdentity") && !by_sts.contains("EC2"),
+        "{by_sts}"
+    );
+    let by_ec2 = refused(ec2.zones().await).unwrap_err().to_string();
+    ensure!(
+        by_ec2.starts_with("EC2 refuses DescribeAvailabilityZones"),
+        "{by_ec2}"
     );
     Ok(())
 }

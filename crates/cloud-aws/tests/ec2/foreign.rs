@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use api::meta::ErrorCode;
 use cloud_aws::{
     Call, Ec2, Ec2Access, Tag,
-    identity::HomeAccount,
+    identity::{CONFIRMED_ACCOUNT, HomeAccount},
     infrastructure::{InfrastructureStatus, Names, State, confirm_removal, remove},
     isolation::{Before, ZoneAcl},
     machines::{LISTED_WITHIN, Machines, ProviderId},
@@ -116,6 +116,24 @@ async fn a_closed_zone_and_instances_are_not_gone(moto: &Moto) -> Result<()> {
             .await,
     )?;
     names_both_accounts(machines(&other).list().await)?;
+
+    // No account is recorded: keys that show the subnet of the machines prove the account.
+    let subnet = subnets.first().context("no subnet")?;
+    let by_subnet = |ec2: &Ec2| {
+        let home = HomeAccount::new(None).with_subnet(subnet);
+        Machines::of(ec2.clone(), SHOOT).in_account(home)
+    };
+    let unproved = by_subnet(&other);
+    let ended = unproved.terminate("a-x1", Some(&known), LISTED_WITHIN).await;
+    let error = ended.err().context("the instance counts as gone")?;
+    ensure!(error.codes() == [ErrorCode::ErrConfigurationProblem], "{error}");
+    ensure!(
+        error.to_string().contains(subnet) && error.to_string().contains(OTHER),
+        "{error}"
+    );
+    by_subnet(&home.direct)
+        .terminate("a-x1", Some(&known), LISTED_WITHIN)
+        .await?;
     Ok(())
 }
 
@@ -132,7 +150,25 @@ async fn an_account_is_adopted_while_the_vpc_is_shown(moto: &Moto) -> Result<()>
 
     let other = keys_of(moto, OTHER, region).await?;
     let notebook = Notebook::with(old.clone());
-    confirm_removal(&other, &names, &old, &notebook).await?;
+    let error = confirm_removal(&other, &names, &old, &notebook)
+        .await
+        .err()
+        .context("the network counts as gone in an account that was never confirmed")?;
+    ensure!(error.codes() == [ErrorCode::ErrConfigurationProblem], "{error}");
+    let (text, confirmation) = (error.to_string(), format!("{CONFIRMED_ACCOUNT}={OTHER}"));
+    ensure!(
+        text.contains("no account is recorded") && text.contains(&confirmation),
+        "{text}"
+    );
+    ensure!(text.contains("into the Secret"), "{text}");
+    // The user confirms the account, or no part was ever made.
+    let confirmed = State {
+        account_id: Some(OTHER.to_owned()),
+        ..state.clone()
+    };
+    for known in [confirmed, State::default()] {
+        confirm_removal(&other, &names, &known, &Notebook::default()).await?;
+    }
     let error = notebook.make(&other, &names, &home.plan()?).await;
     ensure!(error.is_err(), "a network of a different account is made anew");
     ensure!(account(&notebook).is_none(), "{:?}", notebook.state());
@@ -201,13 +237,13 @@ async fn objects_of_a_second_garden_are_refused(moto: &Moto) -> Result<()> {
     // A Shoot that could not be made is deleted, and leaves what it does not own.
     let nothing = State::default();
     confirm_removal(&ec2, &second, &nothing, &Notebook::default()).await?;
-    remove(&ec2, &second).await?;
+    remove(&ec2, &second, &nothing).await?;
     let writes = region.proxy.writes_since(from);
     ensure!(writes.is_empty(), "{writes:?} for the second garden");
     an_instance_of_a_second_garden_is_left_alone(&region, &ec2, &made.status).await?;
 
     acl_of("uid-a").open(Some(&before), false).await?;
-    until_done(|| remove(&ec2, &first)).await?;
+    until_done(|| remove(&ec2, &first, &made.state)).await?;
     let left = region.found().await?;
     ensure!(left.vpcs.is_empty(), "{left:?}");
     Ok(())

@@ -68,7 +68,7 @@ async fn parts_are_made_once(moto: &Moto, name: &'static str, fault: Fault) -> R
     let writes = region.proxy.writes_since(from);
     ensure!(again == made && writes.is_empty(), "{writes:?}");
 
-    until_shown(|| remove(&ec2, &names)).await?;
+    until_shown(|| remove(&ec2, &names, &made.state)).await?;
     let left = format!("{:?}", region.found().await?);
     ensure!(left == format!("{:?}", Found::default()), "{left}");
     Ok(())
@@ -162,7 +162,7 @@ async fn a_deletion_waits_for_what_is_not_listed_yet(moto: &Moto) -> Result<()> 
     region.proxy.list_all();
     region.proxy.lag(3 * LAG);
     until_shown(|| confirm_removal(&ec2, &names, &known, &notebook)).await?;
-    until_shown(|| remove(&ec2, &names)).await?;
+    until_shown(|| remove(&ec2, &names, &known)).await?;
     let left = format!("{:?}", region.found().await?);
     ensure!(left == format!("{:?}", Found::default()), "{left}");
 

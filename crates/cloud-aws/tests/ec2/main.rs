@@ -9,8 +9,10 @@ mod isolated_zone;
 mod keys;
 mod listing;
 mod machines;
+mod nat_failure;
 mod policy;
 mod proxy;
+mod recorded;
 mod tenant;
 mod world;
 mod zones;
@@ -53,6 +55,8 @@ async fn a_shoot_converges_whatever_happens_to_each_call() -> Result<()> {
         Box::pin(machines::are_told_apart(&moto)),
         Box::pin(machines::are_made_once_although_a_right_ends(&moto)),
         Box::pin(isolated_zone::holds_up_no_other_zone(&moto)),
+        Box::pin(nat_failure::is_reported_and_paced(&moto)),
+        Box::pin(recorded::parts_without_tags_are_removed(&moto)),
     )?;
     for region in &regions {
         policy::equals(&region.proxy.counts())?;
@@ -97,7 +101,7 @@ async fn life(moto: &Moto, region: &'static str, fault: Fault) -> Result<Region>
     machines::come_and_go(&region, &made, fault).await?;
 
     region.proxy.set(fault);
-    until_done(|| remove(&ec2, &names)).await?;
+    until_done(|| remove(&ec2, &names, &made.state)).await?;
     let left = format!("{:?}", region.found().await?);
     ensure!(left == format!("{:?}", Found::default()), "{left}");
     Ok(region)

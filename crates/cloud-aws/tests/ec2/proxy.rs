@@ -49,6 +49,27 @@ enum Verdict {
     Lose,
     Answer(StatusCode, &'static str),
     Replay(Bytes),
+    /// The objects are not listed yet.
+    Unlisted,
+}
+
+/// Actions with the filter by the ids of their own objects.
+const LOOKUPS: [(&str, &str); 7] = [
+    ("DescribeVpcs", "vpc-id"),
+    ("DescribeInternetGateways", "internet-gateway-id"),
+    ("DescribeSubnets", "subnet-id"),
+    ("DescribeSecurityGroups", "group-id"),
+    ("DescribeRouteTables", "route-table-id"),
+    ("DescribeNatGateways", "nat-gateway-id"),
+    ("DescribeAddresses", "allocation-id"),
+];
+
+/// A text in the place of another text, in answers to an action, in the items with an id.
+struct Replacement {
+    action: &'static str,
+    id: String,
+    former: &'static str,
+    new: &'static str,
 }
 
 #[derive(Default)]
@@ -67,6 +88,7 @@ struct Seen {
     changed: BTreeSet<String>,
     /// Actions and ids that their answers do not list.
     hidden: BTreeSet<(&'static str, String)>,
+    replacements: Vec<Replacement>,
     is_paged: bool,
     clock: Option<&'static str>,
     /// Answers by action and client token, where tokens are kept.
@@ -123,6 +145,16 @@ impl Proxy {
     /// Calls of this action do not list this id.
     pub fn hide(&self, action: &'static str, id: &str) {
         lock(&self.seen).hidden.insert((action, id.to_owned()));
+    }
+
+    /// Answers to this action have a text in the place of another text, in the items with this id.
+    pub fn replace(&self, action: &'static str, id: &str, former: &'static str, new: &'static str) {
+        lock(&self.seen).replacements.push(Replacement {
+            action,
+            id: id.to_owned(),
+            former,
+            new,
+        });
     }
 
     /// All is listed again.
@@ -212,6 +244,11 @@ async fn answer(
     match verdict {
         Verdict::Answer(status, code) => Ok(refusal(status, code, lock(&seen).clock)),
         Verdict::Replay(answer) => Ok(lock(&seen).shown(&form, &answer)),
+        Verdict::Unlisted => {
+            let (_, read) = forward(Request::from_parts(head, Full::new(body)), port).await?;
+            let text = answers::empty(&String::from_utf8_lossy(&read));
+            Ok(Response::new(Full::new(Bytes::from(text))))
+        }
         verdict => {
             let (answer, read) = forward(Request::from_parts(head, Full::new(body)), port).await?;
             let mut seen = lock(&seen);
@@ -248,6 +285,9 @@ fn judge(seen: &mut Seen, form: &str) -> Verdict {
     let is_former = is_delayed || is_stale || listed != form;
     if let Some(former) = seen.answers.get(&listed).filter(|_| is_former) {
         return Verdict::Replay(former.clone());
+    }
+    if is_stale && is_lookup(form) {
+        return Verdict::Unlisted;
     }
     let by_token = seen.by_token.as_ref().zip(token_of(form));
     if let Some(first) = by_token.and_then(|(answers, token)| answers.get(&token)) {
@@ -296,11 +336,23 @@ impl Seen {
                 text = answers::without(&text, id);
             }
         }
+        for each in &self.replacements {
+            if form.contains(&format!("Action={}&", each.action)) {
+                text = answers::replaced(&text, &each.id, each.former, each.new);
+            }
+        }
         if self.is_paged {
             text = answers::page(&text, page_of(form).1);
         }
         Response::new(Full::new(Bytes::from(text)))
     }
+}
+
+/// Whether a call looks up objects by their ids.
+fn is_lookup(form: &str) -> bool {
+    LOOKUPS.iter().any(|(action, filter)| {
+        form.starts_with(&format!("Action={action}&")) && form.contains(&format!("Filter.1.Name={filter}&"))
+    })
 }
 
 /// The action of a form with its client token.

@@ -167,7 +167,7 @@ pub async fn an_acl_that_is_not_listed_yet_does_not_count_as_opened(moto: &Moto)
 /// A seed died after it had made the ACL of an isolation: the ACL must not hold the VPC.
 pub async fn a_deletion_removes_an_acl_that_was_left(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "af-south-1").await?;
-    let (status, _) = region.made().await?;
+    let (status, state) = region.made().await?;
     let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
     let subnets = status.subnets_of(&zone);
     close(
@@ -177,7 +177,7 @@ pub async fn a_deletion_removes_an_acl_that_was_left(moto: &Moto) -> Result<()> 
     )
     .await?;
     let names = Names::of(SHOOT);
-    until_done(|| remove(&region.direct, &names)).await?;
+    until_done(|| remove(&region.direct, &names, &state)).await?;
     let left = refused(region.direct.owned_network_acls(&names.owned()).await)?;
     ensure!(left.is_empty(), "{left:#?}");
     Ok(())

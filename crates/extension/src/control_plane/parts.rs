@@ -9,7 +9,8 @@ use runtime::{Error, Result, workload::Workload};
 pub struct Parts {
     /// Files, for these processes or for further readers.
     pub config_maps: Vec<ConfigMap>,
-    /// The processes. The gardenlet writes the Secrets of the processes; the rollout waits for these Secrets.
+    /// The processes. The gardenlet or [`super::ControlPlaneParts::secrets`] writes the Secrets of the
+    /// processes; the rollout waits for these Secrets.
     pub processes: Vec<Workload>,
 }
 

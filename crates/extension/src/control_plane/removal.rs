@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use runtime::{Cluster, Result, Seed, apply, rollout::Rollout, workload};
 
@@ -12,17 +12,29 @@ use runtime::{Cluster, Result, Seed, apply, rollout::Rollout, workload};
 /// than the patience of a forced deletion. So the deletion can report the remaining pod.
 const GONE_WITHIN: Duration = Duration::from_secs(17);
 
+/// The names of objects to remove.
+#[derive(Clone, Copy)]
+pub struct Names<'n> {
+    pub processes: &'n [&'n str],
+    pub config_maps: &'n [&'n str],
+    pub secrets: &'n [&'n str],
+}
+
 /// All deletions are requested before the first wait: a pod whose node does not answer holds up no further
 /// deletion.
-pub async fn remove(seed: &Seed, namespace: &str, processes: &[&str], config_maps: &[&str]) -> Result<()> {
-    for name in processes {
+pub async fn remove(seed: &Seed, namespace: &str, names: Names<'_>) -> Result<()> {
+    for name in names.processes {
         of_it(seed, namespace, name).delete().await?;
     }
     let there: Api<ConfigMap> = seed.namespaced(namespace);
-    for name in config_maps {
+    for name in names.config_maps {
         apply::delete(&there, name).await?;
     }
-    let gone = processes.iter().map(|name| async move {
+    let secrets: Api<Secret> = seed.namespaced(namespace);
+    for name in names.secrets {
+        apply::delete(&secrets, name).await?;
+    }
+    let gone = names.processes.iter().map(|name| async move {
         let it = of_it(seed, namespace, name);
         it.wait_until_gone(GONE_WITHIN).await
     });

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use api::extensions::ControlPlane;
 use futures::future::try_join_all;
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, Secret},
+};
 use kube::{Api, ResourceExt};
 use runtime::{
     Cluster, Result,
@@ -27,8 +30,12 @@ const ROLLED_OUT_WITHIN: Duration = Duration::from_secs(20);
 /// On return, the wanted pods serve, and every pod with former flags or files is terminating. A terminating
 /// pod on a node that does not answer may still exist. The rollout does not wait for such a pod, because a
 /// process with leader election cannot act while the successor holds the lock.
-pub async fn roll_out(context: &Context<ControlPlane>, parts: &Parts) -> Result<()> {
+pub async fn roll_out(context: &Context<ControlPlane>, parts: &Parts, secrets: &[Secret]) -> Result<()> {
     let namespace = &context.namespace()?;
+    let written: Api<Secret> = context.seed.namespaced(namespace);
+    for secret in secrets {
+        context.manager.apply_secret(&written, secret).await?;
+    }
     let config_maps: Api<ConfigMap> = context.seed.namespaced(namespace);
     for file in &parts.config_maps {
         context.manager.apply(&config_maps, file).await?;

@@ -64,3 +64,13 @@ fn a_pod_follows_the_files_that_it_mounts_and_no_others() {
     assert_ne!(before, of(&[file("m", "2")]));
     assert!(of(&[file("n", "1")]).is_empty());
 }
+
+#[test]
+fn a_secret_that_no_cleanup_would_remove_is_refused() {
+    let secret: Secret = serde_json::from_value(json!({"metadata": {"name": "s"}})).unwrap();
+    let secrets = [secret];
+    assert_eq!(stale_secrets(&secrets, &["s", "t"]).unwrap(), ["t"]);
+    assert_eq!(stale_secrets(&[], &["s", "t"]).unwrap(), ["s", "t"]);
+    let error = stale_secrets(&secrets, &["t"]).unwrap_err();
+    assert!(error.to_string().contains("wants the Secret s,"), "{error}");
+}

@@ -5,10 +5,14 @@
 
 use api::extensions::CloudControllerManager;
 use cloud_aws::infrastructure::InfrastructureStatus;
-use k8s_openapi::api::core::v1::EnvVar;
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{EnvVar, Secret},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use owner_checks::{AUTHORITY, OwnerClaim};
 use runtime::{
-    Result, Variable,
+    Credentials, Result, Variable,
     workload::{Files, Health, MOUNTS, Workload, mounted},
 };
 
@@ -16,8 +20,10 @@ use crate::problem::problem;
 
 /// Name of the Deployment, of its lock in the shoot, and of the Secret with the shoot's kubeconfig.
 pub const NAME: &str = "cloud-controller-manager";
-/// The Secret with the account.
-const CLOUD_PROVIDER: &str = "cloudprovider";
+/// The Secret with the keys whose account was compared with the account of the network.
+pub const ACCOUNT: &str = "cloud-controller-manager-account";
+/// The keys of the Secret that the process reads.
+const KEYS: [&str; 3] = ["accessKeyID", "secretAccessKey", "sessionToken"];
 /// The ConfigMap with the cloud configuration.
 pub const CLOUD_PROVIDER_CONFIG: &str = "cloud-provider-config";
 /// Key of the ConfigMap.
@@ -87,6 +93,25 @@ pub fn cloud_config(
     ))
 }
 
+/// The Secret with these keys, for the process alone.
+#[must_use]
+pub fn account_secret(credentials: &Credentials) -> Secret {
+    let data = credentials.data().iter();
+    let data = data.filter(|(key, _)| KEYS.contains(&key.as_str()));
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(ACCOUNT.into()),
+            ..ObjectMeta::default()
+        },
+        type_: Some("Opaque".into()),
+        data: Some(
+            data.map(|(key, value)| (key.clone(), ByteString(value.clone())))
+                .collect(),
+        ),
+        ..Secret::default()
+    }
+}
+
 /// The process.
 #[must_use]
 pub fn process(
@@ -96,12 +121,12 @@ pub fn process(
 ) -> Workload {
     let mut files = vec![
         Files::Secret(NAME),
-        Files::Secret(CLOUD_PROVIDER),
+        Files::Secret(ACCOUNT),
         Files::ConfigMap(CLOUD_PROVIDER_CONFIG),
     ];
     files.extend(owner.map(|_| Files::Authority(AUTHORITY)));
     let mut args = vec![
-        format!("--cloud-credentials={MOUNTS}/{CLOUD_PROVIDER}"),
+        format!("--cloud-credentials={MOUNTS}/{ACCOUNT}"),
         format!("--health-address=0.0.0.0:{HEALTH_PORT}"),
     ];
     args.extend(settings.environment.iter().filter_map(proxy_flag));

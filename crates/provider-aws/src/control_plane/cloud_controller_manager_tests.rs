@@ -80,6 +80,23 @@ fn the_operators_proxy_is_the_parents_and_other_variables_are_not() {
     );
 }
 
+/// The gardenlet writes the Secret `cloudprovider` without a check of the account.
+#[test]
+fn the_process_reads_confirmed_keys_alone() {
+    let pod = process(&settings(), CLUSTER, None)
+        .deployment(&[].into())
+        .unwrap();
+    let pod = json!(pod.spec.unwrap().template.spec).to_string();
+    assert!(
+        pod.contains(&format!("\"secretName\":\"{ACCOUNT}\"")) && !pod.contains("\"cloudprovider\""),
+        "{pod}"
+    );
+    let data = ["accessKeyID", "secretAccessKey", "other"].map(|key| (key.to_owned(), b"x".to_vec()));
+    let secret = account_secret(&Credentials::new("garden/aws", data.into()));
+    let keys: Vec<String> = secret.data.unwrap().into_keys().collect();
+    assert_eq!(keys, ["accessKeyID", "secretAccessKey"]);
+}
+
 #[test]
 fn the_process_has_no_privilege_and_no_account_in_the_seed() {
     let pod = process(&settings(), CLUSTER, None)
