@@ -18,11 +18,10 @@ use api::{
         Shoot,
         shoot::{ZoneIsolation, ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
     },
-    meta::{Condition, ConditionStatus, ErrorCode, LastError},
+    meta::{Condition, ConditionStatus, LastError},
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use parts::{Deploy, SubnetIsolation, Workers};
 use placement::{
     Operation,
     isolation::{Refusal, asked_zone, has_deadline, only_in, recorded},
@@ -358,33 +357,20 @@ pub(super) fn ended_without_others(shoot: &Shoot, report: &str, now: &Time) -> O
     )
 }
 
-/// Whether a failure ends the work on a zone.
+/// Whether the operation is tried again after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retry {
     /// The operation is tried again by itself.
     ByItself,
-    /// The provider refuses the zone, and will refuse it until a user changes the Shoot.
-    AfterChange,
-    /// The operation was given up.
+    /// The operation was given up: the retry time is over, or an error needs a change by a user.
     Never,
 }
 
-/// Whether the provider refuses the zone: an ID of no zone, or of a zone that no pool has. Errors of other
-/// tasks stop no failover.
-pub(super) fn is_zone_refused(errors: &[LastError]) -> bool {
-    let tasks = [
-        <Workers as Deploy>::TASKS[1],
-        <SubnetIsolation as Deploy>::TASKS[1],
-    ];
-    errors.iter().any(|error| {
-        let is_of_provider = error.task_id.as_deref().is_some_and(|task| tasks.contains(&task));
-        is_of_provider && error.codes.contains(&ErrorCode::ErrConfigurationProblem)
-    })
-}
-
-/// A reconciliation has met errors. A failover whose zone the provider has named goes on until the network of
-/// the zone is closed, so that the failover has never failed. Before that, a failover that needs a change has
-/// failed: nothing of the failover has begun.
+/// A reconciliation has met errors. No error of any task ends a failover that was admitted: the message
+/// reports the errors, and the network of the zone is closed in the budget (RZ-32). An error of the Worker
+/// proves nothing about the zone, also with code `ERR_CONFIGURATION_PROBLEM`. Only [`refused`], before the
+/// admission, or the user ends such a failover. Before the admission, a failover fails with its operation:
+/// nothing of the failover has begun.
 pub(super) fn failed(
     shoot: &Shoot,
     operation: Operation,
@@ -400,11 +386,9 @@ pub(super) fn failed(
     }
     let errors: Vec<_> = errors.iter().map(|error| error.description.as_str()).collect();
     let errors = errors.join("; ");
-    let ends = match retry {
-        Retry::ByItself => false,
-        Retry::AfterChange => entry.is_under_way() && entry.name.is_none(),
-        Retry::Never => !entry.is_under_way() || entry.name.is_none(),
-    };
+    // A Shoot of an older gardenlet has no deadline: the name of the zone proves the admission.
+    let is_admitted = entry.is_under_way() && (entry.deadline.is_some() || entry.name.is_some());
+    let ends = retry == Retry::Never && !is_admitted;
     if !ends {
         let (status, reason, message) = entry.told(shoot, now);
         let message = format!("{message} It is tried again after: {errors}");
@@ -476,3 +460,7 @@ pub(super) fn and(mut patch: Value, more: Option<Value>) -> Value {
 #[cfg(test)]
 #[path = "zone_record_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "zone_admission_tests.rs"]
+mod admission_tests;
