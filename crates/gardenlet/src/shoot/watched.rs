@@ -8,7 +8,10 @@ use kube::{
     ResourceExt,
     runtime::{Controller, PredicateConfig, WatchStreamExt as _, reflector, watcher},
 };
-use placement::{isolation::asked_zone, its_place_alone, remembered};
+use placement::{
+    isolation::{asked_zone, asks_to_close_now},
+    its_place_alone, remembered,
+};
 use runtime::{Cluster, Garden, runner};
 use tracing::debug;
 
@@ -71,10 +74,11 @@ fn reference(shoot: &Shoot) -> Shoot {
 }
 
 /// Whether the change of a Shoot wakes the controller of deadlines. `zones`: the last state of each Shoot
-/// that asks for a zone.
+/// that asks for a zone, or has a request to close a network.
 fn wakes_deadlines(zones: &mut HashMap<String, u64>, shoot: &Shoot) -> bool {
     let uid = shoot.uid().unwrap_or_default();
-    if asked_zone(shoot).is_none() || shoot.metadata.deletion_timestamp.is_some() {
+    let asks = asked_zone(shoot).is_some() || asks_to_close_now(shoot);
+    if !asks || shoot.metadata.deletion_timestamp.is_some() {
         zones.remove(&uid);
         return false;
     }

@@ -18,13 +18,13 @@ use api::{
         Shoot,
         shoot::{ZoneIsolation, ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
     },
-    meta::{Condition, ConditionStatus, LastError},
+    meta::{Condition, ConditionStatus, LastError, find_condition},
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use placement::{
     Operation,
-    isolation::{Refusal, asked_zone, has_deadline, only_in, recorded},
+    isolation::{Refusal, asked_zone, asks_to_close_now, has_deadline, only_in, recorded},
 };
 use serde_json::{Value, json};
 
@@ -33,6 +33,10 @@ use crate::words::names;
 
 /// So much is told of what is awaited.
 const AWAITED: usize = 300;
+
+/// Addition to a refusal whose user has requested to close the network now.
+const REQUEST_STAYS: &str = " Annotation shoot.gardener.cloud/isolated-zone-close-now=true stays: the network is closed as soon as the \
+                             failover is admitted.";
 
 /// What is recorded of a zone, without its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,8 +259,34 @@ pub(super) fn refused(shoot: &Shoot, zone: &str, refusal: &Refusal, now: &Time) 
     }
     let entry = at_work(Some(zone), recorded(shoot).map(Entry::of), false)?;
     let entry = entry.with(Phase::Failover, Status::Failed);
-    let told = (ConditionStatus::False, refusal.reason, refusal.message.clone());
-    written(shoot, entry, told, now)
+    let message = with_request(shoot, &refusal.message);
+    written(
+        shoot,
+        entry,
+        (ConditionStatus::False, refusal.reason, message),
+        now,
+    )
+}
+
+/// The user has requested to close the network after the refusal, or has withdrawn the request.
+pub(super) fn refused_with_request(shoot: &Shoot, zone: &str, now: &Time) -> Option<Value> {
+    let entry = Entry::of(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
+    if (entry.phase, entry.status) != (Phase::Failover, Status::Failed) {
+        return None;
+    }
+    let condition = find_condition(&shoot.status.as_ref()?.conditions, ZONE_ISOLATION)?;
+    let message = with_request(shoot, condition.message.trim_end_matches(REQUEST_STAYS));
+    written(shoot, entry, (condition.status, &condition.reason, message), now)
+}
+
+/// The message of a refusal, with the request that stays.
+fn with_request(shoot: &Shoot, message: &str) -> String {
+    let more = if asks_to_close_now(shoot) {
+        REQUEST_STAYS
+    } else {
+        ""
+    };
+    format!("{message}{more}")
 }
 
 /// What is awaited now, in the words of whoever is at work, so that a long wait is no riddle. Only of what is
