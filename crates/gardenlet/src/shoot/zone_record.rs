@@ -24,7 +24,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use placement::{
     Operation,
-    isolation::{Refusal, asked_zone, asks_to_close_now, has_deadline, only_in, recorded},
+    isolation::{Refusal, asked_zone, has_deadline, only_in, recorded},
 };
 use serde_json::{Value, json};
 
@@ -33,10 +33,6 @@ use crate::words::names;
 
 /// So much is told of what is awaited.
 const AWAITED: usize = 300;
-
-/// Addition to a refusal whose user has requested to close the network now.
-const REQUEST_STAYS: &str = " Annotation shoot.gardener.cloud/isolated-zone-close-now=true stays: the network is closed as soon as the \
-                             failover is admitted.";
 
 /// What is recorded of a zone, without its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,13 +255,9 @@ pub(super) fn refused(shoot: &Shoot, zone: &str, refusal: &Refusal, now: &Time) 
     }
     let entry = at_work(Some(zone), recorded(shoot).map(Entry::of), false)?;
     let entry = entry.with(Phase::Failover, Status::Failed);
-    let message = with_request(shoot, &refusal.message);
-    written(
-        shoot,
-        entry,
-        (ConditionStatus::False, refusal.reason, message),
-        now,
-    )
+    let message = zone_recheck::refusal_message(shoot, refusal);
+    let told = (ConditionStatus::False, refusal.reason, message);
+    written(shoot, entry, told, now)
 }
 
 /// The user has requested to close the network after the refusal, or has withdrawn the request.
@@ -275,18 +267,8 @@ pub(super) fn refused_with_request(shoot: &Shoot, zone: &str, now: &Time) -> Opt
         return None;
     }
     let condition = find_condition(&shoot.status.as_ref()?.conditions, ZONE_ISOLATION)?;
-    let message = with_request(shoot, condition.message.trim_end_matches(REQUEST_STAYS));
+    let message = zone_recheck::with_request(shoot, &condition.message);
     written(shoot, entry, (condition.status, &condition.reason, message), now)
-}
-
-/// The message of a refusal, with the request that stays.
-fn with_request(shoot: &Shoot, message: &str) -> String {
-    let more = if asks_to_close_now(shoot) {
-        REQUEST_STAYS
-    } else {
-        ""
-    };
-    format!("{message}{more}")
 }
 
 /// What is awaited now, in the words of whoever is at work, so that a long wait is no riddle. Only of what is
