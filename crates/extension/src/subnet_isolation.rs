@@ -17,7 +17,7 @@
 //!   `restore` reads the state and reconciles, so that the network stays closed throughout.
 //! - `delete` opens the network, and removes only the provider's own resources (RZ-33).
 //! - `status.providerStatus.networkClosed` is true as soon as the provider confirms the closed network, also
-//!   while remaining machines keep the operation from its success (RZ-34).
+//!   while the operation waits for remaining machines (RZ-34).
 //! - A zone ID that now resolves to a different zone is refused: two zones are never closed.
 //! - A hibernated shoot has no machines; the zone is closed regardless.
 

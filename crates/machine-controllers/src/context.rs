@@ -36,8 +36,8 @@ pub struct Timing {
     /// How long pods may take to leave.
     pub drain: Duration,
     /// How long a Node is not ready until nobody waits any more for its pods to end: their kubelet does not
-    /// answer. Also how long the shoot's API is silent before an instance of an isolated zone ends at the end of
-    /// the zone's budget.
+    /// answer. Also the shortest silence of the shoot's API that lets an instance of an isolated zone end at
+    /// the end of the zone's budget.
     pub kubelet_is_gone: Duration,
     /// How long an instance is kept for volumes that are attached to its Node although its pods have left.
     pub detach: Duration,

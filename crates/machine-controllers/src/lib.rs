@@ -13,9 +13,9 @@
 //! - An instance is made only for a Machine that never had one (R7-03): what is restored is recognised and
 //!   adopted, whichever manager made it.
 //! - Nothing is judged or deleted while the shoot's API does not answer, and only so many machines of a
-//!   deployment at once are replaced because they are unhealthy (gardener/machine-controller-manager#718). The
-//!   instance of a deleted Machine in an isolated zone ends all the same, when the time of the drain is over or
-//!   the budget of the zone is spent (RZ-21, RZ-32).
+//!   deployment at once are replaced because they are unhealthy (gardener/machine-controller-manager#718).
+//!   The instance of a deleted Machine in an isolated zone ends all the same, when the time of the drain is
+//!   over or the budget of the zone is spent (RZ-21, RZ-32).
 //! - An instance that has a Node is never taken for an orphan (gardener/gardener#8742, #5471, #3520).
 //! - Every call of the driver goes through the permit (I3), is bounded in time, and ends with the future of
 //!   [`run`].

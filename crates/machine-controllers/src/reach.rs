@@ -52,14 +52,14 @@ pub struct Reach {
     known: Mutex<Known>,
 }
 
-/// The last outcomes. One of both spans is there at most.
+/// The last outcomes. At most a single span is there.
 #[derive(Clone, Copy, Default)]
 struct Known {
     answers: Option<Span>,
     silence: Option<Span>,
 }
 
-/// A time in which every question had the same outcome.
+/// A time with the same outcome of every question.
 #[derive(Clone, Copy)]
 struct Span {
     since: Instant,

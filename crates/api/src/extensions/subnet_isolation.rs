@@ -78,8 +78,9 @@ pub struct SubnetIsolationSpec {
     pub isolated_zone_id: String,
 }
 
-/// Field of `status.providerStatus`: whether the provider has confirmed that the network of the zone is closed
-/// (RZ-34). The network may be closed long before the operation succeeds, as an instance of the zone hangs.
+/// Field of `status.providerStatus`: whether the provider has confirmed that the network of the zone is
+/// closed (RZ-34). The network may be closed long before the operation succeeds, as an instance of the zone
+/// hangs.
 pub const NETWORK_CLOSED: &str = "networkClosed";
 
 impl SubnetIsolation {

@@ -1,6 +1,6 @@
-//! The Shoots that wait for a controller, between the shared watch and the controller. A channel would hold each
-//! change: while all slots of the controller are taken, for example by flows that hang, the changes would add
-//! up without a bound.
+//! The Shoots that wait for a controller, between the shared watch and the controller. A channel would hold
+//! each change: while all slots of the controller are taken, for example by flows that hang, the changes
+//! would add up without a bound.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 /// Namespace and name.
 type Key = (Option<String>, Option<String>);
 
-/// A queue in which each Shoot waits once, however often the Shoot changes. The number of Shoots bounds the
+/// A queue that holds each Shoot once, however often the Shoot changes. The number of Shoots bounds the
 /// queue, and the watch never waits for the controller.
 #[derive(Default)]
 pub(super) struct PendingShoots {
@@ -42,8 +42,8 @@ impl PendingShoots {
         }
     }
 
-    /// The Shoots in the order of their first change, without fields beside the name: the controller takes the
-    /// object from the store. For one reader.
+    /// The Shoots in the order of the first change, with the name alone: the controller takes the object from
+    /// the store. For a single reader.
     pub(super) fn stream(
         self: Arc<Self>,
     ) -> impl Stream<Item = Result<Shoot, watcher::Error>> + Send + 'static {

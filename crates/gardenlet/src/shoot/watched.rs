@@ -29,7 +29,7 @@ pub(super) struct WatchedShoots {
 
 /// Watches all Shoots of the garden. A step reads its Shoot anew. A controller reads no further changes while
 /// all of its slots are taken, so the watch runs beside both controllers and keeps the store up to date. The
-/// number of Shoots bounds what waits for a controller meanwhile.
+/// number of Shoots bounds the queue of a controller ([`PendingShoots`]).
 pub(super) fn watch(garden: &Garden) -> WatchedShoots {
     let (reader, writer) = reflector::store();
     let [flows, deadlines] = [(); 2].map(|()| Arc::<PendingShoots>::default());

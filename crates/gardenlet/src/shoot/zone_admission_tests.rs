@@ -15,8 +15,8 @@ use super::{
 
 const BUDGET: Duration = Duration::from_secs(900);
 
-/// RZ-32: an error of the Worker that a user has to fix proves nothing about the zone. The network is closed
-/// in the budget, also before the provider has named the zone.
+/// RZ-32: an error of the Worker that a user has to fix is no proof about the zone. The network is closed in
+/// the budget, also before the provider has named the zone.
 #[test]
 fn no_error_ends_a_failover_that_was_admitted() {
     let error = json!({"description": "pool p names no machine type", "codes": ["ERR_CONFIGURATION_PROBLEM"],

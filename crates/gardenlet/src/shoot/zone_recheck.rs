@@ -18,10 +18,10 @@ use placement::isolation::{Refusal, asked_zone, asks_to_close_now, recorded};
 pub(super) const OTHER_ZONES_NOT_READY: &str = "OtherZonesNotReady";
 /// Reasons of refusals that pass without a change of the Shoot.
 const PASSING: [&str; 3] = ["NodesUnknown", "NoNodeElsewhere", "ControlPlaneInZone"];
-/// Addition to a refusal for one of these reasons: the user has to do nothing else.
+/// Addition to a refusal for these reasons.
 const CHECKED_AGAIN: &str =
     " The gardenlet checks again by itself, each minute for 10 minutes, then every 10 minutes.";
-/// Addition to a refusal whose user has requested to close the network now.
+/// Addition to a refusal while the user requests to close the network now.
 const REQUEST_STAYS: &str = " Annotation shoot.gardener.cloud/isolated-zone-close-now=true stays: the network is closed as soon as the \
                              failover is admitted.";
 /// At first: a silent API answers within minutes, and a sick zone is urgent.

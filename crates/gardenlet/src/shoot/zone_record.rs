@@ -379,10 +379,10 @@ pub(super) enum Retry {
 }
 
 /// A reconciliation has met errors. No error of any task ends a failover that was admitted: the message
-/// reports the errors, and the network of the zone is closed in the budget (RZ-32). An error of the Worker
-/// proves nothing about the zone, also with code `ERR_CONFIGURATION_PROBLEM`. Only [`refused`], before the
-/// admission, or the user ends such a failover. Before the admission, a failover fails with its operation:
-/// nothing of the failover has begun.
+/// reports the errors, and the network of the zone is closed in the budget (RZ-32). An error of the Worker is
+/// no proof about the zone, also with code `ERR_CONFIGURATION_PROBLEM`. Only [`refused`], before the
+/// admission, or the user ends such a failover. Before the admission, a failover has changed no object and
+/// fails with the operation.
 pub(super) fn failed(
     shoot: &Shoot,
     operation: Operation,

@@ -220,7 +220,7 @@ fn errors_are_told_and_only_the_last_ones_are_a_failure() {
     assert_eq!(failed(under_way, Operation::Migrate, Retry::Never), None);
 }
 
-/// A failover whose zone the provider has not named yet.
+/// A failover before the provider has named the zone.
 pub(super) fn unnamed() -> Shoot {
     let mut unnamed = shoot("z", Some(("Failover", "InProgress")));
     let recorded = unnamed.status.as_mut().unwrap().zone_isolation.as_mut().unwrap();

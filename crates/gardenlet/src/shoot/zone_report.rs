@@ -1,6 +1,6 @@
 //! Reports the progress of a failover in condition `ZoneIsolation`. The network counts as closed only when
-//! the provider of the SubnetIsolation has confirmed the closed network. An instance that hangs in the zone is
-//! named beside a closed network.
+//! the provider of the SubnetIsolation has confirmed the closed network. The report of a closed network names
+//! an instance that hangs in the zone.
 
 use api::{
     constants::{OPERATION, condition::ZONE_ISOLATION},

@@ -6,14 +6,14 @@
 //! | `launch`, `launch_query` | reports a launch that the cloud has accepted and then ended |
 //! | `health`, `expiry` | how it is, and when it has to be replaced |
 //! | `deletion`, `drain` | cordon, pods, volumes, instance, Node, in this order |
-//! | `silence` | the end of an instance of an isolated zone whose shoot's API is silent |
+//! | `silence` | the end of an instance of an isolated zone while the shoot's API is silent |
 //! | `request` | the deletion that a user asks for on the Node |
 //! | `token` | with what it joins |
 //! | `out_of_service`, `power` | the Node of an instance that is off |
 //! | `node_template` | labels, annotations and taints of its Node |
 //!
-//! Whatever needs the shoot's API and does not get an answer changes nothing and is tried again (`reach`). Only
-//! an isolated zone bounds this wait (`silence`).
+//! Whatever needs the shoot's API and does not get an answer changes nothing and is tried again (`reach`).
+//! Only an isolated zone bounds this wait (`silence`).
 
 mod bounds;
 mod create;

@@ -23,8 +23,8 @@ use tracing::{debug, info};
 use super::{Machines, bounds::Bounds, identity::is_forced};
 use crate::isolation::is_isolated;
 
-/// Machines whose instances have ended while the shoot's API was silent, by uid. A new process asks the cloud
-/// once more.
+/// Uids of Machines with an instance that has ended while the shoot's API was silent. A new process asks the
+/// cloud once more.
 #[derive(Debug, Default)]
 pub struct EndedInstances(Mutex<BTreeSet<String>>);
 
@@ -40,7 +40,7 @@ impl EndedInstances {
 }
 
 impl Machines {
-    /// Continues a deletion without the Node, which could not be read because of `why`.
+    /// Continues a deletion without the Node. `why`: the failure to read the Node.
     ///
     /// # Errors
     /// `why`, where the Machine waits for the shoot's API.
@@ -72,7 +72,7 @@ impl Machines {
         Ok(())
     }
 
-    /// The instance has ended, and the Node cannot be read because of `why`. Returns the report.
+    /// The instance has ended, and the Node is left. `why`: the failure to read the Node. Returns the report.
     pub(super) fn keep_for_node(&self, machine: &Machine, why: Error) -> Error {
         self.ended.lock().insert(machine.uid().unwrap_or_default());
         node_is_left(why)
