@@ -49,12 +49,12 @@ pub struct Reach {
     nodes: Api<Node>,
     ask_every: Duration,
     answers_within: Duration,
-    known: Mutex<Known>,
+    outcomes: Mutex<Outcomes>,
 }
 
 /// The last outcomes. At most a single span is there.
 #[derive(Clone, Copy, Default)]
-struct Known {
+struct Outcomes {
     answers: Option<Span>,
     silence: Option<Span>,
 }
@@ -85,7 +85,7 @@ impl Reach {
             nodes: shoot.cluster_wide(),
             ask_every,
             answers_within: ask_every.clamp(ANSWERS_WITHIN.0, ANSWERS_WITHIN.1),
-            known: Mutex::default(),
+            outcomes: Mutex::default(),
         }
     }
 
@@ -126,9 +126,9 @@ impl Reach {
     }
 
     fn answered(&self) -> Duration {
-        let (now, mut known) = (Instant::now(), self.lock());
-        let answers = Span::extended(known.answers, now, self.longest_gap());
-        *known = Known {
+        let (now, mut outcomes) = (Instant::now(), self.lock());
+        let answers = Span::extended(outcomes.answers, now, self.longest_gap());
+        *outcomes = Outcomes {
             answers: Some(answers),
             silence: None,
         };
@@ -136,10 +136,10 @@ impl Reach {
     }
 
     fn silent(&self, why: &str) -> Error {
-        let (now, mut known) = (Instant::now(), self.lock());
-        *known = Known {
+        let (now, mut outcomes) = (Instant::now(), self.lock());
+        *outcomes = Outcomes {
             answers: None,
-            silence: Some(Span::extended(known.silence, now, self.longest_gap())),
+            silence: Some(Span::extended(outcomes.silence, now, self.longest_gap())),
         };
         Error::not_ready(
             self.ask_every,
@@ -151,8 +151,8 @@ impl Reach {
         3 * (self.ask_every + self.answers_within)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, Outcomes> {
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

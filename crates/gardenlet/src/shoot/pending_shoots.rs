@@ -48,12 +48,12 @@ impl PendingShoots {
         self: Arc<Self>,
     ) -> impl Stream<Item = Result<Shoot, watcher::Error>> + Send + 'static {
         stream::unfold(self, |pending| async move {
-            let shoot = pending.next().await;
+            let shoot = pending.next_shoot().await;
             Some((Ok(shoot), pending))
         })
     }
 
-    async fn next(&self) -> Shoot {
+    async fn next_shoot(&self) -> Shoot {
         loop {
             if let Some((namespace, name)) = self.take() {
                 let mut shoot = Shoot::default();

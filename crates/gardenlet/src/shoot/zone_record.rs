@@ -268,7 +268,12 @@ pub(super) fn refused_with_request(shoot: &Shoot, zone: &str, now: &Time) -> Opt
     }
     let condition = find_condition(&shoot.status.as_ref()?.conditions, ZONE_ISOLATION)?;
     let message = zone_recheck::with_request(shoot, &condition.message);
-    written(shoot, entry, (condition.status, &condition.reason, message), now)
+    written(
+        shoot,
+        entry,
+        (condition.status, condition.reason.as_str(), message),
+        now,
+    )
 }
 
 /// What is awaited now, in the words of whoever is at work, so that a long wait is no riddle. Only of what is
