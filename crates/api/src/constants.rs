@@ -80,7 +80,8 @@ pub const ISOLATED_ZONE_PODS_FIRST: &str = "PodsFirst";
 /// No other object is changed, and the annotation is removed with the report.
 pub const SHOOT_ISOLATED_ZONE_DRY_RUN: &str = "shoot.gardener.cloud/isolated-zone-dry-run";
 /// Annotation: the rest of the budget of a failover is spent (`true`), so that the network of the zone is
-/// closed at once. The gardenlet removes the annotation when the gardenlet has recorded the new deadline.
+/// closed at once. Before the admission of the failover the annotation waits. The gardenlet removes the
+/// annotation when the gardenlet has recorded the new deadline, or when the failover has ended.
 pub const SHOOT_ISOLATED_ZONE_CLOSE_NOW: &str = "shoot.gardener.cloud/isolated-zone-close-now";
 /// Annotation of a Worker and of a SubnetIsolation: the time (RFC 3339) by which the network of the isolated
 /// zone is closed, even if machines are left in the zone. The gardenlet copies

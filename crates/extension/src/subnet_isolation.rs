@@ -16,6 +16,8 @@
 //! - `migrate` changes nothing: the network stays closed, and the state goes to the destination seed.
 //!   `restore` reads the state and reconciles, so that the network stays closed throughout.
 //! - `delete` opens the network, and removes only the provider's own resources (RZ-33).
+//! - `status.providerStatus.networkClosed` is true as soon as the provider confirms the closed network, also
+//!   while the operation waits for remaining machines (RZ-34).
 //! - A zone ID that now resolves to a different zone is refused: two zones are never closed.
 //! - A hibernated shoot has no machines; the zone is closed regardless.
 
@@ -23,9 +25,13 @@ mod machines;
 mod network;
 mod state;
 
-use api::{extensions::SubnetIsolation, meta::ErrorCode};
+use api::{
+    extensions::{NETWORK_CLOSED, SubnetIsolation},
+    meta::ErrorCode,
+};
 use async_trait::async_trait;
 use runtime::{Error, Result, clock};
+use serde_json::Value;
 use tracing::warn;
 
 pub use crate::worker::close_deadline::CLOSE_WITHIN;
@@ -62,7 +68,14 @@ impl<N: ZoneNetwork> Actuator<SubnetIsolation> for SubnetIsolationActuator<N> {
             state.before = Some(before.clone());
             self.keep(context, &state).await?;
         }
-        let told = self.0.close(context, &zone, &before).await?;
+        let mut told = match self.0.close(context, &zone, &before).await {
+            Ok(told) => told,
+            Err(error) => {
+                self.withdraw_confirmation(context, &state).await?;
+                return Err(error);
+            }
+        };
+        told.insert(NETWORK_CLOSED.to_owned(), Value::Bool(true));
 
         let outcome = state.outcome(N::API_VERSION, told)?;
         let left = machines.remaining().await?;
@@ -110,6 +123,20 @@ impl<N: ZoneNetwork> SubnetIsolationActuator<N> {
         context
             .keep(&state.outcome(N::API_VERSION, told.unwrap_or_default())?)
             .await
+    }
+
+    /// The provider no longer confirms that the network is closed: a person may have opened a part.
+    async fn withdraw_confirmation(
+        &self,
+        context: &Context<SubnetIsolation>,
+        state: &State<N::Before>,
+    ) -> Result<()> {
+        let status = context.object.status.as_ref();
+        let report = status.and_then(|status| status.provider_status.as_ref());
+        match state::unconfirmed(report) {
+            Some(report) => context.keep(&state.outcome(N::API_VERSION, report)?).await,
+            None => Ok(()),
+        }
     }
 }
 

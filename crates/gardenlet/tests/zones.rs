@@ -105,12 +105,17 @@ async fn looked_before() -> Result<()> {
     world
         .until_reason("NoNodeElsewhere", (Phase::Failover, Status::Failed))
         .await?;
+    // RZ-32: a request to close the network waits for the admission of the failover.
+    world.annotate(CLOSE_NOW, json!("true")).await?;
+    world.until_message("isolated-zone-close-now=true stays").await?;
     nothing_was_done(&world).await?;
     // No refusal blocks the failover any more. The flow fails only because this test lacks the Secrets of a
     // running shoot.
     world.ready("n-b", true).await?;
     world.reconcile().await?;
     world.event("ZoneFailoverBegun").await?;
+    world.event("ZoneBudgetSpent").await?;
+    world.until_request_is_removed().await?;
     let message = world.until_message("It is tried again after").await?;
     ensure!(message.contains("Initializing secrets management"), "{message}");
     // The work continues, and the zone is closed in its budget.

@@ -38,7 +38,8 @@ pub struct Timing {
     /// How long pods may take to leave.
     pub drain: Duration,
     /// Time after which a Node that is not ready has lost its kubelet: the drain then stops waiting for the
-    /// pods of this Node.
+    /// pods of this Node. Also the shortest silence of the shoot's API after which an instance of an isolated
+    /// zone ends at the end of the zone's budget.
     pub kubelet_is_gone: Duration,
     /// The longest time for which an instance is kept for volumes that stay attached to the Node after the
     /// pods have left.

@@ -15,7 +15,9 @@
 //!   instance is recognised and adopted, whichever manager created the instance.
 //! - No machine is judged or deleted while the shoot's API does not answer. Only a limited number of machines
 //!   of a deployment are replaced at once because they are unhealthy
-//!   (gardener/machine-controller-manager#718).
+//!   (gardener/machine-controller-manager#718). The instance of a deleted Machine in an isolated zone ends
+//!   also without an answer, when the time of the drain is over or the budget of the zone is spent (RZ-21,
+//!   RZ-32).
 //! - An instance that has a Node is never taken for an orphan (gardener/gardener#8742, #5471, #3520).
 //! - Every call of the driver goes through the permit (I3), is bounded in time, and ends with the future of
 //!   [`run`].

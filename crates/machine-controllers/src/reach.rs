@@ -22,12 +22,25 @@ const ANSWERS_WITHIN: (Duration, Duration) = (Duration::from_secs(1), Duration::
 /// status of the Machine does not name the silent API.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long a list of a drain may take. Longer than a busy server takes for all pods of a Node. An API that
+/// falls silent during a drain otherwise holds up the Machine for as long as the connection lasts.
+const LISTED_WITHIN: Duration = Duration::from_secs(30);
+
 /// Bounds a write to the shoot's API.
 pub async fn bounded_write<T>(write: impl Future<Output = Result<T>>) -> Result<T> {
-    let written = tokio::time::timeout(WRITTEN_WITHIN, write).await;
-    written.unwrap_or_else(|_| {
+    bounded("a write", WRITTEN_WITHIN, write).await
+}
+
+/// Bounds a list of the shoot's API.
+pub async fn bounded_list<T>(list: impl Future<Output = Result<T>>) -> Result<T> {
+    bounded("a list", LISTED_WITHIN, list).await
+}
+
+async fn bounded<T>(request: &str, limit: Duration, asking: impl Future<Output = Result<T>>) -> Result<T> {
+    let answered = tokio::time::timeout(limit, asking).await;
+    answered.unwrap_or_else(|_| {
         Err(Error::transient(format!(
-            "the shoot's API does not answer a write within {WRITTEN_WITHIN:?}"
+            "the shoot's API does not answer {request} within {limit:?}"
         )))
     })
 }
@@ -37,13 +50,33 @@ pub struct Reach {
     nodes: Api<Node>,
     ask_every: Duration,
     answers_within: Duration,
-    answers: Mutex<Option<Answers>>,
+    outcomes: Mutex<Outcomes>,
 }
 
+/// The last outcomes. At most a single span is there.
+#[derive(Clone, Copy, Default)]
+struct Outcomes {
+    answers: Option<Span>,
+    silence: Option<Span>,
+}
+
+/// A time with the same outcome of every question.
 #[derive(Clone, Copy)]
-struct Answers {
+struct Span {
     since: Instant,
     last: Instant,
+}
+
+impl Span {
+    /// The span up to `now`. After a gap longer than `most` a new span begins: the outcome in the gap is
+    /// unknown.
+    fn extended(span: Option<Self>, now: Instant, most: Duration) -> Self {
+        let known = span.filter(|span| now - span.last <= most);
+        Self {
+            since: known.map_or(now, |span| span.since),
+            last: now,
+        }
+    }
 }
 
 impl Reach {
@@ -53,15 +86,15 @@ impl Reach {
             nodes: shoot.cluster_wide(),
             ask_every,
             answers_within: ask_every.clamp(ANSWERS_WITHIN.0, ANSWERS_WITHIN.1),
-            answers: Mutex::default(),
+            outcomes: Mutex::default(),
         }
     }
 
     /// The time for which the API has answered without a break. Refused while the API does not answer.
     pub async fn answers_for(&self) -> Result<Duration> {
         let now = Instant::now();
-        let known = *self.lock();
-        if let Some(known) = known
+        let answers = self.lock().answers;
+        if let Some(known) = answers
             && now - known.last < self.ask_every
         {
             return Ok(now - known.since);
@@ -86,27 +119,57 @@ impl Reach {
         }
     }
 
+    /// For how long each question is known to have had no answer; zero after an answer. The duration counts
+    /// from the first question of this process.
+    pub fn silent_for(&self) -> Duration {
+        let silence = self.lock().silence;
+        silence.map_or(Duration::ZERO, |silence| silence.last - silence.since)
+    }
+
     fn answered(&self) -> Duration {
-        let now = Instant::now();
-        let mut answers = self.lock();
-        let since = match *answers {
-            // After a long time without a call, the time in between is unknown.
-            Some(known) if now - known.last <= 3 * (self.ask_every + self.answers_within) => known.since,
-            _ => now,
+        let (now, mut outcomes) = (Instant::now(), self.lock());
+        let answers = Span::extended(outcomes.answers, now, self.longest_gap());
+        *outcomes = Outcomes {
+            answers: Some(answers),
+            silence: None,
         };
-        *answers = Some(Answers { since, last: now });
-        now - since
+        now - answers.since
     }
 
     fn silent(&self, why: &str) -> Error {
-        *self.lock() = None;
+        let (now, mut outcomes) = (Instant::now(), self.lock());
+        *outcomes = Outcomes {
+            answers: None,
+            silence: Some(Span::extended(outcomes.silence, now, self.longest_gap())),
+        };
         Error::not_ready(
             self.ask_every,
-            format!("the shoot's API does not answer, so that no machine is judged or deleted: {why}"),
+            format!("the shoot's API does not answer, so that no machine is judged or drained: {why}"),
         )
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Answers>> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn longest_gap(&self) -> Duration {
+        3 * (self.ask_every + self.answers_within)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Outcomes> {
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silence_lasts_from_the_first_to_the_last_question_without_an_answer() {
+        let (most, begin) = (Duration::from_secs(45), Instant::now());
+        let first = Span::extended(None, begin, most);
+        assert_eq!(first.last - first.since, Duration::ZERO);
+        let longer = Span::extended(Some(first), begin + most, most);
+        assert_eq!(longer.last - longer.since, most);
+        let later = begin + most * 2 + Duration::from_secs(1);
+        let anew = Span::extended(Some(longer), later, most);
+        assert_eq!(anew.last - anew.since, Duration::ZERO, "the gap is unknown");
     }
 }

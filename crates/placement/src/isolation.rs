@@ -2,7 +2,7 @@
 //! operation makes of both.
 
 use api::{
-    constants::{SHOOT_ISOLATED_ZONE, SHOOT_ISOLATED_ZONE_DRY_RUN},
+    constants::{SHOOT_ISOLATED_ZONE, SHOOT_ISOLATED_ZONE_CLOSE_NOW, SHOOT_ISOLATED_ZONE_DRY_RUN},
     gardencore::{
         ControllerRegistration, Shoot,
         shoot::{ZoneIsolation, ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
@@ -75,6 +75,24 @@ impl Isolation {
 #[must_use]
 pub fn asked_zone(shoot: &Shoot) -> Option<&str> {
     named(shoot.annotations().get(SHOOT_ISOLATED_ZONE).map(String::as_str))
+}
+
+/// Whether the user requests to spend the rest of the failover's budget, so that the network of the zone is
+/// closed now (RZ-32). The request may be older than the admission of the failover.
+#[must_use]
+pub fn asks_to_close_now(shoot: &Shoot) -> bool {
+    let annotation = shoot.annotations().get(SHOOT_ISOLATED_ZONE_CLOSE_NOW);
+    annotation.is_some_and(|value| value == "true")
+}
+
+/// Whether the shoot has no failover that could use [`asks_to_close_now`]: the user asks for no zone, or the
+/// failover is done. A request that stayed would close the network at the begin of the next failover.
+#[must_use]
+pub fn is_close_now_over(shoot: &Shoot) -> bool {
+    asked_zone(shoot).is_none_or(|zone| {
+        let recorded = recorded(shoot).filter(|recorded| is_failover_of(recorded, zone));
+        recorded.is_some_and(|recorded| recorded.status == Status::Done)
+    })
 }
 
 /// What is recorded of a zone that is cut off, or not all back yet.

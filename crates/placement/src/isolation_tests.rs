@@ -5,7 +5,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Isolation, asked_zone, has_deadline, is_due, needs_provider, only_in, planned_zone};
+use super::{
+    Isolation, asked_zone, asks_to_close_now, has_deadline, is_close_now_over, is_due, needs_provider,
+    only_in, planned_zone,
+};
 use crate::Operation;
 
 /// With two zones, the annotation and what is recorded of zone `z`: its phase and status, `+` behind it if
@@ -193,4 +196,29 @@ fn pools_of_one_zone_and_the_zone_that_is_asked_about() {
         annotations.insert("shoot.gardener.cloud/isolated-zone-dry-run".into(), value.into());
         assert_eq!(planned_zone(&asking), expected);
     }
+}
+
+/// RZ-32: a request to close the network now waits for the admission, and does not outlive the failover.
+#[rstest]
+#[case(Some("z"), None, false)]
+#[case(Some("z"), Some(("Failover", "Failed")), false)]
+#[case(Some("z"), Some(("Failover", "InProgress")), false)]
+#[case(Some("z"), Some(("Failback", "InProgress")), false)]
+#[case(Some("z"), Some(("Failover", "Done")), true)]
+#[case(None, Some(("Failover", "InProgress")), true)]
+#[case(None, None, true)]
+fn a_request_to_close_now_belongs_to_one_failover(
+    #[case] asked: Option<&str>,
+    #[case] recorded: Option<(&str, &str)>,
+    #[case] is_over: bool,
+) {
+    let mut shoot = shoot(asked, recorded);
+    assert!(!asks_to_close_now(&shoot));
+    let annotations = shoot.metadata.annotations.get_or_insert_default();
+    annotations.insert(
+        "shoot.gardener.cloud/isolated-zone-close-now".into(),
+        "true".into(),
+    );
+    assert!(asks_to_close_now(&shoot));
+    assert_eq!(is_close_now_over(&shoot), is_over);
 }

@@ -40,5 +40,5 @@ pub use operating_system_config::{
 pub use self_hosted_shoot_exposure::{
     ControlPlaneEndpoint, SelfHostedShootExposure, SelfHostedShootExposureSpec, SelfHostedShootExposureStatus,
 };
-pub use subnet_isolation::{SubnetIsolation, SubnetIsolationSpec};
+pub use subnet_isolation::{NETWORK_CLOSED, SubnetIsolation, SubnetIsolationSpec};
 pub use worker::{Worker, WorkerPool, WorkerSpec, WorkerStatus};

@@ -78,6 +78,22 @@ pub struct SubnetIsolationSpec {
     pub isolated_zone_id: String,
 }
 
+/// Field of `status.providerStatus`: whether the provider has confirmed that the network of the zone is
+/// closed (RZ-34). The network may be closed long before the operation succeeds, as an instance of the zone
+/// hangs.
+pub const NETWORK_CLOSED: &str = "networkClosed";
+
+impl SubnetIsolation {
+    /// Whether the last answer of the provider confirms that the network of the zone is closed.
+    #[must_use]
+    pub fn is_network_closed(&self) -> bool {
+        let status = self.status.as_ref();
+        let report = status.and_then(|status| status.provider_status.as_ref());
+        let closed = report.and_then(|report| report.0.get(NETWORK_CLOSED)?.as_bool());
+        closed.unwrap_or_default()
+    }
+}
+
 extension_object!(
     SubnetIsolation,
     default_status,

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use api::meta::{ErrorCode, RawExtension};
+use api::{
+    extensions::NETWORK_CLOSED,
+    meta::{ErrorCode, RawExtension},
+};
 use jiff::Timestamp;
 use runtime::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -92,6 +95,18 @@ impl<B: Serialize> State<B> {
     }
 }
 
+/// The provider's former report without the confirmation of a closed network; `None` if the report had no
+/// confirmation.
+#[must_use]
+pub fn unconfirmed(report: Option<&RawExtension>) -> Option<Map<String, Value>> {
+    let mut report = report?.0.as_object().cloned()?;
+    if report.get(NETWORK_CLOSED) != Some(&Value::Bool(true)) {
+        return None;
+    }
+    report.insert(NETWORK_CLOSED.to_owned(), Value::Bool(false));
+    Some(report)
+}
+
 /// Zones of the worker pools of a Shoot.
 #[must_use]
 pub fn zones_of(shoot: &Value) -> BTreeSet<&str> {
@@ -170,6 +185,23 @@ mod tests {
                 Duration::from_secs(seconds),
                 "{recorded:?} {before:?} {now}"
             );
+        }
+    }
+
+    #[test]
+    fn a_network_that_is_not_confirmed_any_more_does_not_count_as_closed() {
+        for (report, expected) in [
+            (None, None),
+            (Some(json!({"aclID": "acl-1"})), None),
+            (Some(json!({"networkClosed": false})), None),
+            (
+                Some(json!({"networkClosed": true, "aclID": "acl-1"})),
+                Some(json!({"networkClosed": false, "aclID": "acl-1"})),
+            ),
+        ] {
+            let report = report.map(RawExtension);
+            let found = unconfirmed(report.as_ref()).map(Value::Object);
+            assert_eq!(found, expected, "{report:?}");
         }
     }
 

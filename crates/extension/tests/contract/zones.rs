@@ -408,6 +408,7 @@ async fn closes_when_it_has_waited(seed: &Client, namespace: &str, cloud: &Arc<C
             .await?;
         // The former state is reported, and the operation does not succeed while a machine exists.
         remembered(&objects, |state| state["before"].is_object()).await?;
+        reported_closed(&objects).await?;
         let now = objects.get("one").await?.status.unwrap_or_default();
         let last = now.last_operation.map(|last| json!(last.state));
         ensure!(last == Some(json!("Processing")), "{last:?}");
@@ -427,6 +428,19 @@ fn machine(namespace: &str) -> Result<Machine> {
     object(json!({
         "metadata": {"name": "m", "namespace": namespace, "labels": {(labels::ZONE): "x"}}, "spec": {},
     }))
+}
+
+/// Waits until the status reports the closed network.
+async fn reported_closed(objects: &Api<SubnetIsolation>) -> Result<()> {
+    let look = |object: Option<&SubnetIsolation>| {
+        if object.is_some_and(SubnetIsolation::is_network_closed) {
+            runtime::wait::Look::Done
+        } else {
+            runtime::wait::Look::Wait("the status does not report the closed network".into())
+        }
+    };
+    let found = runtime::wait::until(objects, "one", SOON, look).await;
+    found.map(drop).context("the report of the closed network")
 }
 
 /// Waits until the object's state matches.

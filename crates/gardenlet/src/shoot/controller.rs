@@ -399,8 +399,6 @@ impl ShootReconciler {
         let is_given_up = patch["lastOperation"]["state"] == json!(State::Failed);
         let retry = if is_given_up {
             Retry::Never
-        } else if zone_record::is_zone_refused(&errors) {
-            Retry::AfterChange
         } else {
             Retry::ByItself
         };

@@ -29,6 +29,7 @@ mod operation;
 mod orphans;
 mod pace;
 mod pause;
+mod pending_shoots;
 mod progress;
 mod project;
 pub mod reconcile_flow;

@@ -1,16 +1,21 @@
 //! What the shoot controller sees of all Shoots of the garden: enough to know when one concerns it.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use api::{constants::condition::READY_FOR_MIGRATION, gardencore::Shoot, meta::ConditionStatus};
-use futures::{FutureExt as _, StreamExt as _, channel::mpsc, future, future::BoxFuture};
+use futures::{FutureExt as _, StreamExt as _, future, future::BoxFuture};
 use kube::{
     ResourceExt,
     runtime::{Controller, PredicateConfig, WatchStreamExt as _, reflector, watcher},
 };
-use placement::{isolation::asked_zone, its_place_alone, remembered};
+use placement::{
+    isolation::{asked_zone, asks_to_close_now},
+    its_place_alone, remembered,
+};
 use runtime::{Cluster, Garden, runner};
 use tracing::debug;
+
+use super::pending_shoots::PendingShoots;
 
 /// The controllers of Shoots, and the watch that feeds both.
 pub(super) struct WatchedShoots {
@@ -23,11 +28,12 @@ pub(super) struct WatchedShoots {
 }
 
 /// Watches all Shoots of the garden. A step reads its Shoot anew. A controller reads no further changes while
-/// all of its slots are taken, so the watch runs beside both controllers and keeps the store up to date.
+/// all of its slots are taken, so the watch runs beside both controllers and keeps the store up to date. The
+/// number of Shoots bounds the queue of a controller ([`PendingShoots`]).
 pub(super) fn watch(garden: &Garden) -> WatchedShoots {
     let (reader, writer) = reflector::store();
-    let (to_flows, flows) = mpsc::unbounded();
-    let (to_deadlines, deadlines) = mpsc::unbounded();
+    let [flows, deadlines] = [(); 2].map(|()| Arc::<PendingShoots>::default());
+    let (to_flows, to_deadlines) = (Arc::clone(&flows), Arc::clone(&deadlines));
     let mut zones = HashMap::new();
     let changes = watcher(garden.all(), runner::few_at_a_time())
         .default_backoff()
@@ -41,40 +47,30 @@ pub(super) fn watch(garden: &Garden) -> WatchedShoots {
             if let Ok(shoot) = shoot
                 && wakes_deadlines(&mut zones, shoot)
             {
-                // A controller that has ended needs no further change.
-                let _ = to_deadlines.unbounded_send(Ok(reference(shoot)));
+                to_deadlines.add(shoot);
             }
         })
         .predicate_filter(wakes, PredicateConfig::default())
         .for_each(move |shoot| {
             match shoot {
-                Ok(shoot) => {
-                    let _ = to_flows.unbounded_send(Ok(reference(&shoot)));
-                }
+                Ok(shoot) => to_flows.add(&shoot),
                 Err(error) => debug!(%error, "the watch of Shoots is begun anew"),
             }
             future::ready(())
         });
     WatchedShoots {
-        flows: Controller::for_stream(flows, reader.clone()),
-        deadlines: Controller::for_stream(deadlines, reader),
+        flows: Controller::for_stream(flows.stream(), reader.clone()),
+        deadlines: Controller::for_stream(deadlines.stream(), reader),
         watch: changes.boxed(),
     }
 }
 
-/// A Shoot of this name, without further fields: the controllers take the object from the store.
-fn reference(shoot: &Shoot) -> Shoot {
-    let mut named = Shoot::default();
-    named.metadata.name.clone_from(&shoot.metadata.name);
-    named.metadata.namespace.clone_from(&shoot.metadata.namespace);
-    named
-}
-
 /// Whether the change of a Shoot wakes the controller of deadlines. `zones`: the last state of each Shoot
-/// that asks for a zone.
+/// that asks for a zone, or has a request to close a network.
 fn wakes_deadlines(zones: &mut HashMap<String, u64>, shoot: &Shoot) -> bool {
     let uid = shoot.uid().unwrap_or_default();
-    if asked_zone(shoot).is_none() || shoot.metadata.deletion_timestamp.is_some() {
+    let asks = asked_zone(shoot).is_some() || asks_to_close_now(shoot);
+    if !asks || shoot.metadata.deletion_timestamp.is_some() {
         zones.remove(&uid);
         return false;
     }

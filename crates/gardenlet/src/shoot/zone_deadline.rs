@@ -28,7 +28,7 @@ use kube::{Api, ResourceExt, runtime::Controller};
 use parts::Facts;
 use placement::{
     Isolation, Operation, Role, Wanted,
-    isolation::{asked_zone, has_deadline, recorded},
+    isolation::{asked_zone, asks_to_close_now, has_deadline, is_close_now_over, recorded},
     names, role, wanted,
 };
 use runtime::{Cluster, Error, Next, Reconciler, Result, clock, error::Explain as _, runner};
@@ -113,13 +113,17 @@ impl Reconciler<Shoot> for ZoneDeadlines {
     const NAME: &'static str = "shoot-zone";
 
     fn is_responsible(&self, shoot: &Shoot) -> bool {
-        asked_zone(shoot).is_some() && role(shoot, &self.context.seed_name) == Role::Owner
+        (asked_zone(shoot).is_some() || asks_to_close_now(shoot))
+            && role(shoot, &self.context.seed_name) == Role::Owner
     }
 
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
         let Some(shoot) = self.latest(&shoot).await? else {
             return Ok(Next::Change);
         };
+        if is_close_now_over(&shoot) {
+            self.forget_request(&shoot).await?;
+        }
         let Some(zone) = asked_zone(&shoot).map(str::to_owned) else {
             return Ok(Next::Change);
         };
@@ -130,8 +134,8 @@ impl Reconciler<Shoot> for ZoneDeadlines {
         if has_deadline(&shoot, &zone) {
             return Box::pin(self.enforce(&shoot, &zone, operation)).await;
         }
-        self.forget_request(&shoot).await?;
         if !may_begin(&shoot, &zone) {
+            self.report_request(&shoot, &zone, operation).await?;
             return Ok(Next::Change);
         }
         Box::pin(self.begin(shoot, operation)).await
@@ -273,7 +277,15 @@ impl ZoneDeadlines {
         ))
     }
 
-    /// Removes the request to spend the budget, after the effect of the request.
+    /// Reports on a failover that was refused that the request to spend the budget waits for the admission.
+    async fn report_request(&self, shoot: &Shoot, zone: &str, operation: Operation) -> Result<()> {
+        let record = Record::new(&self.context, shoot, type_of(shoot, operation));
+        let now = clock::now_k8s();
+        let reported = record.write_if(|newest| Ok(zone_record::refused_with_request(newest, zone, &now)));
+        reported.await.map(drop)
+    }
+
+    /// Removes the request to spend the budget, after the effect of the request or the end of the failover.
     async fn forget_request(&self, shoot: &Shoot) -> Result<()> {
         if asks_to_close_now(shoot) {
             MANAGER
@@ -305,11 +317,6 @@ async fn spend_on_request(record: &Record<'_>, zone: &str) -> Result<Shoot> {
         record.note("ZoneBudgetSpent", &note).await;
     }
     Ok(written)
-}
-
-fn asks_to_close_now(shoot: &Shoot) -> bool {
-    let annotation = shoot.annotations().get(SHOOT_ISOLATED_ZONE_CLOSE_NOW);
-    annotation.is_some_and(|value| value == "true")
 }
 
 /// The operation in whose name the controller acts; `None` while the Shoot is handed over, restored or

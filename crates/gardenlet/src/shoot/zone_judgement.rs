@@ -209,8 +209,8 @@ fn of_nodes(
             return Some(Refusal {
                 reason: "NodesUnknown",
                 message: format!(
-                    "Whether a Node outside of zone {zone} is Ready cannot be told: {}. When the shoot's API answers, annotate the Shoot \
-                     with gardener.cloud/operation=reconcile.",
+                    "The gardenlet cannot find out whether a Node outside of zone {zone} is Ready: {}. The failover begins when the \
+                     shoot's API answers and reports such a Node.",
                     why.trim_end_matches('.')
                 ),
             });
@@ -235,7 +235,7 @@ fn of_nodes(
             reason: "NoNodeElsewhere",
             message: format!(
                 "No Node outside of zone {zone} is Ready, and what runs in the zone would have nowhere to go: bring Nodes in another \
-                 zone up first, then annotate the Shoot with gardener.cloud/operation=reconcile."
+                 zone up first."
             ),
         });
     }

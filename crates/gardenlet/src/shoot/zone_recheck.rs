@@ -12,18 +12,44 @@ use api::{
     meta::{Condition, find_condition},
 };
 use jiff::{SignedDuration, Timestamp};
-use placement::isolation::{asked_zone, recorded};
+use placement::isolation::{Refusal, asked_zone, asks_to_close_now, recorded};
 
 /// Reason of condition `ZoneIsolation`: the zone is isolated, and machines in other zones are not ready.
 pub(super) const OTHER_ZONES_NOT_READY: &str = "OtherZonesNotReady";
 /// Reasons of refusals that pass without a change of the Shoot.
 const PASSING: [&str; 3] = ["NodesUnknown", "NoNodeElsewhere", "ControlPlaneInZone"];
+/// Addition to a refusal for these reasons.
+const CHECKED_AGAIN: &str =
+    " The gardenlet checks again by itself, each minute for 10 minutes, then every 10 minutes.";
+/// Addition to a refusal while the user requests to close the network now.
+const REQUEST_STAYS: &str = " Annotation shoot.gardener.cloud/isolated-zone-close-now=true stays: the network is closed as soon as the \
+                             failover is admitted.";
 /// At first: a silent API answers within minutes, and a sick zone is urgent.
 const SOON: Duration = Duration::from_secs(60);
 /// From [`URGENT`] on.
 const LATER: Duration = Duration::from_secs(10 * 60);
 /// How long a check follows [`SOON`] after the check before.
 const URGENT: SignedDuration = SignedDuration::from_mins(10);
+
+/// The message of a refusal, with the next steps of the gardenlet.
+#[must_use]
+pub(super) fn refusal_message(shoot: &Shoot, refusal: &Refusal) -> String {
+    let mut message = refusal.message.clone();
+    if PASSING.contains(&refusal.reason) {
+        message.push_str(CHECKED_AGAIN);
+    }
+    with_request(shoot, &message)
+}
+
+/// The message of a refusal, with or without the sentence about a request to close the network now.
+#[must_use]
+pub(super) fn with_request(shoot: &Shoot, message: &str) -> String {
+    let mut message = message.trim_end_matches(REQUEST_STAYS).to_owned();
+    if asks_to_close_now(shoot) {
+        message.push_str(REQUEST_STAYS);
+    }
+    message
+}
 
 /// Whether the failover that is asked for was refused for a reason that can pass.
 #[must_use]
@@ -80,6 +106,24 @@ mod tests {
             },
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn a_refusal_asks_for_no_reconciliation_that_the_gardenlet_begins_by_itself() {
+        for (reason, expected) in [
+            (
+                "NodesUnknown",
+                "No. The gardenlet checks again by itself, each minute for 10 minutes, then every 10 minutes.",
+            ),
+            ("NoOtherZone", "No."),
+        ] {
+            let refusal = Refusal {
+                reason,
+                message: "No.".into(),
+            };
+            let message = refusal_message(&shoot("InProgress", ""), &refusal);
+            assert_eq!(message, expected);
+        }
     }
 
     #[test]

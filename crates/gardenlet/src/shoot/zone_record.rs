@@ -18,11 +18,10 @@ use api::{
         Shoot,
         shoot::{ZoneIsolation, ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status},
     },
-    meta::{Condition, ConditionStatus, ErrorCode, LastError},
+    meta::{Condition, ConditionStatus, LastError, find_condition},
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use parts::{Deploy, SubnetIsolation, Workers};
 use placement::{
     Operation,
     isolation::{Refusal, asked_zone, has_deadline, only_in, recorded},
@@ -256,8 +255,25 @@ pub(super) fn refused(shoot: &Shoot, zone: &str, refusal: &Refusal, now: &Time) 
     }
     let entry = at_work(Some(zone), recorded(shoot).map(Entry::of), false)?;
     let entry = entry.with(Phase::Failover, Status::Failed);
-    let told = (ConditionStatus::False, refusal.reason, refusal.message.clone());
+    let message = zone_recheck::refusal_message(shoot, refusal);
+    let told = (ConditionStatus::False, refusal.reason, message);
     written(shoot, entry, told, now)
+}
+
+/// The user has requested to close the network after the refusal, or has withdrawn the request.
+pub(super) fn refused_with_request(shoot: &Shoot, zone: &str, now: &Time) -> Option<Value> {
+    let entry = Entry::of(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
+    if (entry.phase, entry.status) != (Phase::Failover, Status::Failed) {
+        return None;
+    }
+    let condition = find_condition(&shoot.status.as_ref()?.conditions, ZONE_ISOLATION)?;
+    let message = zone_recheck::with_request(shoot, &condition.message);
+    written(
+        shoot,
+        entry,
+        (condition.status, condition.reason.as_str(), message),
+        now,
+    )
 }
 
 /// What is awaited now, in the words of whoever is at work, so that a long wait is no riddle. Only of what is
@@ -358,33 +374,20 @@ pub(super) fn ended_without_others(shoot: &Shoot, report: &str, now: &Time) -> O
     )
 }
 
-/// Whether a failure ends the work on a zone.
+/// Whether the operation is tried again after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retry {
     /// The operation is tried again by itself.
     ByItself,
-    /// The provider refuses the zone, and will refuse it until a user changes the Shoot.
-    AfterChange,
-    /// The operation was given up.
+    /// The operation was given up: the retry time is over, or an error needs a change by a user.
     Never,
 }
 
-/// Whether the provider refuses the zone: an ID of no zone, or of a zone that no pool has. Errors of other
-/// tasks stop no failover.
-pub(super) fn is_zone_refused(errors: &[LastError]) -> bool {
-    let tasks = [
-        <Workers as Deploy>::TASKS[1],
-        <SubnetIsolation as Deploy>::TASKS[1],
-    ];
-    errors.iter().any(|error| {
-        let is_of_provider = error.task_id.as_deref().is_some_and(|task| tasks.contains(&task));
-        is_of_provider && error.codes.contains(&ErrorCode::ErrConfigurationProblem)
-    })
-}
-
-/// A reconciliation has met errors. A failover whose zone the provider has named goes on until the network of
-/// the zone is closed, so that the failover has never failed. Before that, a failover that needs a change has
-/// failed: nothing of the failover has begun.
+/// A reconciliation has met errors. No error of any task ends a failover that was admitted: the message
+/// reports the errors, and the network of the zone is closed in the budget (RZ-32). An error of the Worker is
+/// no proof about the zone, also with code `ERR_CONFIGURATION_PROBLEM`. Only [`refused`], before the
+/// admission, or the user ends such a failover. Before the admission, a failover has changed no object and
+/// fails with the operation.
 pub(super) fn failed(
     shoot: &Shoot,
     operation: Operation,
@@ -400,11 +403,9 @@ pub(super) fn failed(
     }
     let errors: Vec<_> = errors.iter().map(|error| error.description.as_str()).collect();
     let errors = errors.join("; ");
-    let ends = match retry {
-        Retry::ByItself => false,
-        Retry::AfterChange => entry.is_under_way() && entry.name.is_none(),
-        Retry::Never => !entry.is_under_way() || entry.name.is_none(),
-    };
+    // A Shoot of an older gardenlet has no deadline: the name of the zone proves the admission.
+    let is_admitted = entry.is_under_way() && (entry.deadline.is_some() || entry.name.is_some());
+    let ends = retry == Retry::Never && !is_admitted;
     if !ends {
         let (status, reason, message) = entry.told(shoot, now);
         let message = format!("{message} It is tried again after: {errors}");
@@ -476,3 +477,7 @@ pub(super) fn and(mut patch: Value, more: Option<Value>) -> Value {
 #[cfg(test)]
 #[path = "zone_record_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "zone_admission_tests.rs"]
+mod admission_tests;

@@ -8,19 +8,19 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{
-    Retry, aborting, admitted, and, awaited, begun, ended, ended_without_others, failed, held,
-    is_zone_refused, named, refused, spent,
+    Retry, aborting, admitted, and, awaited, begun, ended, ended_without_others, failed, held, named,
+    refused, spent,
 };
 
 const THEN: &str = "2026-01-01T00:00:00Z";
 const NOW: &str = "2026-01-01T12:00:00Z";
 
-fn now() -> Time {
+pub(super) fn now() -> Time {
     Time(NOW.parse::<Timestamp>().unwrap())
 }
 
 /// A Shoot whose user asks for this zone, with what is recorded of zone `z`.
-fn shoot(asked: &str, recorded: Option<(&str, &str)>) -> Shoot {
+pub(super) fn shoot(asked: &str, recorded: Option<(&str, &str)>) -> Shoot {
     let other = json!({
         "type": "EveryNodeReady", "status": "True", "reason": "x", "message": "", "lastTransitionTime": THEN, "lastUpdateTime": THEN,
     });
@@ -38,14 +38,14 @@ fn shoot(asked: &str, recorded: Option<(&str, &str)>) -> Shoot {
 }
 
 /// Zone, phase and status.
-fn told(patch: Option<&Value>) -> Option<String> {
+pub(super) fn told(patch: Option<&Value>) -> Option<String> {
     let isolation = &patch?["zoneIsolation"];
     let word = |field: &str| isolation[field].as_str().unwrap().to_owned();
     Some([word("isolatedZoneID"), word("phase"), word("status")].join(" "))
 }
 
 /// Reason and message of the condition, behind those that were there.
-fn condition(patch: &Value) -> (String, String) {
+pub(super) fn condition(patch: &Value) -> (String, String) {
     let all = patch["conditions"].as_array().unwrap();
     assert_eq!(all[0]["type"], "EveryNodeReady", "another's condition is kept");
     assert_eq!((all.len(), &all[1]["type"]), (2, &json!("ZoneIsolation")));
@@ -53,7 +53,7 @@ fn condition(patch: &Value) -> (String, String) {
     (word("reason"), word("message"))
 }
 
-fn after(mut shoot: Shoot, patch: &Value) -> Shoot {
+pub(super) fn after(mut shoot: Shoot, patch: &Value) -> Shoot {
     let mut status = serde_json::to_value(&shoot.status).unwrap();
     json_patch::merge(&mut status, patch);
     shoot.status = serde_json::from_value(status).unwrap();
@@ -195,15 +195,9 @@ fn errors_are_told_and_only_the_last_ones_are_a_failure() {
         "{message}"
     );
     // The provider has named the zone: the failover goes on until the zone is closed.
-    for retry in [Retry::AfterChange, Retry::Never] {
-        assert_eq!(
-            failed(under_way, reconcile, retry),
-            Some(patch.clone()),
-            "{retry:?}"
-        );
-    }
+    assert_eq!(failed(under_way, reconcile, Retry::Never), Some(patch));
     for recorded in [("Failover", "Aborting"), ("Failback", "InProgress")] {
-        let patch = failed(recorded, reconcile, Retry::AfterChange);
+        let patch = failed(recorded, reconcile, Retry::ByItself);
         assert!(
             told(patch.as_ref()).unwrap().ends_with(recorded.1),
             "{recorded:?}"
@@ -226,12 +220,18 @@ fn errors_are_told_and_only_the_last_ones_are_a_failure() {
     assert_eq!(failed(under_way, Operation::Migrate, Retry::Never), None);
 }
 
-/// Of a zone that the provider does not know.
-fn unnamed_failed(errors: &[LastError]) -> Value {
-    let mut unknown = shoot("z", Some(("Failover", "InProgress")));
-    let recorded = unknown.status.as_mut().unwrap().zone_isolation.as_mut().unwrap();
+/// A failover before the provider has named the zone.
+pub(super) fn unnamed() -> Shoot {
+    let mut unnamed = shoot("z", Some(("Failover", "InProgress")));
+    let recorded = unnamed.status.as_mut().unwrap().zone_isolation.as_mut().unwrap();
     recorded.isolated_zone_code = None;
-    let patch = failed(&unknown, Operation::Reconcile, errors, Retry::AfterChange, &now()).unwrap();
+    unnamed
+}
+
+/// Before the admission.
+fn unnamed_failed(errors: &[LastError]) -> Value {
+    let unknown = unnamed();
+    let patch = failed(&unknown, Operation::Reconcile, errors, Retry::Never, &now()).unwrap();
     // The provider knows the zone later on: what has failed goes on.
     let failed = after(unknown, &patch);
     let named = named(&failed, "z", "one", &now());
@@ -239,25 +239,7 @@ fn unnamed_failed(errors: &[LastError]) -> Value {
     patch
 }
 
-#[test]
-fn only_a_refused_zone_ends_a_failover() {
-    let waits = "Waiting until shoot worker nodes have been reconciled";
-    for (task, code, expected) in [
-        (waits, "ERR_CONFIGURATION_PROBLEM", true),
-        (waits, "ERR_INFRA_DEPENDENCIES", false),
-        (
-            "Waiting until shoot infrastructure has been reconciled",
-            "ERR_CONFIGURATION_PROBLEM",
-            false,
-        ),
-    ] {
-        let error = json!({"description": "no", "taskID": task, "codes": [code]});
-        let errors: [LastError; 1] = [serde_json::from_value(error).unwrap()];
-        assert_eq!(is_zone_refused(&errors), expected, "{task} {code}");
-    }
-}
-
-fn deadline(patch: &Value) -> Option<&str> {
+pub(super) fn deadline(patch: &Value) -> Option<&str> {
     patch["zoneIsolation"]["closeDeadlineTime"].as_str()
 }
 

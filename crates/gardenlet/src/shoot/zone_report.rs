@@ -1,16 +1,20 @@
 //! Reports the progress of a failover in condition `ZoneIsolation`. The network counts as closed only when
-//! the provider of the SubnetIsolation has reported the end of the work.
+//! the provider of the SubnetIsolation has confirmed the closed network. The report of a closed network names
+//! an instance that hangs in the zone.
 
 use api::{
-    constants::OPERATION,
+    constants::{OPERATION, condition::ZONE_ISOLATION},
     extensions::{DefaultStatus, ExtensionObject, SubnetIsolation, Worker},
     gardencore::Shoot,
-    meta::LastOperationState as State,
+    meta::{LastOperationState as State, find_condition},
 };
 use kube::ResourceExt;
 use runtime::{Result, clock};
 
 use super::{record::Record, zone_record};
+
+/// The report of a closed network begins with these words.
+const CLOSED: &str = "SubnetIsolation: the network is closed";
 
 /// Reports the state of the Worker.
 ///
@@ -25,7 +29,7 @@ pub(super) async fn worker(record: &Record<'_>, zone: &str, worker: &Worker) -> 
     }
 }
 
-/// Reports the state of the SubnetIsolation, and once by an Event that the network is closed.
+/// Reports the state of the SubnetIsolation, and by an Event that the network is closed.
 ///
 /// # Errors
 /// The garden does not answer.
@@ -33,8 +37,9 @@ pub(super) async fn isolation(record: &Record<'_>, zone: &str, object: &SubnetIs
     if object.spec.isolated_zone_id != zone {
         return Ok(());
     }
-    let is_new = awaited(record, zone, &closing(object)).await?;
-    if is_new && is_closed(object) {
+    let report = closing(object);
+    let former = awaited(record, zone, &report).await?;
+    if former.is_some_and(|former| report.starts_with(CLOSED) && !former.contains(CLOSED)) {
         let note = format!("The network of zone {zone} is closed.");
         record.note("ZoneNetworkClosed", &note).await;
     }
@@ -52,16 +57,22 @@ pub(super) async fn budget(record: &Record<'_>, zone: &str, shoot: &Shoot) -> Re
     awaited(record, zone, report).await.map(drop)
 }
 
-/// Whether the condition was written.
-async fn awaited(record: &Record<'_>, zone: &str, report: &str) -> Result<bool> {
-    let mut is_new = false;
+/// Writes the condition. Returns the former message; `None` if the condition had this report already.
+async fn awaited(record: &Record<'_>, zone: &str, report: &str) -> Result<Option<String>> {
+    let mut former = None;
     let written = record.write_if(|newest| {
         let patch = zone_record::awaited(newest, zone, report, &clock::now_k8s());
-        is_new = patch.is_some();
+        former = patch.is_some().then(|| message(newest));
         Ok(patch)
     });
     written.await?;
-    Ok(is_new)
+    Ok(former)
+}
+
+fn message(shoot: &Shoot) -> String {
+    let conditions = shoot.status.as_ref().map(|status| &status.conditions);
+    let condition = conditions.and_then(|conditions| find_condition(conditions, ZONE_ISOLATION));
+    condition.map_or_else(String::new, |condition| condition.message.clone())
 }
 
 /// How far the closing of the network is.
@@ -69,15 +80,18 @@ fn closing(object: &SubnetIsolation) -> String {
     if object.metadata.deletion_timestamp.is_some() {
         return "SubnetIsolation: the former object is being deleted, and is made anew when gone".to_owned();
     }
-    if is_closed(object) {
-        return "SubnetIsolation: the network is closed".to_owned();
+    if is_succeeded(object) {
+        return CLOSED.to_owned();
     }
     let report = report(object.default_status()).unwrap_or("no progress yet");
+    if object.is_network_closed() {
+        return format!("{CLOSED}, the provider reports: {report}");
+    }
     format!("SubnetIsolation: the network is being closed, the provider reports: {report}")
 }
 
 /// Whether the provider has completed the last requested operation.
-fn is_closed(object: &SubnetIsolation) -> bool {
+fn is_succeeded(object: &SubnetIsolation) -> bool {
     let status = object.default_status();
     let last = status.and_then(|status| status.last_operation.as_ref());
     let is_observed = status.and_then(|status| status.observed_generation) == object.metadata.generation;
@@ -134,5 +148,31 @@ mod tests {
             text.ends_with("the provider reports: machine m is left"),
             "{text}"
         );
+    }
+
+    /// RZ-32, RZ-34: an ACL closes the network, and an instance does not end.
+    #[test]
+    fn an_instance_that_hangs_is_named_beside_the_closed_network() {
+        let object = |network_closed: bool| {
+            let last = json!({"type": "Reconcile", "state": "Processing", "progress": 1,
+                "description": "the network of zone a is closed, and the zone is not empty: machine m (i-1): shuts down",
+                "lastUpdateTime": "2026-01-01T00:00:00Z"});
+            let status = json!({"lastOperation": last, "providerStatus": {"networkClosed": network_closed}});
+            let object = json!({
+                "metadata": {"name": "web", "generation": 1},
+                "spec": {"type": "metal", "region": "r", "isolatedZoneID": "z",
+                    "secretRef": {"name": "s", "namespace": "n"}},
+                "status": status,
+            });
+            serde_json::from_value::<SubnetIsolation>(object).unwrap()
+        };
+        let text = closing(&object(true));
+        assert!(
+            text.starts_with(CLOSED) && text.contains("machine m (i-1)"),
+            "{text}"
+        );
+        assert!(!text.contains("is being closed"), "{text}");
+        let text = closing(&object(false));
+        assert!(text.contains("is being closed"), "{text}");
     }
 }

@@ -369,6 +369,14 @@ impl World {
         deadline(&seen.await?).context("a deadline")
     }
 
+    /// The request to close the network has had an effect.
+    pub async fn until_request_is_removed(&self) -> Result<()> {
+        let removed = self.until("the request stays", |shoot| {
+            !shoot.annotations().contains_key(CLOSE_NOW)
+        });
+        removed.await.map(drop)
+    }
+
     /// The provider has closed the network.
     pub async fn network_is_closed(&self) -> Result<()> {
         let objects: Api<SubnetIsolation> = Api::namespaced(self.client.clone(), NAMESPACE);

@@ -54,11 +54,10 @@ impl Machines {
         let bounds = Bounds::of(machine, &self.timing)?;
         let node = match self.node_to_leave(machine).await {
             Ok(node) => node,
-            Err(why) if is_forced(machine) => {
-                info!(machine = machine.name_any(), %why, "deletion is forced, its pods are not asked");
+            Err(why) => {
+                self.leave_undrained(machine, &bounds, why).await?;
                 None
             }
-            Err(why) => return Err(why),
         };
         if let Some(node) = &node {
             if let Err(refused) = self.cordon(node).await {
@@ -83,7 +82,10 @@ impl Machines {
         info!(machine = machine.name_any(), "its instance is gone");
         let node = match node {
             // The kubelet may have registered after the first read.
-            None if !is_forced(machine) => self.node_to_leave(machine).await?,
+            None if !is_forced(machine) => {
+                let node = self.node_to_leave(machine).await;
+                node.map_err(|why| self.keep_for_node(machine, why))?
+            }
             node => node,
         };
         // Both are tried: a refusal of the token's deletion is no reason to leave the Node.
@@ -182,6 +184,7 @@ impl Machines {
         self.power.forget(&machine.uid().unwrap_or_default());
         self.launches.forget(&machine.uid().unwrap_or_default());
         self.volumes.forget(&machine.uid().unwrap_or_default());
+        self.ended.forget(&machine.uid().unwrap_or_default());
         Ok(Next::Change)
     }
 

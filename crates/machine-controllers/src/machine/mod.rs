@@ -6,12 +6,14 @@
 //! | `launch`, `launch_query` | reports a launch that the cloud has accepted and then ended |
 //! | `health`, `expiry` | the health of a Machine, and the time of a replacement |
 //! | `deletion`, `drain` | cordon, pods, volumes, instance, Node, in this order |
+//! | `silence` | the end of an instance of an isolated zone while the shoot's API is silent |
 //! | `request` | the deletion that a user asks for on the Node |
 //! | `token` | the bootstrap token for the kubelet |
 //! | `out_of_service`, `power` | the Node of an instance that is off |
 //! | `node_template` | labels, annotations and taints of the Node |
 //!
-//! A step that needs the shoot's API and gets no answer changes no object and is retried (`reach`).
+//! A step that needs the shoot's API and gets no answer changes no object and is retried (`reach`). Only an
+//! isolated zone bounds this wait (`silence`).
 
 mod bounds;
 mod create;
@@ -27,6 +29,7 @@ mod out_of_service;
 mod power;
 mod power_query;
 mod request;
+mod silence;
 mod status;
 mod token;
 
@@ -52,6 +55,7 @@ use self::{
     health::{Known, Verdict, judge},
     launch::LaunchQuestions,
     power::PowerQuestions,
+    silence::EndedInstances,
     status::{Doing, State, Told},
     token::Tokens,
 };
@@ -83,6 +87,7 @@ pub struct Machines {
     tokens: Tokens,
     drain: Drain,
     volumes: Volumes,
+    ended: EndedInstances,
     reach: Arc<Reach>,
     known: Cache<Machine>,
     nodes: Cache<Node>,
@@ -110,6 +115,7 @@ impl Machines {
             tokens: Tokens::new(&context.shoot, context.manager),
             drain: Drain::new(&context.shoot, context.settings.concurrency),
             volumes: Volumes::new(&context.shoot, context.timing.look_every),
+            ended: EndedInstances::default(),
             reach,
             known: machines,
             nodes,

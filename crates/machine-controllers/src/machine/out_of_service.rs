@@ -18,6 +18,7 @@ use tracing::{info, warn};
 use super::{Machines, deletion::is_of};
 use crate::{
     driver::InstancePower,
+    reach::bounded_write,
     words::{INSTANCE_OFF, OUT_OF_SERVICE, OUT_OF_SERVICE_BY},
 };
 
@@ -54,7 +55,7 @@ impl Machines {
         };
         let nodes: Api<Node> = self.shoot.cluster_wide();
         let body = change.body(node);
-        match self.manager.try_merge_of(&nodes, node, &body).await {
+        match bounded_write(self.manager.try_merge_of(&nodes, node, &body)).await {
             // The change of the Node starts the next attempt.
             Ok(None) => Ok(()),
             Ok(Some(_)) => {

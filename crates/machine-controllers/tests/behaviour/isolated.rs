@@ -1,17 +1,29 @@
 //! An isolated zone: the machines are drained, and no new machine comes.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, ensure};
-use api::machine::{Machine, MachineDeployment, MachineSet, labels::ISOLATED_ZONE_TAINT};
-use kube::{
-    Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams},
+use api::{
+    constants::ISOLATED_ZONE_CLOSE_DEADLINE,
+    extensions::Worker,
+    machine::{
+        Machine, MachineDeployment, MachineSet,
+        labels::{ISOLATED_ZONE_TAINT, ZONE},
+    },
 };
+use kube::{
+    Api, Client, Config, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+    config::KubeConfigOptions,
+};
+use machine_controllers::Timing;
+use runtime::{Connection, Permit, clock};
 use serde_json::{Value, json};
-use testkit::eventually;
+use testkit::{Relay, eventually};
 
 use crate::{
     cloud::{node, report},
-    world::{SOON, World, last, phase, timing},
+    world::{SOON, World, create, last, phase, timing},
 };
 
 /// The template's part that marks an isolated zone.
@@ -100,5 +112,107 @@ pub async fn an_isolated_zone_gets_no_new_machine(client: &Client) -> Result<()>
         after.iter().all(|machine| machine.name_any() != stays),
         "the roll-out goes on"
     );
+    Ok(())
+}
+
+/// Waits until these instances are left.
+async fn instances_left(world: &World, expected: &[&str]) -> Result<()> {
+    eventually("an instance ends", SOON, || async {
+        let left = world.cloud.instances();
+        ensure!(left == expected, "{left:?}");
+        anyhow::Ok(())
+    })
+    .await
+}
+
+/// A Worker that leaves zone `z`, with a budget that is spent.
+async fn leave_zone(world: &World) -> Result<()> {
+    let workers: Api<Worker> = world.api();
+    let annotations = json!({(ISOLATED_ZONE_CLOSE_DEADLINE): clock::now().to_string()});
+    let spec = json!({"type": "memory", "region": "r", "secretRef": {"name": "account"}, "isolatedZoneID": "id-z",
+        "pools": []});
+    let worker = json!({"metadata": {"name": "silent", "annotations": annotations}, "spec": spec});
+    create(&workers, worker).await?;
+    let status = Patch::Merge(json!({"status": {"isolatedZoneCode": "z"}}));
+    workers
+        .patch_status("silent", &PatchParams::default(), &status)
+        .await?;
+    Ok(())
+}
+
+/// RZ-21, RZ-32: a silent API allows no drain. An instance of an isolated zone ends at the bound of the drain
+/// or of the budget. A Machine of a healthy zone waits for the API.
+pub async fn a_silent_api_keeps_no_instance_in_an_isolated_zone(client: &Client) -> Result<()> {
+    let world = World::start(client, "silent").await?;
+    let relay = Relay::start(client.clone()).await?;
+    let config = Config::from_custom_kubeconfig(relay.kubeconfig()?, &KubeConfigOptions::default()).await?;
+    let timing = Timing {
+        kubelet_is_gone: Duration::from_secs(1),
+        ..timing()
+    };
+    let running = world.run_as(timing, &Permit::sole("a test"), Connection::new(config)?);
+    let names = ["budgeted", "drained", "elsewhere"];
+    for (machine, drain) in names.into_iter().zip(["1h", "3s", "1s"]) {
+        world.machine(machine, json!({"drainTimeout": drain})).await?;
+        world.until(machine, "it runs", |m| phase(m) == "Running").await?;
+    }
+    let (machines, params): (Api<Machine>, _) = (world.api(), PatchParams::default());
+    let marked = Patch::Merge(json!({"spec": isolated()}));
+    machines.patch("drained", &params, &marked).await?;
+    let in_zone = Patch::Merge(json!({"metadata": {"labels": {(ZONE): "z"}}}));
+    machines.patch("budgeted", &params, &in_zone).await?;
+    // The silence must not meet the write of the taint.
+    eventually("the Node is tainted", SOON, || async {
+        let taints = world
+            .nodes()
+            .get(&node("drained"))
+            .await?
+            .spec
+            .unwrap_or_default()
+            .taints;
+        let mut taints = taints.iter().flatten();
+        ensure!(taints.any(|taint| taint.key == ISOLATED_ZONE_TAINT));
+        anyhow::Ok(())
+    })
+    .await?;
+
+    relay.hold_after(0);
+    let begun = Instant::now();
+    for machine in names {
+        world.delete_machine(machine).await?;
+    }
+    instances_left(&world, &["budgeted", "elsewhere"]).await?;
+    ensure!(
+        begun.elapsed() >= Duration::from_secs(2),
+        "the drain had no time: {:?}",
+        begun.elapsed()
+    );
+    let note = world.event("drained", "DrainTimedOut").await?;
+    ensure!(note.contains("the shoot's API does not answer"), "{note}");
+    world
+        .until("drained", "its Node is left", |m| {
+            last(m).1.contains("the instance is gone")
+        })
+        .await?;
+
+    leave_zone(&world).await?;
+    instances_left(&world, &["elsewhere"]).await?;
+    running.until("machine", "NotReady", 6).await?;
+    ensure!(world.cloud.instances() == ["elsewhere"]);
+    ensure!(
+        world.cloud.calls("delete") == ["delete drained", "delete budgeted"],
+        "{:?}",
+        world.cloud.calls("delete")
+    );
+
+    // The Nodes go with their Machines.
+    relay.release();
+    for machine in names {
+        world.until_gone(machine).await?;
+        ensure!(
+            world.nodes().get_opt(&node(machine)).await?.is_none(),
+            "{machine}"
+        );
+    }
     Ok(())
 }

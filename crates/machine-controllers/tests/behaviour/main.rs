@@ -98,6 +98,11 @@ async fn machines_are_what_their_deployments_say_and_nothing_is_lost() -> Result
         .boxed_local(),
         told("isolated", isolated::an_isolated_zone_gets_no_new_machine(client)).boxed_local(),
         told(
+            "silent",
+            isolated::a_silent_api_keeps_no_instance_in_an_isolated_zone(client),
+        )
+        .boxed_local(),
+        told(
             "strays",
             orphans::nodes_and_instances_without_a_machine_are_reported_on_the_worker(client),
         )

@@ -24,6 +24,7 @@ use self::{
     pods::{Refusals, has_to_leave, sentence, title},
 };
 use super::status::since;
+use crate::reach::bounded_list;
 
 pub use volumes::{Detachment, Volumes};
 
@@ -159,10 +160,11 @@ impl Drain {
 
     async fn pods(&self, node: &str) -> Result<Vec<Pod>> {
         let of_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        let pods = self.shoot.all::<Pod>().list(&of_node).await;
-        let mut pods = pods
-            .context(format_args!("could not list the pods of Node {node}"))?
-            .items;
+        let listing = async {
+            let pods = self.shoot.all::<Pod>().list(&of_node).await;
+            pods.context(format_args!("could not list the pods of Node {node}"))
+        };
+        let mut pods = bounded_list(listing).await?.items;
         pods.retain(has_to_leave);
         Ok(pods)
     }

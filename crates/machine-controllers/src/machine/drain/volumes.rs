@@ -14,6 +14,8 @@ use runtime::{Cluster as _, Result, Shoot, error::Explain as _, words::some_of};
 use serde::Deserialize;
 use tokio::time::Instant;
 
+use crate::reach::bounded_list;
+
 /// Volumes named in a sentence. More would not fit into an Event.
 const NAMED: usize = 5;
 
@@ -87,7 +89,7 @@ impl Volumes {
         if let Some((_, by_node)) = known {
             return Ok(by_node.get(node).cloned().unwrap_or_default());
         }
-        let (began, by_node) = (Instant::now(), self.list().await?);
+        let (began, by_node) = (Instant::now(), bounded_list(self.list()).await?);
         let volumes = by_node.get(node).cloned().unwrap_or_default();
         *listed = Some((began, by_node));
         Ok(volumes)

@@ -1,0 +1,201 @@
+//! The end of a Machine while the shoot's API is silent. Without the API no pod can be evicted, so that a
+//! Machine waits for the API. A Machine of an isolated zone does not wait without a bound: the sick zone may
+//! be the cause of the silence, and the instance must not run on in the zone (RZ-21, RZ-32). The instance is
+//! terminated when the time of the drain is over, or when the budget of the zone is spent and the silence has
+//! lasted. The Machine stays until the API answers, so that the Node goes with the Machine.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use api::{
+    constants::ISOLATED_ZONE_CLOSE_DEADLINE,
+    extensions::Worker,
+    machine::{Machine, labels},
+};
+use jiff::Timestamp;
+use kube::{Api, ResourceExt, api::ListParams};
+use runtime::{Cluster as _, Error, Result, clock};
+use tracing::{debug, info};
+
+use super::{Machines, bounds::Bounds, identity::is_forced};
+use crate::isolation::is_isolated;
+
+/// Uids of Machines with an instance that has ended while the shoot's API was silent. A new process asks the
+/// cloud once more.
+#[derive(Debug, Default)]
+pub struct EndedInstances(Mutex<BTreeSet<String>>);
+
+impl EndedInstances {
+    /// The Machine is gone.
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Machines {
+    /// Continues a deletion without the Node. `why`: the failure to read the Node.
+    ///
+    /// # Errors
+    /// `why`, where the Machine waits for the shoot's API.
+    pub(super) async fn leave_undrained(&self, machine: &Machine, bounds: &Bounds, why: Error) -> Result<()> {
+        let name = machine.name_any();
+        if is_forced(machine) {
+            info!(
+                machine = name,
+                %why,
+                "the deletion is forced: the pods of the Machine are not evicted"
+            );
+            return Ok(());
+        }
+        let workers = self.workers().await;
+        // An answer that is late once must not end a drain that is under way.
+        let is_lasting = self.reach.silent_for() >= self.timing.kubelet_is_gone;
+        let Some(bound) = passed_bound(machine, &workers, bounds.drain, is_lasting, clock::now()) else {
+            return Err(why);
+        };
+        if self.ended.lock().contains(&machine.uid().unwrap_or_default()) {
+            return Err(node_is_left(why));
+        }
+        if !self.cloud.has_asked_to_delete(machine) {
+            let report = format!(
+                "the zone of Machine {name} is isolated and {bound}: the instance is terminated without a drain, as {why}"
+            );
+            self.events.warning(machine, "DrainTimedOut", &report).await;
+        }
+        Ok(())
+    }
+
+    /// The instance has ended, and the Node is left. `why`: the failure to read the Node. Returns the report.
+    pub(super) fn keep_for_node(&self, machine: &Machine, why: Error) -> Error {
+        self.ended.lock().insert(machine.uid().unwrap_or_default());
+        node_is_left(why)
+    }
+
+    /// The Workers of the namespace. Without the right to list Workers, only the mark of the Machine counts.
+    async fn workers(&self) -> Vec<Worker> {
+        let workers: Api<Worker> = self.seed.namespaced(&self.namespace);
+        match workers.list(&ListParams::default()).await {
+            Ok(workers) => workers.items,
+            Err(error) => {
+                debug!(%error, "Workers could not be listed");
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn node_is_left(why: Error) -> Error {
+    why.context("the instance is gone, and the Machine stays until its Node can be deleted")
+}
+
+/// The bound after which a Machine waits for a silent API no longer; `None` for a Machine that still waits.
+/// `is_lasting`: the API has been silent for so long that a single lost answer cannot be the cause.
+fn passed_bound(
+    machine: &Machine,
+    workers: &[Worker],
+    drain: Duration,
+    is_lasting: bool,
+    now: Timestamp,
+) -> Option<&'static str> {
+    let zone = machine.labels().get(labels::ZONE);
+    let isolating = workers
+        .iter()
+        .find(|worker| zone.is_some() && isolated_zone(worker) == zone);
+    if isolating.is_none() && !is_isolated(&machine.spec) {
+        return None;
+    }
+    let begun = machine.metadata.deletion_timestamp.as_ref()?.0;
+    let lasts = Duration::try_from(now.duration_since(begun)).unwrap_or_default();
+    if lasts >= drain {
+        return Some("the time of the drain is over");
+    }
+    let deadline = isolating?.annotations().get(ISOLATED_ZONE_CLOSE_DEADLINE)?;
+    let deadline: Timestamp = deadline.parse().ok()?;
+    (is_lasting && now >= deadline).then_some("the budget of the zone is spent")
+}
+
+/// The account's name of the zone that the Worker leaves.
+fn isolated_zone(worker: &Worker) -> Option<&String> {
+    worker.spec.isolated_zone_id.as_ref()?;
+    worker.status.as_ref()?.isolated_zone_code.as_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use api::machine::labels::ISOLATED_ZONE_TAINT;
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    const DRAIN: Duration = Duration::from_secs(600);
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// A Machine of zone `a` whose deletion begins at second 0.
+    fn machine(is_marked: bool) -> Machine {
+        let taints = json!([{"key": ISOLATED_ZONE_TAINT, "effect": "NoSchedule"}]);
+        let template = json!({"spec": {"taints": taints}});
+        serde_json::from_value(json!({
+            "metadata": {"name": "m", "labels": {(labels::ZONE): "a"}, "deletionTimestamp": "1970-01-01T00:00:00Z"},
+            "spec": {"nodeTemplate": is_marked.then_some(template)},
+        }))
+        .unwrap()
+    }
+
+    /// A Worker that leaves this zone until second 60.
+    fn worker(zone: &str) -> Worker {
+        serde_json::from_value(json!({
+            "metadata": {"name": "w", "annotations": {(ISOLATED_ZONE_CLOSE_DEADLINE): "1970-01-01T00:01:00Z"}},
+            "spec": {"type": "metal", "region": "r", "secretRef": {"name": "s", "namespace": "n"},
+                "isolatedZoneID": "id", "pools": []},
+            "status": {"isolatedZoneCode": zone},
+        }))
+        .unwrap()
+    }
+
+    #[rstest]
+    #[case::drains(true, "b", true, 599, None)]
+    #[case::drained_for_long_enough(true, "b", false, 600, Some("the time of the drain is over"))]
+    #[case::mark_has_not_arrived(false, "a", false, 600, Some("the time of the drain is over"))]
+    #[case::within_the_budget(true, "a", true, 59, None)]
+    #[case::budget_is_spent(false, "a", true, 60, Some("the budget of the zone is spent"))]
+    #[case::one_answer_is_late(true, "a", false, 60, None)]
+    #[case::healthy_zone(false, "b", true, 9000, None)]
+    fn a_silent_api_holds_only_machines_of_healthy_zones(
+        #[case] is_marked: bool,
+        #[case] isolated: &str,
+        #[case] is_lasting: bool,
+        #[case] now: i64,
+        #[case] expected: Option<&str>,
+    ) {
+        let bound = passed_bound(
+            &machine(is_marked),
+            &[worker(isolated)],
+            DRAIN,
+            is_lasting,
+            at(now),
+        );
+        assert_eq!(bound, expected);
+    }
+
+    #[test]
+    fn a_failover_that_was_cancelled_ends_no_machine() {
+        let mut cancelled = worker("a");
+        cancelled.spec.isolated_zone_id = None;
+        assert_eq!(
+            passed_bound(&machine(false), &[cancelled], DRAIN, true, at(9000)),
+            None
+        );
+    }
+}
