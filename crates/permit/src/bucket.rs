@@ -225,23 +225,10 @@ impl Failure {
         ))
     }
 
-    /// The same judgement as in `object_store`.
     fn is_temporary(&self) -> bool {
         match self {
-            Self::Refused(Refused { status, .. }) => {
-                status.is_server_error() && *status != StatusCode::NOT_IMPLEMENTED
-                    || matches!(
-                        *status,
-                        StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT
-                    )
-            }
-            Self::Unanswered(error) => matches!(
-                error.kind(),
-                HttpErrorKind::Connect
-                    | HttpErrorKind::Request
-                    | HttpErrorKind::Timeout
-                    | HttpErrorKind::Interrupted
-            ),
+            Self::Refused(Refused { status, .. }) => is_temporary_status(*status),
+            Self::Unanswered(error) => is_temporary_error(error),
         }
     }
 
@@ -272,7 +259,25 @@ impl Failure {
     }
 }
 
-fn next_pause(pause: Duration, retry: &RetryConfig) -> Duration {
+/// Whether a request with this answer is repeated; the same judgement as in `object_store`.
+pub(crate) fn is_temporary_status(status: StatusCode) -> bool {
+    status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
+        || matches!(
+            status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT
+        )
+}
+
+/// Whether a request without an answer is repeated; the same judgement as in `object_store`.
+pub(crate) fn is_temporary_error(error: &HttpError) -> bool {
+    matches!(
+        error.kind(),
+        HttpErrorKind::Connect | HttpErrorKind::Request | HttpErrorKind::Timeout | HttpErrorKind::Interrupted
+    )
+}
+
+/// The pause before the repeat that follows the next repeat.
+pub(crate) fn next_pause(pause: Duration, retry: &RetryConfig) -> Duration {
     pause.mul_f64(retry.backoff.base).min(retry.backoff.max_backoff)
 }
 
