@@ -13,7 +13,7 @@ use hyper::body::Bytes;
 use md5::{Digest, Md5};
 use object_store::{
     Error, Result, RetryConfig,
-    aws::{AwsAuthorizer, AwsCredential},
+    aws::{AwsAuthorizer, AwsCredentialProvider},
     client::{HttpClient, HttpError, HttpErrorKind, HttpRequest},
 };
 use tokio::time::{Instant, sleep};
@@ -33,8 +33,8 @@ pub struct Bucket {
     pub url: String,
     /// The region for which requests are signed.
     pub region: String,
-    /// Signs the requests.
-    pub credential: AwsCredential,
+    /// The keys that sign the requests.
+    pub credentials: AwsCredentialProvider,
     /// Repeats of a request that failed for the moment.
     pub retry: RetryConfig,
 }
@@ -203,9 +203,11 @@ impl Bucket {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
             headers.insert("content-md5", checksum.parse().map_err(|_| Failure::invalid())?);
         }
-        AwsAuthorizer::new(&self.credential, "s3", &self.region)
+        let unsigned = |error: Error| Failure::Unanswered(HttpError::new(HttpErrorKind::Unknown, error));
+        let credential = self.credentials.get_credential().await.map_err(unsigned)?;
+        AwsAuthorizer::new(&credential, "s3", &self.region)
             .try_authorize(&mut request, None)
-            .map_err(|error| Failure::Unanswered(HttpError::new(HttpErrorKind::Unknown, error)))?;
+            .map_err(unsigned)?;
         let answer = self.client.execute(request).await.map_err(Failure::Unanswered)?;
         let status = answer.status();
         let body = answer.into_body().bytes().await.map_err(Failure::Unanswered)?;
