@@ -50,8 +50,8 @@ pub struct StoreArgs {
     /// Prefix of the objects; the objects are below <prefix>/v2/.
     #[arg(long, default_value = "")]
     pub store_prefix: String,
-    /// Folder of the mounted Secret: accessKeyID, secretAccessKey, and where needed region, endpoint, ca.crt,
-    /// bucketName.
+    /// Folder of the mounted Secret: accessKeyID and secretAccessKey, or roleARN and token. Where needed,
+    /// sessionToken, stsEndpoint, region, endpoint, ca.crt, bucketName.
     #[arg(long)]
     pub store_credentials_dir: Option<PathBuf>,
     /// URL of the store, instead of the Secret's endpoint.

@@ -4,7 +4,7 @@
 //! the word of the class (the gardenlet maps `credentials` to `ERR_INFRA_UNAUTHENTICATED`).
 
 use http::StatusCode;
-use permit::NotPermitted;
+use permit::{NotPermitted, WebIdentityCause, WebIdentityError};
 
 /// Result of every fallible function in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -145,6 +145,14 @@ impl Error {
         use object_store::Error as E;
         if let Some(refused) = not_permitted(error) {
             return refused.into();
+        }
+        if let Some(failure) = WebIdentityError::find(error) {
+            let class = match failure.cause() {
+                WebIdentityCause::Token | WebIdentityCause::Denied => Class::Credentials,
+                WebIdentityCause::Secret => Class::Configuration,
+                WebIdentityCause::Unavailable => Class::Store,
+            };
+            return Self::new(class, format!("cannot sign requests while {doing}: {failure}"));
         }
         let text = error.to_string();
         if matches!(error, E::PermissionDenied { .. } | E::Unauthenticated { .. }) || refuses(&text) {

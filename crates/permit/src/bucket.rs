@@ -13,7 +13,7 @@ use hyper::body::Bytes;
 use md5::{Digest, Md5};
 use object_store::{
     Error, Result, RetryConfig,
-    aws::{AwsAuthorizer, AwsCredential},
+    aws::{AwsAuthorizer, AwsCredentialProvider},
     client::{HttpClient, HttpError, HttpErrorKind, HttpRequest},
 };
 use tokio::time::{Instant, sleep};
@@ -33,8 +33,8 @@ pub struct Bucket {
     pub url: String,
     /// The region for which requests are signed.
     pub region: String,
-    /// Signs the requests.
-    pub credential: AwsCredential,
+    /// The keys that sign the requests.
+    pub credentials: AwsCredentialProvider,
     /// Repeats of a request that failed for the moment.
     pub retry: RetryConfig,
 }
@@ -203,9 +203,11 @@ impl Bucket {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
             headers.insert("content-md5", checksum.parse().map_err(|_| Failure::invalid())?);
         }
-        AwsAuthorizer::new(&self.credential, "s3", &self.region)
+        let unsigned = |error: Error| Failure::Unanswered(HttpError::new(HttpErrorKind::Unknown, error));
+        let credential = self.credentials.get_credential().await.map_err(unsigned)?;
+        AwsAuthorizer::new(&credential, "s3", &self.region)
             .try_authorize(&mut request, None)
-            .map_err(|error| Failure::Unanswered(HttpError::new(HttpErrorKind::Unknown, error)))?;
+            .map_err(unsigned)?;
         let answer = self.client.execute(request).await.map_err(Failure::Unanswered)?;
         let status = answer.status();
         let body = answer.into_body().bytes().await.map_err(Failure::Unanswered)?;
@@ -225,23 +227,10 @@ impl Failure {
         ))
     }
 
-    /// The same judgement as in `object_store`.
     fn is_temporary(&self) -> bool {
         match self {
-            Self::Refused(Refused { status, .. }) => {
-                status.is_server_error() && *status != StatusCode::NOT_IMPLEMENTED
-                    || matches!(
-                        *status,
-                        StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT
-                    )
-            }
-            Self::Unanswered(error) => matches!(
-                error.kind(),
-                HttpErrorKind::Connect
-                    | HttpErrorKind::Request
-                    | HttpErrorKind::Timeout
-                    | HttpErrorKind::Interrupted
-            ),
+            Self::Refused(Refused { status, .. }) => is_temporary_status(*status),
+            Self::Unanswered(error) => is_temporary_error(error),
         }
     }
 
@@ -272,7 +261,25 @@ impl Failure {
     }
 }
 
-fn next_pause(pause: Duration, retry: &RetryConfig) -> Duration {
+/// Whether a request with this answer is repeated; the same judgement as in `object_store`.
+pub(crate) fn is_temporary_status(status: StatusCode) -> bool {
+    status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
+        || matches!(
+            status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT
+        )
+}
+
+/// Whether a request without an answer is repeated; the same judgement as in `object_store`.
+pub(crate) fn is_temporary_error(error: &HttpError) -> bool {
+    matches!(
+        error.kind(),
+        HttpErrorKind::Connect | HttpErrorKind::Request | HttpErrorKind::Timeout | HttpErrorKind::Interrupted
+    )
+}
+
+/// The pause before the repeat that follows the next repeat.
+pub(crate) fn next_pause(pause: Duration, retry: &RetryConfig) -> Duration {
     pause.mul_f64(retry.backoff.base).min(retry.backoff.max_backoff)
 }
 

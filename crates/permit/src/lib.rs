@@ -38,6 +38,9 @@
 //! | `bucket`, `bucket_xml` | S3 listings and removals for every key and version (feature `object-store`) |
 //! | `aws_partition` | domains of AWS by region (feature `object-store`) |
 //! | `aws_secret` | keys of a Secret that name credentials outside the Secret (feature `object-store`) |
+//! | `web_identity` | keys of a role, issued for a token (feature `object-store`) |
+//! | `web_identity_secret` | the keys of a backup Secret that name a role (feature `object-store`) |
+//! | `web_identity_answer` | answers and failures of the token service (feature `object-store`) |
 //! | `creation` | creation of an object that must not exist yet (feature `object-store`) |
 //! | `issuer` | the issuer's side of a right: extend, close, settle, end |
 //! | `under_way` | effects that have left and are not answered |
@@ -68,6 +71,12 @@ mod proxy;
 #[cfg(feature = "object-store")]
 mod store;
 mod under_way;
+#[cfg(feature = "object-store")]
+mod web_identity;
+#[cfg(feature = "object-store")]
+mod web_identity_answer;
+#[cfg(feature = "object-store")]
+mod web_identity_secret;
 
 #[cfg(feature = "object-store")]
 pub use aws_partition::aws_domain;
@@ -91,6 +100,12 @@ pub use permit::Permit;
 #[cfg(feature = "object-store")]
 pub use store::{ConnectionPool, StoreConnector};
 pub use under_way::FINISH_WITHIN;
+#[cfg(feature = "object-store")]
+pub use web_identity::WebIdentity;
+#[cfg(feature = "object-store")]
+pub use web_identity_answer::{WebIdentityCause, WebIdentityError};
+#[cfg(feature = "object-store")]
+pub use web_identity_secret::{WebIdentityKeys, WebIdentityRole};
 
 #[cfg(test)]
 mod tests;

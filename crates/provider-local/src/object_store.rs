@@ -7,7 +7,7 @@
 mod place;
 mod refusal;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use api::meta::ErrorCode;
 use extension::context::Credentials;
@@ -18,7 +18,9 @@ use object_store::{
     path::Path,
     signer::{Method, Signer},
 };
-use permit::{Bucket, Listed, ListedObject, REMOVED_AT_ONCE, RefusedRemoval};
+use permit::{
+    Bucket, Listed, ListedObject, REMOVED_AT_ONCE, RefusedRemoval, WebIdentityCause, WebIdentityError,
+};
 use runtime::{Error, Permit, Result};
 
 use place::Place;
@@ -30,7 +32,10 @@ const SIGNED_FOR: Duration = Duration::from_secs(60);
 /// A client for the objects of a bucket, in the type of the library. `region` counts if the credentials name
 /// no region.
 pub fn objects(credentials: &Credentials, name: &str, region: &str, permit: &Permit) -> Result<AmazonS3> {
-    Place::of(credentials, name, region)?.client(credentials, place::connector(permit))
+    let place = Place::of(credentials, name, region)?;
+    let connector = place::connector(permit);
+    let keys = place.provide_keys(credentials, connector.client())?;
+    place.client(keys, credentials.origin(), connector)
 }
 
 /// A bucket with credentials.
@@ -47,10 +52,11 @@ impl Store {
     pub fn open(credentials: &Credentials, name: &str, region: &str, permit: &Permit) -> Result<Self> {
         let place = Place::of(credentials, name, region)?;
         let client = place::connector(permit).client();
+        let keys = place.provide_keys(credentials, client.clone())?;
         let telling = Telling(client.clone());
         Ok(Self {
-            bucket: place.bucket(credentials, HttpClient::new(telling.clone()))?,
-            s3: place.client(credentials, telling)?,
+            bucket: place.bucket(Arc::clone(&keys), HttpClient::new(telling.clone())),
+            s3: place.client(keys, credentials.origin(), telling)?,
             client,
             place,
             origin: credentials.origin().to_owned(),
@@ -273,11 +279,26 @@ impl Store {
             return refused.clone().into();
         }
         let doing = format!("could not {what} bucket {}", self.place.name);
+        if let Some(failure) = WebIdentityError::find(error) {
+            return classify_role(failure, &format!("{doing} with the Secret {}", self.origin));
+        }
         match Refusal::of(error) {
             Some(refusal) => refusal.error(&doing, &self.origin),
             None => Error::transient(format!("{doing}: {}", chain(error))),
         }
     }
+}
+
+/// The class of a role without keys. `doing` is the failed action.
+pub fn classify_role(failure: &WebIdentityError, doing: &str) -> Error {
+    let message = format!("{doing}: {failure}");
+    let code = match failure.cause() {
+        WebIdentityCause::Token => ErrorCode::ErrInfraUnauthenticated,
+        WebIdentityCause::Denied => ErrorCode::ErrInfraUnauthorized,
+        WebIdentityCause::Secret => ErrorCode::ErrConfigurationProblem,
+        WebIdentityCause::Unavailable => return Error::transient(message),
+    };
+    Error::config(code, message)
 }
 
 /// An error with the causes that the error text does not contain.

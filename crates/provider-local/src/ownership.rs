@@ -21,9 +21,11 @@ use object_store::{
     Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, PutResult,
     UpdateVersion, path::Path,
 };
-use permit::create_object;
+use permit::{WebIdentityError, create_object};
 use runtime::{Error, Result, clock, error::refusal};
 use serde::{Deserialize, Serialize};
+
+use crate::object_store::classify_role;
 
 /// The wanted content.
 pub struct Claim {
@@ -301,10 +303,14 @@ fn failed(claim: &Claim, error: &StoreError) -> Error {
     if let Some(refused) = refusal(error) {
         return refused.clone().into();
     }
-    let what = format!(
-        "could not take the place {} in bucket {}: {error}",
+    let doing = format!(
+        "could not take the place {} in bucket {}",
         claim.folder, claim.bucket
     );
+    if let Some(failure) = WebIdentityError::find(error) {
+        return classify_role(failure, &doing);
+    }
+    let what = format!("{doing}: {error}");
     match error {
         StoreError::Unauthenticated { .. } => Error::config(ErrorCode::ErrInfraUnauthenticated, what),
         StoreError::PermissionDenied { .. } => Error::config(ErrorCode::ErrInfraUnauthorized, what),

@@ -3,12 +3,13 @@
 use super::listing::{Client, Names};
 use crate::error::{Class, Error, Result};
 use object_store::{
-    RetryConfig,
-    aws::{AmazonS3Builder, AwsCredential},
+    RetryConfig, StaticCredentialProvider,
+    aws::{AmazonS3Builder, AwsCredential, AwsCredentialProvider},
+    client::HttpClient,
     local::LocalFileSystem,
     signer::Url,
 };
-use permit::{Bucket, Permit, StoreConnector, aws_domain, external_credentials};
+use permit::{Bucket, Permit, StoreConnector, WebIdentity, WebIdentityKeys, WebIdentityRole, aws_domain};
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use std::path::PathBuf;
@@ -53,9 +54,12 @@ pub struct StoreConfig {
     pub permit: Permit,
 }
 
-/// Content of the mounted Secret.
+/// Content of the mounted Secret. The token of a role is not part of the content: a renewed token keeps the
+/// client, and the client reads the token when the client needs new keys.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
+    /// The role that issues the keys; the keys below are empty then.
+    role: Option<WebIdentityRole>,
     access_key_id: String,
     secret_access_key: String,
     /// The token of temporary keys.
@@ -131,22 +135,21 @@ impl StoreConfig {
         }
     }
 
-    /// A role or a token file in the Secret would be ignored, while the operator believes that the keys are
-    /// not used.
-    fn refuse_external_credentials(&self) -> Result<()> {
+    /// The role that the mounted Secret names instead of the keys of an account.
+    fn read_role(&self, region: &str, endpoint: Option<&str>) -> Result<Option<WebIdentityRole>> {
         let names = self.credentials_dir.iter().flat_map(std::fs::read_dir).flatten();
         let names = names.filter_map(|file| file.ok()?.file_name().into_string().ok());
         let names: Vec<_> = names.collect();
-        match external_credentials(names.iter().map(String::as_str)) {
-            None => Ok(()),
-            Some(key) => Err(Error::new(
-                Class::Configuration,
-                format!(
-                    "the backup Secret has the key {key}: roles and web identity are not supported for backups; remove the key, and \
-                     use accessKeyID, secretAccessKey and, for temporary keys, sessionToken"
-                ),
-            )),
-        }
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        let keys = WebIdentityKeys {
+            role_arn: self.file("roleARN")?,
+            token: self.file("token")?,
+            sts_endpoint: self.file("stsEndpoint")?,
+            store_endpoint: endpoint.map(ToOwned::to_owned),
+            region: region.to_owned(),
+        };
+        let role = keys.read_role(&names);
+        role.map_err(|why| Error::new(Class::Configuration, format!("the backup Secret {why}")))
     }
 
     /// Reads the mounted Secret.
@@ -168,9 +171,17 @@ impl StoreConfig {
                 ..Credentials::default()
             });
         }
-        self.refuse_external_credentials()?;
-        let required = |name: &str, found: Option<String>| {
-            found.ok_or_else(|| {
+        let region = self.file("region")?.unwrap_or_else(|| "us-east-1".to_owned());
+        let endpoint = match &self.endpoint {
+            Some(endpoint) => Some(endpoint.clone()),
+            None => self.file("endpoint")?,
+        };
+        let role = self.read_role(&region, endpoint.as_deref())?;
+        let account_key = |name: &str| -> Result<String> {
+            if role.is_some() {
+                return Ok(String::new());
+            }
+            self.file(name)?.ok_or_else(|| {
                 let dir = self.credentials_dir.as_ref().map_or("<--store-credentials-dir>".into(), |d| d.to_string_lossy());
                 Error::new(
                     Class::Credentials,
@@ -179,14 +190,12 @@ impl StoreConfig {
             })
         };
         let credentials = Credentials {
-            access_key_id: required("accessKeyID", self.file("accessKeyID")?)?,
-            secret_access_key: required("secretAccessKey", self.file("secretAccessKey")?)?,
+            access_key_id: account_key("accessKeyID")?,
+            secret_access_key: account_key("secretAccessKey")?,
             session_token: self.file("sessionToken")?,
-            region: self.file("region")?.unwrap_or_else(|| "us-east-1".to_owned()),
-            endpoint: match &self.endpoint {
-                Some(endpoint) => Some(endpoint.clone()),
-                None => self.file("endpoint")?,
-            },
+            role,
+            region,
+            endpoint,
             bucket,
             ca: self.file("ca.crt")?,
         };
@@ -202,6 +211,30 @@ impl StoreConfig {
             Some(ca) => Ok(connector.trusting(authorities(ca)?)),
             None => Ok(connector),
         }
+    }
+
+    /// The keys that sign requests. The first request asks for the keys of a role, with the token that the
+    /// Secret has then.
+    fn provide_keys(
+        &self,
+        credentials: &Credentials,
+        client: HttpClient,
+        retry: RetryConfig,
+    ) -> AwsCredentialProvider {
+        let Some(role) = &credentials.role else {
+            return Arc::new(StaticCredentialProvider::new(AwsCredential {
+                key_id: credentials.access_key_id.clone(),
+                secret_key: credentials.secret_access_key.clone(),
+                token: credentials.session_token.clone(),
+            }));
+        };
+        let config = self.clone();
+        let read_token = move || match config.file("token") {
+            Ok(Some(token)) => Ok(token),
+            Ok(None) => Err("the backup Secret has no key token any more; add the key".to_owned()),
+            Err(error) => Err(error.message),
+        };
+        Arc::new(WebIdentity::new(role.clone(), client, retry, read_token))
     }
 
     /// Builds a client. No request is sent yet.
@@ -227,30 +260,24 @@ impl StoreConfig {
             retry_timeout: RETRY_TIMEOUT,
             ..RetryConfig::default()
         };
+        let client = connector.client();
+        let keys = self.provide_keys(credentials, client.clone(), retry.clone());
         let bucket = Bucket {
-            client: connector.client(),
+            client,
             url: credentials.url(),
             region: credentials.region.clone(),
-            credential: AwsCredential {
-                key_id: credentials.access_key_id.clone(),
-                secret_key: credentials.secret_access_key.clone(),
-                token: credentials.session_token.clone(),
-            },
+            credentials: Arc::clone(&keys),
             retry: retry.clone(),
         };
-        let mut builder = AmazonS3Builder::new()
+        let builder = AmazonS3Builder::new()
             .with_bucket_name(&credentials.bucket)
             .with_region(&credentials.region)
             // The library knows only a single domain of AWS.
             .with_endpoint(credentials.endpoint())
-            .with_access_key_id(&credentials.access_key_id)
-            .with_secret_access_key(&credentials.secret_access_key)
+            .with_credentials(keys)
             .with_allow_http(credentials.is_plain())
             .with_http_connector(connector)
             .with_retry(retry);
-        if let Some(token) = &credentials.session_token {
-            builder = builder.with_token(token);
-        }
         let client = builder.build().map_err(|e| {
             Error::new(
                 Class::Configuration,
@@ -281,114 +308,5 @@ fn authorities(ca: &str) -> Result<RootCertStore> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    fn told(change: impl FnOnce(&mut Credentials)) -> Option<String> {
-        let mut credentials = Credentials {
-            region: "us-east-1".into(),
-            endpoint: Some("https://store.example.com:9000".into()),
-            bucket: "backups".into(),
-            ..Credentials::default()
-        };
-        change(&mut credentials);
-        credentials.check().err().map(|e| e.to_string())
-    }
-
-    /// A server that answers each request by "not found" and gives the head of the request.
-    async fn answer_one(listener: &tokio::net::TcpListener) -> String {
-        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-        let (mut stream, _) = listener.accept().await.unwrap();
-        let mut head = Vec::<u8>::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            head.push(stream.read_u8().await.unwrap());
-        }
-        let answer = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-        stream.write_all(answer.as_bytes()).await.unwrap();
-        String::from_utf8(head).unwrap().to_lowercase()
-    }
-
-    fn mounted(files: &[(&str, &str)]) -> (tempfile::TempDir, StoreConfig) {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in [("accessKeyID", "AKIA"), ("secretAccessKey", "s3cret")]
-            .iter()
-            .chain(files)
-        {
-            std::fs::write(folder.path().join(name), text).unwrap();
-        }
-        let config = StoreConfig {
-            provider: Provider::S3,
-            container: "backups".into(),
-            prefix: String::new(),
-            credentials_dir: Some(folder.path().to_owned()),
-            endpoint: None,
-            permit: Permit::sole("a test"),
-        };
-        (folder, config)
-    }
-
-    #[tokio::test]
-    async fn temporary_keys_are_sent_with_their_session_token() {
-        // Like the process at its start.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        let (_folder, config) = mounted(&[("sessionToken", "t0ken\n"), ("endpoint", endpoint.as_str())]);
-        let client = config.connect(&config.credentials().unwrap()).unwrap();
-        let path = object_store::path::Path::from("a");
-        let (head, _) = tokio::join!(
-            answer_one(&listener),
-            client
-                .objects
-                .get_opts(&path, object_store::GetOptions::default())
-        );
-        assert!(head.contains("x-amz-security-token: t0ken"), "{head}");
-        let (head, _) = tokio::join!(answer_one(&listener), client.names.below(&path));
-        assert!(head.contains("x-amz-security-token: t0ken"), "{head}");
-    }
-
-    #[test]
-    fn a_role_in_the_backup_secret_is_refused() {
-        for key in ["roleARN", "token", "webIdentityTokenFile", "credential_process"] {
-            let (_folder, config) = mounted(&[(key, "x")]);
-            let refused = config
-                .credentials()
-                .err()
-                .map(|e| e.to_string())
-                .unwrap_or_default();
-            assert!(
-                refused.contains(&format!("has the key {key}")) && refused.contains("remove the key"),
-                "{refused}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_bucket_is_in_the_domain_of_its_partition() {
-        for (region, url) in [
-            ("eu-west-1", "https://s3.eu-west-1.amazonaws.com/backups"),
-            ("cn-north-1", "https://s3.cn-north-1.amazonaws.com.cn/backups"),
-        ] {
-            let (_folder, config) = mounted(&[("region", region)]);
-            assert_eq!(config.credentials().unwrap().url(), url);
-        }
-    }
-
-    /// Invalid values in a Secret must not end the process that takes the backups.
-    #[test]
-    fn what_is_no_place_is_told_instead_of_a_panic_in_the_library() {
-        assert_eq!(told(|_| {}), None);
-        assert_eq!(told(|c| c.endpoint = None), None);
-        for endpoint in ["store", "store:9000", "ftp://store", "http://", "http://a b"] {
-            let told = told(|c| c.endpoint = Some(endpoint.into())).unwrap_or_default();
-            assert!(told.contains("endpoint is no URL"), "{endpoint}: {told}");
-        }
-        for name in ["", "..", "a/b", "a b", "a?b"] {
-            let bucket = told(|c| c.bucket = name.into()).unwrap_or_default();
-            assert!(bucket.contains("bucketName is no name"), "{name}: {bucket}");
-            let region = told(|c| c.region = name.into()).unwrap_or_default();
-            assert!(region.contains("region is no name"), "{name}: {region}");
-        }
-    }
-}
+#[path = "credentials_tests.rs"]
+mod tests;

@@ -36,3 +36,4 @@ mod taking;
 mod tls;
 mod versions;
 mod volume_loss;
+mod web_identity;

@@ -84,7 +84,7 @@ async fn reads_own_chunks_alone(world: &World, facts: &Facts) -> Result<()> {
             .create(&PostParams::default(), &copy)
             .await?;
         let mut listed = chunks.clone();
-        listed.chunks[0].name = name.to_owned();
+        name.clone_into(&mut listed.chunks[0].name);
         write(world, json!({"inChunks": listed})).await?;
 
         let refused = ShootState::whole(facts).await.unwrap_err();

@@ -1,16 +1,16 @@
 //! The address of a bucket, and the connection to the bucket.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use api::meta::ErrorCode;
 use extension::context::Credentials;
 use object_store::{
-    RetryConfig,
-    aws::{AmazonS3, AmazonS3Builder, AwsCredential},
+    RetryConfig, StaticCredentialProvider,
+    aws::{AmazonS3, AmazonS3Builder, AwsCredential, AwsCredentialProvider},
     client::{HttpClient, HttpConnector},
     signer::Url,
 };
-use permit::{Bucket, StoreConnector, aws_domain, external_credentials};
+use permit::{Bucket, StoreConnector, WebIdentity, WebIdentityKeys, WebIdentityRole, aws_domain};
 use runtime::{Error, Permit, Result};
 
 /// Timeout of a request. Longer than the removal of a thousand objects takes.
@@ -38,6 +38,8 @@ fn retry() -> RetryConfig {
 pub struct Place {
     url: Url,
     region: String,
+    /// The role that the Secret names instead of the keys of an account.
+    role: Option<WebIdentityRole>,
     /// The bucket's name.
     pub name: String,
 }
@@ -52,17 +54,6 @@ impl Place {
             );
             Error::config(ErrorCode::ErrConfigurationProblem, message)
         };
-        let keys = credentials.data().keys().map(String::as_str);
-        if let Some(key) = external_credentials(keys) {
-            return Err(Error::config(
-                ErrorCode::ErrConfigurationProblem,
-                format!(
-                    "the Secret {} has the key {key:?}: roles and web identity are not supported for backups; remove the key, and use \
-                     accessKeyID, secretAccessKey and, for temporary keys, sessionToken",
-                    credentials.origin()
-                ),
-            ));
-        }
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
             let message =
@@ -75,9 +66,9 @@ impl Place {
         if !region.chars().all(is_plain) {
             return Err(wrong("region", format!("is no name of a region ({region:?})")));
         }
-        let endpoint = credentials
-            .optional_text("endpoint")?
-            .unwrap_or_else(|| format!("https://s3.{region}.{}", aws_domain(&region)));
+        let endpoint = credentials.optional_text("endpoint")?;
+        let role = read_role(credentials, &region, endpoint.as_ref())?;
+        let endpoint = endpoint.unwrap_or_else(|| format!("https://s3.{region}.{}", aws_domain(&region)));
         let mut url: Url = endpoint
             .parse()
             .map_err(|e| wrong("endpoint", format!("is no URL ({e})")))?;
@@ -90,48 +81,61 @@ impl Place {
         Ok(Self {
             url,
             region,
+            role,
             name: name.to_owned(),
         })
     }
 
+    /// The keys that sign requests. The keys of a role are asked for by the first request.
+    pub fn provide_keys(
+        &self,
+        credentials: &Credentials,
+        client: HttpClient,
+    ) -> Result<AwsCredentialProvider> {
+        let Some(role) = &self.role else {
+            return Ok(Arc::new(StaticCredentialProvider::new(AwsCredential {
+                key_id: credentials.text("accessKeyID")?,
+                secret_key: credentials.text("secretAccessKey")?,
+                token: credentials.optional_text("sessionToken")?,
+            })));
+        };
+        // The Secret is read for each operation on a bucket, so the token is not older.
+        let token = credentials.text("token")?;
+        let keys = WebIdentity::new(role.clone(), client, retry(), move || Ok(token.clone()));
+        Ok(Arc::new(keys))
+    }
+
     /// The bucket for requests of the S3 protocol.
-    pub fn bucket(&self, credentials: &Credentials, client: HttpClient) -> Result<Bucket> {
-        Ok(Bucket {
+    pub fn bucket(&self, credentials: AwsCredentialProvider, client: HttpClient) -> Bucket {
+        Bucket {
             client,
             url: self.url.as_str().trim_end_matches('/').to_owned(),
             region: self.region.clone(),
-            credential: AwsCredential {
-                key_id: credentials.text("accessKeyID")?.clone(),
-                secret_key: credentials.text("secretAccessKey")?.clone(),
-                token: credentials.optional_text("sessionToken")?,
-            },
+            credentials,
             retry: retry(),
-        })
+        }
     }
 
-    /// A client for the objects of the bucket.
-    pub fn client(&self, credentials: &Credentials, connector: impl HttpConnector) -> Result<AmazonS3> {
-        let mut builder = AmazonS3Builder::new();
-        if let Some(token) = credentials.optional_text("sessionToken")? {
-            builder = builder.with_token(token);
-        }
-        builder
+    /// A client for the objects of the bucket. `origin` is the Secret, for messages.
+    pub fn client(
+        &self,
+        credentials: AwsCredentialProvider,
+        origin: &str,
+        connector: impl HttpConnector,
+    ) -> Result<AmazonS3> {
+        AmazonS3Builder::new()
             // The endpoint includes the bucket: the library adds nothing.
             .with_endpoint(self.url.as_str())
             .with_virtual_hosted_style_request(true)
             .with_bucket_name(&self.name)
             .with_region(&self.region)
-            .with_access_key_id(credentials.text("accessKeyID")?)
-            .with_secret_access_key(credentials.text("secretAccessKey")?)
+            .with_credentials(credentials)
             .with_allow_http(self.url.scheme() == "http")
             .with_http_connector(connector)
             .with_retry(retry())
             .build()
             .map_err(|e| {
-                let message = format!(
-                    "the Secret {} names no usable object store ({e}): correct it",
-                    credentials.origin()
-                );
+                let message = format!("the Secret {origin} names no usable object store ({e}): correct it");
                 Error::config(ErrorCode::ErrConfigurationProblem, message)
             })
     }
@@ -147,6 +151,26 @@ impl Place {
              <LocationConstraint>{region}</LocationConstraint></CreateBucketConfiguration>"
         )
     }
+}
+
+/// The role that a Secret names instead of the keys of an account.
+fn read_role(
+    credentials: &Credentials,
+    region: &str,
+    endpoint: Option<&String>,
+) -> Result<Option<WebIdentityRole>> {
+    let keys = WebIdentityKeys {
+        role_arn: credentials.optional_text("roleARN")?,
+        token: credentials.optional_text("token")?,
+        sts_endpoint: credentials.optional_text("stsEndpoint")?,
+        store_endpoint: endpoint.cloned(),
+        region: region.to_owned(),
+    };
+    let names: Vec<_> = credentials.data().keys().map(String::as_str).collect();
+    keys.read_role(&names).map_err(|why| {
+        let message = format!("the Secret {} {why}", credentials.origin());
+        Error::config(ErrorCode::ErrConfigurationProblem, message)
+    })
 }
 
 #[cfg(test)]
@@ -211,14 +235,19 @@ mod tests {
     }
 
     #[test]
-    fn a_role_in_the_secret_is_refused() {
-        for key in ["roleARN", "token", "credential_process"] {
+    fn a_secret_with_credentials_elsewhere_or_half_a_role_is_refused() {
+        for (key, part) in [
+            ("roleARN", "add token"),
+            ("token", "add roleARN"),
+            ("credential_process", "remove the key"),
+        ] {
             let data = BTreeMap::from([(key.to_owned(), b"x".to_vec())]);
             let refused = Place::of(&Credentials::new("garden/backup", data), "b", "r");
             told(&refused);
             let message = refused.err().map(|error| error.to_string()).unwrap_or_default();
             assert!(
-                message.contains(key) && message.contains("remove the key"),
+                message.contains(&format!("the Secret garden/backup has the key {key}"))
+                    && message.contains(part),
                 "{message}"
             );
         }
@@ -233,12 +262,14 @@ mod tests {
         let credentials = Credentials::new("garden/backup", data);
         let place = Place::of(&credentials, "b", "r")?;
         let connector = || connector(&Permit::sole("a test"));
-        let bucket = place.bucket(&credentials, connector().client())?;
-        assert_eq!(bucket.credential.token.as_deref(), Some("sessionToken"));
-        let client = place.client(&credentials, connector())?;
-        let credential = client.credentials().get_credential().await;
-        let token = credential.ok().and_then(|credential| credential.token.clone());
-        assert_eq!(token.as_deref(), Some("sessionToken"));
+        let keys = place.provide_keys(&credentials, connector().client())?;
+        let bucket = place.bucket(Arc::clone(&keys), connector().client());
+        let client = place.client(keys, credentials.origin(), connector())?;
+        for keys in [&bucket.credentials, client.credentials()] {
+            let credential = keys.get_credential().await;
+            let token = credential.ok().and_then(|credential| credential.token.clone());
+            assert_eq!(token.as_deref(), Some("sessionToken"));
+        }
         Ok(())
     }
 

@@ -5,8 +5,15 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use object_store::client::{HttpResponse, HttpService};
 use testkit::Moto;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
 
 use super::*;
+
+const ROLE_ARN: &str = "arn:aws:iam::123456789012:role/backups";
+const TOKEN: &str = "aGVhZA.Ym9keQ.c2ln";
 
 /// A bucket with versions and object locks, in moto.
 async fn bucket() -> (Moto, Store) {
@@ -17,14 +24,30 @@ async fn bucket() -> (Moto, Store) {
 }
 
 fn store(endpoint: &str) -> Store {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let data = [
+    open(&[
         ("accessKeyID", "writer"),
         ("secretAccessKey", "open-sesame"),
         ("region", "us-east-1"),
         ("endpoint", endpoint),
-    ];
-    let data: BTreeMap<_, _> = data.map(|(key, value)| (key.to_owned(), value.into())).into();
+    ])
+}
+
+fn store_of_role(endpoint: &str, sts: &str) -> Store {
+    open(&[
+        ("roleARN", ROLE_ARN),
+        ("token", TOKEN),
+        ("region", "us-east-1"),
+        ("endpoint", endpoint),
+        ("stsEndpoint", sts),
+    ])
+}
+
+fn open(data: &[(&str, &str)]) -> Store {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let entries = data
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec()));
+    let data: BTreeMap<_, _> = entries.collect();
     let credentials = Credentials::new("garden/backup", data);
     Store::open(&credentials, "bucket", "", &Permit::sole("a test")).unwrap()
 }
@@ -176,4 +199,59 @@ async fn a_listing_that_repeats_its_continuation_token_ends() {
     let ended = tokio::time::timeout(Duration::from_secs(15), removal).await;
     let error = ended.expect("the listing ends").unwrap_err();
     assert!(error.to_string().contains("continuation token"), "{error}");
+}
+
+/// moto issues the keys of the role, too.
+#[tokio::test]
+async fn a_role_creates_empties_and_removes_a_bucket() {
+    let moto = Moto::start().await.unwrap();
+    let store = store_of_role(&moto.endpoint, &moto.endpoint);
+    store.create_bucket().await.unwrap();
+    for key in ["p/a", "p//b", "q/c"] {
+        moto.put_object("bucket", key, "x").await.unwrap();
+    }
+    store.delete_below("p/").await.unwrap();
+    assert_eq!(versions(&store, "").await, ["q/c"]);
+    store.delete_bucket().await.unwrap();
+}
+
+/// Answers a single request for keys.
+async fn refuse_role(listener: &TcpListener, code: &str) {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let (mut asked, mut buffer) = (Vec::new(), [0; 4096]);
+    while !asked.ends_with(TOKEN.as_bytes()) {
+        let read = stream.read(&mut buffer).await.unwrap();
+        assert!(read > 0, "the request ends without the token");
+        asked.extend_from_slice(&buffer[..read]);
+    }
+    let body = format!("<ErrorResponse><Error><Code>{code}</Code></Error></ErrorResponse>");
+    let head = format!(
+        "HTTP/1.1 400 Bad Request\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_refused_role_is_reported_with_role_secret_and_remedy() {
+    for (code, expected, remedy) in [
+        (
+            "ExpiredTokenException",
+            ErrorCode::ErrInfraUnauthenticated,
+            "renew the key token",
+        ),
+        ("AccessDenied", ErrorCode::ErrInfraUnauthorized, "trust policy"),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let sts = format!("http://{}", listener.local_addr().unwrap());
+        let store = store_of_role("http://127.0.0.1:1", &sts);
+        let (removed, ()) = tokio::join!(store.delete_below("p/"), refuse_role(&listener, code));
+        let error = removed.unwrap_err();
+        assert_eq!(error.codes(), [expected], "{error}");
+        let text = error.to_string();
+        for part in [ROLE_ARN, "the Secret garden/backup", remedy] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains(TOKEN), "{text}");
+    }
 }

@@ -15,6 +15,8 @@ struct Rules {
     held: AtomicUsize,
     /// Requests that began.
     seen: AtomicUsize,
+    /// Heads of these requests, in lower case.
+    heads: Mutex<Vec<String>>,
     released: tokio::sync::Notify,
     garbled: AtomicBool,
 }
@@ -89,6 +91,11 @@ impl Gate {
         self.rules.seen.load(Ordering::SeqCst)
     }
 
+    /// The heads of the requests that came, in lower case.
+    pub fn heads(&self) -> Vec<String> {
+        self.rules.heads.lock().unwrap().clone()
+    }
+
     /// Changes a bit in the bytes that are read of large objects.
     pub fn garble(&self, on: bool) {
         self.rules.garbled.store(on, Ordering::SeqCst);
@@ -100,6 +107,9 @@ async fn requests(mut from: tcp::OwnedReadHalf, mut to: tcp::OwnedWriteHalf, rul
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         if METHODS.iter().any(|method| buffer.starts_with(method.as_bytes())) {
             rules.seen.fetch_add(1, Ordering::SeqCst);
+            let text = String::from_utf8_lossy(&buffer[..read]).to_lowercase();
+            let head = text.split("\r\n\r\n").next().unwrap_or_default();
+            rules.heads.lock().unwrap().push(head.to_owned());
         }
         let held = *rules.holding.lock().unwrap();
         if held.is_some_and(|beginning| buffer.starts_with(beginning.as_bytes())) {
