@@ -1,5 +1,5 @@
-//! EC2 as a process reaches it: one pool of connections for all accounts, and one pace for each account in a
-//! region.
+//! Access of a process to EC2: a connection pool for all accounts, and a request rate limit for each account
+//! in a region.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::{Ec2, account::Account, client, pace::Pace};
 
-/// Time for one call. Longer than EC2 takes for any call.
+/// Timeout of a call. Longer than EC2 takes for any call.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Time for a connection; short, so that a region that does not answer occupies no worker.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -29,7 +29,7 @@ pub struct Ec2Access(Arc<Shared>);
 struct Shared {
     endpoint: Option<String>,
     listed_within: Duration,
-    // Opened by the first call: the process has chosen its cryptography by then.
+    // The first call opens the pool: the process has chosen a TLS provider by then.
     pool: OnceLock<ConnectionPool>,
     /// By access key and region.
     paces: Mutex<BTreeMap<(String, String), Arc<Pace>>>,
@@ -42,7 +42,7 @@ impl Ec2Access {
         Self::with_bound(endpoint, LISTED_WITHIN)
     }
 
-    /// As [`Ec2Access::new`], with another bound for [`Ec2::listed_within`], for tests.
+    /// As [`Ec2Access::new`], with a different bound for [`Ec2::listed_within`], for tests.
     #[must_use]
     pub fn with_bound(endpoint: Option<String>, listed_within: Duration) -> Self {
         Self(Arc::new(Shared {
@@ -59,7 +59,7 @@ impl Ec2Access {
         self.0.endpoint.as_deref()
     }
 
-    /// EC2 in a region, for the account of these credentials alone. Nothing is asked yet.
+    /// EC2 in a region, for the account of these credentials alone. This function makes no request.
     ///
     /// # Errors
     /// The Secret lacks a key or names credentials outside the Secret, or region or endpoint are invalid.
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     fn account(key_id: &str) -> Credentials {
-        // As a process does at its start; another test may have done it.
+        // As a process does at its start. A different test may have installed the provider before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let keys = [("accessKeyID", key_id), ("secretAccessKey", "s3cret")];
         let data = keys.map(|(key, value)| (key.to_owned(), value.as_bytes().to_vec()));

@@ -29,7 +29,7 @@ impl Account {
         })
     }
 
-    /// The access key, which names the account and is not secret.
+    /// The access key. The access key names the account and is not secret.
     pub fn key_id(&self) -> &str {
         &self.credential.key_id
     }

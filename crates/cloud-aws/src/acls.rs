@@ -1,5 +1,5 @@
-//! Network ACLs: what packets pass the border of a subnet. Each subnet has exactly one; which one is an
-//! association, whose id is another after each change.
+//! Network ACLs: rules for the packets that pass the border of a subnet. Each subnet has a single ACL, by an
+//! association. The id of the association changes with each change of the ACL.
 
 use serde::Deserialize;
 
@@ -12,8 +12,8 @@ use crate::{
 /// The call that lists ACLs.
 const DESCRIBE: &str = "DescribeNetworkAcls";
 
-/// The rules from this number on are EC2's own: they refuse what no other rule decides, and cannot be
-/// changed.
+/// Rules from this number on belong to EC2 and cannot be changed. These rules deny all packets that match no
+/// lower rule.
 const OWN_RULES: u16 = 32_767;
 /// All of IPv4, and all of IPv6.
 const ALL: [&str; 2] = ["0.0.0.0/0", "::/0"];
@@ -22,33 +22,34 @@ const ALL: [&str; 2] = ["0.0.0.0/0", "::/0"];
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkAcl {
-    /// Its id.
+    /// The id of the ACL.
     pub network_acl_id: String,
-    /// Where it is.
+    /// The VPC of the ACL.
     pub vpc_id: String,
-    /// It is that of subnets for which nobody chose one. It goes with its VPC only.
+    /// Whether this is the default ACL of the VPC, for subnets without a chosen ACL. The ACL ends only with
+    /// the VPC.
     #[serde(rename = "default")]
     pub is_default: bool,
-    /// Its rules.
+    /// The rules of the ACL.
     #[serde(default, rename = "entrySet")]
     pub entries: Items<Entry>,
-    /// For which subnets it counts.
+    /// The subnets behind the ACL.
     #[serde(default, rename = "associationSet")]
     pub associations: Items<AclAssociation>,
-    /// Its tags.
+    /// The tags of the ACL.
     #[serde(default, rename = "tagSet")]
     pub tags: Items<Tag>,
 }
 
 tagged!(NetworkAcl, network_acl_id);
 
-/// One rule. The one with the lowest number that fits a packet decides.
+/// A rule. Of the rules that match a packet the rule with the lowest number decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     /// For packets that leave.
     pub egress: bool,
-    /// Its number.
+    /// The number of the rule.
     pub rule_number: u16,
     /// `-1`: all.
     pub protocol: String,
@@ -60,32 +61,32 @@ pub struct Entry {
     pub ipv6_cidr_block: Option<String>,
 }
 
-/// For which subnet an ACL counts.
+/// The association of an ACL with a subnet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AclAssociation {
-    /// Its id.
+    /// The id of the association.
     pub network_acl_association_id: String,
     /// The subnet.
     pub subnet_id: String,
 }
 
 impl NetworkAcl {
-    /// How it counts for a subnet, if it does.
+    /// The association of this ACL with a subnet. `None`: the subnet is not behind this ACL.
     #[must_use]
     pub fn association_of(&self, subnet: &str) -> Option<&AclAssociation> {
         let mut associations = self.associations.iter();
         associations.find(|association| association.subnet_id == subnet)
     }
 
-    /// The rules that somebody has made.
+    /// The rules of users, without the rules of EC2.
     pub fn rules(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|entry| entry.rule_number < OWN_RULES)
     }
 }
 
 impl Entry {
-    /// The four rules that let nothing pass: IPv4 and IPv6, in and out.
+    /// The four rules that deny all packets: IPv4 and IPv6, in and out.
     #[must_use]
     pub fn that_deny_all() -> Vec<Self> {
         let mut entries = Vec::new();
@@ -108,7 +109,7 @@ impl Entry {
 }
 
 impl Ec2 {
-    /// All ACLs of a VPC, whoever has made them.
+    /// All ACLs of a VPC, of all creators.
     ///
     /// # Errors
     /// See [`crate::Failed`].
@@ -138,7 +139,7 @@ impl Ec2 {
         self.list(&owned(DESCRIBE, of).paged()).await
     }
 
-    /// Makes an ACL without rules of its own: nothing passes.
+    /// Creates an ACL without rules: the ACL denies all packets.
     ///
     /// # Errors
     /// See [`crate::Failed`].
@@ -195,7 +196,7 @@ impl Ec2 {
         self.remove(&call).await
     }
 
-    /// Another ACL counts for the subnet of this association from now on.
+    /// Replaces the ACL of this association. The new ACL filters the packets of the subnet from now on.
     ///
     /// # Errors
     /// See [`crate::Failed`].

@@ -1,4 +1,4 @@
-//! One call of the Query API, as a form.
+//! A call of the Query API, as a form.
 
 use crate::tags::Tag;
 
@@ -39,7 +39,7 @@ impl Service {
     }
 }
 
-/// A call: its action and its parameters.
+/// A call: an action with parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     service: Service,
@@ -67,7 +67,7 @@ impl Call {
         }
     }
 
-    /// What is asked for: the word that an IAM policy allows, after `ec2:`.
+    /// The action: the name that an IAM policy allows, after `ec2:`.
     #[must_use]
     pub fn action(&self) -> &'static str {
         self.action
@@ -77,7 +77,7 @@ impl Call {
         self.service
     }
 
-    /// The call changes nothing.
+    /// Whether the call changes no object.
     #[must_use]
     pub fn is_read(&self) -> bool {
         self.action.starts_with("Describe") || self.action.starts_with("Get")
@@ -107,13 +107,13 @@ impl Call {
         self
     }
 
-    /// Only what this filter lets through. Several filters are all to be met.
+    /// Restricts the list to objects that pass this filter. An object has to pass all filters of the call.
     #[must_use]
     pub fn filtered(self, name: &str, value: &str) -> Self {
         self.filtered_by_any(name, [value])
     }
 
-    /// Restricts the list to objects with one of these values.
+    /// Restricts the list to objects with a value of this list.
     #[must_use]
     pub fn filtered_by_any<'v>(mut self, name: &str, values: impl IntoIterator<Item = &'v str>) -> Self {
         self.filters += 1;
@@ -122,7 +122,7 @@ impl Call {
             .with_each(&format!("{filter}.Value"), values)
     }
 
-    /// What is made of this type gets these tags by the same call, so that it is never there without.
+    /// New objects of this type get these tags by the same call, so that no object exists without the tags.
     #[must_use]
     pub fn tagged(mut self, resource_type: &str, tags: &[Tag]) -> Self {
         self.tagged += 1;

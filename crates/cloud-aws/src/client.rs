@@ -1,7 +1,7 @@
-//! Signs a call, sends it and reads the answer.
+//! Signs a call, sends the call and reads the answer.
 //!
-//! HTTP client and signature are those of the crate `object_store`, whose every request asks the permit
-//! (docs/understand/decisions/0033-calls-of-ec2-are-written-out.md says why).
+//! The HTTP client and the signature come from the crate `object_store`. Each request of this client asks the
+//! permit first (docs/understand/decisions/0033-calls-of-ec2-are-written-out.md has the reason).
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,15 +20,17 @@ use tracing::debug;
 
 use crate::{Answer, Call, Failed, Items, account::Account, pace::Pace, refusal::Refusal, skew};
 
-/// The first pause after a call that was throttled; it doubles. All of them together are shorter than a
-/// heartbeat of the object that waits: then the reconciler's own pauses follow, which grow further.
+/// The first pause after a throttled call. Each pause doubles the former pause. All pauses together are
+/// shorter than the heartbeat interval of the waiting object. After these pauses the reconciler's own, longer
+/// pauses follow.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// How often a throttled call is repeated.
 const REPEATED: usize = 5;
-/// How long after its start a call that only reads is repeated after a fault of EC2 or of the connection.
+/// A call that only reads is repeated after a fault of EC2 or of the connection, until this time after the
+/// first attempt.
 const READ_AGAIN_WITHIN: Duration = Duration::from_secs(10);
 
-/// EC2 in one region, with an account. [`crate::Ec2Access::open`] makes it.
+/// EC2 in a region, with an account. [`crate::Ec2Access::open`] creates this client.
 #[derive(Clone, Debug)]
 pub struct Ec2 {
     pub(crate) client: HttpClient,
@@ -39,7 +41,7 @@ pub struct Ec2 {
     pub(crate) listed_within: Duration,
 }
 
-/// A page of a list. EC2 has a name of its own for each list.
+/// A page of a list. EC2 has a different name for each list.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "T: Deserialize<'de>"))]
 struct Page<T> {
@@ -75,8 +77,8 @@ impl Ec2 {
         self.listed_within
     }
 
-    /// Makes a call and reads its answer. A call that is throttled is repeated after pauses that grow and
-    /// differ at random, so that processes that were throttled together do not come back together. A call
+    /// Makes a call and reads the answer. A throttled call is repeated after growing pauses with a random
+    /// part. So processes that were throttled together do not repeat their calls at the same time. A call
     /// that only reads is also repeated after a fault of EC2 or of the connection.
     ///
     /// # Errors
@@ -119,7 +121,7 @@ impl Ec2 {
         }
     }
 
-    /// As [`Ec2::ask`], for an answer that says nothing but that it is done.
+    /// As [`Ec2::ask`], for an answer that only confirms the call.
     ///
     /// # Errors
     /// See [`Failed`].
@@ -129,7 +131,7 @@ impl Ec2 {
         self.ask::<Done>(call).await.map(|Done {}| ())
     }
 
-    /// As [`Ec2::tell`], for a call that takes something away: what is gone already is success.
+    /// As [`Ec2::tell`], for a call that removes an object. An object that is gone already is success.
     ///
     /// # Errors
     /// See [`Failed`].
@@ -212,7 +214,7 @@ impl Ec2 {
     }
 }
 
-/// The address of EC2 in a region, or the one that replaces it.
+/// The endpoint of EC2 in a region, or the configured replacement.
 pub(crate) fn endpoint(region: &str, replaced_by: Option<&str>) -> Result<Uri> {
     let place = match replaced_by {
         Some(endpoint) => endpoint.to_owned(),
@@ -257,7 +259,7 @@ mod tests {
     }
 
     fn account(keys: &[(&str, &str)]) -> Credentials {
-        // As a process does at its start; another test may have done it.
+        // As a process does at its start. A different test may have installed the provider before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let data = keys
             .iter()

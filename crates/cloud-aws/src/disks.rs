@@ -1,4 +1,4 @@
-//! The disks of instances. An image may name disks that outlive the instance; a machine has nothing to keep,
+//! The disks of instances. An image may name disks that outlive the instance. A machine has no data to keep,
 //! so that each disk of the image ends with the instance.
 
 use serde::Deserialize;
@@ -8,13 +8,13 @@ use crate::{Call, Items};
 /// The disk that an instance starts from.
 #[derive(Clone, Copy, Debug)]
 pub struct Disk<'a> {
-    /// The device, as the image calls it.
+    /// The device name of the disk in the image.
     pub device: &'a str,
-    /// Its size.
+    /// The size in GiB.
     pub gib: u32,
-    /// Its type; EC2's own default if there is none.
+    /// The volume type. `None`: the default of EC2.
     pub type_: Option<&'a str>,
-    /// It is encrypted, with the account's own key.
+    /// Whether the disk is encrypted, with the default key of the account.
     pub is_encrypted: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct ImageDisks {
 struct Mapping {
     #[serde(default)]
     device_name: String,
-    /// Absent for a disk of the host, which ends with the instance.
+    /// Absent for an instance store volume, which ends with the instance.
     #[serde(default)]
     ebs: Option<Ebs>,
 }
@@ -57,9 +57,10 @@ struct Ebs {
 }
 
 impl ImageDisks {
-    /// Adds the disks of an instance to its launch: `disk` in place of the image's first disk, and each disk
-    /// of the image that would outlive the instance, with the size, type and content of the image. EC2 takes
-    /// from the image all disks that are not named, and the content of the first disk always.
+    /// Adds the disks of an instance to the launch call. `disk` replaces the first disk of the image. Each
+    /// disk of the image that would outlive the instance is named, with the size, type and content of the
+    /// image. EC2 takes from the image all disks that are not named, and always the content of the first
+    /// disk.
     #[must_use]
     pub fn mapped(&self, mut call: Call, disk: Option<&Disk<'_>>) -> Call {
         let mut number = 0;

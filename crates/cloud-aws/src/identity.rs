@@ -1,7 +1,7 @@
 //! The account of the keys.
 //!
-//! Keys of a different account show none of the shoot's objects. Such keys must not make an object count as
-//! gone: the account in which the objects were made is recorded, and compared first.
+//! Keys of a different account show no object of the shoot. Such keys must not make an object count as gone:
+//! the account in which the objects were made is recorded, and compared first.
 
 use api::meta::ErrorCode;
 use http::Uri;
@@ -10,8 +10,8 @@ use serde::Deserialize;
 
 use crate::{Answer, Call, Ec2, call::Service, client};
 
-/// Annotation of the Shoot: the id of the account with the objects of the Shoot, where no id was recorded.
-/// The user confirms by the annotation that objects which keys of this account do not show are gone.
+/// Annotation of the Shoot: the id of the account with the objects of the Shoot, where no id was recorded. By
+/// the annotation the user confirms that objects which keys of this account do not show are gone.
 pub const CONFIRMED_ACCOUNT: &str = "aws.provider.extensions.gardener.cloud/account-id";
 
 /// An AWS account with the objects of a shoot.
@@ -41,11 +41,12 @@ impl HomeAccount {
         }
     }
 
-    /// Confirms that the keys belong to the account. Without a recorded id and a subnet nothing is compared.
+    /// Confirms that the keys belong to the account. Without a recorded id and a subnet the call compares no
+    /// account.
     ///
     /// # Errors
-    /// The keys belong to a different account, or prove nothing: [`Error::Config`]; EC2 or STS refuses or
-    /// does not answer.
+    /// The keys belong to a different account, or do not prove the account: [`Error::Config`]; EC2 or STS
+    /// refuses or does not answer.
     pub async fn confirm(&self, ec2: &Ec2, objects: &str) -> Result<()> {
         match (&self.id, &self.subnet) {
             (Some(recorded), _) => compare(ec2, recorded, objects).await,
@@ -130,7 +131,7 @@ mod tests {
     use crate::{Ec2Access, Failed, account::Account, refusal::Refusal};
 
     fn keys() -> Credentials {
-        // As a process does at its start; another test may have done it.
+        // As a process does at its start. A different test may have installed the provider before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let keys = [("accessKeyID", "a"), ("secretAccessKey", "b")];
         let data = keys.map(|(key, value)| (key.to_owned(), value.as_bytes().to_vec()));

@@ -1,9 +1,10 @@
-//! The network of one shoot: a VPC of its own, and in each zone of the shoot a subnet for machines and one
-//! for its NAT gateway, with a route table, so that no zone needs another one for its way out.
+//! The network of a shoot: a dedicated VPC with two subnets in each zone of the shoot. A zone has a subnet
+//! for machines, a subnet for the NAT gateway, and a route table. So the outgoing traffic of a zone never
+//! passes a different zone.
 //!
-//! Everything carries the cluster's tag and a name from the call on that makes it, and is looked for by them
-//! first: nothing is made twice, and a seed that knows nothing finds all of it. What is there without changes
-//! is neither written nor waited for. What was just made and is not listed yet is waited for, in bounds.
+//! Each part has the cluster's tag and a name from the creating call on. A part is looked up by tag and name
+//! first. So no part is made twice, and a seed without a record finds all parts. Unchanged parts are neither
+//! written nor awaited. A new part that EC2 does not list yet is awaited for a bounded time.
 
 mod config;
 mod found;

@@ -1,4 +1,4 @@
-//! Instances, and the images that they start with.
+//! Instances, and the images of instances.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
@@ -15,33 +15,33 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Instance {
-    /// Its id, which no other one ever has.
+    /// The id of the instance. EC2 never gives an id twice.
     pub instance_id: String,
-    /// Where it is in its life.
+    /// The lifecycle state of the instance.
     #[serde(default, rename = "instanceState")]
     pub state: InstanceState,
-    /// Why it is there, where EC2 says it.
+    /// The reason for the state, where EC2 reports a reason.
     #[serde(default, rename = "stateReason")]
     pub reason: Option<StateReason>,
-    /// Where it is.
+    /// The zone of the instance.
     #[serde(default)]
     pub placement: Placement,
-    /// Its network. One that is gone has none.
+    /// The VPC of the instance. An instance that is gone has no VPC.
     #[serde(default)]
     pub subnet_id: Option<String>,
-    /// Its tags.
+    /// The tags of the instance.
     #[serde(default, rename = "tagSet")]
     pub tags: Items<Tag>,
 }
 
-/// Where an instance is in its life.
+/// The lifecycle state of an instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct InstanceState {
     /// EC2's word.
     pub name: String,
 }
 
-/// Why an instance is in its state.
+/// The reason for the state of an instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct StateReason {
     /// EC2's word, such as `Client.VolumeLimitExceeded`.
@@ -56,7 +56,7 @@ pub struct StateReason {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Placement {
-    /// The zone, as the account calls it.
+    /// The name of the zone in the account.
     #[serde(default)]
     pub availability_zone: String,
 }
@@ -64,33 +64,33 @@ pub struct Placement {
 tagged!(Instance, instance_id);
 
 impl Instance {
-    /// It is gone. It is listed for an hour nevertheless.
+    /// Whether the instance is gone. EC2 still lists such an instance for an hour.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.state.name == "terminated"
     }
 
-    /// It is gone, or on its way.
+    /// Whether the instance is gone or about to end.
     #[must_use]
     pub fn is_going(&self) -> bool {
         self.is_gone() || self.state.name == "shutting-down"
     }
 }
 
-/// What an instance is to be.
+/// The parameters of a new instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// The image.
     pub image: &'a str,
     /// The size.
     pub type_: &'a str,
-    /// In which subnet, and so in which zone.
+    /// The subnet, and by the subnet the zone.
     pub subnet: &'a str,
-    /// Who may reach it.
+    /// The security groups that allow traffic to the instance.
     pub groups: &'a [String],
-    /// What it runs at first.
+    /// The user data that the instance runs at the first boot.
     pub user_data: &'a str,
-    /// Its first disk, where this differs from that of the image.
+    /// The first disk, where the disk differs from the first disk of the image.
     pub disk: Option<Disk<'a>>,
     /// The disks of the image.
     pub image_disks: &'a ImageDisks,
@@ -126,7 +126,7 @@ struct Reservation {
 }
 
 impl Ec2 {
-    /// The instances of a cluster, gone ones too.
+    /// The instances of a cluster, including gone instances.
     ///
     /// # Errors
     /// See [`crate::Failed`]. Half a list is none.
@@ -134,7 +134,7 @@ impl Ec2 {
         self.all(&owned("DescribeInstances", of).paged()).await
     }
 
-    /// The instances of a cluster that are called so, gone ones too.
+    /// The instances of a cluster with this name, including gone instances.
     ///
     /// # Errors
     /// See [`crate::Failed`].
@@ -143,7 +143,7 @@ impl Ec2 {
         self.all(&call.paged()).await
     }
 
-    /// The instance with this id, whose it may be.
+    /// The instance with this id, of any cluster.
     ///
     /// # Errors
     /// See [`crate::Failed`].
@@ -164,9 +164,9 @@ impl Ec2 {
         Ok(instances.collect())
     }
 
-    /// Makes an instance. By the same `token` there is one only, however often it is asked for. Its own
-    /// metadata service answers only to who asks in two steps, and not to pods: what it runs at first holds a
-    /// token of the shoot.
+    /// Launches an instance. EC2 launches a single instance for a `token`, for any number of calls. The
+    /// metadata service of the instance requires a session token (IMDSv2), and does not answer pods: the user
+    /// data holds a token of the shoot.
     ///
     /// # Errors
     /// See [`crate::Failed`].
@@ -175,7 +175,7 @@ impl Ec2 {
         Ok(Vec::from(made.instances_set).into_iter().next())
     }
 
-    /// Ends an instance. It takes a minute to be gone.
+    /// Terminates an instance. EC2 needs about a minute for the end of an instance.
     ///
     /// # Errors
     /// See [`crate::Failed`].

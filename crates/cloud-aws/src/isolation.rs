@@ -1,8 +1,9 @@
-//! A zone's subnets behind an ACL that lets nothing pass, and what they had before.
+//! A zone's subnets behind an ACL that denies all packets, and the record of the former ACLs.
 //!
-//! Which ACL each subnet had stands in the tags of ours before anything is swapped, so that a seed that knows
-//! nothing can give it back. The ACL is remembered and not its association with the subnet, whose id is
-//! another after each swap; it is looked up right before.
+//! Before the first swap the former ACL of each subnet is written to the tags of our ACL. So a seed without a
+//! record can give the former ACLs back. The record names the ACL and not the association with the subnet,
+//! because the id of the association changes with each swap. The association is looked up right before the
+//! swap.
 
 mod plan;
 mod swap;

@@ -1,29 +1,28 @@
-//! An account of AWS as a library: the network of a shoot, its machines, zones of it that are closed, and
-//! below them the few calls of EC2's Query API that this takes, each typed where it is used.
+//! An account of AWS as a library: the network of a shoot, machines and closed zones. Below these parts are
+//! the few calls of EC2's Query API that the library needs, each typed in the module that uses the call.
 //!
-//! | module | what |
+//! | module | purpose |
 //! |---|---|
 //! | [`access`] | connections and paces that all clients of a process share |
 //! | [`client`] | signs, sends, reads; waits where EC2 throttles; repeats calls that only read |
-//! | [`call`] | one call: its action and parameters |
-//! | [`refusal`] | what EC2 says no by, and who has to act then |
-//! | [`tags`] | how things of a cluster are found again |
+//! | [`call`] | a call with an action and parameters |
+//! | [`refusal`] | the refusals of EC2, and the party that has to act |
+//! | [`tags`] | the tags by which a seed finds the objects of a cluster |
 //! | [`zones`], [`network`], [`routing`], [`acls`], [`instances`] | the calls |
 //! | [`termination`] | how an instance is asked to end, and how a hanging end is forced |
 //! | [`identity`] | the account of the keys, compared before an object counts as gone |
-//! | [`infrastructure`] | makes and removes all that one shoot has but its machines |
-//! | [`machines`] | makes, finds and removes those |
-//! | [`isolation`] | closes and opens a zone of it |
+//! | [`infrastructure`] | makes and removes all parts of a shoot without the machines |
+//! | [`machines`] | makes, finds and removes machines |
+//! | [`isolation`] | closes and opens a zone of a shoot |
 //!
 //! Promises
-//! - A request leaves only under the permit that the client was made with (I3), and one that is under way is
-//!   finished before the right is passed on.
+//! - A request leaves only under the permit of the client (I3). A request under way is finished before the
+//!   permit is passed on.
 //! - No message holds a key of the account.
-//! - A call that changes something is only repeated where EC2 has said that it did nothing of it
-//!   (throttling). Whether a call whose answer was lost has been carried out is for the caller to look up, by
-//!   tags.
-//! - The keys of an account come from its Secret alone. No call goes to the metadata service of the seed's
-//!   instances.
+//! - A call that changes an object is only repeated where EC2 has reported that the call had no effect
+//!   (throttling). After a lost answer the caller looks up by tags whether the call was carried out.
+//! - The keys of an account come from the Secret of the account alone. No call goes to the metadata service
+//!   of the seed's instances.
 
 pub mod access;
 mod account;

@@ -1,10 +1,10 @@
-//! The machines of one shoot.
+//! The machines of a shoot.
 //!
-//! An instance carries the cluster's tag and the machine's name from the call on that makes it, and is looked
-//! for by them. A machine's name is never given twice, so that one client token is its for ever: a call whose
-//! answer was lost makes no second instance, however late it is repeated, whoever repeats it. What is on its
-//! way out counts as gone for who looks for a machine, and as there for who takes it away: its pods may still
-//! be running.
+//! An instance has the cluster's tag and the machine's name from the launch call on, and is looked up by tag
+//! and name. A machine's name is never reused, so that a client token belongs to a machine for ever. A launch
+//! call with a lost answer makes no second instance, also when a different process repeats the call much
+//! later. An instance that is about to end counts as gone in a lookup. In a removal the instance counts as
+//! present: pods may still be running.
 
 mod power;
 mod provider_id;
@@ -31,17 +31,17 @@ use crate::{
 
 /// How soon to look again for an instance that shuts down.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// How long EC2 may not list an instance after the launch. A search that finds nothing before says nothing
-/// about the instance.
+/// How long EC2 may not list an instance after the launch. A search without a result in this time does not
+/// prove that the instance is gone.
 pub const LISTED_WITHIN: Duration = Duration::from_secs(3 * 60);
-/// How soon to check again, and to ask again, for an instance whose end is forced.
+/// Requeue delay of the next check and the next termination call for an instance with a forced end.
 const FORCE_AGAIN: Duration = Duration::from_secs(30);
 /// EC2's code for a launch that fails by a disk.
 const LAUNCH_ERROR: &str = "Client.InternalError";
-/// EC2's word for a token that was used for another call.
+/// EC2's code for a token that was used for a different call.
 const OTHER_CALL: &str = "IdempotentParameterMismatch";
 
-/// The machines of one cluster.
+/// The machines of a cluster.
 pub struct Machines {
     ec2: Ec2,
     cluster: String,
@@ -90,13 +90,14 @@ impl Machines {
         self.home.confirm(&self.ec2, &instances).await
     }
 
-    /// The same, where EC2 has accepted the termination of the machine so long ago that it may hang.
+    /// The same, where EC2 has accepted the termination of the machine so long ago that the termination may
+    /// hang.
     #[must_use]
     pub fn ending_for(self, ending_for: Duration) -> Self {
         Self { ending_for, ..self }
     }
 
-    /// Makes the instance of a machine of which [`Machines::find`] has just said that there is none.
+    /// Launches the instance of a machine without an instance. The caller has just asked [`Machines::find`].
     ///
     /// # Errors
     /// EC2 refuses, does not answer, or has ended the instance at once.
@@ -119,8 +120,8 @@ impl Machines {
         let token = token_for_ever(&self.cluster, name);
         let made = self.ec2.run_instance(&run, &token, &self.owned.tags(name)).await;
         let made = match made {
-            // An earlier attempt ran with other data, and its answer was lost. It has the tags, and is found
-            // by them.
+            // An earlier attempt ran with different data, and the answer was lost. The instance has the tags,
+            // and is found by the tags.
             Err(failed) if failed.code() == OTHER_CALL => {
                 return Err(Error::transient(format!(
                     "an earlier attempt has made the instance of {name}, which EC2 does not list yet: it is looked for again"
@@ -154,11 +155,11 @@ impl Machines {
         })
     }
 
-    /// The instance of a machine: the one with the id that it is known by, else the one that carries its
-    /// name; of several the one with the lowest id, for everybody the same.
+    /// The instance of a machine: the instance with the known id, else the instance with the machine's name.
+    /// Of several instances all callers get the instance with the lowest id.
     ///
     /// # Errors
-    /// EC2 refuses or does not answer. It is not concluded that there is none.
+    /// EC2 refuses or does not answer. The caller must not conclude that the instance does not exist.
     pub async fn find(&self, name: &str, known: Option<&ProviderId>) -> Result<Option<Instance>> {
         let found = match known {
             Some(known) => self.known(known).await?.into_iter().collect(),
@@ -198,8 +199,8 @@ impl Machines {
         Ok(found.filter(Instance::is_going).map(|instance| ended(&instance)))
     }
 
-    /// The instance with an id. What is not this cluster's is not touched, whoever says that it is: an id
-    /// comes from an object that was carried here.
+    /// The instance with an id. An instance of a different cluster is not touched. The id comes from an
+    /// object that was carried to this seed, and such an object may name a foreign instance.
     async fn known(&self, known: &ProviderId) -> Result<Option<Instance>> {
         let found = self.ec2.instance(&known.id).await?;
         if found.is_none() {
@@ -230,9 +231,10 @@ impl Machines {
         }
     }
 
-    /// Takes away the instance of a machine, and what else carries its name. What is gone already is success.
-    /// `since_launch` is the shortest time that may have passed since the last launch. EC2 lists an ended
-    /// instance for an hour, so that only an instance that is not listed at all may be a new instance.
+    /// Terminates the instance of a machine, and all further instances with the machine's name. An instance
+    /// that is gone already is success. `since_launch` is the shortest time that may have passed since the
+    /// last launch. EC2 lists an ended instance for an hour, so that only an instance that is not listed at
+    /// all may be a new instance.
     ///
     /// # Errors
     /// EC2 refuses or does not answer; an instance still shuts down, or EC2 lists none within
@@ -270,8 +272,8 @@ impl Machines {
         Err(not_listed(name))
     }
 
-    /// Ends this instance and no other: instances of other machines may carry the same name, as a user of the
-    /// account may change the tag. An instance that is gone already is success.
+    /// Terminates only this instance: instances of different machines may carry the same name, as a user of
+    /// the account may change the tag. An instance that is gone already is success.
     ///
     /// # Errors
     /// As for [`Machines::terminate`].
@@ -283,7 +285,7 @@ impl Machines {
         }
     }
 
-    /// Ends an instance that is there. Returns what is awaited.
+    /// Terminates an existing instance. Returns the awaited state as an error.
     async fn end(&self, instance: &Instance) -> Result<Error> {
         let (id, termination) = (instance.id(), Termination::after(self.ending_for));
         if termination == Termination::Graceful {
@@ -316,7 +318,7 @@ impl Machines {
         Ok(Error::not_ready(FORCE_AGAIN, why))
     }
 
-    /// All instances of the cluster that are not on their way out.
+    /// All instances of the cluster that are not about to end.
     ///
     /// # Errors
     /// EC2 refuses or does not answer. Half a list is none.
@@ -337,8 +339,8 @@ fn not_listed(name: &str) -> Error {
     )
 }
 
-/// EC2 takes some launches and ends them: a disk that the quota does not allow, a key that the account may
-/// not use.
+/// EC2 accepts some launches and ends the instances: the quota does not allow a disk, or the account may not
+/// use a key.
 fn ended(instance: &Instance) -> Error {
     let reason = instance.reason.clone().unwrap_or_default();
     let code = if reason.code.contains("Limit") {

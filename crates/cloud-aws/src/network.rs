@@ -1,4 +1,4 @@
-//! Networks: VPCs, their gateway to the internet, subnets and security groups.
+//! Networks: VPCs, internet gateways, subnets and security groups.
 
 use serde::Deserialize;
 
@@ -7,15 +7,15 @@ use crate::{
     tags::{Tag, tagged},
 };
 
-/// A network of its own.
+/// A VPC.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Vpc {
-    /// Its id.
+    /// The id of the VPC.
     pub vpc_id: String,
-    /// Its range.
+    /// The IP range in CIDR notation.
     pub cidr_block: String,
-    /// Its tags.
+    /// The tags of the VPC.
     #[serde(default, rename = "tagSet")]
     pub tags: Items<Tag>,
 }
@@ -24,17 +24,17 @@ pub struct Vpc {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InternetGateway {
-    /// Its id.
+    /// The id of the internet gateway.
     pub internet_gateway_id: String,
-    /// Where it is attached: one VPC at most.
+    /// The attachments of the gateway: at most a single VPC.
     #[serde(default, rename = "attachmentSet")]
     pub attachments: Items<Attachment>,
-    /// Its tags.
+    /// The tags of the gateway.
     #[serde(default, rename = "tagSet")]
     pub tags: Items<Tag>,
 }
 
-/// To what a gateway is attached.
+/// The attachment of a gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attachment {
@@ -42,41 +42,41 @@ pub struct Attachment {
     pub vpc_id: String,
 }
 
-/// A part of a VPC in one zone.
+/// A part of a VPC in a zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Subnet {
-    /// Its id.
+    /// The id of the subnet.
     pub subnet_id: String,
-    /// Where it is.
+    /// The VPC of the subnet.
     pub vpc_id: String,
-    /// Its range.
+    /// The IP range in CIDR notation.
     pub cidr_block: String,
-    /// Its zone, as the account calls it.
+    /// The name of the zone in the account.
     pub availability_zone: String,
-    /// Its tags.
+    /// The tags of the subnet.
     #[serde(default, rename = "tagSet")]
     pub tags: Items<Tag>,
 }
 
-/// What may reach machines.
+/// A security group: the allowed traffic to machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SecurityGroup {
-    /// Its id.
+    /// The id of the security group.
     pub group_id: String,
-    /// Where it is.
+    /// The VPC of the security group.
     #[serde(default)]
     pub vpc_id: String,
-    /// What is let in.
+    /// The allowed incoming traffic.
     #[serde(default, rename = "ipPermissions")]
     pub ingress: Items<Permission>,
-    /// Its tags.
+    /// The tags of the security group.
     #[serde(default, rename = "tagSet")]
     pub tags: Items<Tag>,
 }
 
-/// What is let in.
+/// A rule for allowed incoming traffic.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Permission {
@@ -91,7 +91,7 @@ pub struct Permission {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Group {
-    /// Its id.
+    /// The id of the security group.
     #[serde(default)]
     pub group_id: String,
 }
@@ -102,7 +102,7 @@ tagged!(Subnet, subnet_id);
 tagged!(SecurityGroup, group_id);
 
 impl SecurityGroup {
-    /// Its members let each other in.
+    /// Whether the group allows all traffic between the members of the group.
     #[must_use]
     pub fn lets_members_in(&self) -> bool {
         let of_members = |permission: &Permission| {
@@ -162,7 +162,7 @@ impl Ec2 {
         self.list(&owned("DescribeInternetGateways", of).paged()).await
     }
 
-    /// Makes an internet gateway, attached to nothing.
+    /// Creates an internet gateway without an attachment.
     ///
     /// # Errors
     /// See [`crate::Failed`].
@@ -204,7 +204,7 @@ impl Ec2 {
         }
     }
 
-    /// Takes an internet gateway away that is attached to nothing.
+    /// Deletes an internet gateway that is attached to no VPC.
     ///
     /// # Errors
     /// See [`crate::Failed`].
@@ -235,7 +235,7 @@ impl Ec2 {
         }
     }
 
-    /// Makes a subnet. A second one with the same range is refused.
+    /// Creates a subnet. EC2 refuses a second subnet with the same range.
     ///
     /// # Errors
     /// See [`crate::Failed`].
@@ -268,8 +268,8 @@ impl Ec2 {
         self.list(&owned("DescribeSecurityGroups", of).paged()).await
     }
 
-    /// Makes a security group that lets nothing in, and gives its id. A second one with the same name in the
-    /// VPC is refused.
+    /// Creates a security group that allows no incoming traffic, and returns the id. EC2 refuses a second
+    /// group with the same name in the VPC.
     ///
     /// # Errors
     /// See [`crate::Failed`].
@@ -287,7 +287,7 @@ impl Ec2 {
         Ok(self.ask::<Made>(&call).await?.group_id)
     }
 
-    /// The members of a security group let each other in.
+    /// Allows all traffic between the members of a security group.
     ///
     /// # Errors
     /// See [`crate::Failed`].

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 const FIRST_GAP: Duration = Duration::from_millis(50);
 /// The longest time between calls.
 const LONGEST_GAP: Duration = Duration::from_millis(500);
-/// The longest time that a call waits for its turn, shorter than a heartbeat of the object that waits.
+/// The longest time that a call waits for the rate limit, shorter than the heartbeat interval of the waiting
+/// object.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// When the next call of an account may leave.

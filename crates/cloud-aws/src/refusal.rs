@@ -1,4 +1,4 @@
-//! What EC2 says no by, and who has to act then.
+//! The refusals of EC2, and the person or controller that has to act.
 
 use api::meta::ErrorCode;
 use jiff::SignedDuration;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::{Call, account::Account, call::Service, skew};
 
-/// What a call gives.
+/// The result of a call.
 pub type Answer<T> = std::result::Result<T, Failed>;
 
 /// A call that did not succeed.
@@ -30,9 +30,9 @@ pub enum Failed {
 pub struct Refusal {
     /// The service that refuses the call.
     pub(crate) service: Service,
-    /// What was asked for.
+    /// The action of the call.
     pub action: &'static str,
-    /// EC2's word for it.
+    /// The error code of EC2.
     pub code: String,
     /// EC2's sentence, without keys of the account.
     pub message: String,
@@ -46,8 +46,8 @@ pub struct Refusal {
     pub is_server_error: bool,
 }
 
-/// EC2 has done nothing of such a call, and it may be repeated after a pause. AWS's own libraries have this
-/// list.
+/// Codes of calls that had no effect in EC2. The caller may repeat such a call after a pause. AWS's own
+/// libraries have this list.
 const THROTTLED: &[&str] = &[
     "BandwidthLimitExceeded",
     "EC2ThrottledException",
@@ -90,11 +90,11 @@ const CONFLICTS: &[&str] = &[
 ];
 /// The call that makes a NAT gateway.
 pub(crate) const CREATE_NAT_GATEWAY: &str = "CreateNatGateway";
-/// What follows is for EC2's own tools only, and long.
+/// The text after this marker is long, and only for EC2's own tools.
 const ENCODED: &str = " Encoded authorization failure message";
 
 impl Failed {
-    /// EC2's word for the refusal; empty where it was none.
+    /// The error code of EC2; empty where EC2 did not refuse the call.
     #[must_use]
     pub fn code(&self) -> &str {
         match self {
@@ -103,7 +103,7 @@ impl Failed {
         }
     }
 
-    /// What the call names is not there.
+    /// Whether an object that the call names does not exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         match self {
@@ -112,13 +112,14 @@ impl Failed {
         }
     }
 
-    /// What the call makes is there already. It may be the caller's own object, which EC2 does not list yet.
+    /// Whether the object to create exists already. The object may be the caller's own object that EC2 does
+    /// not list yet.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         CONFLICTS.contains(&self.code())
     }
 
-    /// EC2 has refused the call and has done nothing of it.
+    /// Whether EC2 has refused the call without an effect.
     #[must_use]
     pub fn is_undone(&self) -> bool {
         matches!(self, Self::Refused(_)) && !self.is_fault()
@@ -153,7 +154,7 @@ struct Errors {
     error: Said,
 }
 
-/// STS has a form of its own for errors.
+/// STS has a different form for errors.
 #[derive(Deserialize)]
 struct AnsweredBySts {
     #[serde(rename = "Error")]
@@ -188,7 +189,7 @@ impl Refusal {
         })
     }
 
-    /// The failure of an object whose call EC2 had accepted.
+    /// The failure of an object that EC2 could not make after EC2 had accepted the call.
     pub(crate) fn of_failure(action: &'static str, account: &Account, code: &str, message: &str) -> Self {
         Self {
             service: Service::Ec2,
@@ -210,8 +211,8 @@ impl Refusal {
         self.error_of_code(sentence)
     }
 
-    /// EC2 failed, so that the call may have been carried out. A code that is not in a list of judgements
-    /// proves nothing where the status is 5xx.
+    /// Whether EC2 failed, so that the call may have been carried out. A code outside of the lists of codes
+    /// proves no refusal where the status is 5xx.
     fn is_fault(&self) -> bool {
         let code = self.code.as_str();
         let is_judged = THROTTLED.contains(&code) || WITHOUT_CAPACITY.contains(&code);
@@ -309,7 +310,7 @@ impl Refusal {
                 format!("let the account of the Secret {origin} do {}:{action}", service.name()),
             ),
             "DependencyViolation" | "ResourceInUse" | "VolumeInUse" => config(
-                // What was just removed hangs on for a while, too.
+                // An object that was just removed blocks the call for a while, too.
                 ErrorCode::ErrRetryableInfraDependencies,
                 "if it stays, look in the account for what still uses it and take that away".into(),
             ),
@@ -329,7 +330,8 @@ impl Refusal {
                 ErrorCode::ErrInfraQuotaExceeded,
                 "raise this quota of the account, or remove what is not needed".into(),
             ),
-            // Seen for a moment after something was made; later somebody has removed it, and it is made anew.
+            // EC2 reports this code for a moment after an object was made. Later the code means that a user
+            // has removed the object, and the object is made again.
             _ if is_not_found(code) || code.contains("IncorrectState") => Error::transient(said),
             _ if CONFLICTS.contains(&code.as_str()) => Error::transient(format!(
                 "{said}; if EC2 does not list the object soon, it is not of this shoot: remove it in the account"
@@ -368,7 +370,7 @@ fn is_of_service(code: &str) -> bool {
     )
 }
 
-/// The code for NAT gateways differs from the others.
+/// The code for NAT gateways differs from the codes for all further kinds.
 fn is_not_found(code: &str) -> bool {
     code.ends_with(".NotFound") || code == "NatGatewayNotFound"
 }

@@ -1,4 +1,4 @@
-//! Ways out: route tables, NAT gateways and their addresses.
+//! Outgoing traffic: route tables, NAT gateways and elastic IP addresses.
 
 use serde::Deserialize;
 
@@ -16,22 +16,22 @@ pub const EVERYWHERE: &str = "0.0.0.0/0";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RouteTable {
-    /// Its id.
+    /// The id of the route table.
     pub route_table_id: String,
-    /// Where it is.
+    /// The VPC of the route table.
     pub vpc_id: String,
-    /// Its routes.
+    /// The routes of the table.
     #[serde(default, rename = "routeSet")]
     pub routes: Items<Route>,
-    /// For which subnets it counts.
+    /// The subnets of the table.
     #[serde(default, rename = "associationSet")]
     pub associations: Items<RouteTableAssociation>,
-    /// Its tags.
+    /// The tags of the table.
     #[serde(default, rename = "tagSet")]
     pub tags: Items<Tag>,
 }
 
-/// One route.
+/// A route.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Route {
@@ -44,17 +44,17 @@ pub struct Route {
     pub nat_gateway_id: Option<String>,
 }
 
-/// For which subnet a table counts.
+/// The association of a route table with a subnet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RouteTableAssociation {
-    /// Its id.
+    /// The id of the association.
     pub route_table_association_id: String,
     /// The subnet; none: all that have no table.
     pub subnet_id: Option<String>,
 }
 
-/// By what a route leads.
+/// The target of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via<'a> {
     /// An internet gateway.
@@ -67,9 +67,9 @@ pub enum Via<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NatGateway {
-    /// Its id.
+    /// The id of the NAT gateway.
     pub nat_gateway_id: String,
-    /// Where it is.
+    /// The subnet of the NAT gateway.
     pub subnet_id: String,
     /// `pending`, `failed`, `available`, `deleting` or `deleted`.
     pub state: String,
@@ -77,7 +77,7 @@ pub struct NatGateway {
     pub failure_code: Option<String>,
     /// EC2's sentence for the failure of a gateway that is `failed`.
     pub failure_message: Option<String>,
-    /// Its tags.
+    /// The tags of the NAT gateway.
     #[serde(default, rename = "tagSet")]
     pub tags: Items<Tag>,
 }
@@ -86,13 +86,13 @@ pub struct NatGateway {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Address {
-    /// Its id.
+    /// The id of the address.
     pub allocation_id: String,
     /// The address.
     pub public_ip: String,
-    /// What uses it, if something does.
+    /// The association with the user of the address. `None`: the address is not in use.
     pub association_id: Option<String>,
-    /// Its tags.
+    /// The tags of the address.
     #[serde(default, rename = "tagSet")]
     pub tags: Items<Tag>,
 }
@@ -109,7 +109,7 @@ impl RouteTable {
         routes.find(|route| route.destination_cidr_block == EVERYWHERE)
     }
 
-    /// How it counts for a subnet, if it does.
+    /// The association of this table with a subnet. `None`: the subnet does not use this table.
     #[must_use]
     pub fn association_of(&self, subnet: &str) -> Option<&RouteTableAssociation> {
         let mut associations = self.associations.iter();
@@ -118,7 +118,7 @@ impl RouteTable {
 }
 
 impl Route {
-    /// Whether it leads by this.
+    /// Whether the route has this target.
     #[must_use]
     pub fn leads(&self, via: Via<'_>) -> bool {
         match via {
@@ -129,7 +129,7 @@ impl Route {
 }
 
 impl Address {
-    /// Something uses it.
+    /// Whether the address is in use.
     #[must_use]
     pub fn is_used(&self) -> bool {
         self.association_id.as_ref().is_some_and(|id| !id.is_empty())
@@ -137,13 +137,13 @@ impl Address {
 }
 
 impl NatGateway {
-    /// It is there, or is about to be.
+    /// Whether the NAT gateway exists or is being made.
     #[must_use]
     pub fn is_there(&self) -> bool {
         matches!(self.state.as_str(), "available" | "pending")
     }
 
-    /// It lets packets out.
+    /// Whether the NAT gateway forwards packets.
     #[must_use]
     pub fn is_available(&self) -> bool {
         self.state == "available"
@@ -159,7 +159,7 @@ impl Ec2 {
         self.list(&owned("DescribeRouteTables", of).paged()).await
     }
 
-    /// Makes a route table without routes of its own.
+    /// Creates a route table without routes.
     ///
     /// # Errors
     /// See [`crate::Failed`].
@@ -185,7 +185,8 @@ impl Ec2 {
             .await
     }
 
-    /// The table leads everywhere by this. `replaces`: there is a route by something else.
+    /// Sets the default route of the table to this target. `replaces`: the table has a default route with a
+    /// different target.
     ///
     /// # Errors
     /// See [`crate::Failed`].
@@ -202,7 +203,7 @@ impl Ec2 {
         self.tell(&call).await
     }
 
-    /// The table counts for the subnet, which has none.
+    /// Associates the table with a subnet without a table.
     ///
     /// # Errors
     /// See [`crate::Failed`].
@@ -222,7 +223,8 @@ impl Ec2 {
         self.remove(&call).await
     }
 
-    /// The NAT gateways of a cluster, also such as are gone or have failed: they are listed for a while.
+    /// The NAT gateways of a cluster, including gone and failed gateways: EC2 lists such gateways for a
+    /// while.
     ///
     /// # Errors
     /// See [`crate::Failed`].
@@ -261,7 +263,7 @@ impl Ec2 {
     pub async fn delete_nat_gateway(&self, id: &str) -> Answer<()> {
         let call = Call::new("DeleteNatGateway").with("NatGatewayId", id);
         match self.remove(&call).await {
-            // Its word for it differs from that of the others.
+            // The code for NAT gateways differs from the codes for all further kinds.
             Err(failed) if failed.code() == "NatGatewayNotFound" => Ok(()),
             done => done,
         }
@@ -275,7 +277,7 @@ impl Ec2 {
         self.list(&owned("DescribeAddresses", of)).await
     }
 
-    /// Takes a public address, and gives its id.
+    /// Allocates a public address, and returns the id.
     ///
     /// # Errors
     /// See [`crate::Failed`].

@@ -1,5 +1,5 @@
-//! A wrong clock: EC2 refuses a signature whose time differs by more than five minutes from EC2's own clock,
-//! mostly with the words for wrong keys.
+//! A wrong clock: EC2 refuses a signature with a time that differs by more than five minutes from EC2's own
+//! clock. The refusal mostly has the codes for wrong keys.
 
 use http::{HeaderMap, header::DATE};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
@@ -13,7 +13,7 @@ const CODES: &[&str] = &[
     "RequestTimeTooSkewed",
     "SignatureDoesNotMatch",
 ];
-/// The refusals that name the time and nothing else.
+/// The codes of refusals for a wrong time alone.
 const OF_TIME: &[&str] = &["RequestInTheFuture", "RequestTimeTooSkewed"];
 /// A smaller difference between the clocks causes no refusal.
 const TOLERATED: SignedDuration = SignedDuration::from_mins(4);
@@ -35,7 +35,7 @@ pub fn is_cause(code: &str, message: &str, ahead: Option<SignedDuration>) -> boo
     OF_TIME.contains(&code) || names_time || ahead.is_some_and(|ahead| ahead.abs() > TOLERATED)
 }
 
-/// The difference as a clause of a sentence. `service`: the service with the other clock.
+/// The difference as a clause of a sentence. `service`: the service with the different clock.
 pub fn describe(ahead: Option<SignedDuration>, service: &str) -> String {
     match ahead {
         Some(ahead) if ahead.abs() > TOLERATED => {

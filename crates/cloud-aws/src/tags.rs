@@ -1,26 +1,26 @@
-//! Tags: how things of a cluster are found again, also by a seed that knows nothing of those who made them.
+//! Tags: a seed finds the objects of a cluster by tags, also without a record of a former seed.
 //!
-//! Whatever a provider makes carries the tag `kubernetes.io/cluster/<technical id>` and a `Name` that says
-//! what it is. Both are there from the call on that makes it. A part that loses a tag by hand is made anew. A
-//! removal finds a part without tags only by the id in the state.
+//! Each object of a provider has the tag `kubernetes.io/cluster/<technical id>` and a `Name` that describes
+//! the object. The object has both tags from the creating call on. An object that loses a tag by hand is made
+//! again. A removal finds an object without tags only by the id in the state.
 
 use serde::Deserialize;
 
-/// What the key of a cluster's tag begins with.
+/// Prefix of the key of a cluster's tag.
 const CLUSTER: &str = "kubernetes.io/cluster/";
-/// Its value: the cluster made it, and takes it away.
+/// The value of the cluster's tag: the cluster made the object, and removes the object.
 const OWNED: &str = "1";
 /// Key of the tag with the uid of the Shoot: two gardens may use a technical id in the same account.
 pub const SHOOT_UID: &str = "aws.provider.extensions.gardener.cloud/shoot-uid";
 /// The tag that names a thing, for people too.
 pub const NAME: &str = "Name";
 
-/// One tag.
+/// A tag.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct Tag {
-    /// Its key.
+    /// The key of the tag.
     pub key: String,
-    /// Its value.
+    /// The value of the tag.
     #[serde(default)]
     pub value: String,
 }
@@ -36,7 +36,7 @@ impl Tag {
     }
 }
 
-/// The things of one cluster.
+/// The objects of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
     cluster: String,
@@ -126,24 +126,24 @@ impl Owned {
         format!("{CLUSTER}{}", self.cluster)
     }
 
-    /// Whether a thing is one of them.
+    /// Whether an object belongs to this cluster.
     #[must_use]
     pub fn is(&self, thing: &impl Tagged) -> bool {
         thing.tag(&self.key()) == Some(OWNED)
     }
 
-    /// The filter that lets only these things through: its name and value.
+    /// The filter that selects only objects of this cluster: name and value of the filter.
     #[must_use]
     pub fn filter(&self) -> (String, &'static str) {
         (format!("tag:{}", self.key()), OWNED)
     }
 }
 
-/// Something with tags and an id.
+/// An object with tags and an id.
 pub trait Tagged {
-    /// EC2's id of it.
+    /// The id of the object in EC2.
     fn id(&self) -> &str;
-    /// All its tags.
+    /// All tags of the object.
     fn tags(&self) -> &[Tag];
 
     /// The value of a tag.
@@ -152,13 +152,13 @@ pub trait Tagged {
         found.map(|tag| tag.value.as_str())
     }
 
-    /// What it is called.
+    /// The value of the tag `Name`.
     fn name(&self) -> &str {
         self.tag(NAME).unwrap_or_default()
     }
 }
 
-/// A list in an answer. EC2 leaves out what is empty.
+/// A list in an answer. EC2 leaves out an empty list.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Items<T> {
     #[serde(rename = "item", default = "Vec::new")]

@@ -1,5 +1,5 @@
-//! How EC2 is asked to end an instance. A termination that hangs is asked for again with EC2's own options of
-//! force, in the order of the harm that each may do to data.
+//! Termination of instances. A termination that hangs is repeated with EC2's own options of force. The option
+//! with less possible harm to data comes first.
 
 use std::time::Duration;
 
@@ -7,9 +7,8 @@ use crate::Call;
 
 /// How long an instance may shut down before [`Termination::Forced`]. EC2 needs a minute as a rule.
 const FORCED_AFTER: Duration = Duration::from_secs(2 * 60);
-/// How long an instance may shut down before [`Termination::WithoutShutdown`]. Within the five minutes that a
-/// Machine of an isolated zone has, so that both options are tried before the zone is closed around the
-/// instance.
+/// How long an instance may shut down before [`Termination::WithoutShutdown`]. A Machine of an isolated zone
+/// has five minutes. Both options are tried in this time, before the zone is closed around the instance.
 const WITHOUT_SHUTDOWN_AFTER: Duration = Duration::from_secs(4 * 60);
 
 /// How an instance is to end.
@@ -17,14 +16,14 @@ const WITHOUT_SHUTDOWN_AFTER: Duration = Duration::from_secs(4 * 60);
 pub enum Termination {
     /// The operating system shuts down.
     Graceful,
-    /// The operating system shuts down, and where that does not end EC2 ends the instance without its caches.
+    /// The operating system shuts down. EC2 ends a hanging instance without a flush of the caches.
     Forced,
     /// EC2 ends the instance without a shutdown of the operating system.
     WithoutShutdown,
 }
 
 impl Termination {
-    /// For an instance whose termination EC2 has accepted so long ago.
+    /// The kind of termination for an instance, by the time since EC2 accepted the first termination.
     #[must_use]
     pub fn after(ending_for: Duration) -> Self {
         if ending_for >= WITHOUT_SHUTDOWN_AFTER {

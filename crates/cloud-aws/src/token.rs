@@ -1,4 +1,4 @@
-//! Client tokens: EC2 makes a thing once, however often it is asked by the same token.
+//! Client tokens: EC2 makes a single object for a token, for any number of calls.
 
 use std::fmt::Write as _;
 
@@ -6,20 +6,20 @@ use jiff::Timestamp;
 use runtime::clock;
 use sha2::{Digest, Sha256};
 
-/// For how long a call that is repeated is known as the same one. Longer than what was made needs to be found
-/// by its tags, short enough that what somebody has removed by hand can be made anew soon: EC2 gives the
-/// first answer again, also of what is gone.
+/// How long calls count as the same call, in seconds. The bound is longer than EC2 needs until a new object
+/// is found by tags. The bound is short enough that an object that a user removed can soon be made again. EC2
+/// repeats the first answer, also for an object that is gone.
 const SAME_CALL_FOR: i64 = 60;
 
-/// The token of what has a name of its own for ever, as a machine has: however late a call is repeated, it
-/// makes no second one.
+/// The token of an object with a name that is never reused, such as a machine. A repeated call makes no
+/// second object, after any time.
 #[must_use]
 pub fn token_for_ever(parent: &str, name: &str) -> String {
     hex(&format!("{parent}/{name}"))
 }
 
-/// The token of what is called so, of this parent. It is the same for a minute ([`SAME_CALL_FOR`]), so that
-/// an answer that was lost makes no second one; what is made anew later is another one.
+/// The token of an object with this name and this parent. The token stays the same for a minute
+/// ([`SAME_CALL_FOR`]), so that a lost answer leads to no second object. A later object gets a new token.
 #[must_use]
 pub fn token(parent: &str, name: &str) -> String {
     let time = clock::now().as_second() / SAME_CALL_FOR;

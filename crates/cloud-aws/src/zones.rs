@@ -1,21 +1,20 @@
-//! Zones of a region. Their names differ from account to account, their ids do not.
+//! Zones of a region. The names of zones differ from account to account, the ids do not.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Answer, Call, Ec2};
 
-/// Label of Nodes with the ID of their zone, as Kubernetes' cloud-controller-manager for AWS writes the
-/// label.
+/// Label of Nodes with the ID of the zone, as Kubernetes' cloud-controller-manager for AWS writes the label.
 pub const ID_LABEL: &str = "topology.k8s.aws/zone-id";
 
-/// One zone.
+/// A zone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Zone {
-    /// What this account calls it.
+    /// The name of the zone in this account.
     #[serde(rename(deserialize = "zoneName", serialize = "name"), alias = "name")]
     pub name: String,
-    /// What every account calls it.
+    /// The id of the zone, the same in all accounts.
     #[serde(rename(deserialize = "zoneId", serialize = "id"), alias = "id")]
     pub id: String,
 }

@@ -1,6 +1,6 @@
-//! The HTTP proxy on loopback through which the program's connections leave. Each write towards the outside
-//! checks the permit, so a program that runs on for a moment after its permit reaches nothing. TLS passes
-//! untouched.
+//! The HTTP proxy on loopback for all connections of the program. Each write towards the target checks the
+//! permit, so a program that runs for a moment after the end of the permit reaches no target. TLS passes
+//! unchanged.
 //!
 //! Go's clients use no proxy for loopback and for plain HTTP without `HTTP_PROXY`: such targets are of tests
 //! alone.
@@ -42,7 +42,7 @@ const NOT_ALLOWED: &[u8] =
     b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const NOT_REACHED: &[u8] = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// The proxies between this process and its targets. Empty texts name none.
+/// The proxies between this process and the targets. An empty text names no proxy.
 #[must_use]
 pub fn proxies(https_proxy: &str, no_proxy: &str) -> Arc<Matcher> {
     let proxies = Matcher::builder()
@@ -59,7 +59,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Listens on a free port. Nothing passes yet.
+    /// Listens on a free port. The gate forwards no byte yet.
     ///
     /// # Errors
     /// The kernel gives no port.
@@ -138,7 +138,7 @@ async fn serve(mut client: TcpStream, proxies: &Matcher, permit: &Permit) -> io:
     deliver_unsent(&server)
 }
 
-/// Reads to the empty line. A client of CONNECT sends nothing after that line before the answer.
+/// Reads to the empty line. A client of CONNECT sends no byte after that line before the answer.
 async fn read_head(client: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     let mut chunk = [0; 1024];

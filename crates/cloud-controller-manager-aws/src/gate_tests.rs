@@ -40,7 +40,7 @@ impl Fixture {
         client
     }
 
-    /// A client that has the answer to its CONNECT, and the server's end.
+    /// A client with the answer to the CONNECT, and the server's end.
     async fn connected(&self) -> (TcpStream, TcpStream) {
         let target = self.server.local_addr().unwrap();
         let mut client = self
@@ -65,7 +65,8 @@ fn direct(_: SocketAddr) -> String {
     String::new()
 }
 
-/// I3: the program may run for a moment longer than its permit, its requests may not.
+/// I3: the program may run for a moment longer than the permit, but the requests of the program may not
+/// leave.
 #[tokio::test]
 async fn no_byte_of_the_program_leaves_after_the_permit() {
     let fixture = Fixture::begin(direct).await;

@@ -21,7 +21,7 @@ struct Flags {
     /// temporary keys.
     #[arg(long)]
     cloud_credentials: PathBuf,
-    /// URL of the HTTP proxy behind which EC2 is. EC2 is reached directly by default.
+    /// URL of the HTTP proxy in front of EC2. By default the connections to EC2 are direct.
     #[arg(long, default_value = "")]
     https_proxy: String,
     /// Hosts that are reached without the proxy, as in the variable `NO_PROXY`.

@@ -13,7 +13,7 @@ use crate::gate::Gate;
 pub struct Program {
     /// Path of the executable.
     pub path: PathBuf,
-    /// Arguments in their order.
+    /// Arguments in order.
     pub arguments: Vec<String>,
     /// Folder with the files `accessKeyID` and `secretAccessKey`, and with `sessionToken` for temporary keys.
     pub credentials: PathBuf,
@@ -61,7 +61,7 @@ impl Program {
                     .await?
                     .map(|token| ("AWS_SESSION_TOKEN", token)),
             )
-            // A missing right must not be looked for at the instance on which the seed runs.
+            // Without a key the program must not ask the metadata service of the seed's instance.
             .env("AWS_EC2_METADATA_DISABLED", "true")
             .env("HTTPS_PROXY", format!("http://{gate}"))
             .stdin(Stdio::null())

@@ -43,7 +43,7 @@ async fn content(folder: &TempDir, name: &str) -> String {
     .unwrap()
 }
 
-/// I3, R17-60: the program itself knows no permit.
+/// I3, R17-60: the program has no knowledge of the permit.
 #[tokio::test]
 async fn the_program_is_killed_when_the_permit_ends() {
     let folder = TempDir::new().unwrap();

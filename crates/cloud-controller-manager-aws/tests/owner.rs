@@ -1,5 +1,5 @@
-//! The program runs for the seed that owns the shoot (R17-60..62): the real process and a real name server;
-//! the program is a script, and the process beside etcd is silent.
+//! The program runs for the seed that owns the shoot (R17-60..62). The process and the name server are real.
+//! The program is a script, and the process beside etcd is silent.
 #![allow(clippy::unwrap_used)]
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
@@ -9,7 +9,7 @@ use testkit::{OwnerRecord, Server, eventually};
 
 /// Longer than an answer is valid, on a busy machine.
 const SOON: Duration = Duration::from_secs(60);
-/// Writes its process ID, and ends by SIGKILL alone.
+/// Writes the process ID, and ends by SIGKILL alone.
 const SCRIPT: &str = "#!/bin/sh\ntrap '' TERM\ncd \"$(dirname \"$0\")\"\necho $$ >new && mv new pid\nwhile :; do sleep 1; done\n";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -36,7 +36,7 @@ async fn the_program_runs_while_the_record_names_this_seed() -> Result<()> {
         &[],
     )?;
     let pid = folder.path().join("pid");
-    // That nothing happens can only be waited for.
+    // The absence of a process can only be checked after a wait.
     tokio::time::sleep(OwnerRecord::OUTLASTS_AN_ANSWER).await;
     ensure!(
         !pid.exists(),

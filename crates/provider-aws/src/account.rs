@@ -8,7 +8,7 @@ use runtime::Result;
 /// Where EC2 is.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
-    /// What all actuators of the process share.
+    /// Access to EC2, shared by all actuators of the process.
     pub access: Ec2Access,
 }
 

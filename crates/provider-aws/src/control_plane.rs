@@ -1,13 +1,14 @@
-//! ControlPlane: Kubernetes' own cloud-controller-manager for AWS beside a shoot's control plane, and its
+//! ControlPlane: Kubernetes' own cloud-controller-manager for AWS beside a shoot's control plane, with a
 //! configuration.
 //!
 //! The cloud-controller-manager is a program of Kubernetes that compares no account. With keys of a different
-//! account the program finds no instance, and deletes Nodes whose instances run. The gardenlet copies the keys
-//! of the user into the Secret `cloudprovider` at any time, and a pod may restart at any time. So the program
-//! reads the keys from a Secret of this provider, and only keys of the recorded account get into that Secret.
+//! account the program finds no instance, and deletes Nodes with running instances. The gardenlet copies the
+//! keys of the user into the Secret `cloudprovider` at any time, and a pod may restart at any time. So the
+//! program reads the keys from a Secret of this provider, and only keys of the recorded account get into that
+//! Secret.
 //!
-//! Without an image nothing is put there. The gardenlet sees that no Deployment of this name exists, and
-//! kubelets start without `--cloud-provider=external`.
+//! Without an image the actuator deploys no object. The gardenlet sees that no Deployment of this name
+//! exists, and kubelets start without `--cloud-provider=external`.
 
 pub mod cloud_controller_manager;
 
@@ -71,7 +72,7 @@ impl ControlPlaneParts for AwsControlPlane {
         })
     }
 
-    /// The keys of the recorded account. Keys of a different account change nothing: the former keys and the
+    /// The keys of the recorded account. Keys of a different account have no effect: the former keys and the
     /// running process stay.
     async fn secrets(&self, context: &Context<ControlPlane>) -> Result<Vec<Secret>> {
         if self.cloud_controller_manager.is_none() {

@@ -1,4 +1,5 @@
-//! Which controllers run, one for each kind, by name; and how a set of them runs under a lock (RK-01).
+//! The controllers of this process, a controller for each kind, by name. A set of these controllers runs
+//! under a lock (RK-01).
 
 use api::extensions::{
     ControlPlane, ExtensionClass, ExtensionObject, Infrastructure, SubnetIsolation, Worker,
@@ -24,34 +25,34 @@ use crate::{
     worker::AwsMachines,
 };
 
-/// This process, for leader migration: the controllers that it runs. Another provider's of the same names are
-/// others, of other objects.
+/// This process and the controllers of this process, for leader migration. Controllers of a different
+/// provider with the same names are separate controllers, for different objects.
 pub const PROVIDER_AWS: Manager = Manager {
     component: "provider-aws",
     controllers: &["infrastructure", "controlplane", "worker", "subnetisolation"],
     guests: &[],
 };
 
-/// What controllers are made of.
+/// The inputs of the controllers.
 #[derive(Clone)]
 pub struct Context {
     /// The seed with the objects.
     pub seed: Seed,
-    /// Who may act for which shoot.
+    /// The check of the seed's right to act for a shoot.
     pub owners: OwnerChecks,
-    /// How each of them runs.
+    /// The settings of each controller.
     pub settings: Settings,
     /// Where EC2 is.
     pub place: Place,
     /// Settings of the cloud-controller-manager of each shoot. None is deployed by default.
     pub cloud_controller_manager: Option<CloudControllerManagerSettings>,
-    /// Image of the machine-controller-manager of each shoot, with its tag.
+    /// Image of the machine-controller-manager of each shoot, with a tag.
     pub machine_controller_manager_image: String,
-    /// Variables of its environment.
+    /// Environment variables of the machine-controller-manager.
     pub machine_controller_manager_env: Vec<Variable>,
 }
 
-/// What the reconcilers of this provider share in a seed.
+/// The inputs that all reconcilers of this provider share in a seed.
 #[must_use]
 pub fn provider(seed: &Seed, owners: &OwnerChecks) -> Provider {
     Provider {
@@ -91,10 +92,10 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
 ];
 
-/// Runs these controllers until shutdown. Dropping the future stops all of them.
+/// Runs these controllers until shutdown. A caller that drops the future stops all controllers.
 ///
 /// # Errors
-/// None; controllers of other managers may have some.
+/// This function returns no error; controllers of different managers may return errors.
 pub async fn run(names: Vec<&'static str>, context: Context) -> Result<(), String> {
     tracing::info!(controllers = names.join(","), "running");
     let own = CONTROLLERS.iter().filter(|(name, _)| names.contains(name));
@@ -117,7 +118,7 @@ impl Context {
 mod tests {
     use super::*;
 
-    /// A name without a controller would be a controller that nobody runs (RK-34).
+    /// A name without a controller would be a controller that no process runs (RK-34).
     #[test]
     fn what_can_be_migrated_is_what_runs() {
         let names: Vec<_> = CONTROLLERS.iter().map(|(name, _)| *name).collect();

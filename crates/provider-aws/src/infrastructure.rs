@@ -1,10 +1,11 @@
-//! Infrastructure: a VPC of its own, and in each zone of the shoot a subnet for machines and one for its NAT
-//! gateway, with a route table, so that no zone needs another one for its way out.
+//! Infrastructure: a dedicated VPC with two subnets in each zone of the shoot. A zone has a subnet for
+//! machines, a subnet for the NAT gateway, and a route table. So the outgoing traffic of a zone never passes
+//! a different zone.
 //!
-//! Everything carries the cluster's tag and a name from the call on that makes it, and is looked for by them
-//! first: nothing is made twice, and a seed that knows nothing finds all of it. State (RX-30) is the ids,
-//! kept as soon as a part is begun. An Infrastructure without changes writes nothing and waits for nothing.
-//! Migrate has nothing to clean in the seed and touches nothing outside.
+//! Each part has the cluster's tag and a name from the creating call on. A part is looked up by tag and name
+//! first. So no part is made twice, and a seed without a record finds all parts. The state (RX-30) has the
+//! ids, kept as soon as a part is begun. For an unchanged Infrastructure the actuator neither writes nor
+//! waits. Migrate removes no object of the seed, and touches no object outside of the seed.
 
 use std::time::Duration;
 
@@ -27,8 +28,8 @@ use crate::{
     identity::{confirmed_account, names},
 };
 
-/// How long a forced deletion awaits NAT gateways that EC2 removes. EC2 takes about a minute. Shorter than the
-/// gardenlet's timeout for an Infrastructure.
+/// How long a forced deletion awaits NAT gateways that EC2 removes. EC2 takes about a minute. Shorter than
+/// the gardenlet's timeout for an Infrastructure.
 const REMOVED_WITHIN: Duration = Duration::from_secs(3 * 60);
 
 /// Looks after Infrastructures.
@@ -74,7 +75,7 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
 
     async fn delete(&self, context: &Context<Infrastructure>) -> Result<()> {
         let ec2 = self.0.open(context, &context.object.spec.region).await?;
-        // A state that cannot be read is no reason to keep anything.
+        // A state that cannot be read does not stop the deletion.
         let mut known = context.state::<State>().ok().flatten().unwrap_or_default();
         if known.account_id.is_none() {
             known.account_id = confirmed_account(context.cluster.as_ref()).map(str::to_owned);
@@ -99,7 +100,7 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
     }
 }
 
-/// Keeps the ids of what was begun in `status.state`, while the operation lasts.
+/// Keeps the ids of begun parts in `status.state`, during the operation.
 struct StatusJournal<'a>(&'a Context<Infrastructure>);
 
 impl Journal for StatusJournal<'_> {

@@ -1,14 +1,14 @@
-//! Looks after extension objects of type `aws`: one file an extension kind, one actuator each. The order of
-//! annotations, finalizers and status is the [`extension`] crate's.
+//! Provider for extension objects of type `aws`: a file and an actuator for each extension kind. The
+//! [`extension`] crate defines the order of annotations, finalizers and status.
 //!
-//! | kind | what it is outside of the seed | state |
+//! | kind | objects outside of the seed | state |
 //! |---|---|---|
-//! | [`infrastructure`] | a VPC with subnets, a NAT gateway and a route table for each zone | ids of all of it |
-//! | [`control_plane`] | nothing: its cloud-controller-manager only reads EC2 | none |
-//! | [`worker`] | instances, by the machine-controller-manager of the shoot | its machine objects are that |
-//! | [`subnet_isolation`] | a network ACL that lets nothing pass, in front of a zone's subnets | which ACL each subnet had |
+//! | [`infrastructure`] | a VPC; for each zone subnets, a NAT gateway and a route table | ids of all parts |
+//! | [`control_plane`] | none: the cloud-controller-manager only reads EC2 | none |
+//! | [`worker`] | instances, by the machine-controller-manager of the shoot | the machine objects |
+//! | [`subnet_isolation`] | a network ACL that denies all packets of a zone's subnets | former ACLs |
 //!
-//! What comes later is told in docs/operate/provider-aws.md, with the rights that an account needs.
+//! docs/operate/provider-aws.md lists planned features, and the rights that an account needs.
 
 pub mod account;
 pub mod control_plane;
@@ -26,5 +26,5 @@ use runtime::apply::FieldManager;
 pub const TYPE: &str = "aws";
 /// Group and version of this provider's own configuration, status and state.
 pub const API_VERSION: &str = "aws.provider.extensions.gardener.cloud/v1alpha1";
-/// Who writes.
+/// The field manager of this provider.
 pub const MANAGER: FieldManager = FieldManager("provider-aws");

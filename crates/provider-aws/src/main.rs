@@ -13,18 +13,18 @@ use provider_aws::{
 };
 use runtime::{Cluster, Connection, Events, Permit, Process, Seed, Variable, runner::Settings};
 
-/// Looks after extension objects of type `aws` in one seed.
+/// Reconciles extension objects of type `aws` in a seed.
 #[derive(Parser)]
 #[command(version)]
 struct Flags {
-    /// Where EC2 is, instead of the place of each region. For tests.
+    /// Endpoint of EC2 in place of the endpoint of each region. For tests.
     #[arg(long)]
     ec2_endpoint: Option<String>,
-    /// Image of the machine-controller-manager of each shoot, with its tag.
+    /// Image of the machine-controller-manager of each shoot, with a tag.
     #[arg(long)]
     machine_controller_manager_image: String,
-    /// Image of the cloud-controller-manager of each shoot, with its tag. Without the flag shoots have none,
-    /// and their kubelets start without `--cloud-provider=external`.
+    /// Image of the cloud-controller-manager of each shoot, with a tag. Without the flag no shoot has a
+    /// cloud-controller-manager, and kubelets start without `--cloud-provider=external`.
     #[arg(long)]
     cloud_controller_manager_image: Option<String>,
     /// A variable of the environment of each machine-controller-manager, `NAME=VALUE`, such as `HTTPS_PROXY`
@@ -40,13 +40,13 @@ struct Flags {
     /// Kubeconfig of the seed; the account of the pod if not given.
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
-    /// Namespace of this process in the seed, for its heartbeat.
+    /// Namespace of this process in the seed, for the heartbeat.
     #[arg(long, env = "POD_NAMESPACE", default_value = "extension-provider-aws")]
     namespace: String,
-    /// Name of this process in its heartbeat.
+    /// Name of this process in the heartbeat.
     #[arg(long, env = "POD_NAME", default_value = "provider-aws")]
     identity: String,
-    /// Under which locks the controllers run.
+    /// The locks of the controllers.
     #[command(flatten)]
     lease: leader_migration::Flags,
 }

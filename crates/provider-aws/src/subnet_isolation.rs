@@ -1,15 +1,16 @@
-//! SubnetIsolation: how a zone's subnets are closed and opened. When, and what is remembered, is
-//! [`extension::subnet_isolation`]'s.
+//! SubnetIsolation: this provider closes and opens the subnets of a zone. [`extension::subnet_isolation`]
+//! decides the time, and keeps the record.
 //!
-//! In front of each subnet is one network ACL. Ours denies IPv4 and IPv6, both ways, established flows too
-//! (an ACL keeps no state). Which ACL each subnet had stands in `status.state` and in the tags of ours before
-//! anything is swapped: a dead seed takes nothing with it. So does the id of ours, as EC2 may not list an ACL
-//! that was just made. The ACL is remembered and not its association with the subnet, whose id is another
-//! after each swap; it is looked up right before.
+//! A network ACL is in front of each subnet. The ACL of the isolation denies IPv4 and IPv6, in both
+//! directions, including established flows (an ACL keeps no state). Before the first swap the former ACL of
+//! each subnet is written to `status.state` and to the tags of the ACL of the isolation. So no record is lost
+//! with a dead seed. The id of the ACL of the isolation is recorded in the same places, as EC2 may not list
+//! an ACL that was just made. The record names the ACL and not the association with the subnet, because the
+//! id of the association changes with each swap. The association is looked up right before the swap.
 //!
-//! What ours does not stop: packets between machines of the same subnet, and what never passes a subnet's
-//! border (the instance metadata service, the resolver of the VPC, NTP). The machines of the zone are gone or
-//! silent by then.
+//! The ACL of the isolation does not stop packets between machines of the same subnet. The ACL also does not
+//! stop packets that never pass a subnet's border (the instance metadata service, the resolver of the VPC,
+//! NTP). The machines of the zone are gone or silent by then.
 
 use api::extensions::SubnetIsolation;
 use async_trait::async_trait;
@@ -96,7 +97,7 @@ impl ZoneNetwork for AwsZones {
         before: Option<&Before>,
         deleting: bool,
     ) -> Result<()> {
-        // Without an infrastructure nothing was ever closed.
+        // Without an infrastructure no zone was ever closed.
         if context.object.spec.infrastructure_provider_status.is_none() {
             return Ok(());
         }

@@ -1,5 +1,5 @@
-//! Worker: what a machine of a pool is in EC2, and which program makes machines there. What is done with
-//! machine objects is [`extension::worker`]'s.
+//! Worker: the instance parameters of a pool's machines, and the program that makes machines.
+//! [`extension::worker`] manages the machine objects.
 
 mod images;
 mod size;
@@ -29,9 +29,9 @@ use crate::{
 
 /// Machines in EC2.
 pub struct AwsMachines {
-    /// Image of the machine-controller-manager, with its tag.
+    /// Image of the machine-controller-manager, with a tag.
     pub manager_image: String,
-    /// Variables of its environment.
+    /// Environment variables of the machine-controller-manager.
     pub manager_environment: Vec<Variable>,
     /// Where EC2 is.
     pub place: Place,
@@ -103,7 +103,7 @@ fn subnet_of(infrastructure: &InfrastructureStatus, pool: &WorkerPool, zone: &st
     })
 }
 
-/// Whoever trusts in it would be deceived.
+/// Refuses fields without an effect: a user who relies on such a field would be misled.
 fn refuse_what_is_not_there_yet(pool: &WorkerPool) -> Result<()> {
     let refused = [
         ("dataVolumes", !pool.data_volumes.is_empty()),
@@ -136,7 +136,7 @@ fn root_volume(pool: &WorkerPool) -> Result<Option<RootVolume>> {
     Ok(Some(RootVolume {
         size_gib,
         type_: volume.type_.clone(),
-        // As Gardener does where nothing is said.
+        // As in Gardener for a volume without the setting.
         encrypted: volume.encrypted.unwrap_or(true),
     }))
 }

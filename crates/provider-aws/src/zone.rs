@@ -1,5 +1,5 @@
-//! Which zone has an ID: what the account calls it. It stands in the infrastructure's status, so that nobody
-//! has to be asked.
+//! The name of the zone with an ID in the account. The infrastructure's status has the name, so that no call
+//! is needed.
 
 use api::meta::RawExtension;
 use cloud_aws::{infrastructure::InfrastructureStatus, zones::Zone};
@@ -7,10 +7,10 @@ use runtime::Result;
 
 use crate::problem::problem;
 
-/// What an Infrastructure has said of itself.
+/// The reported status of an Infrastructure.
 ///
 /// # Errors
-/// It has not said it, or it cannot be understood.
+/// The status is missing or invalid.
 pub fn infrastructure(told: Option<&RawExtension>) -> Result<InfrastructureStatus> {
     let status = told.map(RawExtension::decode::<InfrastructureStatus>).transpose();
     match status {
@@ -27,7 +27,7 @@ pub fn infrastructure(told: Option<&RawExtension>) -> Result<InfrastructureStatu
 /// The name of the zone with this ID, among those that the shoot uses.
 ///
 /// # Errors
-/// None has it, or several names do.
+/// No zone has the ID, or several names have the ID.
 pub fn named<'z>(zones: &'z [Zone], id: &str) -> Result<&'z str> {
     let mut names = zones
         .iter()

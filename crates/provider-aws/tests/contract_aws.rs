@@ -1,4 +1,4 @@
-//! Actuators through the contract, over two seeds with real API servers and one EC2 (R7-04, RX-43).
+//! Actuators in the contract test, over two seeds with real API servers and a single EC2 (R7-04, RX-43).
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::large_futures)]
 
@@ -30,7 +30,7 @@ use proxy::Fault;
 use seeds::{equip, object, place, reconciler, seed};
 use world::{Region, SHOOT};
 
-/// How many attempts a proof disturbs at least. One that disturbs fewer proves nothing.
+/// The minimum of disturbed attempts in a proof. A proof with fewer disturbed attempts is too weak.
 const MANY: usize = 30;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -43,7 +43,7 @@ async fn actuators_keep_the_contract_over_two_seeds() -> Result<()> {
     for plane in &planes {
         seeds.push(seed(plane).await?);
     }
-    // Side by side: each has to do with one kind in a region of its own, and mostly waits.
+    // Concurrent: each proof has a kind in a separate region, and mostly waits.
     let (infrastructure, zones, machines) = futures::join!(
         Box::pin(infrastructure(&moto, &seeds)),
         Box::pin(subnet_isolation(&moto, &seeds)),
@@ -106,8 +106,8 @@ async fn subnet_isolation(moto: &Moto, seeds: &[Client]) -> Result<()> {
     proven("SubnetIsolation", contract.prove().await)
 }
 
-/// By the generic actuator, with machines as this provider says what they are. Their manager is played: the
-/// real one is in `tests/drill/aws`.
+/// The generic actuator with the machines of this provider. The machine-controller-manager is simulated: the
+/// real program runs in `tests/drill/aws`.
 async fn worker(seeds: &[Client]) -> Result<()> {
     for seed in seeds {
         equip(seed, "eu-west-1", b"k".to_vec()).await?;
@@ -149,7 +149,7 @@ fn aws_machines() -> AwsMachines {
     }
 }
 
-/// What an Infrastructure says of these zones.
+/// The status of an Infrastructure with these zones.
 fn infrastructure_in(zones: &[String]) -> Value {
     let subnet = |zone: &String| json!({"id": format!("subnet-{zone}"), "purpose": "nodes", "zone": zone});
     json!({

@@ -1,5 +1,5 @@
-//! A Secret with keys of a different account, a second garden, and manual changes of a closed zone, as a seed
-//! meets them: statuses, Events and finalizers.
+//! A seed meets a Secret with keys of a different account, a second garden, and manual changes of a closed
+//! zone. The tests check statuses, Events and finalizers.
 #![allow(clippy::unwrap_used)]
 
 #[path = "foreign/control_plane.rs"]

@@ -1,5 +1,5 @@
-//! This provider's own part of an Infrastructure. The names are those of Gardener's provider for AWS; a
-//! setting that this one does not know is refused, because whoever trusts in it would be deceived.
+//! The provider configuration of an Infrastructure for AWS. The names are the names of Gardener's provider
+//! for AWS. An unknown setting is refused, because a user who relies on the setting would be misled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub struct InfrastructureConfig {
 pub struct Networks {
     /// That of the shoot.
     pub vpc: Vpc,
-    /// Its parts.
+    /// The networks by zone.
     pub zones: Vec<ZoneNetworks>,
 }
 
@@ -36,15 +36,15 @@ pub struct Networks {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Vpc {
-    /// Its range.
+    /// The IP range in CIDR notation.
     pub cidr: String,
 }
 
-/// The subnets of one zone.
+/// The subnets of a zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ZoneNetworks {
-    /// What the account calls the zone.
+    /// The name of the zone in the account.
     pub name: String,
     /// Range for machines.
     pub workers: String,
@@ -52,14 +52,14 @@ pub struct ZoneNetworks {
     pub public: String,
 }
 
-/// What is wanted, in order.
+/// The desired network, validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Range of the VPC.
     pub range: Ipv4Net,
     /// Zones by name: the ranges for machines and for the NAT gateway.
     pub zones: BTreeMap<String, [Ipv4Net; 2]>,
-    /// The ID of the isolated zone, in which nothing is made.
+    /// The ID of the isolated zone. No object is made in this zone.
     pub isolated_zone_id: Option<String>,
 }
 
@@ -67,7 +67,8 @@ impl Plan {
     /// Understands a configuration.
     ///
     /// # Errors
-    /// It names no zone, or one twice; a range is none, lies outside of the VPC, or meets another one.
+    /// The configuration names no zone, or a zone twice; a range is invalid, lies outside of the VPC, or
+    /// overlaps a different range.
     pub fn of(config: &InfrastructureConfig) -> Result<Self> {
         let range = parse(&config.networks.vpc.cidr, "networks.vpc.cidr")?;
         let mut zones = BTreeMap::new();
@@ -118,7 +119,7 @@ impl Plan {
         }
     }
 
-    /// Whether the zone of this name is the isolated one.
+    /// Whether the zone with this name is the isolated zone.
     pub(super) fn isolates(&self, name: &str, zones: &[Zone]) -> bool {
         let mut of_name = zones.iter().filter(|zone| zone.name == name);
         self.isolated_zone_id.is_some()
@@ -160,7 +161,8 @@ pub struct InfrastructureStatus {
     pub vpc: VpcStatus,
     /// The zones of the shoot, with the IDs that are the same in every account.
     pub zones: Vec<Zone>,
-    /// The account with the network. Keys of a different account prove nothing about objects of the shoot.
+    /// The account with the network. Keys of a different account do not prove the absence of an object of the
+    /// shoot.
     #[serde(rename = "accountID", skip_serializing_if = "Option::is_none")]
     pub account_id: Option<String>,
 }
@@ -169,11 +171,11 @@ pub struct InfrastructureStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VpcStatus {
-    /// Its id.
+    /// The id of the VPC.
     pub id: String,
-    /// Its subnets.
+    /// The subnets of the VPC.
     pub subnets: Vec<SubnetStatus>,
-    /// Its security groups.
+    /// The security groups of the VPC.
     pub security_groups: Vec<GroupStatus>,
 }
 
@@ -181,11 +183,11 @@ pub struct VpcStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SubnetStatus {
-    /// Its id.
+    /// The id of the subnet.
     pub id: String,
     /// `nodes` or `public`.
     pub purpose: String,
-    /// Its zone, as the account calls it.
+    /// The name of the subnet's zone in the account.
     pub zone: String,
 }
 
@@ -193,7 +195,7 @@ pub struct SubnetStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GroupStatus {
-    /// Its id.
+    /// The id of the security group.
     pub id: String,
     /// `nodes`.
     pub purpose: String,

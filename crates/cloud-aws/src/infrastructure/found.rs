@@ -1,4 +1,4 @@
-//! What is there of an Infrastructure, told by tags; and how its things are called.
+//! The existing parts of an Infrastructure, found by tags; and the names of the parts.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{
 /// How many objects an error names.
 const NAMED: usize = 4;
 
-/// Names of the things of one shoot.
+/// Names of the parts of a shoot.
 #[derive(Clone, Debug)]
 pub struct Names {
     id: String,
@@ -33,8 +33,8 @@ impl Names {
         }
     }
 
-    /// The same with the uid of the Shoot, by which objects of a different Shoot with the same technical id
-    /// are recognized.
+    /// The same with the uid of the Shoot. The uid distinguishes objects of a different Shoot with the same
+    /// technical id.
     #[must_use]
     pub fn of_shoot(self, uid: Option<&str>) -> Self {
         Self {
@@ -43,31 +43,31 @@ impl Names {
         }
     }
 
-    /// By which tag its things are found.
+    /// The tag by which the parts of the shoot are found.
     #[must_use]
     pub fn owned(&self) -> Owned {
         self.owned.clone()
     }
 
-    /// Of the VPC and of its internet gateway.
+    /// The name of the VPC and of the internet gateway.
     #[must_use]
     pub fn vpc(&self) -> &str {
         &self.id
     }
 
-    /// Of something that there is once.
+    /// The name of a part that exists once in the shoot.
     #[must_use]
     pub fn one(&self, what: &str) -> String {
         format!("{}-{what}", self.id)
     }
 
-    /// Of something that there is in each zone.
+    /// The name of a part that exists once in each zone.
     #[must_use]
     pub fn in_zone(&self, what: &str, zone: &str) -> String {
         format!("{}-{what}-{zone}", self.id)
     }
 
-    /// The tags of something with this name.
+    /// The tags of a part with this name.
     #[must_use]
     pub fn tags(&self, name: &str) -> Vec<Tag> {
         self.owned.tags(name)
@@ -77,26 +77,26 @@ impl Names {
 /// All things with the shoot's tag.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// Networks: one.
+    /// The VPC: a single VPC if complete.
     pub vpcs: Vec<Vpc>,
-    /// Ways to the internet: one.
+    /// The internet gateway: a single gateway if complete.
     pub gateways: Vec<InternetGateway>,
     /// Two for each zone.
     pub subnets: Vec<Subnet>,
-    /// What may reach machines: one.
+    /// The security group of the machines: a single group if complete.
     pub groups: Vec<SecurityGroup>,
-    /// One, and one for each zone.
+    /// Route tables: the table of the public subnets, and a private table for each zone.
     pub tables: Vec<RouteTable>,
-    /// One for each zone. Those that are gone or have failed are left out.
+    /// NAT gateways: a gateway for each zone, without gateways that are gone or have failed.
     pub nats: Vec<NatGateway>,
     /// NAT gateways that could not be made.
     pub failed: Vec<NatGateway>,
-    /// One for each zone.
+    /// Elastic IP addresses: an address for each zone.
     pub addresses: Vec<Address>,
 }
 
 impl Found {
-    /// Looks. Nothing is changed.
+    /// Lists the parts. This function changes no part.
     ///
     /// # Errors
     /// EC2 refuses or does not answer.
@@ -183,7 +183,8 @@ impl Found {
     }
 
     /// Refuses objects that no record and no tag claims for this Shoot: the state names no part, and the
-    /// objects have only the cluster's tag, which another installation may use with the same technical ID.
+    /// objects have only the cluster's tag. A different installation may use this tag with the same technical
+    /// ID.
     ///
     /// # Errors
     /// There are such objects: [`Error::Config`].
@@ -226,7 +227,7 @@ impl Found {
     }
 }
 
-/// The first ids, and the number of the others.
+/// The first ids, and the number of the remaining ids.
 pub(super) fn named(ids: &[&str]) -> String {
     let first: Vec<&str> = ids.iter().take(NAMED).copied().collect();
     match ids.len().saturating_sub(NAMED) {

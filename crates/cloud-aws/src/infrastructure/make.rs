@@ -1,4 +1,4 @@
-//! Makes what is missing, step by step in the order of what needs what. What is there is left as it is.
+//! Makes the missing parts, step by step in the order of their dependencies. Existing parts stay unchanged.
 
 mod nat;
 
@@ -24,30 +24,30 @@ use crate::{
     zones::Zone,
 };
 
-/// How soon to look again for NAT gateways, which take one to three minutes.
+/// Requeue delay for NAT gateways. EC2 takes up to three minutes for a NAT gateway, at least a minute.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// Purpose of the subnets for NAT gateways.
 const PUBLIC: &str = "public";
 
-/// What is there in the end.
+/// The complete network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
     /// Range of the VPC.
     pub range: String,
-    /// From where packets of the shoot come, as others see it.
+    /// The source addresses of the shoot's packets, as seen from outside.
     pub egress: Vec<String>,
     /// All ids.
     pub state: State,
-    /// For other extensions.
+    /// The status for extensions that use the network.
     pub status: InfrastructureStatus,
 }
 
-/// Brings the account to what is planned, and ends when EC2 shows all of it. `journal` keeps what was begun,
-/// so that nothing is made twice after an answer was lost or a process was killed.
+/// Brings the account to the plan, and ends when EC2 shows all parts. `journal` keeps the ids of begun parts,
+/// so that no part is made twice after an answer was lost or a process was killed.
 ///
 /// # Errors
-/// EC2 refuses or does not answer; NAT gateways are being made, or EC2 does not show yet what was made:
-/// [`Error::NotReady`]; what is there cannot become what is planned, the VPC that is known is gone, the keys
+/// EC2 refuses or does not answer; NAT gateways are being made, or EC2 does not show a new part yet:
+/// [`Error::NotReady`]; an existing part cannot become the planned part, the known VPC is gone, the keys
 /// belong to a different account, or objects belong to a different Shoot: [`Error::Config`].
 pub async fn make(
     ec2: &Ec2,
@@ -63,7 +63,7 @@ pub async fn make(
     if made.is_err()
         && let Err(error) = ledger.save().await
     {
-        // EC2 lists by its tags what the state does not name.
+        // EC2 lists by the shoot's tags the parts that the state does not name.
         warn!(%error, network = names.vpc(), "the ids of what was made could not be kept");
     }
     made
@@ -94,7 +94,7 @@ struct Maker<'a, 'l, J> {
     subnets: Vec<SubnetStatus>,
     egress: Vec<String>,
     pending: Vec<String>,
-    /// NAT gateways that EC2 could not make. The other zones are made all the same.
+    /// NAT gateways that EC2 could not make. The parts of all healthy zones are made all the same.
     failed: Vec<Error>,
 }
 
@@ -146,9 +146,9 @@ impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
         self.made(plan, zones, group)
     }
 
-    /// Reports what is there of an isolated zone. Nothing is made, changed or awaited there: a NAT gateway or
-    /// a subnet of a sick zone may never become available, and the Infrastructure of the other zones must not
-    /// wait for it.
+    /// Reports the existing parts of an isolated zone. The zone gets no new part, change or wait: a NAT
+    /// gateway or a subnet of a sick zone may never become available. The Infrastructure of the healthy zones
+    /// must not wait for such a part.
     fn keep(&mut self, zone: &str) {
         for purpose in [NODES, PUBLIC] {
             let name = self.names.in_zone(purpose, zone);
@@ -177,7 +177,7 @@ impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
                 self.adopt_account().await;
                 vpc
             }
-            // A part of the shoot names the VPC, or it is known.
+            // A part of the shoot names the VPC, or the VPC is known.
             (None, Some(id)) => {
                 self.ledger.state().home().confirm(self.ec2, &id).await?;
                 return Err(self.missing(&id));
@@ -208,7 +208,7 @@ impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
             )));
         }
         self.vpc.clone_from(&vpc.vpc_id);
-        // A VPC that was made twice has parts of its own.
+        // A VPC that was made twice has separate parts.
         self.found.subnets.retain(|subnet| subnet.vpc_id == vpc.vpc_id);
         self.found.groups.retain(|group| group.vpc_id == vpc.vpc_id);
         self.found.tables.retain(|table| table.vpc_id == vpc.vpc_id);

@@ -1,5 +1,5 @@
-//! Parts that the state names and no tag shows. A part loses its tags by hand, and stays in the account
-//! together with its costs if a removal goes by tags alone.
+//! Parts that the state names and no tag shows. A user can remove the tags of a part by hand. A removal by
+//! tags alone would leave such a part, with costs, in the account.
 
 use api::meta::ErrorCode;
 use runtime::{Error, Result};
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{Call, Ec2, Tagged, identity::CONFIRMED_ACCOUNT, routing::NatGateway};
 
-/// How parts of a kind are looked up by id. A filter leaves out what does not exist, where a list of ids
-/// would be refused.
+/// The lookup of parts of a kind by id. A filter leaves out ids that do not exist, while EC2 would refuse a
+/// list of ids.
 struct Lookup {
     /// The first part of the keys in the state.
     kind: &'static str,
@@ -45,8 +45,8 @@ impl Lookup {
         ids.map(|(_, id)| id.as_str()).collect()
     }
 
-    /// Adds the parts that the state names to the listed parts. All ids are asked for, so that the call is the
-    /// same in each round.
+    /// Adds the parts that the state names to the listed parts. The call asks for all ids, so that the call
+    /// is the same in each round.
     async fn complete<T>(&self, ec2: &Ec2, known: &State, listed: &mut Vec<T>) -> Result<()>
     where
         T: Tagged + DeserializeOwned,
@@ -114,8 +114,8 @@ impl Found {
         ))
     }
 
-    /// Whether the parts prove that the keys belong to the account of the network: the state names one of
-    /// them, or one of them has the uid of the Shoot.
+    /// Whether the parts prove that the keys belong to the account of the network. A part proves the account
+    /// if the state names the part or the part has the uid of the Shoot.
     pub(super) fn proves_account(&self, names: &Names, known: &State) -> bool {
         let owned = names.owned();
         self.objects().any(|object| {

@@ -1,5 +1,5 @@
-//! Removes the parts that have the shoot's tag or that the state names, each part before the parts on which
-//! it depends. A part that is gone already is success.
+//! Removes the parts that have the shoot's tag or that the state names, in the order of the dependencies:
+//! dependents first. A part that is gone already is success.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use super::{
 };
 use crate::Ec2;
 
-/// How soon to look again for NAT gateways, which take about a minute to go.
+/// Requeue delay for NAT gateways. EC2 takes about a minute to delete a NAT gateway.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const LISTED_AGAIN: Duration = Duration::from_secs(2);
 
-/// Removes the network. A part without tags is found by its id in the state. Objects of a different Shoot and
+/// Removes the network. A part without tags is found by the id in the state. Objects of a different Shoot and
 /// of a different cluster stay. [`confirm_removal`] comes before.
 ///
 /// # Errors
-/// EC2 refuses, as while something else is in the VPC, or does not answer; NAT gateways are going:
+/// EC2 refuses, as while a foreign object is in the VPC, or does not answer; NAT gateways are going:
 /// [`Error::NotReady`].
 pub async fn remove(ec2: &Ec2, names: &Names, known: &State) -> Result<()> {
     let owned = names.owned();
@@ -76,8 +76,8 @@ pub async fn remove(ec2: &Ec2, names: &Names, known: &State) -> Result<()> {
     ))
 }
 
-/// Confirms that a removal will find all objects of the Shoot and no other objects: the keys belong to the
-/// account with the network, EC2 lists the parts that were just made, and no part that the state names
+/// Confirms that a removal will find all objects of the Shoot and no foreign objects. The keys belong to the
+/// account with the network, and EC2 lists the parts that were just made. No part that the state names
 /// belongs to a different Shoot. `journal` keeps the account of a network that is older than the record of
 /// the account. A state that names no part needs no account: no part was made.
 ///
@@ -118,8 +118,8 @@ pub async fn confirm_removal(ec2: &Ec2, names: &Names, known: &State, journal: &
     ))
 }
 
-/// An ACL of an isolation that ended with its seed would hold the VPC. The VPC's default takes its place in
-/// front of subnets.
+/// Removes ACLs of an isolation that ended with the seed. Such an ACL would hold the VPC. The default ACL of
+/// the VPC replaces this ACL in front of subnets.
 async fn remove_network_acls(ec2: &Ec2, names: &Names) -> Result<()> {
     let owned = names.owned();
     let mut acls = ec2.owned_network_acls(&owned).await?;

@@ -1,4 +1,4 @@
-//! What is known of the parts of a network: their ids, and which of them EC2 does not list yet.
+//! The recorded state of the parts of a network: the ids, and the parts that EC2 does not list yet.
 //!
 //! EC2 is eventually consistent: a part that was just made may not be listed for some seconds, and EC2 has no
 //! client tokens for most parts. Hence the [`Ledger`] notes a part before the call that makes the part, and
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Failed, Tagged, identity::HomeAccount};
 
-/// How soon to look again for what EC2 does not list yet.
+/// Requeue delay for a part that EC2 does not list yet.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// Key of the VPC.
 pub(super) const VPC: &str = "vpc";
@@ -22,10 +22,10 @@ pub(super) const VPC: &str = "vpc";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
-    /// EC2's ids, by what the things are called.
+    /// The ids of EC2 by the names of the parts.
     pub ids: BTreeMap<String, String>,
-    /// Since when EC2 does not list a part that was asked for. A part without an id has a call whose answer
-    /// is not known.
+    /// The time since when EC2 does not list a requested part. A part without an id has a call with an
+    /// unknown answer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unlisted: BTreeMap<String, Timestamp>,
     /// The account with the network, recorded before the VPC is made. Without this id (of a network that is
@@ -76,7 +76,7 @@ impl State {
         HomeAccount::new(self.account_id.as_deref())
     }
 
-    /// Whether EC2 may still list the part by itself.
+    /// Whether EC2 may still list the part without a further call.
     fn is_awaited(&self, key: &str, bound: Duration) -> bool {
         self.unlisted.get(key).is_some_and(|since| {
             let bound = SignedDuration::try_from(bound).unwrap_or(SignedDuration::MAX);
@@ -84,7 +84,7 @@ impl State {
         })
     }
 
-    /// Parts that may be there although they are not among these ids.
+    /// Parts that may exist although these ids do not contain the part.
     pub(super) fn awaited(&self, listed: &[&str], bound: Duration) -> Vec<String> {
         let is_listed = |key: &str| self.ids.get(key).is_some_and(|id| listed.contains(&id.as_str()));
         let keys = self.unlisted.keys();
@@ -110,13 +110,13 @@ pub(super) struct Ledger<'a, J> {
     journal: &'a J,
     bound: Duration,
     network: &'a str,
-    /// What EC2 shows is compared, and nothing is changed.
+    /// Whether the ledger only compares the answers of EC2 with the plan, and changes no part.
     is_confirming: bool,
     has_written: bool,
 }
 
 impl<'a, J: Journal> Ledger<'a, J> {
-    /// `network`: its name, for messages.
+    /// `network`: the name of the network, for messages.
     pub fn open(known: Option<&State>, journal: &'a J, bound: Duration, network: &'a str) -> Self {
         let state = known.cloned().unwrap_or_default();
         Self {
@@ -143,7 +143,7 @@ impl<'a, J: Journal> Ledger<'a, J> {
         &self.state
     }
 
-    /// Records the account of the keys, which can make or see the network.
+    /// Records the account of the keys. The keys can make or see the network.
     pub fn record_account(&mut self, id: String) {
         self.state.account_id = Some(id);
     }
@@ -155,10 +155,10 @@ impl<'a, J: Journal> Ledger<'a, J> {
         }
     }
 
-    /// Something of the shoot is to be changed.
+    /// Announces a change of a part of the shoot.
     ///
     /// # Errors
-    /// EC2 does not show yet what was changed: [`Error::NotReady`].
+    /// EC2 does not show the last change yet: [`Error::NotReady`].
     pub fn change(&mut self, key: &str) -> Result<()> {
         if self.is_confirming {
             return Err(self.not_listed(key));
@@ -167,8 +167,8 @@ impl<'a, J: Journal> Ledger<'a, J> {
         Ok(())
     }
 
-    /// Of the parts that EC2 lists the one to use, and the others, which are not needed. The part in use
-    /// comes first, then the part that is known, then the lowest id.
+    /// The part to use of the parts that EC2 lists, and the remaining parts, for removal. The part in use
+    /// comes first, then the known part, then the lowest id.
     ///
     /// # Errors
     /// EC2 does not list the part yet that was made: [`Error::NotReady`].
@@ -184,7 +184,7 @@ impl<'a, J: Journal> Ledger<'a, J> {
         let is_known = |part: &T| known.as_deref() == Some(part.id());
         let is_there = match &known {
             Some(_) => listed.iter().any(is_known),
-            // A part of this name is the part whose id is not known.
+            // A part of this name is the part with the unknown id.
             None => !listed.is_empty(),
         };
         if !is_there && self.state.is_awaited(key, self.bound) {
@@ -199,7 +199,7 @@ impl<'a, J: Journal> Ledger<'a, J> {
         if let Some(part) = &part {
             self.listed(key, part.id());
         }
-        // While a part is not listed, it is not certain which of two is in use.
+        // While a part is not listed, the part in use is not certain.
         let others = if self.state.unlisted.is_empty() {
             listed.collect()
         } else {
@@ -208,8 +208,8 @@ impl<'a, J: Journal> Ledger<'a, J> {
         Ok((part, others))
     }
 
-    /// A part is to be made of which EC2 makes a second one without asking. Returns the time for its client
-    /// token.
+    /// Announces a part of a kind that EC2 creates a second time without a conflict. Returns the time for the
+    /// client token of the part.
     ///
     /// # Errors
     /// See [`Ledger::change`]; the state could not be kept.
@@ -234,7 +234,7 @@ impl<'a, J: Journal> Ledger<'a, J> {
         self.shown(key);
     }
 
-    /// EC2 shows what was missing.
+    /// EC2 shows the missing part.
     pub fn shown(&mut self, key: &str) {
         self.state.unlisted.remove(key);
     }
@@ -266,8 +266,8 @@ impl<'a, J: Journal> Ledger<'a, J> {
         failed.into()
     }
 
-    /// A call of which EC2 refuses a second one did not succeed. `stranger` is the sentence for an object of
-    /// others in the way.
+    /// The error of a failed call for a part of a kind that EC2 refuses to create twice. `stranger` is the
+    /// sentence for a foreign object in the way.
     pub fn refused(&mut self, key: &str, failed: Failed, stranger: impl FnOnce() -> String) -> Error {
         if !failed.is_conflict() {
             return failed.into();
@@ -312,7 +312,7 @@ impl<'a, J: Journal> Ledger<'a, J> {
         )
     }
 
-    /// Keeps the state if it has changed.
+    /// Keeps the state after a change.
     ///
     /// # Errors
     /// The state could not be kept.

@@ -1,17 +1,17 @@
-//! The VPC of a shoot. EC2 makes a second VPC without asking, so that the VPC in use is chosen by all that
-//! names one.
+//! The VPC of a shoot. EC2 creates a second VPC without a conflict, so that the VPC in use is chosen by all
+//! parts that name a VPC.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use super::found::Found;
 use crate::{Tagged, network::Vpc};
 
-/// The VPC to use, and VPCs that nothing needs.
+/// The VPC to use, and VPCs that no part needs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Chosen {
-    /// Its id. EC2 may not list it: a part of the shoot names it, or it is known.
+    /// The id of the VPC. EC2 may not list this VPC: a part of the shoot names the VPC, or the id is known.
     pub id: Option<String>,
-    /// VPCs of the same name in which EC2 shows nothing of the shoot.
+    /// VPCs of the same name in which EC2 shows no part of the shoot.
     pub unused: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What is to be swapped, decided from what is there. Pure.
+//! The plan of the swaps, decided from the listed ACLs. Pure functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Tag, Tagged, acls::NetworkAcl};
 
-/// What the key of a tag of our ACL begins with that names the former ACL of a subnet, whose id follows.
+/// Prefix of the keys of our ACL's tags that name the former ACL of a subnet. The id of the subnet follows.
 const FORMER: &str = "aws.provider.extensions.gardener.cloud/former-acl-of-";
 
-/// Which ACL each subnet had before it got ours.
+/// The ACL of each subnet before the isolation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Before {
@@ -29,7 +29,7 @@ pub struct Before {
     pub missing: BTreeMap<String, Timestamp>,
 }
 
-/// What speaks against the subnets being open, by what EC2 shows.
+/// The reasons against an open zone, by the answers of EC2.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unconfirmed {
     /// Subnets that have an ACL of the isolation.
@@ -38,7 +38,8 @@ pub struct Unconfirmed {
     pub unlisted: Vec<String>,
 }
 
-/// A subnet that has another ACL than ours and than it had before: somebody has set it, and it stays.
+/// A subnet with an ACL that is neither our ACL nor the former ACL: a user has set this ACL, and the ACL
+/// stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedByHand {
     subnet: String,
@@ -56,10 +57,10 @@ impl fmt::Display for ChangedByHand {
     }
 }
 
-/// An association, and the ACL that it is to have.
+/// An association, and the ACL that the association shall get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Swap {
-    /// Its id, as it is now.
+    /// The current id of the association.
     pub association: String,
     /// The ACL.
     pub acl: String,
@@ -68,11 +69,11 @@ pub struct Swap {
 /// How the network is opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opening {
-    /// What is given back.
+    /// The swaps back to the former ACLs.
     pub swaps: Vec<Swap>,
-    /// What is left.
+    /// The subnets that stay unchanged.
     pub changed: Vec<ChangedByHand>,
-    /// What cannot be given back, and what to do.
+    /// The subnets that cannot get a former ACL, with the remedy.
     pub stuck: Vec<String>,
 }
 
@@ -81,18 +82,18 @@ pub fn tag(subnet: &str, acl: &str) -> Tag {
     Tag::new(format!("{FORMER}{subnet}"), acl)
 }
 
-/// The ACL of a subnet, of all in its VPC.
+/// The ACL of a subnet, from all ACLs of the VPC.
 fn acl_of<'a>(subnet: &str, acls: &'a [NetworkAcl]) -> Option<&'a NetworkAcl> {
     acls.iter().find(|acl| acl.association_of(subnet).is_some())
 }
 
-/// The former ACL of a subnet, as one of ours names it.
+/// The former ACL of a subnet, as a tag of our ACLs names the former ACL.
 fn told<'a>(subnet: &str, ours: &[&'a NetworkAcl]) -> Option<&'a str> {
     let key = format!("{FORMER}{subnet}");
     ours.iter().find_map(|acl| acl.tag(&key))
 }
 
-/// What was there before. What is known stays. A subnet that no ACL lists is left out.
+/// The ACLs before the isolation. Recorded ACLs stay. A subnet that no ACL lists is left out.
 ///
 /// # Errors
 /// A subnet has our ACL, and no record names the former ACL.
@@ -136,7 +137,8 @@ pub fn unlisted<'s>(subnets: &'s BTreeSet<String>, acls: &[NetworkAcl]) -> Vec<&
     subnets.filter(|subnet| acl_of(subnet, acls).is_none()).collect()
 }
 
-/// What has to get ours. A subnet that no ACL lists does not keep the other subnets open.
+/// The swaps of subnets that have to get our ACL. A subnet that no ACL lists does not keep the remaining
+/// subnets open.
 pub fn closing(subnets: &BTreeSet<String>, acls: &[NetworkAcl], ours: &str) -> Vec<Swap> {
     let mut swaps = Vec::new();
     for subnet in subnets {
@@ -178,7 +180,8 @@ pub fn reopened(known: &Before, acls: &[NetworkAcl], is_ours: impl Fn(&NetworkAc
     changes
 }
 
-/// What is to be given back, and what is left. `deleting`: the VPC's default takes the place of what is gone.
+/// The swaps back to the former ACLs, and the subnets that stay unchanged. `deleting`: the VPC's default ACL
+/// replaces a former ACL that is gone.
 pub fn opening(
     before: Option<&Before>,
     acls: &[NetworkAcl],
@@ -225,7 +228,7 @@ pub fn opening(
     opening
 }
 
-/// What keeps an opening from being confirmed.
+/// The subnets that do not confirm an opening.
 pub fn unconfirmed(
     before: Option<&Before>,
     acls: &[NetworkAcl],

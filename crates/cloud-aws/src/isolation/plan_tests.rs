@@ -193,7 +193,7 @@ fn an_opening_is_confirmed_by_an_acl_of_others_in_front_of_each_subnet() {
             vec!["a"],
             vec![],
         ),
-        // The ACL in front of it was just made and is not listed.
+        // The ACL in front of the subnet was just made and is not listed.
         (vec![acl("acl-default", &["b"])], vec![], vec!["a"]),
     ] {
         let found = unconfirmed(Some(&before), &acls, is_ours);

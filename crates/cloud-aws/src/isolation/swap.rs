@@ -1,4 +1,4 @@
-//! The calls: our ACL in front of subnets, and the former ones back.
+//! The calls of an isolation: our ACL in front of subnets, and the former ACLs back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::{
     token::token,
 };
 
-/// How soon to look again when EC2 does not show yet what it has done.
+/// Requeue delay while EC2 does not show the last change yet.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// What our ACL is called, after the shoot's technical id.
+/// The name of our ACL, after the shoot's technical id.
 const ISOLATED: &str = "isolated";
 
-/// The ACL of a shoot that lets nothing pass. There is one: two zones are never closed.
+/// The ACL of a shoot that denies all packets. A shoot has a single such ACL: two zones are never closed.
 #[derive(Clone, Debug)]
 pub struct ZoneAcl {
     ec2: Ec2,
@@ -35,7 +35,7 @@ pub struct ZoneAcl {
     home: HomeAccount,
 }
 
-/// The network of a zone as EC2 shows it.
+/// The network of a zone as EC2 shows the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneObservation {
     /// The record that [`ZoneAcl::open`] needs.
@@ -54,9 +54,8 @@ pub struct ClosedZone {
 }
 
 impl ZoneAcl {
-    /// That of the shoot with this technical id, in its VPC. `closing`: what differs from one time that a
-    /// zone is closed to the next, so that an ACL of before, which is gone, is not taken for the one that is
-    /// made.
+    /// The ACL of the shoot with this technical id, in the VPC of the shoot. `closing` differs between two
+    /// closings of a zone. So the client token of a former, removed ACL is not used for the new ACL.
     #[must_use]
     pub fn new(ec2: Ec2, technical_id: &str, vpc: &str, closing: &str) -> Self {
         let names = Names::of(technical_id);
@@ -79,17 +78,17 @@ impl ZoneAcl {
         }
     }
 
-    /// The same with the account in which the zone is: keys of a different account are refused before a
-    /// subnet or an ACL counts as gone.
+    /// The same with the account of the zone: keys of a different account are refused before a subnet or an
+    /// ACL counts as gone.
     #[must_use]
     pub fn in_account(self, home: HomeAccount) -> Self {
         Self { home, ..self }
     }
 
-    /// Which ACL each subnet had before it got ours. Changes nothing.
+    /// The ACL of each subnet before the isolation. This function changes no object.
     ///
     /// # Errors
-    /// It cannot be told.
+    /// The former ACL of a subnet is unknown.
     pub async fn look(&self, subnets: &BTreeSet<String>, known: Option<&Before>) -> Result<Before> {
         Ok(self.observe(subnets, known).await?.before)
     }
@@ -143,9 +142,9 @@ impl ZoneAcl {
         Ok(missing)
     }
 
-    /// Makes the ACL unless there is one, in front of no subnet, and returns `before` with its id. The id is
-    /// to be kept before [`ZoneAcl::close`], as EC2 may not list the ACL when another process opens the
-    /// subnets.
+    /// Makes the ACL unless the ACL exists, in front of no subnet, and returns `before` with the id of the
+    /// ACL. The caller keeps the id before [`ZoneAcl::close`], as EC2 may not list the ACL when a different
+    /// process opens the subnets.
     ///
     /// # Errors
     /// EC2 refuses or does not answer.
@@ -169,12 +168,12 @@ impl ZoneAcl {
         })
     }
 
-    /// Puts the ACL that [`ZoneAcl::make`] has made in front of the subnets, and fixes what was changed by
-    /// hand. Returns when EC2 shows all of it. A subnet that EC2 does not show is waited for when all other
-    /// subnets are closed.
+    /// Puts the ACL that [`ZoneAcl::make`] has made in front of the subnets, and reverts manual changes.
+    /// Returns when EC2 shows all changes. A subnet that EC2 does not show is awaited after all known subnets
+    /// are closed.
     ///
     /// # Errors
-    /// EC2 does not show it yet: [`Error::NotReady`].
+    /// EC2 does not show the changes yet: [`Error::NotReady`].
     pub async fn close(&self, subnets: &BTreeSet<String>, before: &Before) -> Result<ClosedZone> {
         let acls = self.acls(Some(before)).await?;
         let (Some(ours), others) = self.ours(&acls, Some(before)) else {
@@ -185,8 +184,8 @@ impl ZoneAcl {
         };
         let mut changed = false;
         let id = &ours.network_acl_id;
-        // What ours was in front of subnets before stays readable until they are given back. A deletion of
-        // the Infrastructure finds ours by its tags.
+        // The record of the former ACLs stays readable in the tags of our ACL until the former ACLs are back.
+        // A deletion of the Infrastructure finds our ACL by the tags.
         let own = self.names.tags(&self.name);
         let missing: Vec<Tag> = former(before)
             .chain(own)
@@ -201,7 +200,7 @@ impl ZoneAcl {
             self.ec2.replace_association(&swap.association, &swap.acl).await?;
             changed = true;
         }
-        // Made by attempts that did not know of each other.
+        // Duplicate ACLs of concurrent attempts.
         for other in others.iter().filter(|other| other.associations.is_empty()) {
             self.ec2.delete_network_acl(&other.network_acl_id).await?;
             changed = true;
@@ -241,12 +240,13 @@ impl ZoneAcl {
         ))
     }
 
-    /// Gives each subnet with an ACL of the isolation the former ACL back, and deletes the ACLs of the
-    /// isolation when EC2 shows that. Returns what was changed by hand meanwhile.
+    /// Gives each subnet with an ACL of the isolation the former ACL back. Deletes the ACLs of the isolation
+    /// when EC2 shows the former ACLs. Returns the manual changes since the zone was closed.
     ///
     /// # Errors
-    /// A former ACL is gone: [`Error::Config`], after all others were given back. `deleting`: the VPC's
-    /// default takes its place. EC2 does not show yet that the subnets are open: [`Error::NotReady`].
+    /// A former ACL is gone: [`Error::Config`], after all existing former ACLs are back. `deleting`: the
+    /// VPC's default ACL replaces an ACL that is gone. EC2 does not show yet that the subnets are open:
+    /// [`Error::NotReady`].
     pub async fn open(&self, before: Option<&Before>, deleting: bool) -> Result<Vec<ChangedByHand>> {
         let acls = self.acls(before).await?;
         self.refuse_foreign(&acls, before)?;
@@ -279,8 +279,8 @@ impl ZoneAcl {
         Ok(opening.changed)
     }
 
-    /// All ACLs of the VPC. An ACL whose id is known and that is not listed is looked up by the id, and comes
-    /// first: what the listing shows of its subnets is older.
+    /// All ACLs of the VPC. An ACL with a known id that is not listed is looked up by the id. This ACL comes
+    /// first, because the listing shows an older state of the subnets of the ACL.
     async fn acls(&self, before: Option<&Before>) -> Result<Vec<NetworkAcl>> {
         let mut acls = self.ec2.network_acls(&self.vpc).await?;
         // Each VPC has a default ACL. A list with an ACL proves that the keys belong to the account.
@@ -320,7 +320,7 @@ impl ZoneAcl {
         ))
     }
 
-    /// Whether an ACL belongs to this isolation: by the recorded id, else by its tags. An administrator may
+    /// Whether an ACL belongs to this isolation: by the recorded id, else by the tags. An administrator may
     /// have changed the tags of the recorded ACL.
     fn is_ours(&self, acl: &NetworkAcl, before: Option<&Before>) -> bool {
         let has_foreign_uid = self.names.owned().foreign_uid(acl).is_some();
@@ -372,8 +372,8 @@ impl ZoneAcl {
         (ours.next(), ours.collect())
     }
 
-    /// What ours has no rule for it refuses anyway, so others' rules go first. Returns whether something was
-    /// changed.
+    /// Sets the rules of our ACL. An ACL denies packets without a rule, so that foreign rules are deleted
+    /// first. Returns whether a rule was changed.
     async fn deny_all(&self, ours: &NetworkAcl) -> Result<bool> {
         let wanted = Entry::that_deny_all();
         let extra = ours.rules().filter(|entry| !wanted.contains(entry));
@@ -392,7 +392,7 @@ impl ZoneAcl {
         Ok(changed)
     }
 
-    /// EC2 shows ours in front of all subnets, with its rules.
+    /// Confirms that EC2 shows our ACL in front of all subnets, with all rules.
     async fn confirm(&self, subnets: &BTreeSet<String>, before: &Before, id: &str) -> Result<()> {
         let acls = self.acls(Some(before)).await?;
         let wanted = Entry::that_deny_all();
@@ -415,7 +415,7 @@ fn is_recorded(acl: &NetworkAcl, before: Option<&Before>) -> bool {
     before.is_some_and(|before| before.isolation_acl.as_ref() == Some(&acl.network_acl_id))
 }
 
-/// The tags of ours that name the former ones.
+/// The tags of our ACL that name the former ACLs.
 fn former(before: &Before) -> impl Iterator<Item = Tag> {
     before.acls.iter().map(|(subnet, acl)| tag(subnet, acl))
 }

@@ -1,24 +1,24 @@
-//! Whether a machine's instance may still write to its volumes.
+//! Whether a machine's instance may still write to volumes.
 
 use runtime::Result;
 
 use super::{Machines, ProviderId};
 use crate::instances::Instance;
 
-/// Whether an instance may still write to its volumes, as EC2 reports it.
+/// Whether an instance may still write to volumes, as EC2 reports the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ec2Power {
     /// EC2 reports `pending` or `running`.
     Running,
     /// EC2 reports `stopped` or `terminated`.
     Off,
-    /// EC2 reports `stopping` or `shutting-down`, or lists no instance. An instance is listed late after its
-    /// launch, and for an hour after its end.
+    /// EC2 reports `stopping` or `shutting-down`, or lists no instance. EC2 lists an instance late after the
+    /// launch, and for an hour after the end.
     Unclear,
 }
 
 impl Ec2Power {
-    /// Of a machine's instances. One that runs is enough to run.
+    /// The power state of a machine's instances. A single running instance counts as `Running`.
     fn of(instances: &[Instance]) -> Self {
         let states = || instances.iter().map(|instance| instance.state.name.as_str());
         let count = |words: &[&str]| states().filter(|state| words.contains(state)).count();
@@ -33,7 +33,7 @@ impl Ec2Power {
 }
 
 impl Machines {
-    /// Whether the instance of a machine runs: the instance with the ID, and what else carries the machine's
+    /// Whether the instance of a machine runs: the instance with the ID, and all instances with the machine's
     /// name.
     ///
     /// # Errors
@@ -45,7 +45,8 @@ impl Machines {
         {
             match self.known(known).await? {
                 Some(instance) => found.push(instance),
-                // The machine's own instance is not listed, so that others with its name prove nothing.
+                // The machine's own instance is not listed, so that different instances with the name do not
+                // prove the end.
                 None => return Ok(Ec2Power::Unclear),
             }
         }

@@ -1,4 +1,5 @@
-//! `spec.providerID` of a Node: `aws:///<zone>/<id>`, as the cloud-controller-manager of AWS writes it.
+//! `spec.providerID` of a Node: `aws:///<zone>/<id>`, as the cloud-controller-manager of AWS writes the
+//! field.
 
 use std::{fmt, str::FromStr};
 
@@ -6,10 +7,10 @@ use crate::instances::Instance;
 
 const SCHEME: &str = "aws:///";
 
-/// Which instance a Node is.
+/// The instance of a Node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderId {
-    /// Zone of the instance, as the account calls it.
+    /// The name of the instance's zone in the account.
     pub zone: String,
     /// EC2's id of the instance.
     pub id: String,
@@ -33,7 +34,7 @@ impl fmt::Display for ProviderId {
 impl FromStr for ProviderId {
     type Err = String;
 
-    /// Fails for the ids of other clouds, about whose instances nothing is known here.
+    /// Fails for the ids of different clouds: this provider does not know instances of such clouds.
     fn from_str(text: &str) -> Result<Self, String> {
         let parts = text.strip_prefix(SCHEME).and_then(|rest| rest.split_once('/'));
         match parts {

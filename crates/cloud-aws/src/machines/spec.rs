@@ -1,4 +1,4 @@
-//! What a MachineClass says of an instance in `providerSpec`.
+//! The parameters of an instance in `providerSpec` of a MachineClass.
 
 use api::meta::{ErrorCode, RawExtension};
 use runtime::{Error, Result};
@@ -9,7 +9,7 @@ const API_VERSION: &str = "aws.provider.extensions.gardener.cloud/v1alpha1";
 /// Kind of the object.
 const KIND: &str = "ProviderSpec";
 
-/// An instance, but for its name and user data.
+/// The parameters of an instance, without name and user data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProviderSpec {
@@ -17,7 +17,7 @@ pub struct ProviderSpec {
     pub api_version: String,
     /// `ProviderSpec`.
     pub kind: String,
-    /// The cluster whose instance it is: the shoot's technical id.
+    /// The cluster of the instance: the shoot's technical id.
     pub cluster: String,
     /// The region.
     pub region: String,
@@ -31,13 +31,13 @@ pub struct ProviderSpec {
     pub ami: String,
     /// The size.
     pub machine_type: String,
-    /// The subnet, and by it the zone.
+    /// The subnet, and by the subnet the zone.
     #[serde(rename = "subnetID")]
     pub subnet_id: String,
-    /// Who may reach it.
+    /// The security groups that allow traffic to the instance.
     #[serde(rename = "securityGroupIDs")]
     pub security_group_ids: Vec<String>,
-    /// Its disk, where it is another than its image's.
+    /// The first disk, where the disk differs from the first disk of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_volume: Option<RootVolume>,
 }
@@ -46,19 +46,19 @@ pub struct ProviderSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RootVolume {
-    /// Its size.
+    /// The size in GiB.
     #[serde(rename = "sizeGiB")]
     pub size_gib: u32,
-    /// Its type, such as `gp3`.
+    /// The volume type, such as `gp3`.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
-    /// It is encrypted.
+    /// Whether the disk is encrypted.
     #[serde(default)]
     pub encrypted: bool,
 }
 
 impl ProviderSpec {
-    /// One of this cluster in this region; the rest is for the caller.
+    /// A spec of this cluster in this region. The caller sets the remaining fields.
     #[must_use]
     pub fn new(cluster: &str, region: &str) -> Self {
         Self {
@@ -70,10 +70,10 @@ impl ProviderSpec {
         }
     }
 
-    /// Reads one. `class`: the name of the MachineClass, for messages.
+    /// Parses the `providerSpec` of a MachineClass. `class`: the name of the MachineClass, for messages.
     ///
     /// # Errors
-    /// It is none: whoever wrote the class has to correct it.
+    /// The `providerSpec` is invalid: the author of the MachineClass has to correct the field.
     pub fn of(class: &str, raw: &RawExtension) -> Result<Self> {
         let wrong = |why: String| {
             Error::config(

@@ -42,7 +42,7 @@ pub fn empty(answer: &str) -> String {
     text
 }
 
-/// The answer with a text in the place of another text, in the items that have this id.
+/// The answer with a replaced text, in the items with this id.
 pub fn replaced(answer: &str, id: &str, former: &str, new: &str) -> String {
     let mut text = answer.to_owned();
     for range in items(answer).into_iter().rev() {

@@ -1,4 +1,4 @@
-//! Faults of EC2 that a client handles in place, and refusals that are not what they seem.
+//! Faults of EC2 that a client handles in place, and refusals with a misleading code.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ async fn a_fault_of_ec2_is_handled_in_place_or_reported_as_what_it_is() -> Resul
     temporary_keys_are_sent_with_their_session_token(moto).await
 }
 
-/// The pauses have an end: who waits is told then.
+/// The pauses have an end: the waiting caller then gets the error.
 async fn who_is_throttled_gives_up_in_time(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "us-west-2").await?;
     region.proxy.set(Fault::ThrottleAll);
@@ -35,8 +35,8 @@ async fn who_is_throttled_gives_up_in_time(moto: &Moto) -> Result<()> {
     Ok(())
 }
 
-/// A fault of EC2 or of the connection costs a call that only reads a pause, and no attempt of the object
-/// that waits. A call that changes something may have been carried out, and is not repeated.
+/// After a fault of EC2 or of the connection a call that only reads costs a pause, and no attempt of the
+/// waiting object. A call that changes an object may have been carried out, and is not repeated.
 async fn a_call_that_only_reads_is_repeated_in_place(moto: &Moto) -> Result<()> {
     for fault in [Fault::FailFirst, Fault::LoseFirst] {
         let region = Region::of(moto, "us-west-2").await?;
@@ -51,7 +51,7 @@ async fn a_call_that_only_reads_is_repeated_in_place(moto: &Moto) -> Result<()> 
     Ok(())
 }
 
-/// EC2 refuses a signature of another time with the words for wrong keys. The answer has EC2's time.
+/// EC2 refuses a signature with a wrong time by the codes for wrong keys. The answer has EC2's time.
 async fn a_wrong_clock_is_reported_as_a_wrong_clock(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "us-west-2").await?;
     region.proxy.set(Fault::Refuse);
@@ -73,7 +73,7 @@ async fn a_wrong_clock_is_reported_as_a_wrong_clock(moto: &Moto) -> Result<()> {
     Ok(())
 }
 
-/// A user who reads of EC2 would check rights to EC2, while STS refuses.
+/// After a message about EC2 a user would check rights to EC2, while STS refuses.
 async fn a_refusal_names_the_service(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "us-west-2").await?;
     let ec2 = region.ec2(&Permit::sole("a test"))?;
@@ -91,8 +91,8 @@ async fn a_refusal_names_the_service(moto: &Moto) -> Result<()> {
     Ok(())
 }
 
-/// A Secret with temporary keys has their session token. A Secret without keys is refused before any call:
-/// nothing asks the metadata service of the seed's instances in its place.
+/// A Secret with temporary keys has a session token. A Secret without keys is refused before any call, so
+/// that the client never asks the metadata service of the seed's instances instead.
 async fn temporary_keys_are_sent_with_their_session_token(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "us-west-2").await?;
     let access = Ec2Access::new(Some(region.proxy.endpoint.clone()));

@@ -48,7 +48,7 @@ async fn a_second_garden_takes_no_object_and_a_zone_stays_closed() -> Result<()>
     Ok(())
 }
 
-/// Nothing is made in the other account, and a deletion does not succeed.
+/// No object is made in the foreign account, and a deletion does not succeed.
 async fn a_network_is_not_gone(moto: &Moto) -> Result<()> {
     let region = "eu-west-1";
     let (names, home) = (Names::of(SHOOT), Region::of(moto, region).await?);
@@ -67,14 +67,14 @@ async fn a_network_is_not_gone(moto: &Moto) -> Result<()> {
     let made = refused(other.vpcs(&names.owned()).await)?;
     ensure!(made.is_empty(), "{made:?} was made in the other account");
 
-    // The VPC is not made yet: its call was lost.
+    // The VPC is not made yet: the answer to the call was lost.
     let begun = State {
         account_id: state.account_id.clone(),
         ..State::default()
     };
     names_both_accounts(Notebook::with(begun).make(&other, &names, &home.plan()?).await)?;
 
-    // With the right keys again nothing has changed.
+    // With the right keys again the network is unchanged.
     let again = notebook.make(&home.direct, &names, &home.plan()?).await?;
     ensure!(again.status == status, "{:?} was {status:?}", again.status);
     confirm_removal(&home.direct, &names, &state, &notebook).await?;
@@ -190,7 +190,7 @@ async fn an_account_is_adopted_while_the_vpc_is_shown(moto: &Moto) -> Result<()>
 }
 
 /// Objects that are older than the tag get the tag. A Shoot with a different uid changes and removes none of
-/// them.
+/// these objects.
 async fn objects_of_a_second_garden_are_refused(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "eu-west-1").await?;
     let [first, second] = ["uid-a", "uid-b"].map(|uid| Names::of(SHOOT).of_shoot(Some(uid)));
@@ -234,7 +234,7 @@ async fn objects_of_a_second_garden_are_refused(moto: &Moto) -> Result<()> {
         let names_all = [SHOOT_UID, "uid-a", "uid-b", "use a different account"];
         ensure!(names_all.iter().all(|part| text.contains(part)), "{text}");
     }
-    // A Shoot that could not be made is deleted, and leaves what it does not own.
+    // A Shoot that could not be made is deleted, and leaves foreign objects alone.
     let nothing = State::default();
     confirm_removal(&ec2, &second, &nothing, &Notebook::default()).await?;
     remove(&ec2, &second, &nothing).await?;
@@ -306,7 +306,7 @@ async fn an_acl_with_changed_tags_closes_the_zone(moto: &Moto) -> Result<()> {
             0 => refused(direct.set_tags(&ours, &[Tag::new("Name", "by-hand")]).await)?,
             _ => refused(direct.tell(&untag).await)?,
         }
-        // A second change opens the zone: the ACL with the changed tags has to close it again.
+        // A second change opens the zone: the ACL with the changed tags has to close the zone again.
         region
             .set_acl(
                 vpc,
@@ -368,8 +368,8 @@ async fn an_acl_that_was_removed_is_replaced_and_reported(moto: &Moto) -> Result
     Ok(())
 }
 
-/// A subnet that does not exist carries no packets. EC2 may not show yet a subnet that was just made: the
-/// other subnets are closed at once, and the subnet counts as gone when the bound has passed.
+/// A subnet that does not exist carries no packets. EC2 may not show yet a subnet that was just made. All
+/// known subnets are closed at once, and the missing subnet counts as gone when the bound has passed.
 async fn a_missing_subnet_keeps_no_other_subnet_open(moto: &Moto) -> Result<()> {
     const GONE: &str = "subnet-0123456789abcdef0";
     let region = Region::of(moto, "eu-west-2").await?;
@@ -418,14 +418,14 @@ fn names_both_accounts<T>(result: runtime::Result<T>) -> Result<()> {
 
 /// EC2 with keys of an account.
 async fn keys_of(moto: &Moto, account: &str, region: &str) -> Result<Ec2> {
-    // EC2 lists everything at once, so that a missing object counts as gone.
+    // EC2 lists all objects at once, so that a missing object counts as gone.
     let access = Ec2Access::with_bound(Some(moto.endpoint.clone()), Duration::ZERO);
     let keys = issue(moto, account).await?;
     Ok(access.open(&keys, region, &Permit::sole("a test"))?)
 }
 
-/// Another installation tags with the same cluster tag and no uid. A Shoot without a state removes none of
-/// it.
+/// A different installation tags with the same cluster tag and no uid. A Shoot without a state removes no
+/// object of this installation.
 async fn objects_that_nothing_claims_are_not_removed(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "ap-south-1").await?;
     let (status, state) = region.made().await?;

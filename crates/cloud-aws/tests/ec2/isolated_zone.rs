@@ -1,4 +1,4 @@
-//! The infrastructure of a shoot with an isolated zone: nothing is made, changed or awaited in the zone.
+//! The infrastructure of a shoot with an isolated zone: the zone gets no new part, no change and no wait.
 
 use anyhow::{Context as _, Result, ensure};
 use cloud_aws::infrastructure::Names;
@@ -7,9 +7,9 @@ use testkit::Moto;
 
 use super::world::{Notebook, Region, SHOOT, until_done};
 
-/// EC2 does not list the NAT gateway of the sick zone, as where the gateway has failed: a new gateway would
-/// be made, and awaited. While the zone is isolated the Infrastructure is ready without the gateway, and
-/// reports the subnets by which the zone is closed.
+/// EC2 does not list the NAT gateway of the sick zone, as after a failure of the gateway. Without the
+/// isolation a new gateway would be made, and awaited. During the isolation the Infrastructure is ready
+/// without the gateway, and reports the subnets for closing the zone.
 pub async fn holds_up_no_other_zone(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "eu-south-1").await?;
     let (names, plan) = (Names::of(SHOOT), region.plan()?);

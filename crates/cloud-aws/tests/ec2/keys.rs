@@ -1,4 +1,4 @@
-//! Keys of accounts, as moto issues them.
+//! Keys of accounts, as issued by moto.
 #![allow(dead_code)] // each test program uses a part of this file
 
 use std::collections::BTreeMap;

@@ -1,5 +1,4 @@
-//! EC2 is eventually consistent: what was just made is not listed for a time, and what is listed comes in
-//! pages.
+//! EC2 is eventually consistent: a new object is not listed for a time, and lists come in pages.
 
 use std::time::Duration;
 
@@ -21,10 +20,10 @@ use super::{
     world::{Notebook, Region, SHOOT, is_complete, refused, until_shown},
 };
 
-/// How late EC2 lists here.
+/// How late EC2 lists objects in these tests.
 const LAG: Duration = Duration::from_millis(300);
 
-/// Side by side, each in a region of its own.
+/// The tests run concurrently, each in a separate region.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_ec2_lists_late_is_made_once_and_is_not_gone() -> Result<()> {
     let moto = &Moto::start().await?;
@@ -40,8 +39,8 @@ async fn what_ec2_lists_late_is_made_once_and_is_not_gone() -> Result<()> {
     Ok(())
 }
 
-/// Nothing is made twice, nothing counts as gone, and no conflict with a part of the shoot is an error of
-/// configuration. So it is too where each first answer is lost.
+/// No part is made twice, no part counts as gone, and no conflict with a part of the shoot is an error of
+/// configuration. The same holds when the first answer to each call is lost.
 async fn parts_are_made_once(moto: &Moto, name: &'static str, fault: Fault) -> Result<()> {
     let region = Region::of(moto, name).await?;
     let (names, plan, notebook) = (Names::of(SHOOT), region.plan()?, Notebook::default());
@@ -74,8 +73,8 @@ async fn parts_are_made_once(moto: &Moto, name: &'static str, fault: Fault) -> R
     Ok(())
 }
 
-/// Which VPC is in use is known, or the subnets show it. The other VPC is not used, and goes when both are
-/// listed.
+/// The VPC in use is recorded, or the subnets show the VPC. The second VPC is not used, and is removed when
+/// both VPCs are listed.
 async fn of_two_vpcs_the_hidden_one_is_waited_for(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "eu-west-3").await?;
     let (status, state) = region.made().await?;
@@ -104,7 +103,7 @@ async fn of_two_vpcs_the_hidden_one_is_waited_for(moto: &Moto) -> Result<()> {
         is_complete(&found)?;
     }
 
-    // The bound has passed: the VPC is gone, or is another account's.
+    // The bound has passed: the VPC is gone, or belongs to a different account.
     region.proxy.hide("DescribeVpcs", &status.vpc.id);
     let late = region.ec2_listing_within(Duration::ZERO)?;
     let error = Notebook::with(state)
@@ -116,8 +115,8 @@ async fn of_two_vpcs_the_hidden_one_is_waited_for(moto: &Moto) -> Result<()> {
     Ok(())
 }
 
-/// A conflict may be with a part that is not listed yet. When the bound has passed, an object of others is
-/// the cause.
+/// The conflict may be with a part that is not listed yet. When the bound has passed, a foreign object is the
+/// cause.
 async fn an_object_of_others_is_named_when_the_bound_has_passed(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "me-south-1").await?;
     let (names, plan, notebook) = (Names::of(SHOOT), region.plan()?, Notebook::default());
@@ -147,7 +146,7 @@ async fn an_object_of_others_is_named_when_the_bound_has_passed(moto: &Moto) -> 
     is_complete(&region.found().await?)
 }
 
-/// A Shoot that is deleted while its network is made leaves nothing.
+/// The deletion of a Shoot whose network is still being made leaves no object.
 async fn a_deletion_waits_for_what_is_not_listed_yet(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "ap-northeast-2").await?;
     let (names, plan, notebook) = (Names::of(SHOOT), region.plan()?, Notebook::default());
@@ -166,7 +165,7 @@ async fn a_deletion_waits_for_what_is_not_listed_yet(moto: &Moto) -> Result<()> 
     let left = format!("{:?}", region.found().await?);
     ensure!(left == format!("{:?}", Found::default()), "{left}");
 
-    // The answer to a call was lost, and EC2 lists nothing until the bound has passed.
+    // The answer to a call was lost, and EC2 lists no object until the bound has passed.
     let lost = State {
         unlisted: [("vpc".to_owned(), runtime::clock::now())].into(),
         ..State::default()

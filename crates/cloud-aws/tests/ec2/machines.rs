@@ -21,10 +21,10 @@ use super::{
 
 /// An image that moto has.
 const IMAGE: &str = "ami-1e749f67";
-/// What a machine runs at first; longer than a line of Base64.
+/// The user data of a machine; longer than a line of Base64.
 const USER_DATA: &str = "#!/bin/sh\n# a token that nobody may see in a log: s3cret\n";
 
-/// What machines of the first zone are.
+/// The spec of machines in the first zone.
 pub fn spec(region: &Region, status: &InfrastructureStatus) -> ProviderSpec {
     let [zone, _] = region.zones();
     ProviderSpec {
@@ -41,7 +41,7 @@ pub fn spec(region: &Region, status: &InfrastructureStatus) -> ProviderSpec {
     }
 }
 
-/// As the controllers do it: looked for first, always.
+/// Brings up a machine like the controllers: always with a lookup first.
 pub async fn bring(machines: &Machines, name: &str, spec: &ProviderSpec) -> runtime::Result<Instance> {
     match machines.find(name, None).await? {
         Some(found) => Ok(found),
@@ -49,8 +49,8 @@ pub async fn bring(machines: &Machines, name: &str, spec: &ProviderSpec) -> runt
     }
 }
 
-/// Two machines come, are found by name and by id, and go; whatever happens to each call, neither is there
-/// twice.
+/// Two machines are launched, found by name and by id, and terminated. No fault of a call makes a second
+/// instance.
 pub async fn come_and_go(region: &Region, made: &Made, fault: Fault) -> Result<()> {
     let machines = Machines::of(region.ec2(&Permit::sole("a test"))?, SHOOT);
     let spec = spec(region, &made.status);
@@ -98,9 +98,9 @@ pub async fn come_and_go(region: &Region, made: &Made, fault: Fault) -> Result<(
     Ok(())
 }
 
-/// Of two that somebody has made of one machine all see the same, and both go; machines of another cluster
-/// are nobody's business; an image that is not there, and an id that EC2 never gave, are told as what they
-/// are.
+/// Two instances of a machine, made by hand: all callers see the same instance, and both are terminated.
+/// Machines of a different cluster are left alone. A missing image and an unknown instance id get a distinct
+/// error each.
 pub async fn are_told_apart(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "ca-central-1").await?;
     let (status, _) = region.made().await?;
@@ -117,8 +117,7 @@ pub async fn are_told_apart(moto: &Moto) -> Result<()> {
         "a machine of another shoot is found"
     );
 
-    // moto knows no client tokens: there the second call makes a second one, as if somebody had made it by
-    // hand.
+    // moto knows no client tokens. So the second call launches a second instance, like a launch by hand.
     let one = machines.launch("pool-a-x1", &spec, USER_DATA).await?;
     let two = machines.launch("pool-a-x1", &spec, USER_DATA).await?;
     ensure!(
@@ -140,7 +139,7 @@ pub async fn are_told_apart(moto: &Moto) -> Result<()> {
         "another shoot's machine is gone"
     );
 
-    // A Machine that was carried here says that another shoot's instance is its own.
+    // A Machine that was carried to this seed names the instance of a different shoot.
     let stolen = ProviderId::from(&others.find("pool-a-x1", None).await?.unwrap());
     for outcome in [
         machines.find("pool-a-x8", Some(&stolen)).await.map(drop),
@@ -163,7 +162,7 @@ pub async fn are_told_apart(moto: &Moto) -> Result<()> {
         machines.find("pool-a-x9", Some(&never)).await?.is_none(),
         "an id that nobody has is found"
     );
-    // EC2 lists a new instance late, by its tags and by its id: such an instance is not gone.
+    // EC2 lists a new instance late, by tags and by id: such an instance is not gone.
     for known in [None, Some(&never)] {
         let soon = LISTED_WITHIN.saturating_sub(Duration::from_secs(1));
         let early = machines.terminate("pool-a-x9", known, soon).await;
@@ -183,8 +182,7 @@ pub async fn are_told_apart(moto: &Moto) -> Result<()> {
     Ok(())
 }
 
-/// The right ends after each single call: nothing more leaves, and whoever has the next right finds what was
-/// made.
+/// The permit ends after each single call: no further request leaves, and the next owner finds the instance.
 pub async fn are_made_once_although_a_right_ends(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "sa-east-1").await?;
     let (status, _) = region.made().await?;

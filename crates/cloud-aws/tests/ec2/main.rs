@@ -1,6 +1,6 @@
-//! Infrastructure, machines and isolation of zones against EC2, as moto plays it
-//! (docs/operate/provider-aws.md says where that differs): each call is throttled, each loses its answer
-//! once, the right ends after each, and what somebody changes by hand is mended or left.
+//! Infrastructure, machines and isolation of zones against EC2, simulated by moto
+//! (docs/operate/provider-aws.md lists the differences). Each call is throttled, each call loses an answer
+//! once, the permit ends after each call, and manual changes are fixed or left.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod faults;
@@ -32,8 +32,8 @@ use testkit::Moto;
 use proxy::Fault;
 use world::{Notebook, Region, SHOOT, allow, is_complete, refused, until_done};
 
-/// A shoot's whole life. At its end nothing of it is left, and the rights that docs/operate/provider-aws.md
-/// asks for are those that were used.
+/// The whole life of a shoot. At the end no object of the shoot is left, and the rights in
+/// docs/operate/provider-aws.md equal the used rights.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shoot_converges_whatever_happens_to_each_call() -> Result<()> {
     let moto = Moto::start().await?;
@@ -107,7 +107,8 @@ async fn life(moto: &Moto, region: &'static str, fault: Fault) -> Result<Region>
     Ok(region)
 }
 
-/// Twice: closed, changed by hand, closed again, opened. Then each subnet has what it had, with all rules.
+/// Two rounds: closed, changed by hand, closed again, opened. Then each subnet has the former ACL, with all
+/// rules.
 async fn isolate(region: &Region, made: &Made) -> Result<()> {
     let [zone, _] = region.zones();
     let (subnets, vpc) = (made.status.subnets_of(&zone), &made.status.vpc.id);
@@ -136,7 +137,8 @@ async fn isolate(region: &Region, made: &Made) -> Result<()> {
         );
         ensure!(closed.rules[&ours].0.len() == 4, "{closed:#?}");
 
-        // By hand: a rule more, a rule less, another ACL, a tag changed. Each is mended.
+        // Manual changes: an added rule, a removed rule, a different ACL, a changed tag. Each change is
+        // fixed.
         let deny = closed.rules[&ours].0[0].clone();
         let direct = &region.direct;
         for drift in 0..4 {
@@ -166,7 +168,7 @@ async fn isolate(region: &Region, made: &Made) -> Result<()> {
         ensure!(opened == at_first, "{opened:#?} was {at_first:#?}");
         until_done(|| acl.open(Some(&before), false)).await?;
     }
-    // Back to what a VPC has, so that it can be removed.
+    // Back to the default ACL of the VPC, so that the VPC can be removed.
     let default = region
         .direct
         .network_acls(vpc)
@@ -178,7 +180,7 @@ async fn isolate(region: &Region, made: &Made) -> Result<()> {
     Ok(refused(region.direct.delete_network_acl(&other).await)?)
 }
 
-/// What somebody has removed of an infrastructure is made anew, and what is there twice goes.
+/// A part of an infrastructure that a user has removed is made again, and a duplicate part is removed.
 async fn mend(region: &Region, made: &Made) -> Result<()> {
     let names = Names::of(SHOOT);
     let (ec2, plan) = (region.ec2(&Permit::sole("a test"))?, region.plan()?);
@@ -186,7 +188,7 @@ async fn mend(region: &Region, made: &Made) -> Result<()> {
     let found = region.found().await?;
     let gone = found.nats[0].nat_gateway_id.clone();
     refused(direct.delete_nat_gateway(&gone).await)?;
-    // AWS frees its address by itself.
+    // AWS disassociates the address of the gateway automatically.
     let address = found
         .addresses
         .iter()

@@ -50,7 +50,7 @@ pub async fn is_reported_and_paced(moto: &Moto) -> Result<()> {
         );
     }
 
-    // AWS releases the address by itself.
+    // AWS releases the address without a call.
     let found = region.found().await?;
     let name = names.in_zone("nat", &zone);
     let address = found.addresses.iter().find(|address| address.name() == name);

@@ -9,8 +9,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 const PAGE: &str = include_str!("../../../../docs/operate/provider-aws.md");
-/// Sid of the statement for Kubernetes' cloud-controller-manager. All other statements are for the suite's
-/// own calls.
+/// Sid of the statement for Kubernetes' cloud-controller-manager. All remaining statements are for the
+/// suite's own calls.
 const CLOUD_CONTROLLER_MANAGER: &str = "CloudControllerManager";
 
 /// Compares the policy of the page, for the suite's own calls, with the calls that were seen.
@@ -20,7 +20,7 @@ pub fn equals(seen: &BTreeMap<String, usize>) -> Result<()> {
     equals_of(seen, |sid| sid != CLOUD_CONTROLLER_MANAGER)
 }
 
-/// Compares the policy for the cloud-controller-manager with its calls.
+/// Compares the policy for the cloud-controller-manager with the calls of the cloud-controller-manager.
 pub fn equals_of_cloud_controller_manager(calls: &[String]) -> Result<()> {
     let action = |call: &String| call.split_whitespace().next().unwrap_or_default().to_owned();
     let seen: BTreeSet<String> = calls.iter().map(action).collect();

@@ -1,5 +1,5 @@
-//! Stands before EC2: counts calls by what they ask for, throttles, loses answers of calls that were carried
-//! out, refuses, and ends a right after some call.
+//! A proxy in front of EC2. The proxy counts calls by action, throttles, loses answers of completed calls,
+//! refuses, and ends a permit after a number of calls.
 #![allow(dead_code)] // each test program uses its own part of it
 
 #[path = "answers.rs"]
@@ -25,17 +25,17 @@ use tokio::{
     task::JoinSet,
 };
 
-/// What is done to calls.
+/// The fault that the proxy injects into calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     #[default]
     None,
-    /// Each is throttled when it comes for the first time.
+    /// The first attempt of each call is throttled.
     ThrottleFirst,
-    /// EC2 fails for each that comes for the first time, and does nothing.
+    /// EC2 fails for the first attempt of each call, without an effect.
     FailFirst,
-    /// Each is carried out, and its first answer does not arrive: the connection is closed.
+    /// Each call is carried out, and the first answer does not arrive: the proxy closes the connection.
     LoseFirst,
     /// All are throttled.
     ThrottleAll,
@@ -43,7 +43,7 @@ pub enum Fault {
     Refuse,
 }
 
-/// What a call meets.
+/// The treatment of a call.
 enum Verdict {
     Pass,
     Lose,
@@ -53,7 +53,7 @@ enum Verdict {
     Unlisted,
 }
 
-/// Actions with the filter by the ids of their own objects.
+/// Actions with the filter for the ids of the listed objects.
 const LOOKUPS: [(&str, &str); 7] = [
     ("DescribeVpcs", "vpc-id"),
     ("DescribeInternetGateways", "internet-gateway-id"),
@@ -64,7 +64,7 @@ const LOOKUPS: [(&str, &str); 7] = [
     ("DescribeAddresses", "allocation-id"),
 ];
 
-/// A text in the place of another text, in answers to an action, in the items with an id.
+/// A replaced text in answers to an action, in the items with an id.
 struct Replacement {
     action: &'static str,
     id: String,
@@ -80,13 +80,13 @@ struct Seen {
     ends: Option<(usize, Arc<Issuer>)>,
     /// Answers to calls that only read, by form.
     answers: BTreeMap<String, Bytes>,
-    /// The call whose answers are former ones.
+    /// The action with delayed answers.
     delayed: Option<&'static str>,
-    /// How long after the last change calls that only read show what was there before.
+    /// How long after the last change calls that only read show the former state.
     lag: Duration,
     stale_until: Option<Instant>,
     changed: BTreeSet<String>,
-    /// Actions and ids that their answers do not list.
+    /// Actions, and ids that the answers to the action do not list.
     hidden: BTreeSet<(&'static str, String)>,
     replacements: Vec<Replacement>,
     is_paged: bool,
@@ -96,9 +96,9 @@ struct Seen {
     session_tokens: BTreeSet<String>,
 }
 
-/// Before one EC2.
+/// A proxy in front of an EC2.
 pub struct Proxy {
-    /// Where it is.
+    /// The URL of the proxy.
     pub endpoint: String,
     seen: Arc<Mutex<Seen>>,
     _server: JoinSet<()>,
@@ -119,15 +119,15 @@ impl Proxy {
         })
     }
 
-    /// From now on, with nothing met.
+    /// Injects this fault from now on. All calls count as new.
     pub fn set(&self, fault: Fault) {
         let mut seen = lock(&self.seen);
         seen.fault = fault;
         seen.met.clear();
     }
 
-    /// From now on lists of this action are those of before, and what is asked for by its id is as it is: EC2
-    /// does not list yet what was just made.
+    /// Delays lists of this action from now on, while lookups by id show the current state: EC2 does not list
+    /// a new object yet.
     pub fn delay(&self, action: Option<&'static str>) {
         lock(&self.seen).delayed = action;
     }
@@ -147,7 +147,7 @@ impl Proxy {
         lock(&self.seen).hidden.insert((action, id.to_owned()));
     }
 
-    /// Answers to this action have a text in the place of another text, in the items with this id.
+    /// Replaces a text in the answers to this action, in the items with this id.
     pub fn replace(&self, action: &'static str, id: &str, former: &'static str, new: &'static str) {
         lock(&self.seen).replacements.push(Replacement {
             action,
@@ -182,18 +182,18 @@ impl Proxy {
         lock(&self.seen).session_tokens.clone()
     }
 
-    /// The right ends when so many more calls were carried out, before the last one is answered.
+    /// Ends the permit after this number of further calls, before the answer to the last call.
     pub fn end_after(&self, calls: usize, issuer: Arc<Issuer>) {
         let mut seen = lock(&self.seen);
         seen.ends = Some((seen.calls.len() + calls, issuer));
     }
 
-    /// The calls so far, by what they ask for, in order.
+    /// The calls so far, by action, in order.
     pub fn calls(&self) -> Vec<String> {
         lock(&self.seen).calls.clone()
     }
 
-    /// Of them those that change something, since the first `from`.
+    /// The calls that change an object, without the first `from` calls.
     pub fn writes_since(&self, from: usize) -> Vec<String> {
         let calls = self.calls();
         let later = calls.into_iter().skip(from);
@@ -221,7 +221,7 @@ async fn serve(listener: TcpListener, port: u16, seen: Arc<Mutex<Seen>>) {
         let seen = Arc::clone(&seen);
         connections.spawn(async move {
             let service = service_fn(move |request| answer(request, port, Arc::clone(&seen)));
-            // An error of the service closes the connection without an answer: that is how one is lost.
+            // An error of the service closes the connection without an answer. So an answer is lost.
             let _ended = http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
@@ -316,19 +316,19 @@ fn judge(seen: &mut Seen, form: &str) -> Verdict {
 }
 
 impl Seen {
-    /// Something was changed.
+    /// Records a change.
     fn changes(&mut self, is_done: bool, form: &str, answer: &Bytes) {
         let now = Instant::now();
         if let (true, Some(answers), Some(token)) = (is_done, &mut self.by_token, token_of(form)) {
             answers.insert(token, answer.clone());
         }
-        // A call that is repeated changes nothing more.
+        // A repeated call changes no object again.
         if is_done && !self.lag.is_zero() && self.changed.insert(form.to_owned()) {
             self.stale_until = Some(now + self.lag);
         }
     }
 
-    /// An answer to a call that only reads, as it is shown.
+    /// The answer to a call that only reads, with hidden and replaced items.
     fn shown(&self, form: &str, answer: &Bytes) -> Response<Full<Bytes>> {
         let mut text = String::from_utf8_lossy(answer).into_owned();
         for (action, id) in &self.hidden {
@@ -348,14 +348,14 @@ impl Seen {
     }
 }
 
-/// Whether a call looks up objects by their ids.
+/// Whether a call looks up objects by id.
 fn is_lookup(form: &str) -> bool {
     LOOKUPS.iter().any(|(action, filter)| {
         form.starts_with(&format!("Action={action}&")) && form.contains(&format!("Filter.1.Name={filter}&"))
     })
 }
 
-/// The action of a form with its client token.
+/// The action of a form with the client token.
 fn token_of(form: &str) -> Option<String> {
     let of = |name: &str| form.split('&').find_map(|pair| pair.strip_prefix(name));
     Some(format!("{}/{}", of("Action=")?, of("ClientToken=")?))

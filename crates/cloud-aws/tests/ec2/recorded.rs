@@ -1,4 +1,4 @@
-//! Parts of a network that lost their tags.
+//! Parts of a network without tags.
 
 use anyhow::{Context as _, Result, ensure};
 use api::meta::ErrorCode;

@@ -1,4 +1,5 @@
-//! A tenant of the seed writes the Secret of a Shoot. Nothing of the Secret reaches the rights of the seed.
+//! A tenant of the seed writes the Secret of a Shoot. No setting of the Secret reaches the rights of the
+//! seed.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +25,7 @@ use super::world::{credentials, refused};
 const EC2: &str = "REPOT_TEST_EC2";
 const EMPTY: &str = "<DescribeVpcsResponse><vpcSet/></DescribeVpcsResponse>";
 
-/// A server that keeps the heads of all requests, and answers each of them with an empty list.
+/// A server that keeps the heads of all requests, and answers each request with an empty list.
 struct Recorder {
     endpoint: String,
     heads: Arc<Mutex<Vec<String>>>,
@@ -61,7 +62,7 @@ impl Recorder {
     }
 }
 
-/// Reads a request, and gives the head of it in small letters. An unread body would break the connection.
+/// Reads a request, and returns the head in small letters. An unread body would break the connection.
 async fn read_request(stream: &mut TcpStream) -> String {
     let mut read = Vec::new();
     loop {
@@ -80,8 +81,8 @@ async fn read_request(stream: &mut TcpStream) -> String {
     }
 }
 
-/// The environment is the one that AWS's own libraries read. Plain requests to other hosts, such as to the
-/// metadata service at 169.254.169.254, would pass the proxy, which records them.
+/// The environment has the variables that AWS's own libraries read. Plain requests to foreign hosts, such as
+/// to the metadata service at 169.254.169.254, would pass the proxy, which records such requests.
 #[tokio::test]
 async fn a_secret_of_a_shoot_never_uses_the_rights_of_the_seed() -> Result<()> {
     let (ec2, metadata) = (Recorder::start().await?, Recorder::start().await?);
@@ -127,7 +128,7 @@ async fn a_secret_of_a_shoot_never_uses_the_rights_of_the_seed() -> Result<()> {
     Ok(())
 }
 
-/// Runs in a process of its own, with the environment of a seed.
+/// Runs in a separate process, with the environment of a seed.
 #[tokio::test]
 #[ignore = "needs the environment that the test above gives"]
 async fn uses_the_secret_alone() -> Result<()> {

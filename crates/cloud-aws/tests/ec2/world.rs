@@ -1,4 +1,4 @@
-//! EC2 as it is for a shoot: played by moto, behind a [`Proxy`].
+//! The test environment of a shoot: EC2, simulated by moto, behind a [`Proxy`].
 #![allow(dead_code)] // each test program uses its own part of it
 
 use std::{
@@ -26,18 +26,18 @@ use testkit::Moto;
 
 use super::proxy::Proxy;
 
-/// Attempts of one operation: more than it has calls.
+/// Attempts of an operation: more than the operation has calls.
 const MOST_ATTEMPTS: usize = 100;
 /// Technical id of the shoot.
 pub const SHOOT: &str = "shoot--dev--one";
 /// An image that moto has.
 pub const IMAGE: &str = "ami-1e749f67";
 
-/// A region with a proxy before it.
+/// A region with a proxy.
 pub struct Region {
-    /// What stands before it.
+    /// The proxy in front of EC2.
     pub proxy: Proxy,
-    /// Past the proxy, for the test itself.
+    /// A client without the proxy, for the test itself.
     pub direct: Ec2,
     access: Ec2Access,
     name: &'static str,
@@ -46,7 +46,7 @@ pub struct Region {
 impl Region {
     /// Of this name.
     pub async fn of(moto: &Moto, name: &'static str) -> Result<Self> {
-        // As a process does at its start; another test may have done it.
+        // As a process does at its start. A different test may have installed the provider before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let sole = Permit::sole("a test looks");
         let proxy = Proxy::start(moto.port).await?;
@@ -63,13 +63,13 @@ impl Region {
         Ok(self.access.open(&credentials(), self.name, permit)?)
     }
 
-    /// As the provider goes there, where EC2 lists everything within a time.
+    /// A client like the client of the provider, where EC2 lists all objects within a time.
     pub fn ec2_listing_within(&self, bound: Duration) -> Result<Ec2> {
         let access = Ec2Access::with_bound(Some(self.proxy.endpoint.clone()), bound);
         Ok(access.open(&credentials(), self.name, &Permit::sole("a test"))?)
     }
 
-    /// Names of its first zones.
+    /// Names of the first two zones.
     pub fn zones(&self) -> [String; 2] {
         ["a", "b"].map(|zone| format!("{}{zone}", self.name))
     }
@@ -89,7 +89,7 @@ impl Region {
         Ok(Plan::of(&config)?)
     }
 
-    /// Everything of the shoot but ACLs.
+    /// All parts of the shoot without ACLs.
     pub async fn found(&self) -> Result<Found> {
         Ok(Found::look(&self.direct, &Names::of(SHOOT)).await?)
     }
@@ -111,8 +111,8 @@ impl Region {
             .collect())
     }
 
-    /// Of two machines, one in each zone, that in the first zone has gone to the other one, and nobody else
-    /// has noticed.
+    /// Checks a failover with a machine in each of two zones. The machine of the first zone was replaced in
+    /// the second zone, and the machine of the second zone stayed.
     pub fn first_zone_is_left(&self, before: &Instances, left: &Instances) -> Result<()> {
         let [sick, other] = self.zones();
         ensure!(
@@ -127,8 +127,8 @@ impl Region {
         Ok(())
     }
 
-    /// The first zone has machines again, and elsewhere no machine was replaced. One that was made for the
-    /// failover may have gone.
+    /// Checks a recovery: the first zone has machines again, and elsewhere no machine was replaced. A machine
+    /// of the failover may have gone.
     pub fn first_zone_is_back(&self, left: &Instances, back: &Instances) -> Result<()> {
         let [sick, _] = self.zones();
         ensure!(
@@ -143,7 +143,7 @@ impl Region {
         Ok(())
     }
 
-    /// Which ACL each subnet of a VPC has, and the rules and tags of all ACLs.
+    /// The ACL of each subnet of a VPC, and the rules and tags of all ACLs.
     pub async fn acls(&self, vpc: &str) -> Result<Acls> {
         let mut seen = Acls::default();
         for acl in self.direct.network_acls(vpc).await? {
@@ -164,7 +164,7 @@ impl Region {
         Ok(seen)
     }
 
-    /// Gives a subnet another ACL, as somebody does by hand.
+    /// Sets the ACL of a subnet, like a user by hand.
     pub async fn set_acl(&self, vpc: &str, subnet: &str, acl: &str) -> Result<()> {
         let acls = self.direct.network_acls(vpc).await?;
         let association = acls.iter().find_map(|acl| acl.association_of(subnet));
@@ -173,7 +173,7 @@ impl Region {
         Ok(refused(self.direct.replace_association(id, acl).await)?)
     }
 
-    /// An ACL of somebody else, with a rule.
+    /// Creates a foreign ACL with a rule.
     pub async fn other_acl(&self, vpc: &str) -> Result<String> {
         let acl = refused(self.direct.create_network_acl(vpc, "by-hand", &[]).await)?.network_acl_id;
         refused(self.direct.create_entry(&acl, &allow(10)).await)?;
@@ -191,12 +191,12 @@ impl Notebook {
         Self(Mutex::new(Some(state)))
     }
 
-    /// What was kept last.
+    /// The last kept state.
     pub fn state(&self) -> Option<State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes an infrastructure from what is known of it.
+    /// Makes an infrastructure from the kept state.
     pub async fn make(&self, ec2: &Ec2, names: &Names, plan: &Plan) -> runtime::Result<Made> {
         let made = make(ec2, names, plan, self.state().as_ref(), self).await?;
         self.save(&made.state).await?;
@@ -211,10 +211,10 @@ impl Journal for Notebook {
     }
 }
 
-/// Instances by id, with their zones.
+/// Instances by id, with zones.
 pub type Instances = BTreeMap<String, String>;
 
-/// Closes subnets as a provider does. Returns what was there before, with the ACL that closes them.
+/// Closes subnets as a provider does. Returns the former ACLs, with the ACL that closes the subnets.
 pub async fn close(
     acl: &ZoneAcl,
     subnets: &BTreeSet<String>,
@@ -225,7 +225,7 @@ pub async fn close(
     Ok(before)
 }
 
-/// What a VPC's ACLs are.
+/// The ACLs of a VPC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Acls {
     /// ACLs by subnet.
@@ -257,7 +257,7 @@ pub fn allow(number: u16) -> Entry {
     }
 }
 
-/// Keys of an account. Whatever they are, they are good here.
+/// Keys of an account. moto accepts any keys.
 pub fn credentials() -> Credentials {
     let data = [("accessKeyID", "AKIATEST"), ("secretAccessKey", "secret")];
     Credentials::new(
@@ -267,7 +267,7 @@ pub fn credentials() -> Credentials {
     )
 }
 
-/// A right that lasts longer than any test, until it is ended.
+/// A permit that lasts longer than any test, until the test ends the permit.
 pub fn right() -> Arc<Issuer> {
     let clock = Clock::default();
     let until = clock.now() + Duration::from_secs(3600);
@@ -279,8 +279,8 @@ pub fn refused<T>(answer: cloud_aws::Answer<T>) -> runtime::Result<T> {
     answer.map_err(Error::from)
 }
 
-/// Tries until it succeeds, as the reconciler does: only what passes by itself is tried again. Returns how
-/// often it failed.
+/// Repeats an attempt until success, like the reconciler: only transient failures are repeated. Returns the
+/// number of failures.
 pub async fn until_done<T, F, Fut>(mut attempt: F) -> Result<(T, usize)>
 where
     F: FnMut() -> Fut,
@@ -295,7 +295,7 @@ where
     Err(anyhow!("it did not succeed in {MOST_ATTEMPTS} attempts"))
 }
 
-/// As [`until_done`], with the pauses of the reconciler cut short. Returns what was awaited.
+/// As [`until_done`], with short pauses in place of the reconciler's pauses. Returns the awaited states.
 pub async fn until_shown<T, F, Fut>(mut attempt: F) -> Result<(T, Vec<String>)>
 where
     F: FnMut() -> Fut,
@@ -315,7 +315,7 @@ where
     Err(anyhow!("it did not succeed: {awaited:?}"))
 }
 
-/// One of everything, and in each of two zones one of everything.
+/// Checks that each part exists once, and each part of a zone once in each of two zones.
 pub fn is_complete(found: &Found) -> Result<()> {
     let counts = [
         found.vpcs.len(),
@@ -345,7 +345,8 @@ pub fn is_complete(found: &Found) -> Result<()> {
     Ok(())
 }
 
-/// By the NAT gateway of its own zone, or by the VPC's gateway.
+/// Checks the default route of a subnet: by the NAT gateway of the same zone, or by the internet gateway of
+/// the VPC.
 fn has_a_way_out(found: &Found, subnet: &Subnet) -> Result<()> {
     let id = &subnet.subnet_id;
     let of: Vec<_> = found

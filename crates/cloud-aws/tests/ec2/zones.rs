@@ -1,4 +1,4 @@
-//! Zones that are closed: what somebody has changed by hand, what a seed does not know, and rights that end.
+//! Closed zones: manual changes, missing records of a seed, and permits that end.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -13,9 +13,9 @@ use testkit::Moto;
 
 use super::world::{Region, SHOOT, close, refused, right, until_done};
 
-/// A subnet that somebody has given another ACL is left so, and told. A former ACL that is gone is told with
-/// what to do, and the rest is given back; when somebody has done it the rest goes. In a deletion the VPC's
-/// default takes its place.
+/// A subnet with a manually changed ACL is left unchanged, and reported. A former ACL that is gone is
+/// reported with the remedy, and all further former ACLs are given back. After the manual fix the ACL of the
+/// isolation is removed. In a deletion the default ACL of the VPC replaces a former ACL that is gone.
 pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "ap-southeast-2").await?;
     let (status, _) = region.made().await?;
@@ -45,7 +45,7 @@ pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> 
         "{left:#?}"
     );
 
-    // Somebody does it by hand.
+    // The manual fix of the user.
     region.set_acl(vpc, two, &by_hand).await?;
     let changed = acl.open(Some(&before), false).await?;
     let told: Vec<String> = changed.iter().map(ToString::to_string).collect();
@@ -72,7 +72,7 @@ pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> 
     Ok(())
 }
 
-/// A seed died before its state was carried: the tags tell what was there.
+/// A seed died before the state was carried: the tags name the former ACLs.
 pub async fn a_seed_that_knows_nothing_opens_what_another_closed(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "eu-west-2").await?;
     let (status, _) = region.made().await?;
@@ -95,8 +95,8 @@ pub async fn a_seed_that_knows_nothing_opens_what_another_closed(moto: &Moto) ->
     Ok(())
 }
 
-/// The right ends after each single call: nothing more leaves, and whoever has the next right brings it to
-/// its end.
+/// The permit ends after each single call: no further request leaves, and the next owner completes the
+/// operation.
 pub async fn a_right_that_ends_midway_stops_it(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "us-east-2").await?;
     let (status, _) = region.made().await?;
@@ -164,7 +164,7 @@ pub async fn an_acl_that_is_not_listed_yet_does_not_count_as_opened(moto: &Moto)
     Ok(())
 }
 
-/// A seed died after it had made the ACL of an isolation: the ACL must not hold the VPC.
+/// A seed died after creating the ACL of an isolation: the ACL must not hold the VPC.
 pub async fn a_deletion_removes_an_acl_that_was_left(moto: &Moto) -> Result<()> {
     let region = Region::of(moto, "af-south-1").await?;
     let (status, state) = region.made().await?;

@@ -1,7 +1,8 @@
-//! The cloud-controller-manager of a shoot: its Deployment and its configuration.
+//! The Deployment and the configuration of the cloud-controller-manager of a shoot.
 //!
-//! The container runs `cloud-controller-manager-aws`, which starts Kubernetes' own program under the owner's
-//! permit. The program runs the controllers of Nodes alone, under its lock in the shoot.
+//! The container runs `cloud-controller-manager-aws`. This process starts Kubernetes' own program under the
+//! owner's permit. The program runs only the controllers of Nodes, under the lock of the program in the
+//! shoot.
 
 use api::extensions::CloudControllerManager;
 use cloud_aws::infrastructure::InfrastructureStatus;
@@ -18,9 +19,10 @@ use runtime::{
 
 use crate::problem::problem;
 
-/// Name of the Deployment, of its lock in the shoot, and of the Secret with the shoot's kubeconfig.
+/// Name of the Deployment, of the lock in the shoot, and of the Secret with the shoot's kubeconfig.
 pub const NAME: &str = "cloud-controller-manager";
-/// The Secret with the keys whose account was compared with the account of the network.
+/// The Secret with the keys of the compared account. The account of these keys equals the account of the
+/// network.
 pub const ACCOUNT: &str = "cloud-controller-manager-account";
 /// The keys of the Secret that the process reads.
 const KEYS: [&str; 3] = ["accessKeyID", "secretAccessKey", "sessionToken"];
@@ -28,14 +30,14 @@ const KEYS: [&str; 3] = ["accessKeyID", "secretAccessKey", "sessionToken"];
 pub const CLOUD_PROVIDER_CONFIG: &str = "cloud-provider-config";
 /// Key of the ConfigMap.
 pub const FILE: &str = "cloudprovider.conf";
-/// Service ID of EC2 in the AWS SDK, by which an endpoint is overridden.
+/// Service ID of EC2 in the AWS SDK, for the override of the endpoint.
 const EC2: &str = "EC2";
 const HEALTH_PORT: u16 = 8080;
 
 /// Settings that all shoots of a seed share.
 #[derive(Clone, Debug)]
 pub struct CloudControllerManagerSettings {
-    /// The image, with its tag.
+    /// The image with a tag.
     pub image: String,
     /// Endpoint of EC2. The SDK's endpoint of the region by default.
     pub endpoint: Option<String>,
@@ -43,7 +45,7 @@ pub struct CloudControllerManagerSettings {
     pub environment: Vec<Variable>,
 }
 
-/// Controllers of other managers do not exist in this program.
+/// Controllers of different managers do not exist in this program.
 ///
 /// # Errors
 /// The Shoot gives node IPAM to the cloud-controller-manager.
@@ -67,7 +69,7 @@ pub fn cloud_config(
     cluster: &str,
     endpoint: Option<&str>,
 ) -> Result<String> {
-    // The format has no escape for the end of a line: any other line would be read as a setting of its own.
+    // The format has no escape for the end of a line: the program would read a further line as a setting.
     let is_in_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if region.is_empty() || !region.chars().all(is_in_name) {
         return Err(problem(format!(
@@ -75,8 +77,8 @@ pub fn cloud_config(
         )));
     }
     let vpc = &infrastructure.vpc;
-    // With VPC and SubnetID the program does not ask the metadata service of the instance on which the seed
-    // runs. The controllers of Nodes use neither.
+    // With VPC and SubnetID the program does not ask the metadata service of the seed's instance. The
+    // controllers of Nodes use neither setting.
     let subnet = vpc.subnets.first().map(|subnet| subnet.id.as_str());
     let subnet = subnet.ok_or_else(|| {
         problem("spec.infrastructureProviderStatus names no subnet: the object is wanted before its infrastructure")
@@ -146,7 +148,7 @@ pub fn process(
         },
         files,
         scratch: false,
-        // The program is killed at once. Its lock expires by itself.
+        // The program is killed at once. The lock expires without a release.
         grace_seconds: 15,
         overlaps: false,
         requests: ["64Mi", "10m"],
@@ -176,7 +178,7 @@ fn arguments(cluster: &str) -> Vec<String> {
         "--leader-elect=true".into(),
         format!("--leader-elect-resource-name={NAME}"),
         "--leader-elect-resource-namespace=kube-system".into(),
-        // Its metrics would need a certificate, and the file system is read-only.
+        // The metrics of the program would need a certificate, and the file system is read-only.
         "--secure-port=0".into(),
     ]
 }

@@ -56,7 +56,7 @@ fn container(owner: Option<&OwnerClaim>) -> Value {
     json!(deployment.spec.unwrap().template.spec.unwrap().containers[0])
 }
 
-/// I3, R17-60: the program has no flags of the owner, its parent process has.
+/// I3, R17-60: the parent process has the flags of the owner, the program has none.
 #[test]
 fn the_owner_is_checked_by_the_process_that_starts_the_program() {
     let all = container(Some(&owner()));

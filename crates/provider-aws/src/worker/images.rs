@@ -1,5 +1,4 @@
-//! Which image of EC2 a pool's machines start with: as the CloudProfile says, in the format of Gardener's
-//! provider for AWS.
+//! The AMI of a pool's machines, from the CloudProfile, in the format of Gardener's provider for AWS.
 
 use api::{extensions::WorkerPool, meta::RawExtension};
 use extension::worker::cloud_profile_config;
@@ -8,7 +7,7 @@ use serde::Deserialize;
 
 use crate::problem::problem;
 
-/// What the CloudProfile says in `spec.providerConfig`.
+/// The content of `spec.providerConfig` of the CloudProfile.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct CloudProfileConfig {

@@ -3,8 +3,8 @@
 /// The most that EC2 makes.
 const MOST_GIB: u32 = 16384;
 
-/// A Kubernetes quantity in whole GiB, rounded up as Gardener does with decimal ones. `None`: it is no size
-/// of a disk.
+/// A Kubernetes quantity in whole GiB, rounded up as in Gardener for decimal quantities. `None`: the quantity
+/// is not a valid size of a disk.
 pub(super) fn gib(quantity: &str) -> Option<u32> {
     let unit = quantity.trim_start_matches(|c: char| c.is_ascii_digit());
     let number: u64 = quantity.strip_suffix(unit)?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! The cloud-controller-manager deletes Nodes whose instances it does not find. So keys of a different account
+//! The cloud-controller-manager deletes Nodes without a visible instance. So keys of a different account
 //! never get into the Secret of the process, also when the pod restarts.
 
 use anyhow::{Context as _, Result, ensure};

@@ -1,4 +1,4 @@
-//! Seeds with the shoot's namespace in them, and objects of this provider.
+//! Seeds with the namespace of the shoot, and objects of this provider.
 #![allow(dead_code)] // each test program uses its own part of it
 
 use std::{collections::BTreeMap, time::Duration};
@@ -22,11 +22,11 @@ use testkit::ControlPlane;
 
 use crate::world::{IMAGE, Region, SHOOT, credentials};
 
-/// The test plays whoever else writes.
+/// The field manager of the test, in place of all further writers.
 pub const TEST: FieldManager = FieldManager("test");
 
-/// EC2 behind the proxy, which lists an object as soon as it is made. So a reconciliation that was given up
-/// has made nothing where EC2 lists nothing.
+/// EC2 behind the proxy. This EC2 lists an object as soon as the object is made. So an abandoned
+/// reconciliation has made no object where EC2 lists none.
 pub fn place(region: &Region) -> Place {
     Place {
         access: Ec2Access::with_bound(Some(region.proxy.endpoint.clone()), Duration::ZERO),
@@ -47,7 +47,7 @@ where
     )
 }
 
-/// A seed with the shoot's namespace in it, of a shoot that it acts on, with the Secret of the account.
+/// A seed with the namespace, the Cluster and the account Secret of a shoot that belongs to the seed.
 pub async fn seed(plane: &ControlPlane) -> Result<Client> {
     let seed = plane.admin();
     testkit::apply_crds(&seed, &crds_of(Target::Seed)).await?;
@@ -101,13 +101,13 @@ pub fn object_of<K: ExtensionObject>(shoot: &str, name: &str, region: &str, more
     of_kind(object)
 }
 
-/// What a seed has for machines: the image by which they start, what they run at first, and the way of their
-/// manager to the shoot.
+/// Adds the inputs of machines to a seed: the image, the user data, and the kubeconfig of the
+/// machine-controller-manager for the shoot.
 pub async fn equip(seed: &Client, region: &str, kubeconfig: Vec<u8>) -> Result<()> {
     equip_shoot(seed, SHOOT, region, kubeconfig).await
 }
 
-/// The same for one shoot.
+/// The same for a given shoot.
 pub async fn equip_shoot(seed: &Client, shoot: &str, region: &str, kubeconfig: Vec<u8>) -> Result<()> {
     let regions = json!([{"name": region, "ami": IMAGE}]);
     let images = json!([{"name": "gardenlinux", "versions": [{"version": "1", "regions": regions}]}]);
@@ -128,12 +128,12 @@ pub async fn equip_shoot(seed: &Client, shoot: &str, region: &str, kubeconfig: V
     Ok(())
 }
 
-/// A Worker with one pool in these zones.
+/// A Worker with a single pool in these zones.
 pub fn worker(region: &str, infrastructure: &Value, zones: &[String], machines: [i32; 2]) -> Result<Worker> {
     worker_of(SHOOT, region, infrastructure, zones, machines)
 }
 
-/// The same of one shoot.
+/// The same for a given shoot.
 pub fn worker_of(
     shoot: &str,
     region: &str,

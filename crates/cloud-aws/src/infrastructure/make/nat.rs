@@ -1,4 +1,4 @@
-//! The NAT gateway of a zone, with its address. EC2 accepts the call for a gateway and may report minutes
+//! The NAT gateway of a zone, with an address. EC2 accepts the call for a gateway and may report minutes
 //! later that the gateway has failed.
 
 use std::time::Duration;
@@ -14,8 +14,8 @@ use crate::{
     token::token_since,
 };
 
-/// Pause between the failure of a gateway and the next gateway: the longest pause of the reconciler, whose
-/// own pauses begin anew while a gateway is pending.
+/// Pause between the failure of a gateway and the next gateway: the longest pause of the reconciler. The
+/// pauses of the reconciler restart while a gateway is pending.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 const NO_CODE: &str = "no failureCode";
 const NO_MESSAGE: &str = "EC2 gives no failureMessage";
@@ -62,7 +62,7 @@ impl<J: Journal> Maker<'_, '_, J> {
         let is_new = |nat: &NatGateway| nat.name() == name && recorded.as_deref() != Some(nat.id());
         if let Some(failed) = self.found.failed.iter().find(|nat| is_new(nat)).cloned() {
             self.ec2.delete_nat_gateway(failed.id()).await?;
-            // EC2 lists what has failed, so that nothing is awaited.
+            // EC2 lists the failed gateway, so that the gateway is not awaited any more.
             self.ledger.shown(key);
             let reported = |text: Option<String>, none: &str| text.unwrap_or_else(|| none.to_owned());
             self.ledger.record_failure(
