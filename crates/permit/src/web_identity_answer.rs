@@ -72,7 +72,7 @@ impl WebIdentityError {
     /// The failure of a role, at any depth in the error of a library.
     #[must_use]
     pub fn find<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e Self> {
-        std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref())
+        std::iter::successors(Some(error), |&error| error.source()).find_map(|error| error.downcast_ref())
     }
 }
 
