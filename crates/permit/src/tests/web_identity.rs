@@ -228,7 +228,7 @@ async fn no_request_for_keys_leaves_without_the_permit() {
     let error = provider.get_credential().await.unwrap_err();
     let error: &(dyn StdError + 'static) = &error;
     let mut causes = std::iter::successors(Some(error), |&error| error.source());
-    assert!(causes.any(|cause| cause.is::<NotPermitted>()), "{error:?}");
+    assert!(causes.any(<dyn StdError>::is::<NotPermitted>), "{error:?}");
     let listener = listener.into_std().unwrap();
     let accepted = listener.accept().map(drop).map_err(|error| error.kind());
     assert_eq!(accepted, Err(std::io::ErrorKind::WouldBlock));
