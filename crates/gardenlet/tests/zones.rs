@@ -80,8 +80,11 @@ async fn looked_before() -> Result<()> {
         "{told}"
     );
     nothing_was_done(&world).await?;
+    is_refused_until_no_obstacle_is_left(&world).await
+}
 
-    // The same without a dry run, each with an Event.
+/// As [`looked_before`] without a dry run, each obstacle with an Event.
+async fn is_refused_until_no_obstacle_is_left(world: &World) -> Result<()> {
     world.move_etcd_to("n-a").await?;
     world.annotate(ISOLATED, json!("id-a")).await?;
     world
@@ -108,7 +111,7 @@ async fn looked_before() -> Result<()> {
     // RZ-32: a request to close the network waits for the admission of the failover.
     world.annotate(CLOSE_NOW, json!("true")).await?;
     world.until_message("isolated-zone-close-now=true stays").await?;
-    nothing_was_done(&world).await?;
+    nothing_was_done(world).await?;
     // No refusal blocks the failover any more. The flow fails only because this test lacks the Secrets of a
     // running shoot.
     world.ready("n-b", true).await?;

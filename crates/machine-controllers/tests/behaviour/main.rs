@@ -96,21 +96,15 @@ async fn machines_are_what_their_deployments_say_and_nothing_is_lost() -> Result
             off::a_node_is_out_of_service_only_while_its_instance_is_off(client),
         )
         .boxed_local(),
-        told("isolated", isolated::an_isolated_zone_gets_no_new_machine(client)).boxed_local(),
-        told(
-            "silent",
-            isolated::a_silent_api_keeps_no_instance_in_an_isolated_zone(client),
-        )
+        told("isolated", async {
+            isolated::an_isolated_zone_gets_no_new_machine(client).await?;
+            isolated::a_silent_api_keeps_no_instance_in_an_isolated_zone(client).await
+        })
         .boxed_local(),
-        told(
-            "strays",
-            orphans::nodes_and_instances_without_a_machine_are_reported_on_the_worker(client),
-        )
-        .boxed_local(),
-        told(
-            "orphans",
-            orphans::orphans_are_collected_only_when_it_is_sure_that_they_are(client),
-        )
+        told("orphans", async {
+            orphans::nodes_and_instances_without_a_machine_are_reported_on_the_worker(client).await?;
+            orphans::orphans_are_collected_only_when_it_is_sure_that_they_are(client).await
+        })
         .boxed_local(),
     ];
     let outcomes = join_all(scenarios).await;
