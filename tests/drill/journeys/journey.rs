@@ -181,10 +181,18 @@ impl<'w> Journey<'w> {
     /// The present status in the user's view.
     async fn told(&self) -> String {
         let found = self.shoots().get(&self.name).await;
-        let status = found.ok().and_then(|found| found.status).unwrap_or_default();
+        let (generation, status) = match found {
+            Ok(found) => (found.metadata.generation, found.status.unwrap_or_default()),
+            Err(error) => return error.to_string(),
+        };
+        let unsettled = format!(
+            "generation {generation:?}, observed {:?}, former seeds {:?}, migration {:?}",
+            status.observed_generation, status.former_seeds, status.migration
+        );
         let last = status.last_operation.map(|last| last.description);
         let errors = status.last_errors.into_iter().map(|error| error.description);
-        last.into_iter().chain(errors).collect::<Vec<_>>().join("; ")
+        let said = last.into_iter().chain(errors).chain([unsettled]);
+        said.collect::<Vec<_>>().join("; ")
     }
 
     /// Waits until the Shoot is gone.

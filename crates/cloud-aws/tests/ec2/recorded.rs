@@ -17,7 +17,7 @@ use super::{
 /// The state names the parts, so that a removal finds the parts. A part with the tag of a different cluster
 /// is left, and named.
 pub async fn parts_without_tags_are_removed(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "ap-northeast-1").await?;
+    let region = Region::of(moto, "ap-northeast-3").await?;
     let (_, state) = region.made().await?;
     let (names, direct) = (Names::of(SHOOT), &region.direct);
     let ec2 = region.ec2(&Permit::sole("a test"))?;
