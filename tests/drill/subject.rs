@@ -31,7 +31,6 @@ pub struct Subject<'w> {
 }
 
 impl<'w> Subject<'w> {
-    /// A Shoot that does not exist yet.
     pub fn new(world: &'w World) -> Self {
         Self {
             world,
@@ -49,7 +48,6 @@ impl<'w> Subject<'w> {
         Api::namespaced(self.world.garden(), PROJECT)
     }
 
-    /// Namespace in the seed.
     pub fn namespace(&self) -> String {
         namespace_of(&self.name)
     }

@@ -1,5 +1,5 @@
-//! The contract test for any actuator: the test drives the actuator through reconcile → migrate → restore →
-//! delete over two seeds.
+//! The contract test for any actuator: the test drives the actuator over two seeds, through reconcile →
+//! migrate → restore → delete.
 //!
 //! Each operation is disturbed until the operation succeeds. The test drops the operation at each await in
 //! turn, as a killed process would, and lets each request fail in turn. Each attempt uses a new reconciler,

@@ -3,7 +3,7 @@
 //! removes the processes and files, for all providers.
 //!
 //! Promises
-//! - `reconcile`: the provider's Secrets are made before the first write, so that credentials which the provider
+//! - `reconcile`: the provider's Secrets are made before the first write. Credentials that the provider
 //!   refuses change neither the former Secrets nor the processes.
 //! - Files are written before the processes that read the files. A pod is recreated when a
 //!   mounted Secret or ConfigMap changes. On return, every wanted pod serves, and every pod with former flags

@@ -44,8 +44,9 @@ where
     attempt_within(what, PATIENCE, work).await
 }
 
-/// As [`attempt`], for a resource whose end takes longer than [`PATIENCE`]. While the work reports that the end
-/// is under way ([`Error::NotReady`]), the resource is awaited for `longest`. Further errors get [`PATIENCE`].
+/// As [`attempt`], for a resource whose end takes longer than [`PATIENCE`]. While the work reports that the
+/// end is under way ([`Error::NotReady`]), the resource is awaited for `longest`. Further errors get
+/// [`PATIENCE`].
 ///
 /// # Errors
 /// As for [`attempt`].

@@ -1,8 +1,6 @@
 //! The requests of the HTTP interface to the task, and their channels.
 
-use super::proof::Proof;
-use super::relief::Relief;
-use super::state::State;
+use super::{proof::Proof, relief::Relief, state::State};
 use crate::error::{Class, Error, Result};
 use crate::metrics::Metrics;
 use crate::snapshot_name::Snapshot;

@@ -227,7 +227,7 @@ async fn changes_that_the_store_lacks_are_not_compacted_and_the_remedy_is_report
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
     let saved = etcd.client.revision().await.unwrap();
     std::fs::write(lab.credentials().join("secretAccessKey"), "refused").unwrap();
-    // A slow disk leaves free pages between the values. Their defragmentation makes room once or twice, and the
+    // A slow disk leaves free pages between the values. A defragmentation makes room once or twice, and the
     // next values fill that room.
     let relief = eventually("no room is left", async || {
         write_until_refused(&etcd).await;

@@ -27,9 +27,8 @@ pub(super) struct WatchedShoots {
     pub(super) watch: BoxFuture<'static, ()>,
 }
 
-/// Watches all Shoots of the garden. A step reads its Shoot anew. A controller reads no further changes while
-/// all of its slots are taken, so the watch runs beside both controllers and keeps the store up to date. The
-/// number of Shoots bounds the queue of a controller ([`PendingShoots`]).
+/// Watches all Shoots of the garden. A controller without a free slot reads no changes, so the watch runs
+/// beside both controllers. The number of Shoots bounds the queue of a controller ([`PendingShoots`]).
 pub(super) fn watch(garden: &Garden) -> WatchedShoots {
     let (reader, writer) = reflector::store();
     let [flows, deadlines] = [(); 2].map(|()| Arc::<PendingShoots>::default());
@@ -92,7 +91,6 @@ fn wakes(shoot: &Shoot) -> Option<u64> {
         shoot.metadata.generation,
         shoot.metadata.deletion_timestamp.as_ref().map(|time| time.0),
         shoot.annotations(),
-        // Its own seed may be given it anew.
         status.map(|status| (status.seed_name.as_deref(), status.epoch())),
         ready_for_migration(shoot).map(|(ready, message)| (ready, message.to_owned())),
         status

@@ -6,7 +6,7 @@
 //! | `launch`, `launch_query` | reports a launch that the cloud has accepted and then ended |
 //! | `health`, `expiry` | the health of a Machine, and the time of a replacement |
 //! | `deletion`, `drain` | cordon, pods, volumes, instance, Node, in this order |
-//! | `silence` | the end of an instance of an isolated zone while the shoot's API is silent |
+//! | `silence`, `ended_instances` | the end of an instance of an isolated zone while the shoot's API is silent |
 //! | `request` | the deletion that a user asks for on the Node |
 //! | `token` | the bootstrap token for the kubelet |
 //! | `out_of_service`, `power` | the Node of an instance that is off |
@@ -19,6 +19,7 @@ mod bounds;
 mod create;
 mod deletion;
 mod drain;
+mod ended_instances;
 mod expiry;
 mod health;
 mod identity;
@@ -52,10 +53,10 @@ use tracing::info;
 use self::{
     bounds::Bounds,
     drain::{Drain, Volumes},
+    ended_instances::EndedInstances,
     health::{Known, Verdict, judge},
     launch::LaunchQuestions,
     power::PowerQuestions,
-    silence::EndedInstances,
     status::{Doing, State, Told},
     token::Tokens,
 };

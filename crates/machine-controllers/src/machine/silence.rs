@@ -4,11 +4,7 @@
 //! terminated when the time of the drain is over, or when the budget of the zone is spent and the silence has
 //! lasted. The Machine stays until the API answers, so that the Node goes with the Machine.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use api::{
     constants::ISOLATED_ZONE_CLOSE_DEADLINE,
@@ -22,22 +18,6 @@ use tracing::{debug, info};
 
 use super::{Machines, bounds::Bounds, identity::is_forced};
 use crate::isolation::is_isolated;
-
-/// Uids of Machines with an instance that has ended while the shoot's API was silent. A new process asks the
-/// cloud once more.
-#[derive(Debug, Default)]
-pub struct EndedInstances(Mutex<BTreeSet<String>>);
-
-impl EndedInstances {
-    /// The Machine is gone.
-    pub fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl Machines {
     /// Continues a deletion without the Node. `why`: the failure to read the Node.
@@ -60,7 +40,7 @@ impl Machines {
         let Some(bound) = passed_bound(machine, &workers, bounds.drain, is_lasting, clock::now()) else {
             return Err(why);
         };
-        if self.ended.lock().contains(&machine.uid().unwrap_or_default()) {
+        if self.ended.contains(&machine.uid().unwrap_or_default()) {
             return Err(node_is_left(why));
         }
         if !self.cloud.has_asked_to_delete(machine) {
@@ -74,7 +54,7 @@ impl Machines {
 
     /// The instance has ended, and the Node is left. `why`: the failure to read the Node. Returns the report.
     pub(super) fn keep_for_node(&self, machine: &Machine, why: Error) -> Error {
-        self.ended.lock().insert(machine.uid().unwrap_or_default());
+        self.ended.insert(machine.uid().unwrap_or_default());
         node_is_left(why)
     }
 

@@ -102,8 +102,7 @@ fn a_fence_begins_when_all_show_it(#[case] said: &[Saying], #[case] expected: bo
     assert_eq!(is_shown_everywhere(&numbered(said)).is_ok(), expected);
 }
 
-/// A planned move must not stop the API while a server holds up the end of the epoch, and must not need a
-/// server that is down.
+/// A planned move must not stop the API while a server holds up the end of the epoch or is down.
 #[rstest]
 #[case::all(&[Mine, Mine], true)]
 #[case::one_is_down(&[Mine, silent()], true)]

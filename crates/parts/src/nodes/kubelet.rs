@@ -1,5 +1,4 @@
-//! The kubelet's configuration on machines: the settings that the shoot needs, overridden by the user's
-//! settings. Pure.
+//! The kubelet's configuration on machines: settings of the shoot, overridden by settings of the user.
 
 use std::net::IpAddr;
 
@@ -32,7 +31,6 @@ pub(super) fn wanted(all: Option<&KubeletConfig>, pool: &Worker) -> Option<Kubel
     own.or(all).cloned()
 }
 
-/// The configuration.
 pub(super) fn configuration(names: &Names, user: Option<&KubeletConfig>) -> Result<Value> {
     let mut config = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",

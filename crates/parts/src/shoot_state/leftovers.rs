@@ -96,8 +96,8 @@ pub(super) async fn delete(place: &Place, state: &ShootState, attempt: ChunkAtte
     Ok(left)
 }
 
-/// The InternalSecrets that an attempt created, or `None` while this seed may not read one of them. An
-/// attempt creates chunks in sequence: after a gap there are no further chunks.
+/// The InternalSecrets that an attempt created, or `None` while this seed may not read each of these
+/// InternalSecrets. An attempt creates chunks in sequence: after a gap there are no further chunks.
 async fn chunks_of(
     place: &Place,
     state: &ShootState,

@@ -125,7 +125,7 @@ impl Place {
     }
 
     /// Rights to read name each InternalSecret, so reads of a missing InternalSecret are forbidden as well.
-    /// The right to delete names none: a dry run shows whether the InternalSecret exists.
+    /// The right to delete names no InternalSecret: a dry run shows whether the InternalSecret exists.
     async fn find_unreadable(&self, name: &str) -> Result<FoundChunk> {
         match self
             .secrets

@@ -84,7 +84,8 @@ pub async fn a_zone_closed_by_others_is_left_alone(world: &World) -> Result<()> 
     Ok(())
 }
 
-/// A sick zone has many shoots, and the controller has few workers: an attempt ends while a machine is awaited.
+/// A sick zone has many shoots, and the controller has few workers: an attempt ends while a machine is
+/// awaited.
 pub async fn an_awaited_machine_occupies_no_worker(world: &World) -> Result<()> {
     let namespace = "shoot--dev--awaited";
     world::namespace(&world.seed, namespace, &world.cloud).await?;
