@@ -101,8 +101,7 @@ async fn is_refused_until_no_obstacle_is_left(world: &World) -> Result<()> {
         .await?;
     world.ready("n-b", false).await?;
     world.move_etcd_to("n-b").await?;
-    let told = world.asked("id-a").await?;
-    ensure!(told.contains("The shoot is Seed big"), "{told}");
+    world.looks_at_another_shoot().await?;
     world.hosts_nothing("big").await?;
     world.reconcile().await?;
     world
