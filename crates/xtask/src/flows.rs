@@ -31,8 +31,8 @@ no path between runs side by side. A task's name is what `status.lastOperation.d
 from its start. `make test` and `make e2e-all` prove that by failing and repeating each task of each flow (`tests/drill`).
 
 A move is the preparation in the source seed followed by the restoration in the destination. The hand-over between the
-two is the write of `status.seedName`; until then only the source acts, from then on only the destination, and the source
-cleans up what is its own.
+two is the write of `status.seedName`. Until then only the source acts. From then on only the destination acts, and the
+source cleans up its own objects.
 ";
 
 /// A zone is closed. After a restore, the next reconciliation opens zones.

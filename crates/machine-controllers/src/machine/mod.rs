@@ -6,7 +6,7 @@
 //! | `launch`, `launch_query` | reports a launch that the cloud has accepted and then ended |
 //! | `health`, `expiry` | the health of a Machine, and the time of a replacement |
 //! | `deletion`, `drain` | cordon, pods, volumes, instance, Node, in this order |
-//! | `silence`, `ended_instances` | the end of an instance of an isolated zone while the shoot's API is silent |
+//! | `silence`, `ended_instances` | the end of instances of an isolated zone under a silent API |
 //! | `request` | the deletion that a user asks for on the Node |
 //! | `token` | the bootstrap token for the kubelet |
 //! | `out_of_service`, `power` | the Node of an instance that is off |
