@@ -203,10 +203,9 @@ async fn a_listing_that_repeats_its_continuation_token_ends() {
 
 /// moto issues the keys of the role, too.
 #[tokio::test]
-async fn a_role_creates_empties_and_removes_a_bucket() {
-    let moto = Moto::start().await.unwrap();
+async fn a_role_empties_and_removes_a_bucket() {
+    let (moto, _) = bucket().await;
     let store = store_of_role(&moto.endpoint, &moto.endpoint);
-    store.create_bucket().await.unwrap();
     for key in ["p/a", "p//b", "q/c"] {
         moto.put_object("bucket", key, "x").await.unwrap();
     }
