@@ -17,7 +17,7 @@ const FAILED: &str = "<state>failed</state><failureCode>InsufficientFreeAddresse
 /// The code and the sentence of EC2 are reported, the gateway is removed, and no further gateway is made
 /// until the pause is over.
 pub async fn is_reported_and_paced(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "ca-central-1").await?;
+    let region = Region::of(moto, "me-south-1").await?;
     let (_, state) = region.made().await?;
     let (names, plan) = (Names::of(SHOOT), region.plan()?);
     let ec2 = region.ec2(&Permit::sole("a test"))?;
