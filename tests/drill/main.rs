@@ -72,6 +72,13 @@ async fn every_task_of_every_flow() {
         .and_then(|text| text.parse().ok())
         .unwrap_or(WIDTH);
     let only = std::env::var("REPOT_DRILL_FLOWS").unwrap_or_default();
+    for name in only.split(',').filter(|name| !name.is_empty()) {
+        let is_flow = Drilled::ALL.iter().any(|flow| format!("{flow:?}") == name);
+        assert!(
+            is_flow || ["HandOver", "Crash"].contains(&name),
+            "REPOT_DRILL_FLOWS names no flow: {name:?}"
+        );
+    }
     let flows: Vec<_> = Drilled::ALL
         .into_iter()
         .filter(|flow| flow.is_wanted(&only))
