@@ -29,6 +29,8 @@ const AT_ONCE: usize = 10;
 /// How long a write of a Node may take. A webhook of the users may delay each write, and the taint is only a
 /// preference.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
+/// Before the next attempt to remove the taint, where a webhook of the users refuses the write.
+const RELEASED_AGAIN: Duration = Duration::from_secs(60);
 /// The scheduler prefers Nodes without the taint.
 const EFFECT: &str = "PreferNoSchedule";
 
@@ -68,7 +70,8 @@ impl Outgoing {
         }
     }
 
-    /// Removes the taint from the Nodes of Machines that stay after all.
+    /// Removes the taint from the Nodes of Machines that stay after all. A Node whose taint could not be
+    /// removed is an error: the caller comes back.
     pub async fn release<'m>(&self, machines: impl IntoIterator<Item = &'m Machine>) -> Result<()> {
         self.write(machines, false).await
     }
@@ -78,18 +81,18 @@ impl Outgoing {
         machines: impl IntoIterator<Item = &'m Machine>,
         is_outgoing: bool,
     ) -> Result<()> {
-        let nodes: Vec<_> = machines
-            .into_iter()
-            // Pods of a forced deletion are not evicted.
-            .filter(|machine| !is_forced(machine))
-            .filter_map(|machine| {
-                self.known
-                    .get(&ObjectRef::new(node_name(machine)?))
-                    .ok()
-                    .flatten()
-            })
-            .filter(|node| self.is_older_than_written(node) || change(node, is_outgoing).is_some())
-            .collect();
+        let mut nodes = Vec::new();
+        // Pods of a forced deletion are not evicted.
+        for machine in machines.into_iter().filter(|machine| !is_forced(machine)) {
+            let Some(name) = node_name(machine) else {
+                continue;
+            };
+            let node = self.known.get(&ObjectRef::new(name))?;
+            let is_due = |node: &Arc<Node>| {
+                self.is_older_than_written(node) || change(node, is_outgoing).is_some()
+            };
+            nodes.extend(node.filter(is_due));
+        }
         if nodes.is_empty() {
             return Ok(());
         }
@@ -110,8 +113,13 @@ impl Outgoing {
             written.unwrap_or_else(|_| Err(Error::transient(format!("no answer within {WRITTEN_WITHIN:?}"))));
         match written {
             Err(error) if error.is_failure() => {
-                warn!(node = node.name_any(), %error, is_outgoing, "the taint of outgoing Nodes could not be written");
-                Ok(())
+                let name = node.name_any();
+                warn!(node = name, %error, is_outgoing, "the taint of outgoing Nodes could not be written");
+                if is_outgoing {
+                    return Ok(());
+                }
+                let report = format!("the taint of outgoing Nodes could not be removed from Node {name}: {error}");
+                Err(Error::not_ready(RELEASED_AGAIN, report))
             }
             other => other,
         }

@@ -28,7 +28,10 @@ impl Namespace {
                 "namespace {} is still being deleted from an earlier stay of the shoot on this seed",
                 f.namespace
             ))),
-            Some(_) => FIELD_MANAGER.apply(&api, &wanted).await.map(|_| ()),
+            Some(found) => {
+                unmark(f, &found).await?;
+                FIELD_MANAGER.apply(&api, &wanted).await.map(|_| ())
+            }
             None => {
                 let params = PostParams {
                     field_manager: Some(FIELD_MANAGER.0.to_owned()),
@@ -61,12 +64,14 @@ impl Namespace {
         let Some(namespace) = stay.read_namespace().await? else {
             return Ok(());
         };
-        if left_in(&namespace) == Some(epoch) {
+        let bound = namespace.annotations().get(constants::SHOOT_UID);
+        if left_in(&namespace) == Some(epoch) && bound == Some(&stay.tenant.uid) {
             return Ok(());
         }
-        let body = json!({"metadata": {
-            "uid": namespace.uid(), "annotations": {(constants::LEFT_IN_EPOCH): epoch.to_string()},
-        }});
+        // A namespace without the uid of its Shoot would be left behind when the Shoot is gone.
+        let body = json!({"metadata": {"uid": namespace.uid(), "annotations": {
+            (constants::LEFT_IN_EPOCH): epoch.to_string(), (constants::SHOOT_UID): stay.tenant.uid,
+        }}});
         FIELD_MANAGER
             .merge(
                 &stay.seed.cluster_wide::<v1::Namespace>(),
@@ -104,6 +109,23 @@ impl Destroy for Namespace {
         wait::until(&api, &stay.namespace, timeout, look)
             .await
             .map(|_| ())
+    }
+}
+
+/// Removes the mark of an earlier stay. A marked namespace without a Shoot in the garden would be cleaned up,
+/// with the control plane that runs in the namespace by now.
+async fn unmark(f: &Facts, found: &v1::Namespace) -> Result<()> {
+    if !found.annotations().contains_key(constants::LEFT_IN_EPOCH) {
+        return Ok(());
+    }
+    let body = json!({"metadata": {"annotations": {(constants::LEFT_IN_EPOCH): null}}});
+    let api = f.seed.cluster_wide::<v1::Namespace>();
+    match FIELD_MANAGER.try_merge_of(&api, found, &body).await? {
+        Some(_) => Ok(()),
+        None => Err(Error::transient(format!(
+            "namespace {} was changed at the same moment",
+            f.namespace
+        ))),
     }
 }
 

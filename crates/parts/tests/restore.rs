@@ -6,7 +6,11 @@
 mod world;
 
 use anyhow::Result;
-use api::{constants::finalizer, extensions, gardencore::ShootStateSpec};
+use api::{
+    constants::{SHOOT_UID, finalizer},
+    extensions,
+    gardencore::ShootStateSpec,
+};
 use k8s_openapi::api::core::v1::{self, Secret};
 use kube::{
     Api, ResourceExt,
@@ -14,7 +18,7 @@ use kube::{
 };
 use parts::{
     AllExtensions, Deploy, Destroy, ExtensionSecrets, Facts, ForcedManagedResources, Infrastructure,
-    Kubeconfig, ManagedResources, Migrate, Namespace, Operation, Secrets, Settings, shoot_state,
+    Kubeconfig, ManagedResources, Migrate, Namespace, Operation, Secrets, Settings, left_in, shoot_state,
 };
 use serde_json::{Value, json};
 
@@ -30,6 +34,7 @@ async fn a_shoot_takes_its_secrets_and_states_along() -> Result<()> {
     let world = World::start("restore").await?;
     let source = world.facts(Operation::Reconcile, Settings::default()).await?;
     Namespace::deploy(&source).await?;
+    a_mark_of_an_earlier_stay_ends_with_the_next(&world, &source).await?;
     Secrets::deploy(&source).await?;
     let nobody = Kubeconfig::deploy(&source).await.unwrap_err();
     assert_eq!(nobody.class(), "NotReady", "a seed makes no Secret in the garden");
@@ -223,6 +228,22 @@ async fn managed_resources_of_extensions_are_left_to_them(world: &World, facts: 
     );
     ForcedManagedResources::destroy(facts).await?;
     ForcedManagedResources::gone(facts).await?;
+    Ok(())
+}
+
+/// A shoot that returns to a seed before the end of the clean-up is not taken for a departed shoot.
+async fn a_mark_of_an_earlier_stay_ends_with_the_next(world: &World, facts: &Facts) -> Result<()> {
+    Namespace::mark_as_left(facts, 3).await?;
+    let namespaces: Api<v1::Namespace> = Api::all(world.client());
+    let marked = namespaces.get(NAMESPACE).await?;
+    assert_eq!(left_in(&marked), Some(3));
+    Namespace::deploy(facts).await?;
+    let returned = namespaces.get(NAMESPACE).await?;
+    assert_eq!(left_in(&returned), None);
+    assert!(
+        returned.annotations().contains_key(SHOOT_UID),
+        "the namespace belongs to its Shoot"
+    );
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use api::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, runtime::watcher};
 use parts::left_in;
-use placement::names;
+use placement::{Role, names, role};
 use runtime::{Cluster, Events, Next, Reconciler, Result, error::Explain as _, runner};
 
 use super::leave;
@@ -58,6 +58,30 @@ struct Orphans {
     events: Events,
 }
 
+impl Orphans {
+    /// The Shoot runs in another seed, and its status does not name this seed: for example this seed was
+    /// deleted after a takeover, and has come back. The etcd may have changes that no other seed has, so the
+    /// gardenlet changes no object.
+    async fn report_shoot_elsewhere(&self, namespace: &Namespace, shoot: &Shoot) -> Result<()> {
+        let api = self.context.seed.cluster_wide::<Namespace>();
+        let present = api.get_opt(&namespace.name_any()).await;
+        let present = present.context("could not read the namespace")?;
+        // The entry in the status ends right after the namespace, and the cache may be behind.
+        if present.is_none_or(|present| present.metadata.deletion_timestamp.is_some()) {
+            return Ok(());
+        }
+        let host = shoot.status.as_ref().and_then(|status| status.seed_name.as_deref());
+        let why = format!(
+            "Shoot {} runs in seed {:?}, and its status.formerSeeds does not name this seed, so that this control plane is not cleaned \
+             up and may still act: stop its processes, then add this seed with the epoch of its stay to status.formerSeeds",
+            shoot.name_any(),
+            host.unwrap_or("none")
+        );
+        self.events.warning(namespace, "ShootElsewhere", &why).await;
+        Ok(())
+    }
+}
+
 impl Reconciler<Namespace> for Orphans {
     const NAME: &'static str = "shoot-namespace";
 
@@ -70,7 +94,10 @@ impl Reconciler<Namespace> for Orphans {
             "could not read Shoot {}/{}",
             tenant.namespace, tenant.name
         ))?;
-        if found.is_some_and(|found| names::uid(&found) == tenant.uid) {
+        if let Some(shoot) = found.filter(|found| names::uid(found) == tenant.uid) {
+            if role(&shoot, &self.context.seed_name) == Role::Nobody {
+                self.report_shoot_elsewhere(&namespace, &shoot).await?;
+            }
             let was_left = left_in(&namespace).is_some();
             return Ok(Next::After(if was_left {
                 LEFT_NAMESPACE_CHECK_PERIOD

@@ -187,11 +187,11 @@ impl MachineDeployments {
             self.change(new, body).await?;
             return Err(Error::not_ready(COLLISION, "a set is in use again"));
         }
-        let marked = if wanted.manner == Manner::Paused {
-            Ok(())
-        } else {
-            self.mark_outgoing(sets).await
-        };
+        let (mut marked, mut released) = (Ok(()), Ok(()));
+        if wanted.manner != Manner::Paused {
+            released = self.release_staying(sets).await;
+            marked = self.mark_outgoing(sets).await;
+        }
         let standing = self.standing(sets)?;
         let (old, new) = next(wanted, &standing.0, standing.1.as_ref());
         let count = old.len();
@@ -207,29 +207,31 @@ impl MachineDeployments {
                 self.change(set, json!({"spec": {"replicas": wanted}})).await?;
             }
         }
-        Ok(())
+        released
     }
 
-    /// Marks the Nodes of old sets, and frees the Nodes of the new set that a cancelled update or scale-down
-    /// has marked.
+    /// Frees the Nodes of the new set that a cancelled update or scale-down has marked.
+    async fn release_staying(&self, sets: &Sets) -> Result<()> {
+        let Some(new) = &sets.new else {
+            return Ok(());
+        };
+        let machines = self.machines.all()?;
+        let mut own = machines_of(&machines, new);
+        let leaving: BTreeSet<_> = outgoing(replicas(new), &own)
+            .into_iter()
+            .map(ResourceExt::name_any)
+            .collect();
+        own.retain(|machine| {
+            machine.meta().deletion_timestamp.is_none() && !leaving.contains(&machine.name_any())
+        });
+        self.outgoing.release(own).await
+    }
+
+    /// Marks the Nodes of old sets.
     async fn mark_outgoing(&self, sets: &Sets) -> Result<()> {
         let machines = self.machines.all()?;
-        let of = |set: &MachineSet| -> Vec<&Machine> {
-            let own = machines.iter().filter(|machine| is_of(machine, set));
-            own.map(Arc::as_ref).collect()
-        };
-        if let Some(new) = &sets.new {
-            let mut own = of(new);
-            let leaving: BTreeSet<_> = outgoing(replicas(new), &own)
-                .into_iter()
-                .map(ResourceExt::name_any)
-                .collect();
-            own.retain(|machine| {
-                machine.meta().deletion_timestamp.is_none() && !leaving.contains(&machine.name_any())
-            });
-            self.outgoing.release(own).await?;
-        }
-        self.outgoing.mark(sets.old.iter().flat_map(of)).await
+        let old = sets.old.iter().flat_map(|set| machines_of(&machines, set));
+        self.outgoing.mark(old).await
     }
 
     /// The number of machines of the old sets and of the new set, by state.
@@ -304,6 +306,11 @@ impl MachineDeployments {
     fn sets_api(&self) -> Api<MachineSet> {
         self.seed.namespaced(&self.namespace)
     }
+}
+
+fn machines_of<'m>(machines: &'m [Arc<Machine>], set: &MachineSet) -> Vec<&'m Machine> {
+    let own = machines.iter().filter(|machine| is_of(machine, set));
+    own.map(Arc::as_ref).collect()
 }
 
 impl Reconciler<MachineDeployment> for MachineDeployments {

@@ -39,7 +39,7 @@ impl Controller {
         if keeps(&resource) || keys.is_empty() {
             return Ok(Next::Change);
         }
-        if !owner.in_seed && self.shoot_has_left(&owner.namespace).await? {
+        if self.shoot_has_left(owner).await? {
             let note = "Its objects stay in the shoot: the shoot has left this namespace for another seed.";
             self.events.normal(&resource, "ObjectsLeft", note).await;
             return Ok(Next::Change);

@@ -12,7 +12,7 @@ mod send;
 
 use std::{sync::Arc, time::Duration};
 
-use api::{constants::LEFT_IN_EPOCH, meta::ConditionStatus, resources::ManagedResource};
+use api::{meta::ConditionStatus, resources::ManagedResource};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
 use owner_checks::SharedChecks;
@@ -121,9 +121,12 @@ impl Controller {
         drop(share);
         let applying = |target| async move {
             // Read again: the object may have changed while the work waited for the right and a share.
-            match self.read_to_apply(owner).await? {
-                Some(resource) => self.apply_all(owner, &resource, &target).await.map(Some),
-                None => Ok(None),
+            let resource = self.read_to_apply(owner).await?;
+            match resource {
+                Some(resource) if !self.shoot_has_left(owner).await? => {
+                    self.apply_all(owner, &resource, &target).await.map(Some)
+                }
+                _ => Ok(None),
             }
         };
         let outcome = match Box::pin(self.owned(owner, target, applying)).await {
@@ -177,13 +180,6 @@ impl Controller {
     async fn namespace_goes(&self, namespace: &str) -> Result<bool> {
         let found = self.namespace(namespace).await?;
         Ok(found.is_none_or(|namespace| namespace.metadata.deletion_timestamp.is_some()))
-    }
-
-    /// Whether the shoot has left the namespace for another seed. The gardenlet writes this mark after the
-    /// hand-over, and deletes the namespace. The mark counts also in a seed without owner checks.
-    async fn shoot_has_left(&self, namespace: &str) -> Result<bool> {
-        let found = self.namespace(namespace).await?;
-        Ok(found.is_some_and(|namespace| namespace.annotations().contains_key(LEFT_IN_EPOCH)))
     }
 
     async fn namespace(&self, name: &str) -> Result<Option<Namespace>> {

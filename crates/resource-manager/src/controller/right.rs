@@ -13,7 +13,11 @@
 
 use std::{future::Future, sync::Arc};
 
-use api::{extensions::Cluster as ClusterObject, meta::ConditionStatus, resources::ManagedResource};
+use api::{
+    constants::LEFT_IN_EPOCH, extensions::Cluster as ClusterObject, meta::ConditionStatus,
+    resources::ManagedResource,
+};
+use kube::ResourceExt as _;
 use owner_checks::{OWNERSHIP_LOST, Patience, Refusal, Tenure};
 use runtime::{Cluster, Error, Next, Result, error::Explain};
 use tracing::warn;
@@ -81,6 +85,22 @@ impl Controller {
         Box::pin(confirmed).await.map(Some)
     }
 
+    /// Whether the shoot of these objects has left the namespace for another seed: the namespace has the
+    /// gardenlet's mark, and the Shoot in the Cluster names another seed. A mark alone may be from an earlier
+    /// stay of the shoot. The answer needs no owner checks.
+    pub(super) async fn shoot_has_left(&self, owner: &Owner) -> Result<bool> {
+        if owner.in_seed {
+            return Ok(false);
+        }
+        let namespace = self.namespace(&owner.namespace).await?;
+        if !namespace.is_some_and(|namespace| namespace.annotations().contains_key(LEFT_IN_EPOCH)) {
+            return Ok(false);
+        }
+        // The gardenlet deletes the Cluster of a departed shoot before the namespace.
+        let cluster = self.cluster(&owner.namespace).await?;
+        Ok(cluster.is_none_or(|cluster| !names_this_seed(&cluster)))
+    }
+
     /// The Cluster of this namespace. The gardenlet writes the Cluster before all other objects, and deletes
     /// the Cluster last.
     async fn cluster(&self, namespace: &str) -> Result<Option<ClusterObject>> {
@@ -141,4 +161,10 @@ impl Controller {
             self.events.warning(resource, OWNERSHIP_LOST, why).await;
         }
     }
+}
+
+/// Whether the Shoot in the Cluster runs in the seed of the Cluster.
+fn names_this_seed(cluster: &ClusterObject) -> bool {
+    let seed = cluster.spec.seed.as_ref().map(|seed| &seed.0["metadata"]["name"]);
+    seed == Some(&cluster.spec.shoot.0["status"]["seedName"])
 }

@@ -120,8 +120,12 @@ pub async fn a_shoot_that_has_left(world: &World) -> Result<()> {
             })
             .await?;
         }
-        let mark = json!({"metadata": {"annotations": {(LEFT_IN_EPOCH): "1"}}});
-        change(&Api::<Namespace>::all(world.seed.clone()), place.name, mark).await?;
+        mark_as_left(&place).await?;
+        if with_checks {
+            let mut told = record.cluster(place.name, "seed-a", 1);
+            told["spec"]["shoot"]["status"]["seedName"] = json!("seed-b");
+            testkit::apply(&world.seed, told).await?;
+        }
         place.delete("late").await?;
         place.gone("late").await?;
         ensure!(uid(&maps, "late").await? == before, "the object was deleted");
@@ -131,6 +135,31 @@ pub async fn a_shoot_that_has_left(world: &World) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The shoot is back in a namespace with the mark of an earlier stay: objects are applied and deleted.
+pub async fn a_shoot_that_is_back(world: &World) -> Result<()> {
+    let place = world.shoot("shoot--dev--back").await?;
+    let record = OwnerRecord::start().await?;
+    testkit::apply(&world.seed, record.cluster(place.name, "seed-a", 3)).await?;
+    record.says("seed-a", 3).await?;
+    mark_as_left(&place).await?;
+    let inside = [map(place.name, "map", "1", &[])];
+    place.resource("core", json!({}), &inside).await?;
+    place.applied("core", None).await?;
+    let maps: Api<ConfigMap> = place.in_shoot();
+    maps.get("map").await?;
+    place.delete("core").await?;
+    place.gone("core").await?;
+    ensure!(maps.get_opt("map").await?.is_none(), "the object was left behind");
+    Ok(())
+}
+
+/// Marks the namespace, as a gardenlet does after the hand-over.
+async fn mark_as_left(place: &Place<'_>) -> Result<()> {
+    let namespaces: Api<Namespace> = Api::all(place.world.seed.clone());
+    let mark = json!({"metadata": {"annotations": {(LEFT_IN_EPOCH): "1"}}});
+    change(&namespaces, place.name, mark).await.map(drop)
 }
 
 async fn said(maps: &Api<ConfigMap>) -> Result<String> {
