@@ -71,6 +71,17 @@ fn a_deletion_ends_although_its_record_goes_and_begins_for_who_has_the_shoot_alo
     })
 }
 
+/// The seed was deleted after a takeover, and its cluster has come back: the gardenlet reports the control
+/// plane that nothing cleans up, and changes no object.
+#[test]
+fn a_seed_that_the_status_has_forgotten_says_so() -> Result<()> {
+    ground::story(8 << 20, async {
+        let world = Box::pin(World::start()).await?;
+        world.made().await?;
+        Box::pin(world.forgets_this_seed()).await
+    })
+}
+
 impl World {
     async fn start() -> Result<Self> {
         let ground = Box::pin(Ground::start("lost-shoot", true)).await?;
@@ -242,6 +253,29 @@ impl World {
         self.shoots.patch_status("web", &params, &epoch).await?;
         wait::until_gone(&self.shoots, "web", SOON).await?;
         self.namespace_is_gone().await
+    }
+
+    async fn forgets_this_seed(&self) -> Result<()> {
+        let (params, elsewhere) = (PatchParams::default(), json!({"seedName": "seed-b"}));
+        let status = Patch::Merge(json!({"status": elsewhere}));
+        self.shoots.patch_status("web", &params, &status).await?;
+        let spec = Patch::Merge(json!({"spec": elsewhere}));
+        self.shoots.patch("web", &params, &spec).await?;
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let before = namespaces.get(NAMESPACE).await?;
+        let _gardenlet = self.gardenlet()?;
+        let events: Api<Event> = Api::all(self.client.clone());
+        let told = eventually("an Event on the namespace", SOON, || async {
+            let all = events.list(&ListParams::default()).await?.items;
+            let is_report = |event: &Event| event.reason.as_deref() == Some("ShootElsewhere");
+            let report = all.into_iter().find(is_report).context("there is none")?;
+            anyhow::Ok(report.note.unwrap_or_default())
+        });
+        let told = told.await?;
+        ensure!(told.contains("runs in seed \"seed-b\""), "{told}");
+        let after = namespaces.get(NAMESPACE).await?;
+        ensure!(after.metadata == before.metadata, "the namespace was changed");
+        Ok(())
     }
 
     /// A first gardenlet has started the creation and ended, and the owner record is published.
