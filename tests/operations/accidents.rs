@@ -14,6 +14,7 @@ const NAMESPACE: &str = "shoot--dev--demo";
 const CONFIRMATION: &str = "confirmation.gardener.cloud/deletion=true";
 const GARDENLET: &str = "system:serviceaccount:garden:gardenlet";
 const NAMESPACE_CONTROLLER: &str = "system:serviceaccount:kube-system:namespace-controller";
+const RESOURCE_MANAGER: &str = "system:serviceaccount:garden:resource-manager";
 const PROVIDER: &str = "system:serviceaccount:extension-provider-local:provider-local";
 
 /// Deletes as a dry run, as the administrator or as a different user.
@@ -165,9 +166,42 @@ async fn a_deletion_by_accident_in_a_seed_is_refused() {
     is_allowed(&desk, None, &["namespace", "other"]).await;
     is_allowed(&desk, Some(PROVIDER), OBJECTS[4]).await;
 
+    only_the_gardenlet_marks_a_namespace(&desk).await;
     the_users_confirmation_counts(&desk, &definitions).await;
     a_confirmed_namespace_goes_with_all_its_objects(&desk).await;
     objects_stay_where_no_policy_asks_for_the_namespace(&desk).await;
+}
+
+/// A left namespace without a Shoot is cleaned up, so the right to patch namespaces is not the right to mark a
+/// namespace as left, or as that of another Shoot.
+async fn only_the_gardenlet_marks_a_namespace(desk: &Desk) {
+    let marks = [
+        "shoot.gardener.cloud/left-in-epoch=1",
+        "shoot.gardener.cloud/uid=of-another-shoot",
+    ];
+    let try_mark = |user: &'static str, mark: &'static str| async move {
+        let args = ["annotate", "--overwrite", "--dry-run=server", "--as", user, "namespace"];
+        desk.run("kubectl", &[&args[..], &[NAMESPACE, mark]].concat())
+            .await
+            .unwrap()
+    };
+    for mark in marks {
+        let refusal = || async {
+            let said = try_mark(RESOURCE_MANAGER, mark).await;
+            if !said.success && said.err.contains("are changed by the gardenlet only") {
+                Ok(())
+            } else {
+                Err(format!("{said:?}"))
+            }
+        };
+        eventually(&format!("{mark} is protected"), IN_FORCE_WITHIN, refusal)
+            .await
+            .unwrap();
+        let said = try_mark(GARDENLET, mark).await;
+        assert!(said.success, "{mark}: {said:?}");
+    }
+    let said = try_mark(RESOURCE_MANAGER, "example.org/any=thing").await;
+    assert!(said.success, "other annotations are free: {said:?}");
 }
 
 async fn the_users_confirmation_counts(desk: &Desk, definitions: &[&str]) {
