@@ -10,7 +10,7 @@ use api::{
 use futures::future;
 use kube::{Api, ResourceExt};
 use parts::{FenceClock, Fences, ProvenEnd};
-use placement::{Operation, Pause, Role, Wanted, approval, is_move_wanted, isolation, role, traveller};
+use placement::{Operation, OwnerAction, Pause, Role, approval, is_move_wanted, isolation, role, traveller};
 use runtime::{Cluster, Error, Next, Reconciler, Result, clock, finalizer, runner};
 use serde_json::json;
 use tokio::time::Instant;
@@ -174,7 +174,7 @@ impl ShootReconciler {
     /// What runs once the request is taken. The role may be another by now; that it was asked for stays.
     fn decide_without_request(&self, shoot: &Shoot, pause: Option<Pause>) -> Option<Operation> {
         match placement::wanted(shoot) {
-            Wanted::Operation(operation) if role(shoot, &self.context.seed_name) == Role::Owner => {
+            OwnerAction::Operation(operation) if role(shoot, &self.context.seed_name) == Role::Owner => {
                 Some(operation).filter(|operation| !dispatch::is_held(pause, shoot, *operation))
             }
             _ => None,

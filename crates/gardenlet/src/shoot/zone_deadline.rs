@@ -27,7 +27,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt, runtime::Controller};
 use parts::Facts;
 use placement::{
-    Isolation, Operation, Role, Wanted,
+    Isolation, Operation, OwnerAction, Role,
     isolation::{asked_zone, asks_to_close_now, has_deadline, is_close_now_over, recorded},
     names, role, wanted,
 };
@@ -326,7 +326,7 @@ fn operation_of(shoot: &Shoot, own_seed: &str) -> Option<Operation> {
         return None;
     }
     match wanted(shoot) {
-        Wanted::Operation(operation @ (Operation::Create | Operation::Reconcile)) => Some(operation),
+        OwnerAction::Operation(operation @ (Operation::Create | Operation::Reconcile)) => Some(operation),
         _ => None,
     }
 }

@@ -13,7 +13,7 @@ use api::{
 use kube::{Api, ResourceExt, api::ListParams};
 use parts::Facts;
 use placement::{
-    Isolation, Operation, Role, Wanted,
+    Isolation, Operation, OwnerAction, Role,
     isolation::{asked_zone, planned_zone, recorded},
     role, wanted,
 };
@@ -43,7 +43,7 @@ pub(super) async fn answer(context: &Context, shoot: Arc<Shoot>) -> Result<Optio
     };
     // A shoot that moves or goes is asked about when it has arrived.
     let is_here = role(&shoot, &context.seed_name) == Role::Owner
-        && matches!(wanted(&shoot), Wanted::Operation(Operation::Reconcile));
+        && matches!(wanted(&shoot), OwnerAction::Operation(Operation::Reconcile));
     if !is_here {
         return Ok(Some(shoot));
     }
