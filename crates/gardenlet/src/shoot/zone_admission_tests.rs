@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use api::meta::LastError;
-use placement::{Operation, isolation::Refusal};
+use placement::{Operation, isolation::IsolationRefusal};
 use serde_json::json;
 
 use super::{
@@ -43,7 +43,7 @@ fn no_error_ends_a_failover_that_was_admitted() {
 fn a_request_to_close_now_waits_for_the_admission() {
     const STAYS: &str =
         "isolated-zone-close-now=true stays: the network is closed as soon as the failover is admitted.";
-    let refusal = Refusal {
+    let refusal = IsolationRefusal {
         reason: "NodesUnknown",
         message: "No.".into(),
     };

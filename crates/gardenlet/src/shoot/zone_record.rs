@@ -24,7 +24,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use placement::{
     Operation,
-    isolation::{Refusal, asked_zone, has_deadline, only_in, recorded},
+    isolation::{IsolationRefusal, asked_zone, has_deadline, only_in, recorded},
 };
 use serde_json::{Value, json};
 
@@ -249,7 +249,7 @@ fn on_a_journey<'a>(asked: Option<&'a str>, entry: Option<Entry<'a>>) -> Option<
 
 /// The failover of this zone was refused before any change. No refusal takes an admission back: the flow and
 /// the controller of deadlines judge at the same time.
-pub(super) fn refused(shoot: &Shoot, zone: &str, refusal: &Refusal, now: &Time) -> Option<Value> {
+pub(super) fn refused(shoot: &Shoot, zone: &str, refusal: &IsolationRefusal, now: &Time) -> Option<Value> {
     if asked_zone(shoot) != Some(zone) || has_deadline(shoot, zone) {
         return None;
     }

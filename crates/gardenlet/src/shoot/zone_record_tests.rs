@@ -3,7 +3,7 @@
 use api::{gardencore::Shoot, meta::LastError};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use placement::{Operation, isolation::Refusal};
+use placement::{Operation, isolation::IsolationRefusal};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -319,7 +319,7 @@ fn a_failover_has_one_budget() {
 #[test]
 fn a_refusal_that_has_passed_begins() {
     for (reason, begins) in [("NodesUnknown", true), ("NoOtherZone", false)] {
-        let refusal = Refusal {
+        let refusal = IsolationRefusal {
             reason,
             message: "No.".into(),
         };
@@ -355,7 +355,7 @@ fn a_flow_of_before_does_not_end_a_failover_that_was_admitted() {
         assert_eq!(told(Some(&patch)).unwrap(), "z Failover InProgress");
         assert_eq!(deadline(&patch), Some("2026-01-01T12:15:00Z"));
         let away = after(first, &patch);
-        let refusal = Refusal {
+        let refusal = IsolationRefusal {
             reason: "NodesUnknown",
             message: "No.".into(),
         };
@@ -389,7 +389,7 @@ fn machines_elsewhere_that_are_not_ready_are_reported_when_the_zone_is_isolated(
 
 #[test]
 fn a_refusal_is_told_by_its_reason() {
-    let refusal = Refusal {
+    let refusal = IsolationRefusal {
         reason: "NoOtherZone",
         message: "Add another zone.".into(),
     };
