@@ -43,7 +43,7 @@ pub struct WantedExtension {
 impl Extensions {
     /// The extensions of this shoot.
     #[must_use]
-    pub fn of<'a>(
+    pub fn for_shoot<'a>(
         shoot: &Shoot,
         registrations: impl IntoIterator<Item = &'a ControllerRegistration>,
     ) -> Self {

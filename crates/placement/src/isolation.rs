@@ -47,7 +47,7 @@ pub struct IsolationRefusal {
 impl Isolation {
     /// What an operation makes of the zones of this Shoot, by what the garden knows of providers.
     #[must_use]
-    pub fn of(shoot: &Shoot, operation: Operation, registrations: &[ControllerRegistration]) -> Self {
+    pub fn for_shoot(shoot: &Shoot, operation: Operation, registrations: &[ControllerRegistration]) -> Self {
         match operation {
             Operation::Restore => recorded(shoot).map(carried).unwrap_or_default(),
             Operation::Create | Operation::Reconcile => {

@@ -164,8 +164,8 @@ fn facts() -> Result<Facts> {
         metadata: named("seed"),
         ..SeedObject::default()
     };
-    let names = Names::of(&shoot, "project", &seed_object)?;
-    let extensions = Extensions::of(&shoot, &[registration()?]);
+    let names = Names::for_shoot(&shoot, "project", &seed_object)?;
+    let extensions = Extensions::for_shoot(&shoot, &[registration()?]);
     Ok(Facts {
         garden: Garden::new(nowhere.clone(), &permit),
         stay: Stay {
