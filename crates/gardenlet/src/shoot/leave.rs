@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::{
     identity,
-    leave_flow::{self, Given},
+    leave_flow::{self, LeaveInputs},
     leftover::{self, Leftover},
     operation::class_of,
 };
@@ -87,7 +87,7 @@ pub(super) fn tenant_of(namespace: &v1::Namespace) -> Option<Tenant> {
 struct KeepEtcd(bool);
 
 async fn clean_up(stay: &Stay, KeepEtcd(etcd_is_needed): KeepEtcd) -> Result<()> {
-    let given = Given {
+    let given = LeaveInputs {
         namespace_is_active: stay.namespace_state().await? == NamespaceState::Active,
         etcd_is_needed,
     };

@@ -130,14 +130,14 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
     Ok(match operation {
         Operation::Migrate => migrate_flow::build(
             f,
-            migrate_flow::Given {
+            migrate_flow::MigrateInputs {
                 control_plane_is_up: is_up,
                 owner_record: owner_record.may_be_there(),
             },
         ),
         Operation::Delete => delete_flow::build(
             f,
-            delete_flow::Given {
+            delete_flow::DeleteInputs {
                 namespace_is_active: is_active,
                 control_plane_is_up: is_up,
                 control_plane_may_sleep: f.may_sleep(),
@@ -153,7 +153,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
             let claim = Claim::plan(f, copy_is_required)?;
             let zones = Zones::of(f, is_active, restoring).await?;
             if f.is_to_sleep() && sleeps(f, is_active).await? {
-                let given = sleep_flow::Given {
+                let given = sleep_flow::SleepInputs {
                     restoring,
                     has_backup,
                     copy_is_required,
@@ -166,7 +166,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
             }
             reconcile_flow::build(
                 f,
-                reconcile_flow::Given {
+                reconcile_flow::ReconcileInputs {
                     restoring,
                     has_backup,
                     copy_is_required,
