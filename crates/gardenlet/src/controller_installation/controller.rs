@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use super::{
     chart,
-    conditions::{self, Told},
+    conditions::{self, ConditionReport},
     kinds, objects,
     release::Release,
     render::{self, Failure, Template},
@@ -239,7 +239,7 @@ impl Installations {
     async fn listen(
         &self,
         installation: &ControllerInstallation,
-        told: &mut Vec<Told>,
+        told: &mut Vec<ConditionReport>,
     ) -> Result<Option<Duration>> {
         let Ok(namespace) = chart::namespace_of(registration_of(installation)) else {
             return Ok(None);
@@ -319,7 +319,7 @@ impl Installations {
         Ok(())
     }
 
-    async fn tell(&self, installation: &ControllerInstallation, told: &[Told]) -> Result<()> {
+    async fn tell(&self, installation: &ControllerInstallation, told: &[ConditionReport]) -> Result<()> {
         let api: Api<ControllerInstallation> = self.context.garden.cluster_wide();
         let now = clock::now_k8s();
         written::change(MANAGER, &api, &installation.name_any(), "conditions", |list| {
