@@ -12,7 +12,7 @@ use crate::Context;
 
 /// The steps that apply.
 #[derive(Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct BackupInputs {
     /// The seed keeps backups.
     pub kept: bool,
     /// The control plane comes from a different seed.
@@ -38,12 +38,12 @@ pub(super) struct Prepared {
 pub(super) fn prepare<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
-    Wanted {
+    BackupInputs {
         kept,
         restoring,
         copy,
         claim,
-    }: Wanted,
+    }: BackupInputs,
     namespace: TaskId,
     secrets: [TaskId; 2],
 ) -> Prepared {

@@ -20,7 +20,7 @@ use super::{
     progress::{self, Ended},
     reconcile_flow,
     record::Record,
-    right::{self, Refusal},
+    right::{self, PermitRefusal},
     sleep_flow, status, zone_budget,
     zone_steps::Zones,
     zone_watch,
@@ -79,11 +79,11 @@ pub(super) async fn run(
     }));
     ended.await.unwrap_or_else(|refusal| {
         Err(match refusal {
-            Refusal::Lost(sentence) => Failure {
+            PermitRefusal::Lost(sentence) => Failure {
                 lost: Some(sentence.clone()),
                 ..outside(status::OWNERSHIP, Error::NotOwner(sentence))
             },
-            Refusal::NotNow(error) => outside(status::OWNERSHIP, error),
+            PermitRefusal::NotNow(error) => outside(status::OWNERSHIP, error),
         })
     })
 }

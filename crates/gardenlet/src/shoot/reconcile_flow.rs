@@ -16,7 +16,7 @@ use parts::{
 use runtime::Error;
 
 use super::{
-    backup_steps::{self, Prepared, Wanted},
+    backup_steps::{self, BackupInputs, Prepared},
     base_steps::{self, Base},
     exposure_steps::expose,
     extension_steps::{self, AfterKubeAPIServer, AfterWorker, BeforeKubeAPIServer},
@@ -64,7 +64,7 @@ pub fn build(f: &Facts, given: ReconcileInputs) -> Flow<'_, Error> {
         secrets,
     } = base_steps::lay(&mut g, f, given.owner_record, given.claim);
 
-    let backups = Wanted {
+    let backups = BackupInputs {
         kept: given.has_backup,
         restoring: given.restoring,
         copy: given.has_backup && given.copy_is_required,

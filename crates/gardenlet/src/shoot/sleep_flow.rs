@@ -15,7 +15,7 @@ use parts::{
 use runtime::Error;
 
 use super::{
-    backup_steps::{self, Prepared, Wanted},
+    backup_steps::{self, BackupInputs, Prepared},
     base_steps,
     exposure_steps::expose,
     extension_steps::{self, AfterKubeAPIServer, AfterWorker, BeforeKubeAPIServer},
@@ -55,7 +55,7 @@ pub fn build(f: &Facts, given: SleepInputs) -> Flow<'_, Error> {
     let mut g = graph(name, RETRY_LIMIT);
     let base = base_steps::lay(&mut g, f, given.owner_record, given.claim);
     let secrets = [base.secrets, base.credentials];
-    let backups = Wanted {
+    let backups = BackupInputs {
         kept: given.has_backup,
         restoring: given.restoring,
         copy: given.has_backup && given.copy_is_required,

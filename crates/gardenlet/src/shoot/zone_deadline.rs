@@ -38,7 +38,7 @@ use super::{
     lost::LostShoots,
     pause::{self, EmergencyStop},
     record::Record,
-    right::{self, Refusal},
+    right::{self, PermitRefusal},
     zone_budget, zone_recheck, zone_record, zone_report,
 };
 use crate::context::{Context, MANAGER};
@@ -245,8 +245,8 @@ impl ZoneDeadlines {
         match Box::pin(ended).await {
             Ok(done) => done,
             // The flow reports the loss.
-            Err(Refusal::Lost(sentence)) => Err(Error::NotOwner(sentence)),
-            Err(Refusal::NotNow(error)) => Err(error),
+            Err(PermitRefusal::Lost(sentence)) => Err(Error::NotOwner(sentence)),
+            Err(PermitRefusal::NotNow(error)) => Err(error),
         }
     }
 
