@@ -147,7 +147,7 @@ impl ShootReconciler {
                 if let Some(pause) = self.changes.hold(&self.context, &shoot, operation).await? {
                     return Ok(Next::After(pause));
                 }
-                let trigger = Trigger::of(&shoot);
+                let trigger = Trigger::for_shoot(&shoot);
                 let shoot = self.take_operation_annotation(shoot).await?;
                 // A user may have changed his mind between the two: what counts is the Shoot without the
                 // annotation.
@@ -184,7 +184,9 @@ impl ShootReconciler {
     /// What was lost stays lost in this epoch, whoever says otherwise later (R17-49, R17-61). It can be
     /// handed over.
     fn loss_of(&self, shoot: &Shoot, operation: Operation) -> Option<String> {
-        self.lost.of(shoot).filter(|_| right::is_for_owners(operation))
+        self.lost
+            .find_loss(shoot)
+            .filter(|_| right::is_for_owners(operation))
     }
 
     async fn tell_loss(&self, shoot: &Shoot, operation: Operation, sentence: &str) -> Result<Next> {
@@ -294,7 +296,7 @@ impl ShootReconciler {
         self.fences.forget(&written.uid().unwrap_or_default());
         self.lost.forget(&written);
         if operation == Operation::Restore
-            && let Some(lost) = loss::of(&written)
+            && let Some(lost) = loss::read_loss(&written)
         {
             let losses = loss::metrics(&context.metrics);
             if let Some(seconds) = lost.seconds {

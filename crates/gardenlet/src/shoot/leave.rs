@@ -37,7 +37,7 @@ async fn clean_up_after(context: &Context, shoot: &Shoot, epoch: i64) -> Result<
     if stay.namespace_state().await? != NamespaceState::Missing {
         Namespace::mark_as_left(&stay, epoch).await?;
         Cluster::tell(&stay, shoot).await?;
-        match leftover::of(shoot, &context.seed_name, epoch) {
+        match leftover::find_leftover(shoot, &context.seed_name, epoch) {
             Leftover::Nothing => {}
             Leftover::Unknown => {
                 clean_up(&stay, KeepEtcd(true)).await?;

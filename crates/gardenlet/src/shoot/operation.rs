@@ -151,7 +151,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
             let has_backup = f.has_backup();
             let copy_is_required = restoring && f.is_copy_of_backups_required().await?;
             let claim = Claim::plan(f, copy_is_required)?;
-            let zones = Zones::of(f, is_active, restoring).await?;
+            let zones = Zones::plan(f, is_active, restoring).await?;
             if f.is_to_sleep() && sleeps(f, is_active).await? {
                 let given = sleep_flow::SleepInputs {
                     restoring,

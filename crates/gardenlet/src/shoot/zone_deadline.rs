@@ -165,7 +165,7 @@ impl ZoneDeadlines {
         };
         // The store of the flows' controller may be behind, so the Seed is read.
         let pause = pause::find(&self.context, &EmergencyStop::new(), shoot).await?;
-        let is_held = dispatch::is_held(pause, shoot, operation) || self.lost.of(shoot).is_some();
+        let is_held = dispatch::is_held(pause, shoot, operation) || self.lost.find_loss(shoot).is_some();
         Ok((!is_held).then_some(operation))
     }
 

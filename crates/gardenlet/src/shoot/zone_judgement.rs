@@ -82,7 +82,7 @@ pub(super) struct Verdict {
 
 impl NodeSeen {
     /// `labels`: those of Nodes that have the ID of a zone.
-    pub(super) fn of(node: &SeenNode, labels: &[String]) -> Self {
+    pub(super) fn from_node(node: &SeenNode, labels: &[String]) -> Self {
         Self {
             zone_id: labels.iter().find_map(|label| node.label(label)).cloned(),
             zone_name: node.label(ZONE_NAME).cloned(),

@@ -47,7 +47,7 @@ pub(super) async fn answer(context: &Context, shoot: Arc<Shoot>) -> Result<Optio
     if !is_here {
         return Ok(Some(shoot));
     }
-    let answer = Box::pin(look(context, &shoot, zone))
+    let answer = Box::pin(survey_zone(context, &shoot, zone))
         .await
         .unwrap_or_else(|error| Answer {
             reason: "NotLookedAt",
@@ -78,7 +78,7 @@ pub(super) async fn answer(context: &Context, shoot: Arc<Shoot>) -> Result<Optio
     Ok(taken.map(Arc::new))
 }
 
-async fn look(context: &Context, shoot: &Shoot, zone: &str) -> Result<Answer> {
+async fn survey_zone(context: &Context, shoot: &Shoot, zone: &str) -> Result<Answer> {
     if let Some(other) = asked_zone(shoot).or_else(|| Some(recorded(shoot)?.isolated_zone_id.as_str())) {
         return Ok(Answer {
             reason: "OneIsAway",
