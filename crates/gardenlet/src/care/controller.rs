@@ -235,7 +235,7 @@ impl Care {
                 data_loss: DataLoss::find(&etcds),
             });
         }
-        let seen = Box::pin(observed::look(&self.context, shoot, namespace)).await?;
+        let seen = Box::pin(observed::read_objects(&self.context, shoot, namespace)).await?;
         let observed = [
             (API_SERVER_AVAILABLE, checks::api_server(&seen)),
             (CONTROL_PLANE_HEALTHY, checks::control_plane(&seen)),

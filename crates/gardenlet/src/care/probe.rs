@@ -48,7 +48,7 @@ pub(super) async fn nodes(shoot: &Shoot) -> Result<Vec<NodeSeen>, String> {
     let mut seen = Vec::new();
     let (nodes, all) = (shoot.cluster_wide::<Node>(), ListParams::default());
     let survey = runtime::survey(&nodes, &all, |node| {
-        seen.push(NodeSeen::of(&node));
+        seen.push(NodeSeen::from_node(&node));
         ControlFlow::Continue(())
     });
     match tokio::time::timeout(PATIENCE, survey).await {

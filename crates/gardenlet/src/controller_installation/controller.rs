@@ -280,7 +280,7 @@ impl Installations {
                 "there is no ControllerDeployment {deployment}: create it"
             ))
         })?;
-        let chart = chart::of(&read).map_err(Failure::Chart)?;
+        let chart = chart::read_chart(&read).map_err(Failure::Chart)?;
         let namespace = chart::namespace_of(release.registration).map_err(Failure::Chart)?;
         let seed = garden
             .cluster_wide::<SeedObject>()
@@ -312,7 +312,7 @@ impl Installations {
             kubernetes,
         };
         let text = render::render(&self.context.config.helm, &template).await?;
-        let objects = objects::of(&text, &namespace).map_err(Failure::Chart)?;
+        let objects = objects::parse_objects(&text, &namespace).map_err(Failure::Chart)?;
         let checksum = release.deploy(&namespace, &objects).await?;
         self.rendered()
             .insert(installation.name_any(), Rendered { of, checksum });
