@@ -32,7 +32,7 @@ const WAIT_FOR_GRANT: Duration = Duration::from_secs(5);
 
 /// The steps of a claim that the gardenlet records in the garden.
 #[derive(Debug)]
-pub struct Claim;
+pub struct ClaimSteps;
 
 /// The steps of the ownership protocol that a flow has to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl ClaimPlan {
     }
 }
 
-impl Claim {
+impl ClaimSteps {
     /// Fails when the shoot's epoch has ended. A seed that has sealed the epoch keeps the shoot in the next
     /// epoch, once garden-controller-manager grants that epoch.
     ///

@@ -30,7 +30,7 @@ use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
-use parts::{Claim, ClaimPlan, Departure, Deploy, EndedEtcd, Facts, Fence, Operation, Settings, Sleep};
+use parts::{ClaimPlan, ClaimSteps, Departure, Deploy, EndedEtcd, Facts, Fence, Operation, Settings, Sleep};
 use serde_json::{Value, json};
 
 use world::{NAMESPACE, PROJECT, World};
@@ -147,15 +147,15 @@ async fn a_restart_counts_anew(subject: &Subject) -> Result<()> {
     facts.copied.keep(data::brought(false));
     facts.fence.begin();
     Fence::ready(&facts).await?;
-    Claim::open(&facts).await?;
+    ClaimSteps::open(&facts).await?;
     let restarted = subject.world.facts(Operation::Restore, settings()).await?;
-    assert_eq!(Claim::plan(&restarted, false)?, ClaimPlan::Taken);
-    Claim::open(&restarted).await?;
-    Claim::hold(&restarted).await.unwrap_err();
+    assert_eq!(ClaimSteps::plan(&restarted, false)?, ClaimPlan::Taken);
+    ClaimSteps::open(&restarted).await?;
+    ClaimSteps::hold(&restarted).await.unwrap_err();
     assert_eq!(subject.stands().await?, (4, Some(Opening), Some(Last)));
     restarted.fence.begin();
     Fence::ready(&restarted).await?;
-    Claim::hold(&restarted).await?;
+    ClaimSteps::hold(&restarted).await?;
     assert_eq!(subject.stands().await?, (4, Some(Held), Some(Last)));
     Ok(())
 }
@@ -174,7 +174,7 @@ async fn woken_late(subject: &Subject) -> Result<()> {
         Fence::ready(&facts).await?;
         subject.status(meanwhile).await?;
         let before = subject.record().await?;
-        for step in [Claim::open(&facts).await, Claim::hold(&facts).await] {
+        for step in [ClaimSteps::open(&facts).await, ClaimSteps::hold(&facts).await] {
             let refused = step.unwrap_err();
             assert_eq!(refused.class(), "NotOwner", "{refused}");
         }
@@ -201,8 +201,8 @@ async fn two_at_once(subject: &Subject) -> Result<()> {
         Ok::<_, anyhow::Error>(())
     };
     let both = |facts: Facts| async move {
-        Claim::open(&facts).await?;
-        Claim::hold(&facts).await
+        ClaimSteps::open(&facts).await?;
+        ClaimSteps::hold(&facts).await
     };
     let (one, two, progress) = tokio::join!(both(facts), both(other), progress);
     one?;
@@ -232,7 +232,7 @@ async fn leaves_and_stays(subject: &Subject) -> Result<()> {
     }
     // Cancelled in time: the epoch continues.
     let kept = leaves("Restore").await?;
-    assert_eq!(Claim::plan(&kept, false)?, ClaimPlan::Kept);
+    assert_eq!(ClaimSteps::plan(&kept, false)?, ClaimPlan::Kept);
     Departure::call_off(&kept).await?;
     Departure::call_off(&kept).await?;
     assert_eq!(subject.stands().await?, (10, Some(Held), None));
@@ -249,7 +249,7 @@ async fn leaves_and_stays(subject: &Subject) -> Result<()> {
     let late = leaves("Restore").await?;
     Departure::call_off(&late).await?;
     assert_eq!(subject.stands().await?, (10, Some(Sealing), None));
-    let waits = Claim::plan(&late, false).unwrap_err();
+    let waits = ClaimSteps::plan(&late, false).unwrap_err();
     assert_eq!(waits.class(), "NotReady", "{waits}");
     Ok(())
 }
@@ -262,7 +262,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     record["restored"] = json!({"epoch": 9, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z",
         "source": {"name": "seed-z", "epoch": 8}, "lostRevisions": 3});
     let facts = subject.given(record).await?;
-    assert_eq!(Claim::plan(&facts, false)?, ClaimPlan::Returned);
+    assert_eq!(ClaimSteps::plan(&facts, false)?, ClaimPlan::Returned);
     assert!(!facts.is_copy_of_backups_required().await?);
     let spec = json!({"labels": {}, "etcd": {}, "backup": {}, "replicas": 1});
     let mut etcd = Etcd::new("etcd-main", serde_json::from_value(spec)?);
@@ -271,14 +271,14 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     etcds.create(&PostParams::default(), &etcd).await?;
     facts.fence.begin();
     Fence::ready(&facts).await?;
-    let waits = Claim::open(&facts).await.unwrap_err().to_string();
+    let waits = ClaimSteps::open(&facts).await.unwrap_err().to_string();
     assert!(waits.contains("pods of an earlier epoch"), "{waits}");
     for _ in 0..2 {
         EndedEtcd::sleep(&facts).await?;
         EndedEtcd::asleep(&facts).await?;
     }
     assert_eq!(etcds.get("etcd-main").await?.spec.replicas, 0);
-    Claim::open(&facts).await?;
+    ClaimSteps::open(&facts).await?;
     assert_eq!(subject.stands().await?, (11, Some(Opening), Some(Last)));
     let record = subject.record().await?;
     // The new record keeps the earlier loss.
@@ -306,7 +306,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     EndedEtcd::sleep(&facts).await?;
     EndedEtcd::asleep(&facts).await?;
     assert_eq!(etcds.get("etcd-main").await?.spec.replicas, 1);
-    Claim::hold(&facts).await?;
+    ClaimSteps::hold(&facts).await?;
     etcds
         .delete("etcd-main", &kube::api::DeleteParams::default())
         .await?;
@@ -325,12 +325,12 @@ async fn pods_of_before(subject: &Subject) -> Result<()> {
     etcds
         .create(&PostParams::default(), &Etcd::new("etcd-main", spec))
         .await?;
-    let waits = Claim::open(&facts).await.unwrap_err().to_string();
+    let waits = ClaimSteps::open(&facts).await.unwrap_err().to_string();
     assert!(waits.contains("pods of an earlier epoch"), "{waits}");
     assert_eq!(subject.stands().await?, (8, Some(Claiming), None));
     etcds
         .delete("etcd-main", &kube::api::DeleteParams::default())
         .await?;
-    Claim::open(&facts).await?;
+    ClaimSteps::open(&facts).await?;
     Ok(())
 }

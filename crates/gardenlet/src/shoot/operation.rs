@@ -8,7 +8,7 @@ use api::{
 };
 use flow::{Cause, Flow, FlowError};
 use parts::{
-    AppliedTerms, Claim, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord,
+    AppliedTerms, ClaimSteps, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord,
     ProvenEnd, SubnetIsolation,
 };
 use placement::Operation;
@@ -150,7 +150,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
             let restoring = operation == Operation::Restore;
             let has_backup = f.has_backup();
             let copy_is_required = restoring && f.is_copy_of_backups_required().await?;
-            let claim = Claim::plan(f, copy_is_required)?;
+            let claim = ClaimSteps::plan(f, copy_is_required)?;
             let zones = Zones::plan(f, is_active, restoring).await?;
             if f.is_to_sleep() && sleeps(f, is_active).await? {
                 let given = sleep_flow::SleepInputs {

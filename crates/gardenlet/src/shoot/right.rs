@@ -15,7 +15,7 @@ use futures::future::{BoxFuture, FutureExt};
 use kube::ResourceExt;
 use owner_checks::{NotOwned, OwnerClaim, once_owned};
 use ownership::{Loss, SecondWitness, Testimony};
-use parts::{Claim, Facts, OwnerRecord};
+use parts::{ClaimSteps, Facts, OwnerRecord};
 use placement::{Operation, Role, record, role};
 use runtime::{Cluster, Error, Garden, Result};
 
@@ -103,7 +103,7 @@ async fn needed(facts: &Facts) -> Result<Option<OwnerClaim>> {
         Asked::Always => {
             // Checked first: a seed that has sealed its epoch has removed its record and waits for the next
             // epoch.
-            Claim::has_not_ended(&facts.shoot)?;
+            ClaimSteps::has_not_ended(&facts.shoot)?;
             // Checked also without a published record. A missing record, a deleted record and a record of an
             // earlier epoch are no loss (`ownership::saying`). In these cases the garden decides, and the
             // garden has assigned the shoot to this seed.
