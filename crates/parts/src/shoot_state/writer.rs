@@ -32,7 +32,7 @@ use super::{
     leftovers,
     opened::MOST_PIECE,
     piece::{Piece, pieces_of},
-    place::Place,
+    place::StateStore,
 };
 use crate::configuration_problem;
 
@@ -75,7 +75,7 @@ pub struct Kept {
 /// Takes the pieces of a single state, in the order of their keys.
 #[derive(Debug)]
 pub(super) struct Writer {
-    place: Place,
+    place: StateStore,
     /// Ownership epoch of the writer.
     epoch: i64,
     /// The ShootState at the last read or write.
@@ -100,7 +100,7 @@ struct Chunks {
 impl Writer {
     /// A writer for the seed that has the shoot in this epoch. Fails when the last write is of a later epoch,
     /// because a different owner has had the shoot since.
-    pub(super) fn new(place: Place, state: ShootState, epoch: i64) -> Result<Self, Unwritten> {
+    pub(super) fn new(place: StateStore, state: ShootState, epoch: i64) -> Result<Self, Unwritten> {
         check_epoch(&place.name, state.spec.epoch(), epoch)?;
         Ok(Self {
             check: Check::new(&place.name),
