@@ -123,7 +123,7 @@ mod tests {
         .unwrap()
     }
 
-    fn observe_resources(api: bool, resources: Vec<ManagedResource>) -> Observed {
+    fn observe(api: bool, resources: Vec<ManagedResource>) -> Observed {
         Observed {
             api_error: (!api).then(|| "no answer".to_owned()),
             api_not_asked: false,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     fn report_health(api: bool, resources: Vec<ManagedResource>) -> (ConditionStatus, &'static str, String) {
-        let told = system_components(&observe_resources(api, resources));
+        let told = system_components(&observe(api, resources));
         (told.status, told.reason, told.message)
     }
 
@@ -198,10 +198,10 @@ mod tests {
     fn what_is_in_the_seed_is_a_part_of_the_control_plane() {
         let in_seed = vec![resource("manager", Some("seed"), 1, "True", "False")];
         assert_eq!(report_health(false, in_seed.clone()).1, "NoSystemComponents");
-        let wrong: Vec<_> = of_the_seed(&observe_resources(true, in_seed)).collect();
+        let wrong: Vec<_> = of_the_seed(&observe(true, in_seed)).collect();
         assert_eq!(wrong, ["ManagedResource manager: ResourcesHealthy is False."]);
         assert_eq!(
-            of_the_seed(&observe_resources(true, vec![resource("dns", None, 1, "False", "True")])).count(),
+            of_the_seed(&observe(true, vec![resource("dns", None, 1, "False", "True")])).count(),
             0
         );
     }
