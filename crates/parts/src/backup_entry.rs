@@ -226,7 +226,9 @@ impl Facts {
     /// (flows.md 3.2).
     pub async fn is_copy_of_backups_required(&self) -> Result<bool> {
         // The backups of a returned shoot are in the seed's own bucket.
-        if self.operation != Operation::Restore || !self.has_backup() || ClaimPlan::of(&self.shoot).returns()
+        if self.operation != Operation::Restore
+            || !self.has_backup()
+            || ClaimPlan::from_shoot(&self.shoot).returns()
         {
             return Ok(false);
         }
@@ -349,7 +351,7 @@ impl Facts {
         let limits = self.settings.timeouts.backup_entry;
         let mut awaited = Awaited::new(format!("BackupEntry {name}"));
         let first = wait::until(&self.entries(), name, limits.severe, |entry| {
-            awaited.look(look(entry))
+            awaited.evaluate(look(entry))
         })
         .await;
         if first.is_ok() || awaited.failed() {
@@ -357,7 +359,7 @@ impl Facts {
         }
         awaited.be_severe();
         let rest = limits.timeout.saturating_sub(limits.severe);
-        let second = wait::until(&self.entries(), name, rest, |entry| awaited.look(look(entry))).await;
+        let second = wait::until(&self.entries(), name, rest, |entry| awaited.evaluate(look(entry))).await;
         awaited.outcome(second).map(|_| ())
     }
 

@@ -102,7 +102,7 @@ struct Which {
 }
 
 impl Which {
-    fn of<P: OfKinds>() -> Self {
+    fn select<P: OfKinds>() -> Self {
         Self {
             kinds: P::KINDS,
             is_meant: P::is_meant,
@@ -112,7 +112,7 @@ impl Which {
     fn removed<P: OfKinds>() -> Self {
         Self {
             kinds: P::REMOVED,
-            ..Self::of::<P>()
+            ..Self::select::<P>()
         }
     }
 }
@@ -121,11 +121,11 @@ impl<P: OfKinds> Migrate for P {
     const TASKS: Tasks = P::MIGRATION;
 
     async fn migrate(stay: &Stay) -> Result<()> {
-        stay.migrate_kinds(Which::of::<P>()).await
+        stay.migrate_kinds(Which::select::<P>()).await
     }
 
     async fn migrated(stay: &Stay) -> Result<()> {
-        stay.wait_until_kinds_migrated(Which::of::<P>()).await
+        stay.wait_until_kinds_migrated(Which::select::<P>()).await
     }
 }
 
@@ -360,13 +360,13 @@ impl Stay {
         let Wait { severe, timeout } = self.wait_of(&any.kind.kind);
         let api = self.any_api(&any.kind);
         let mut awaited = Awaited::new(format!("{} {name}", any.kind.kind));
-        let first = wait::until(&api, &name, severe, |object| awaited.look(look(object))).await;
+        let first = wait::until(&api, &name, severe, |object| awaited.evaluate(look(object))).await;
         if first.is_ok() || awaited.failed() {
             return awaited.outcome(first).map(|_| ());
         }
         awaited.be_severe();
         let rest = timeout.saturating_sub(severe);
-        let second = wait::until(&api, &name, rest, |object| awaited.look(look(object))).await;
+        let second = wait::until(&api, &name, rest, |object| awaited.evaluate(look(object))).await;
         awaited.outcome(second).map(|_| ())
     }
 

@@ -103,7 +103,7 @@ impl Facts {
             tenant: tenant(&shoot),
         };
         let owner_check = if operation.deploys() {
-            owner_terms::of(&garden, stay.settings.owner_check, &seed_object, &shoot).await?
+            owner_terms::read_terms(&garden, stay.settings.owner_check, &seed_object, &shoot).await?
         } else {
             stay.settings.owner_check
         };

@@ -73,7 +73,7 @@ impl SecondWitness for BucketWitness {
 /// The answer of the source's bucket to the processes of the source. The provider claims the bucket first,
 /// and then records the claim in the Secret.
 async fn bucket(f: &Facts) -> Result<Testimony> {
-    let name = if ClaimPlan::of(&f.shoot).returns() {
+    let name = if ClaimPlan::from_shoot(&f.shoot).returns() {
         BACKUP_SECRET
     } else {
         SOURCE_SECRET

@@ -79,7 +79,7 @@ impl Subject {
         Ok(())
     }
 
-    async fn given(&self, record: Value) -> Result<Facts> {
+    async fn set_record(&self, record: Value) -> Result<Facts> {
         self.status(json!({"seedName": "seed-a", "ownership": null}))
             .await?;
         self.status(
@@ -143,7 +143,7 @@ async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -
 
 /// After a restart the chain stays, and the fence must begin again.
 async fn a_restart_counts_anew(subject: &Subject) -> Result<()> {
-    let facts = subject.given(taken(4)).await?;
+    let facts = subject.set_record(taken(4)).await?;
     facts.copied.keep(data::brought(false));
     facts.fence.begin();
     Fence::ready(&facts).await?;
@@ -169,7 +169,7 @@ async fn woken_late(subject: &Subject) -> Result<()> {
         json!({"seedName": "seed-a", "ownership": taken(5), "lastOperation": operation("Migrate")}),
     ];
     for meanwhile in gone_on {
-        let facts = subject.given(taken(5)).await?;
+        let facts = subject.set_record(taken(5)).await?;
         facts.fence.begin();
         Fence::ready(&facts).await?;
         subject.status(meanwhile).await?;
@@ -185,7 +185,7 @@ async fn woken_late(subject: &Subject) -> Result<()> {
 
 /// Two processes that both assume the lock, beside a writer of progress.
 async fn two_at_once(subject: &Subject) -> Result<()> {
-    let facts = subject.given(taken(7)).await?;
+    let facts = subject.set_record(taken(7)).await?;
     let other = subject.world.facts(Operation::Restore, settings()).await?;
     for facts in [&facts, &other] {
         facts.copied.keep(data::brought(false));
@@ -215,7 +215,7 @@ async fn two_at_once(subject: &Subject) -> Result<()> {
 /// R17-50: a source records each phase once, and cannot continue in a sealed epoch.
 async fn leaves_and_stays(subject: &Subject) -> Result<()> {
     let held = json!({"epoch": 10, "phase": "Held"});
-    subject.given(held).await?;
+    subject.set_record(held).await?;
     let leaves = |type_: &'static str| async move {
         subject.status(json!({"lastOperation": operation(type_)})).await?;
         let which = if type_ == "Migrate" {
@@ -261,7 +261,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     // The loss of an earlier takeover, which must not appear as the loss of this epoch.
     record["restored"] = json!({"epoch": 9, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z",
         "source": {"name": "seed-z", "epoch": 8}, "lostRevisions": 3});
-    let facts = subject.given(record).await?;
+    let facts = subject.set_record(record).await?;
     assert_eq!(ClaimSteps::plan(&facts, false)?, ClaimPlan::Returned);
     assert!(!facts.is_copy_of_backups_required().await?);
     let spec = json!({"labels": {}, "etcd": {}, "backup": {}, "replicas": 1});
@@ -315,7 +315,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
 
 /// An etcd from an earlier residency is not opened again.
 async fn pods_of_before(subject: &Subject) -> Result<()> {
-    let facts = subject.given(taken(8)).await?;
+    let facts = subject.set_record(taken(8)).await?;
     facts.copied.keep(data::brought(false));
     facts.fence.begin();
     Fence::ready(&facts).await?;

@@ -74,7 +74,7 @@ async fn connect(seed: &Seed, settings: &Settings, namespace: &str) -> Result<Sh
     let mut kubeconfig = Kubeconfig::from_yaml(&text).map_err(wrong)?;
     for cluster in &mut kubeconfig.clusters {
         if let Some(cluster) = &mut cluster.cluster {
-            cluster.server = Some(settings.shoot_api_url.of(namespace));
+            cluster.server = Some(settings.shoot_api_url.build(namespace));
         }
     }
     let config = load_config(kubeconfig).await.map_err(wrong)?;

@@ -260,7 +260,7 @@ impl ShootReconciler {
     fn fence(&self, traveller: &Shoot, operation: Operation) -> FenceClock {
         let epoch = traveller.status.as_ref().map_or(1, ShootStatus::epoch);
         match (operation, traveller.uid()) {
-            (Operation::Restore, Some(uid)) => self.fences.of(&uid, epoch),
+            (Operation::Restore, Some(uid)) => self.fences.get_clock(&uid, epoch),
             _ => FenceClock::default(),
         }
     }

@@ -197,7 +197,7 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
     async fn wait(&self, look: impl Fn(Option<&K>) -> WaitState + Send + Sync) -> Result<Option<K>> {
         let mut awaited = Awaited::new(format!("{} {}", kind::<K>(), self.name));
         let first = wait::until(&self.api(), &self.name, self.wait.severe, |object| {
-            awaited.look(look(object))
+            awaited.evaluate(look(object))
         })
         .await;
         if first.is_ok() || awaited.failed() {
@@ -205,7 +205,10 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
         }
         let rest = self.wait.timeout.saturating_sub(self.wait.severe);
         awaited.be_severe();
-        let second = wait::until(&self.api(), &self.name, rest, |object| awaited.look(look(object))).await;
+        let second = wait::until(&self.api(), &self.name, rest, |object| {
+            awaited.evaluate(look(object))
+        })
+        .await;
         awaited.outcome(second)
     }
 

@@ -169,7 +169,7 @@ impl Awaited {
     }
 
     /// Converts the state of the object into the action of the wait.
-    pub(crate) fn look(&mut self, seen: WaitState) -> Look {
+    pub(crate) fn evaluate(&mut self, seen: WaitState) -> Look {
         self.last = None;
         match seen {
             WaitState::Done => Look::Done,
@@ -249,11 +249,11 @@ mod tests {
         let (meta, status) = refused(&json!({}));
         let mut awaited = Awaited::new("Infrastructure web".into());
         assert!(matches!(
-            awaited.look(look_deleting(&meta, Some(&status))),
+            awaited.evaluate(look_deleting(&meta, Some(&status))),
             Look::Fail(_)
         ));
         let (meta, status) = refused(&json!({(constants::CONFIRMATION_FORCE_DELETION): "true"}));
-        let seen = awaited.look(look_deleting(&meta, Some(&status)));
+        let seen = awaited.evaluate(look_deleting(&meta, Some(&status)));
         assert!(matches!(seen, Look::Wait(why) if why.contains("the cloud refuses")));
         assert!(!awaited.failed());
     }

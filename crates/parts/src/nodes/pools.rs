@@ -42,7 +42,7 @@ pub(super) fn pool(
     first: &OperatingSystemConfig,
     given: &PoolInputs<'_>,
 ) -> Result<WorkerPool> {
-    let image = machine_image::of(worker, given.profile)?;
+    let image = machine_image::select_image(worker, given.profile)?;
     let version = worker
         .kubernetes
         .as_ref()

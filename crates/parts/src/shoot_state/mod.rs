@@ -185,11 +185,11 @@ impl Facts {
         let Some(state) = place.state(&self.shoot.uid().unwrap_or_default()).await? else {
             return Ok(None);
         };
-        if let Some(opened) = self.last_opened.of(&state) {
+        if let Some(opened) = self.last_opened.find_opened(&state) {
             return Ok(Some(opened));
         }
         let opened = Arc::new(Opened::open(place, state).await?);
-        self.last_opened.put(&opened);
+        self.last_opened.keep_opened(&opened);
         Ok(Some(opened))
     }
 }

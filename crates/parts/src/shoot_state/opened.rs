@@ -61,12 +61,12 @@ pub struct LastOpened(Arc<Mutex<Option<Arc<Opened>>>>);
 
 impl LastOpened {
     /// The last opened ShootState, if the version equals the version of `state`.
-    pub(super) fn of(&self, state: &ShootState) -> Option<Arc<Opened>> {
+    pub(super) fn find_opened(&self, state: &ShootState) -> Option<Arc<Opened>> {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         last.filter(|opened| opened.is_of(state))
     }
 
-    pub(super) fn put(&self, opened: &Arc<Opened>) {
+    pub(super) fn keep_opened(&self, opened: &Arc<Opened>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(opened));
     }
 }

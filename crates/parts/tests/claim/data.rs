@@ -38,7 +38,7 @@ pub fn brought(complete: bool) -> Option<CopiedChain> {
 pub async fn tells_what_is_lost(subject: &Subject) -> Result<()> {
     let before = clock::now();
     for (epoch, is_final) in [(30, false), (31, true)] {
-        let facts = subject.given(taken(epoch)).await?;
+        let facts = subject.set_record(taken(epoch)).await?;
         facts.copied.keep(Some(CopiedChain {
             final_snapshot: is_final,
             last_revision: 832,
@@ -80,7 +80,7 @@ pub async fn tells_what_is_lost(subject: &Subject) -> Result<()> {
 pub async fn given_by_its_source(subject: &Subject) -> Result<()> {
     let mut record = taken(3);
     record["drained"] = json!(true);
-    let facts = subject.given(record).await?;
+    let facts = subject.set_record(record).await?;
     assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::Given);
     // The hand-over proves no content of the bucket: a final snapshot may have been deleted since.
     for copied in [None, brought(false)] {
@@ -102,7 +102,7 @@ pub async fn given_by_its_source(subject: &Subject) -> Result<()> {
 pub async fn given_with_a_loss(subject: &Subject) -> Result<()> {
     let mut record = taken(40);
     record["drained"] = json!(true);
-    let facts = subject.given(record).await?;
+    let facts = subject.set_record(record).await?;
     let accepted = brought(false).map(|copied| CopiedChain {
         sealed_revision: Some(849),
         lost_revisions: Some(17),
@@ -177,7 +177,7 @@ async fn a_loss_of_own_data_is_known_when_etcd_has_started(subject: &Subject) ->
             json!({"epoch": epoch, "fenced": "2026-01-01T00:01:30Z", "source": source, "unknown": "why"});
         let record =
             json!({"epoch": epoch, "phase": "Held", "chain": "Last", "source": source, "restored": unknown});
-        let facts = subject.given(record).await?;
+        let facts = subject.set_record(record).await?;
         etcd_has_begun(subject, &begun).await?;
         for _ in 0..2 {
             Etcds::ready(&facts).await?;
@@ -270,7 +270,7 @@ async fn without_phases_a_loss_is_recorded(subject: &Subject) -> Result<()> {
 async fn given_without_an_end(subject: &Subject) -> Result<()> {
     let mut record = taken(45);
     record["drained"] = json!(true);
-    let facts = subject.given(record).await?;
+    let facts = subject.set_record(record).await?;
     copied_in(subject, 45, &json!({"finalSnapshot": false, "lastRevision": 37})).await?;
     let error = EtcdCopy::ready(&facts).await.unwrap_err();
     assert_eq!(error.class(), "Config", "{error}");
@@ -286,7 +286,7 @@ async fn given_without_an_end(subject: &Subject) -> Result<()> {
 
 /// I2: a report of an earlier epoch is about a different source.
 async fn a_copy_of_an_earlier_epoch_is_no_evidence(subject: &Subject) -> Result<()> {
-    let facts = subject.given(taken(47)).await?;
+    let facts = subject.set_record(taken(47)).await?;
     let whole = json!({"finalSnapshot": true, "lastRevision": 37, "complete": true});
     copied_in(subject, 46, &whole).await?;
     let error = EtcdCopy::ready(&facts).await.unwrap_err().to_string();

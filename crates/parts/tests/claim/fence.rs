@@ -24,7 +24,7 @@ pub async fn seen_everywhere(subject: &Subject) -> Result<()> {
     seeds
         .patch("seed-a", &PatchParams::default(), &Patch::Merge(&named))
         .await?;
-    subject.given(taken(20)).await?;
+    subject.set_record(taken(20)).await?;
     subject.source_asks(&zone).await?;
     // Long enough for a slow machine; no test waits for this fence.
     let settings = Settings {
@@ -89,7 +89,7 @@ pub async fn servers_of_the_source(subject: &Subject) -> Result<()> {
         })
     };
     let facts = async || subject.world.facts(Operation::Restore, settings()?).await;
-    subject.given(taken(20)).await?;
+    subject.set_record(taken(20)).await?;
     subject.status(json!({"ownerChecks": null})).await?;
     let unknown = Fence::deploy(&facts().await?).await.unwrap_err().to_string();
     assert!(
@@ -119,14 +119,14 @@ pub async fn servers_of_the_source(subject: &Subject) -> Result<()> {
     stale.says("identity-of-z", 19);
     let mut record = taken(20);
     record["approval"]["sourceIsOff"] = json!(true);
-    subject.given(record).await?;
+    subject.set_record(record).await?;
     Fence::deploy(&facts().await?).await?;
     Ok(())
 }
 
 /// R17-20, R17-31, I2, I3.
 pub async fn behind_the_fence(subject: &Subject) -> Result<()> {
-    let facts = subject.given(taken(2)).await?;
+    let facts = subject.set_record(taken(2)).await?;
     assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::Taken);
     Namespace::deploy(&facts).await?;
     for early in [ClaimSteps::open(&facts).await, ClaimSteps::hold(&facts).await] {
