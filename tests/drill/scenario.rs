@@ -256,7 +256,7 @@ impl<'w> ShootScenario<'w> {
         let facts = Box::pin(self.facts(seed, operation))
             .await
             .map_err(|error| around("Collecting facts", error))?;
-        let given = leave_flow::Given {
+        let given = leave_flow::LeaveInputs {
             namespace_is_active: true,
             etcd_is_needed: false,
         };

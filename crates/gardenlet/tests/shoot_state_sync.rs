@@ -62,7 +62,7 @@ async fn a_shoot_state_follows_its_seed() -> Result<()> {
     let states: Api<ShootState> = garden.namespaced(PROJECT);
     let first = states.get("web").await?;
     assert!(first.annotations().contains_key("gardener.cloud/timestamp"));
-    told(&garden).await?;
+    expect_up_to_date(&garden).await?;
 
     let began = Instant::now();
     for number in 1..=3 {
@@ -107,7 +107,7 @@ async fn left_out_state_is_reported(garden: &Garden) -> Result<()> {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "bootstrap.kubernetes.io/token"});
     bring(client, secret).await?;
     reported(garden, SHOOT_STATE_COMPLETE, Some(ConditionStatus::False)).await?;
-    told(garden).await?;
+    expect_up_to_date(garden).await?;
     let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
     secrets.delete("token", &DeleteParams::default()).await?;
     reported(garden, SHOOT_STATE_COMPLETE, None).await
@@ -246,7 +246,7 @@ async fn until(
 }
 
 /// The age is a constraint of the Shoot.
-async fn told(garden: &Garden) -> Result<()> {
+async fn expect_up_to_date(garden: &Garden) -> Result<()> {
     reported(garden, SHOOT_STATE_UP_TO_DATE, Some(ConditionStatus::True)).await
 }
 

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::{
     ClaimPlan, EtcdCopy, FIELD_MANAGER, Facts, Operation, configuration_problem,
     etcd::epoch_annotation,
-    extension_resource::{Awaited, Seen, annotations},
+    extension_resource::{Awaited, WaitState, annotations},
     from_json,
     source_bucket::{SOURCE, source_bucket},
     verbs::{Deploy, Tasks},
@@ -226,7 +226,9 @@ impl Facts {
     /// (flows.md 3.2).
     pub async fn is_copy_of_backups_required(&self) -> Result<bool> {
         // The backups of a returned shoot are in the seed's own bucket.
-        if self.operation != Operation::Restore || !self.has_backup() || ClaimPlan::of(&self.shoot).returns()
+        if self.operation != Operation::Restore
+            || !self.has_backup()
+            || ClaimPlan::from_shoot(&self.shoot).returns()
         {
             return Ok(false);
         }
@@ -336,7 +338,7 @@ impl Facts {
     async fn wait_for_entry(&self, name: &str) -> Result<()> {
         let own = self.seed_object.name_any();
         self.await_entry(name, |entry| {
-            entry.map_or(Seen::Missing, |entry| look_reconciled(entry, &own))
+            entry.map_or(WaitState::Missing, |entry| look_reconciled(entry, &own))
         })
         .await
     }
@@ -344,12 +346,12 @@ impl Facts {
     async fn await_entry(
         &self,
         name: &str,
-        look: impl Fn(Option<&gardencore::BackupEntry>) -> Seen + Send + Sync,
+        look: impl Fn(Option<&gardencore::BackupEntry>) -> WaitState + Send + Sync,
     ) -> Result<()> {
         let limits = self.settings.timeouts.backup_entry;
         let mut awaited = Awaited::new(format!("BackupEntry {name}"));
         let first = wait::until(&self.entries(), name, limits.severe, |entry| {
-            awaited.look(look(entry))
+            awaited.evaluate(look(entry))
         })
         .await;
         if first.is_ok() || awaited.failed() {
@@ -357,7 +359,7 @@ impl Facts {
         }
         awaited.be_severe();
         let rest = limits.timeout.saturating_sub(limits.severe);
-        let second = wait::until(&self.entries(), name, rest, |entry| awaited.look(look(entry))).await;
+        let second = wait::until(&self.entries(), name, rest, |entry| awaited.evaluate(look(entry))).await;
         awaited.outcome(second).map(|_| ())
     }
 
@@ -373,36 +375,36 @@ impl Facts {
     }
 }
 
-fn look_reconciled(entry: &gardencore::BackupEntry, own_seed: &str) -> Seen {
+fn look_reconciled(entry: &gardencore::BackupEntry, own_seed: &str) -> WaitState {
     let Some(status) = &entry.status else {
-        return Seen::Pending("no gardenlet has answered yet".into());
+        return WaitState::Pending("no gardenlet has answered yet".into());
     };
     let Some(last) = &status.last_operation else {
-        return Seen::Pending("no gardenlet has started yet".into());
+        return WaitState::Pending("no gardenlet has started yet".into());
     };
     if status.seed_name.as_deref().is_some_and(|seed| seed != own_seed) {
-        return Seen::Pending("the former seed has not let go of it yet".into());
+        return WaitState::Pending("the former seed has not let go of it yet".into());
     }
     let touched = entry
         .annotations()
         .get(constants::TIMESTAMP)
         .and_then(|text| text.parse::<jiff::Timestamp>().ok());
     if touched.is_some_and(|touched| last.last_update_time.0.as_second() < touched.as_second()) {
-        return Seen::Pending("the last change has not been taken up yet".into());
+        return WaitState::Pending("the last change has not been taken up yet".into());
     }
     if let Some(error) = &status.last_error {
-        return Seen::Failing(error.clone());
+        return WaitState::Failing(error.clone());
     }
     if let Some(operation) = entry.annotations().get(constants::OPERATION) {
-        return Seen::Pending(format!("operation {operation} is not finished"));
+        return WaitState::Pending(format!("operation {operation} is not finished"));
     }
     if last.state != LastOperationState::Succeeded || last.type_ == LastOperationType::Migrate {
-        return Seen::Pending(format!("{} is {}: {}", last.type_, last.state, last.description));
+        return WaitState::Pending(format!("{} is {}: {}", last.type_, last.state, last.description));
     }
     if status.observed_generation != entry.metadata.generation {
-        return Seen::Pending("the last change has not been seen yet".into());
+        return WaitState::Pending("the last change has not been seen yet".into());
     }
-    Seen::Done
+    WaitState::Done
 }
 
 #[cfg(test)]
@@ -490,7 +492,7 @@ mod tests {
         let mut held = entry("a", "own");
         held.status = Some(from_json(json!({"seedName": "seed-a", "lastOperation": {"type": "Restore",
             "state": "Succeeded", "progress": 100, "description": "", "lastUpdateTime": "2026-01-01T00:00:00Z"}})).unwrap());
-        assert!(matches!(look_reconciled(&held, "seed-b"), Seen::Pending(_)));
-        assert!(matches!(look_reconciled(&held, "seed-a"), Seen::Done));
+        assert!(matches!(look_reconciled(&held, "seed-b"), WaitState::Pending(_)));
+        assert!(matches!(look_reconciled(&held, "seed-a"), WaitState::Done));
     }
 }

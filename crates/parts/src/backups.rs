@@ -290,7 +290,7 @@ fn ask_for_effect(
 /// A client that trusts the etcd CA and presents the client certificate.
 async fn client(stay: &Stay) -> Result<Client> {
     let secret = stay.secret_data(ETCD_CLIENT).await?;
-    let url = stay.settings.etcd_backup_url.of(&stay.namespace);
+    let url = stay.settings.etcd_backup_url.build(&stay.namespace);
     let mut config = client_config(&url, &secret)?;
     config.read_timeout = Some(stay.settings.timeouts.snapshot);
     let connection =

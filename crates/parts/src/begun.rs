@@ -57,7 +57,7 @@ fn loss_to_report(shoot: &Shoot, seed: &str, begun: &BegunEpoch, now: Timestamp)
     unknown_loss(shoot, seed, begun.epoch).or_else(|| removed_loss(shoot, seed, begun, now))
 }
 
-/// The loss that `Claim::open` has recorded for an epoch without a copy.
+/// The loss that `ClaimSteps::open` has recorded for an epoch without a copy.
 fn unknown_loss(shoot: &Shoot, seed: &str, epoch: i64) -> Option<RestoredData> {
     let ownership = shoot.status.as_ref()?.ownership.as_ref()?;
     let restored = ownership.restored.as_ref()?;

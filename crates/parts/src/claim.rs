@@ -32,7 +32,7 @@ const WAIT_FOR_GRANT: Duration = Duration::from_secs(5);
 
 /// The steps of a claim that the gardenlet records in the garden.
 #[derive(Debug)]
-pub struct Claim;
+pub struct ClaimSteps;
 
 /// The steps of the ownership protocol that a flow has to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub enum ClaimPlan {
 
 impl ClaimPlan {
     /// The plan from the Shoot's record, without a check of obstacles.
-    pub(crate) fn of(shoot: &Shoot) -> Self {
+    pub(crate) fn from_shoot(shoot: &Shoot) -> Self {
         record::ownership(shoot).map_or(Self::Nothing, |recorded| plan_of(&recorded))
     }
 
@@ -75,7 +75,7 @@ impl ClaimPlan {
     }
 }
 
-impl Claim {
+impl ClaimSteps {
     /// Fails when the shoot's epoch has ended. A seed that has sealed the epoch keeps the shoot in the next
     /// epoch, once garden-controller-manager grants that epoch.
     ///
@@ -119,7 +119,7 @@ impl Claim {
         let fenced = fenced(f);
         let copied = f.copied.get();
         let accepted = planned_copy::accepted_loss(&f.newest_shoot().await?);
-        let tell = |becomes: &Ownership<String>| lost::of(becomes, copied.as_ref(), fenced);
+        let tell = |becomes: &Ownership<String>| lost::assess_loss(becomes, copied.as_ref(), fenced);
         advance_telling(f, tell, |now| {
             let earlier_pods_gone = earlier_pods_gone || now.phase != Phase::Claiming;
             let evidence = evidence(now, copied.as_ref(), accepted, fence_passed);
@@ -276,7 +276,7 @@ async fn advance_telling(
             .status
             .as_ref()
             .and_then(|status| status.ownership.as_ref());
-        let patch = json!({"ownership": told(&write.becomes, tell(&write.becomes), stands)});
+        let patch = json!({"ownership": build_record(&write.becomes, tell(&write.becomes), stands)});
         let written = FIELD_MANAGER.try_merge_status_of(&api, &newest, &patch).await?;
         if written.is_some() {
             tracing::info!(shoot = name, phase = ?write.becomes.phase, epoch = write.becomes.now.epoch, "ownership goes on");
@@ -287,7 +287,11 @@ async fn advance_telling(
 
 /// The record to write. The data loss of this epoch is added, and the losses of earlier epochs stay beside it
 /// in `restoredBefore`.
-fn told(becomes: &Ownership<String>, restored: Option<RestoredData>, stands: Option<&Recorded>) -> Value {
+fn build_record(
+    becomes: &Ownership<String>,
+    restored: Option<RestoredData>,
+    stands: Option<&Recorded>,
+) -> Value {
     let ownership = record::recorded(becomes);
     let source = ownership.source.clone();
     let mut told = json!(ownership);

@@ -130,13 +130,13 @@ fn a_loss_takes_nothing_over_from_an_earlier_one() {
         epoch: 1,
     });
     for field in ["restored", "restoredBefore"] {
-        assert_eq!(told(&opened, None, None).get(field), None, "{field}");
+        assert_eq!(build_record(&opened, None, None).get(field), None, "{field}");
     }
     let restored = json!({"epoch": 2, "fenced": "2026-01-01T00:01:30Z", "unknown": "why"});
     let earlier =
         json!({"epoch": 1, "restored": {"epoch": 1, "lastRevision": 7, "fenced": "2025-01-01T00:00:00Z"}});
     let earlier: Recorded = serde_json::from_value(earlier).unwrap();
-    let told = told(&opened, serde_json::from_value(restored).unwrap(), Some(&earlier));
+    let told = build_record(&opened, serde_json::from_value(restored).unwrap(), Some(&earlier));
     assert_eq!(told["restoredBefore"], json!([earlier.restored]));
     assert_eq!(
         told["restored"],

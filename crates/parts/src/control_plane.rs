@@ -6,7 +6,7 @@ use runtime::Result;
 
 use crate::{
     ExtensionResource, Facts, Stay,
-    controller_leaders::{Stage, current_stage, told},
+    controller_leaders::{Stage, configure_guest, current_stage},
     infrastructure::Infrastructure,
     verbs::{Deploy, Destroy, Migrate, Sleep, Tasks},
 };
@@ -99,7 +99,7 @@ impl ControlPlane {
                     .and_then(|infrastructure| infrastructure.status?.default.provider_status),
                 region: spec.region.clone(),
                 secret_ref: f.cloud_provider_ref(),
-                cloud_controller_manager: told(stage, &f.names),
+                cloud_controller_manager: configure_guest(stage, &f.names),
             },
         );
         Self::object(f).deploy(f, object).await

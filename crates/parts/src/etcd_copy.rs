@@ -54,7 +54,7 @@ impl Deploy for EtcdCopy {
         }
         let mut etcd = f.etcd(MAIN, Some(f.store(BACKUP_SECRET).await?));
         etcd.spec.backup.source_store = Some(f.store(SOURCE_SECRET).await?);
-        if ClaimPlan::of(&f.shoot).fences() {
+        if ClaimPlan::from_shoot(&f.shoot).fences() {
             let begun = found.filter(|found| is_of_epoch(found, f.epoch()));
             let left = f.fence.left(&f.owner_check)?;
             let patience = begun.and_then(|copy| copy.spec.backup.etcd_snapshot_timeout);

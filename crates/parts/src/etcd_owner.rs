@@ -161,7 +161,7 @@ mod tests {
         .unwrap()
     }
 
-    fn told(epoch: Option<&str>, status: &str) -> Etcd {
+    fn report_ownership(epoch: Option<&str>, status: &str) -> Etcd {
         let mut etcd = etcd(1, true);
         etcd.metadata.annotations =
             epoch.map(|epoch| [(OWNERSHIP_EPOCH.to_owned(), epoch.to_owned())].into());
@@ -202,15 +202,15 @@ mod tests {
             (3, Some("3"), "True", false),
             (3, Some("none"), "False", false),
         ] {
-            let judged = check_not_sealed(epoch, Some(&told(annotation, verified)));
+            let judged = check_not_sealed(epoch, Some(&report_ownership(annotation, verified)));
             assert_eq!(judged.is_err(), refused, "{epoch} {judged:?}");
         }
         assert!(check_not_sealed(3, None).is_ok());
         // The condition of a removed check does not count.
-        let mut without = told(None, "False");
+        let mut without = report_ownership(None, "False");
         without.spec.backup.owner_check = None;
         assert!(check_not_sealed(1, Some(&without)).is_ok());
-        let error = check_not_sealed(1, Some(&told(None, "False")))
+        let error = check_not_sealed(1, Some(&report_ownership(None, "False")))
             .unwrap_err()
             .to_string();
         assert!(

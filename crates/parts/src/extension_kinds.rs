@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::{
     Stay, Wait, configuration_problem, dynamic,
-    extension_resource::{Awaited, Seen, annotations, look_deleting, look_migrated, of_any, operation_of},
+    extension_resource::{Awaited, WaitState, annotations, look_deleting, look_migrated, of_any, operation_of},
     verbs::{Destroy, Migrate, Tasks},
 };
 
@@ -102,7 +102,7 @@ struct Which {
 }
 
 impl Which {
-    fn of<P: OfKinds>() -> Self {
+    fn select<P: OfKinds>() -> Self {
         Self {
             kinds: P::KINDS,
             is_meant: P::is_meant,
@@ -112,7 +112,7 @@ impl Which {
     fn removed<P: OfKinds>() -> Self {
         Self {
             kinds: P::REMOVED,
-            ..Self::of::<P>()
+            ..Self::select::<P>()
         }
     }
 }
@@ -121,11 +121,11 @@ impl<P: OfKinds> Migrate for P {
     const TASKS: Tasks = P::MIGRATION;
 
     async fn migrate(stay: &Stay) -> Result<()> {
-        stay.migrate_kinds(Which::of::<P>()).await
+        stay.migrate_kinds(Which::select::<P>()).await
     }
 
     async fn migrated(stay: &Stay) -> Result<()> {
-        stay.wait_until_kinds_migrated(Which::of::<P>()).await
+        stay.wait_until_kinds_migrated(Which::select::<P>()).await
     }
 }
 
@@ -286,7 +286,7 @@ impl Stay {
     async fn migrate_kinds(&self, which: Which) -> Result<()> {
         for any in self.meant(which).await? {
             let told = operation_of(&any.object) == Some(operation::MIGRATE);
-            let done = matches!(look_migrated(any.status().as_ref()), Seen::Done);
+            let done = matches!(look_migrated(any.status().as_ref()), WaitState::Done);
             if told || done || any.object.metadata.deletion_timestamp.is_some() {
                 continue;
             }
@@ -304,7 +304,7 @@ impl Stay {
     /// Waits until the providers have released all these objects.
     async fn wait_until_kinds_migrated(&self, which: Which) -> Result<()> {
         self.wait_for_all(which, |object| {
-            object.map_or(Seen::Done, |object| look_migrated(of_any(object).as_ref()))
+            object.map_or(WaitState::Done, |object| look_migrated(of_any(object).as_ref()))
         })
         .await
     }
@@ -333,7 +333,7 @@ impl Stay {
     /// Waits until all these objects are gone.
     async fn wait_until_kinds_deleted(&self, which: Which) -> Result<()> {
         self.wait_for_all(which, |object| {
-            object.map_or(Seen::Done, |object| {
+            object.map_or(WaitState::Done, |object| {
                 look_deleting(&object.metadata, of_any(object).as_ref())
             })
         })
@@ -343,7 +343,7 @@ impl Stay {
     async fn wait_for_all(
         &self,
         which: Which,
-        look: impl Fn(Option<&DynamicObject>) -> Seen + Copy + Send + Sync,
+        look: impl Fn(Option<&DynamicObject>) -> WaitState + Copy + Send + Sync,
     ) -> Result<()> {
         let all = self.meant(which).await?;
         try_join_all(all.iter().map(|any| self.wait_for(any, look)))
@@ -354,19 +354,19 @@ impl Stay {
     async fn wait_for(
         &self,
         any: &AnyExtension,
-        look: impl Fn(Option<&DynamicObject>) -> Seen + Copy + Send + Sync,
+        look: impl Fn(Option<&DynamicObject>) -> WaitState + Copy + Send + Sync,
     ) -> Result<()> {
         let name = any.object.name_any();
         let Wait { severe, timeout } = self.wait_of(&any.kind.kind);
         let api = self.any_api(&any.kind);
         let mut awaited = Awaited::new(format!("{} {name}", any.kind.kind));
-        let first = wait::until(&api, &name, severe, |object| awaited.look(look(object))).await;
+        let first = wait::until(&api, &name, severe, |object| awaited.evaluate(look(object))).await;
         if first.is_ok() || awaited.failed() {
             return awaited.outcome(first).map(|_| ());
         }
         awaited.be_severe();
         let rest = timeout.saturating_sub(severe);
-        let second = wait::until(&api, &name, rest, |object| awaited.look(look(object))).await;
+        let second = wait::until(&api, &name, rest, |object| awaited.evaluate(look(object))).await;
         awaited.outcome(second).map(|_| ())
     }
 

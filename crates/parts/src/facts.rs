@@ -86,15 +86,15 @@ impl Facts {
         let project = project_of(&garden, &shoot).await?;
         let cloud_profile = cloud_profile_of(&garden, &shoot).await?;
         let registrations = registrations(&garden).await?;
-        let extensions = Extensions::of(&shoot, &registrations);
-        let isolation = Isolation::of(&shoot, operation, &registrations);
+        let extensions = Extensions::for_shoot(&shoot, &registrations);
+        let isolation = Isolation::for_shoot(&shoot, operation, &registrations);
         let seed_object = garden
             .cluster_wide::<SeedObject>()
             .get_opt(seed_name)
             .await
             .context(format_args!("could not read Seed {seed_name}"))?
             .ok_or_else(|| configuration_problem(format!("there is no Seed {seed_name} in the garden")))?;
-        let names = Names::of(&shoot, &project.name_any(), &seed_object)
+        let names = Names::for_shoot(&shoot, &project.name_any(), &seed_object)
             .map_err(|error| configuration_problem(error.to_string()))?;
         let stay = Stay {
             seed,
@@ -103,7 +103,7 @@ impl Facts {
             tenant: tenant(&shoot),
         };
         let owner_check = if operation.deploys() {
-            owner_terms::of(&garden, stay.settings.owner_check, &seed_object, &shoot).await?
+            owner_terms::read_terms(&garden, stay.settings.owner_check, &seed_object, &shoot).await?
         } else {
             stay.settings.owner_check
         };

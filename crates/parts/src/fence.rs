@@ -44,7 +44,7 @@ impl Deploy for Fence {
         let witnesses = Witnesses {
             authorities: Arc::new(authorities),
             wire: Arc::new(Network),
-            second: Arc::new(Said(bucket(f).await?)),
+            second: Arc::new(BucketWitness(bucket(f).await?)),
         };
         let shown = shown_by_all(&claim, &f.owner_check, &witnesses).await;
         shown.map_err(|why| {
@@ -61,9 +61,9 @@ impl Deploy for Fence {
 }
 
 /// The answer of the second witness. An answer in favour of the destination is final.
-struct Said(Testimony);
+struct BucketWitness(Testimony);
 
-impl SecondWitness for Said {
+impl SecondWitness for BucketWitness {
     fn ask(&self) -> BoxFuture<'_, Testimony> {
         let said = self.0.clone();
         async { said }.boxed()
@@ -73,7 +73,7 @@ impl SecondWitness for Said {
 /// The answer of the source's bucket to the processes of the source. The provider claims the bucket first,
 /// and then records the claim in the Secret.
 async fn bucket(f: &Facts) -> Result<Testimony> {
-    let name = if ClaimPlan::of(&f.shoot).returns() {
+    let name = if ClaimPlan::from_shoot(&f.shoot).returns() {
         BACKUP_SECRET
     } else {
         SOURCE_SECRET

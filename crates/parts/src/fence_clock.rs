@@ -82,7 +82,7 @@ impl Fences {
     /// The fence of a shoot in this epoch. The start of a fence in a different epoch proves nothing for this
     /// epoch.
     #[must_use]
-    pub fn of(&self, uid: &str, epoch: i64) -> FenceClock {
+    pub fn get_clock(&self, uid: &str, epoch: i64) -> FenceClock {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.entry(uid.to_owned()).or_default();
         if known.0 != epoch {
@@ -106,12 +106,12 @@ mod tests {
     #[test]
     fn a_fence_is_of_one_shoot_in_one_epoch_until_it_is_forgotten() {
         let fences = Fences::default();
-        let begun = |uid: &str, epoch| fences.of(uid, epoch).shown().is_some();
-        fences.of("a", 2).begin();
+        let begun = |uid: &str, epoch| fences.get_clock(uid, epoch).shown().is_some();
+        fences.get_clock("a", 2).begin();
         assert!(begun("a", 2) && !begun("b", 2));
         assert!(!begun("a", 3), "another epoch is another fence");
         assert!(!begun("a", 2), "and nobody goes back to the one before");
-        fences.of("a", 2).begin();
+        fences.get_clock("a", 2).begin();
         fences.forget("a");
         assert!(!begun("a", 2));
     }

@@ -12,7 +12,7 @@ use api::{
     gardencore::LifecycleStrategy as Phase,
 };
 use futures::future::try_join_all;
-use placement::extensions::{KIND, Wanted};
+use placement::extensions::{KIND, WantedExtension};
 use runtime::Result;
 
 use crate::{
@@ -165,7 +165,7 @@ fn object_of<'a>(stay: &'a Stay, name: &str) -> ExtensionResource<'a, extensions
     ExtensionResource::new(stay, name, stay.settings.timeouts.extension)
 }
 
-fn extension(wanted: &Wanted) -> extensions::Extension {
+fn extension(wanted: &WantedExtension) -> extensions::Extension {
     extensions::Extension::new(
         &wanted.type_,
         ExtensionSpec {
@@ -179,7 +179,7 @@ fn extension(wanted: &Wanted) -> extensions::Extension {
 }
 
 /// Timeout of the wait: the registration's `reconcileTimeout`, or the default.
-fn patience(wanted: &Wanted, usual: Wait) -> Result<Wait> {
+fn patience(wanted: &WantedExtension, usual: Wait) -> Result<Wait> {
     let Some(text) = &wanted.reconcile_timeout else {
         return Ok(usual);
     };
@@ -217,7 +217,7 @@ mod tests {
     fn a_registration_says_how_long_its_extension_is_waited_for() {
         let usual = crate::Timeouts::default().extension;
         let patience = |text: Option<&str>| {
-            let wanted = Wanted {
+            let wanted = WantedExtension {
                 type_: "a".into(),
                 provider_config: None,
                 reconcile_timeout: text.map(str::to_owned),

@@ -156,7 +156,7 @@ mod tests {
                 {"name": NAME, "args": args}]}}}}),
             )
             .unwrap();
-            assert_eq!(Home::of(&deployment), home);
+            assert_eq!(Home::from_deployment(&deployment), home);
         }
     }
 

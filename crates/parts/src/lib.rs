@@ -69,7 +69,7 @@ mod writers;
 pub use applied_terms::AppliedTerms;
 pub use backup_entry::{BackupEntry, SourceBackupEntry};
 pub use backups::Backups;
-pub use claim::{Claim, ClaimPlan};
+pub use claim::{ClaimPlan, ClaimSteps};
 pub use close_deadline::CloseDeadline;
 pub use cluster::{CloudProviderSecret, Cluster};
 pub use cluster_identity::ClusterIdentity;

@@ -40,7 +40,7 @@ const NO_TIME: &str = "the newest snapshot does not say when it was taken";
 ///
 /// `fenced`: the time when the fence had passed. The source acknowledges no write after that time, if all
 /// processes of the source ask the servers of the fence.
-pub(crate) fn of(
+pub(crate) fn assess_loss(
     becomes: &Ownership<String>,
     copied: Option<&CopiedChain>,
     fenced: Timestamp,
@@ -173,14 +173,14 @@ mod tests {
         }
     }
 
-    fn told(becomes: &Ownership<String>, copied: Option<&CopiedChain>) -> Option<RestoredData> {
-        of(becomes, copied, at("2026-01-01T00:01:30.7Z"))
+    fn assess_copy(becomes: &Ownership<String>, copied: Option<&CopiedChain>) -> Option<RestoredData> {
+        assess_loss(becomes, copied, at("2026-01-01T00:01:30.7Z"))
     }
 
     #[test]
     fn what_was_copied_bounds_the_loss() {
         let taken = opened(("a", 1), 2, Chain::Last);
-        let found = told(&taken, Some(&copied(false, Some("2026-01-01T00:00:00Z")))).unwrap();
+        let found = assess_copy(&taken, Some(&copied(false, Some("2026-01-01T00:00:00Z")))).unwrap();
         assert_eq!((found.epoch, found.last_revision), (2, Some(832)));
         assert_eq!(found.saved, Some(Time(at("2026-01-01T00:00:00Z"))));
         assert_eq!(found.fenced, Time(at("2026-01-01T00:01:30Z")));
@@ -190,11 +190,11 @@ mod tests {
             left_aside: vec!["Incr-0-99-1.Z".to_owned()],
             ..copied(false, None)
         };
-        let found = told(&taken, Some(&strange)).unwrap();
+        let found = assess_copy(&taken, Some(&strange)).unwrap();
         assert_eq!(found.left_aside, strange.left_aside);
         // All data are there.
-        assert_eq!(told(&taken, Some(&copied(true, None))), None);
-        assert_eq!(told(&opened(("a", 1), 2, Chain::Final), None), None);
+        assert_eq!(assess_copy(&taken, Some(&copied(true, None))), None);
+        assert_eq!(assess_copy(&opened(("a", 1), 2, Chain::Final), None), None);
     }
 
     /// A user has accepted the loss, so the number is known at once.
@@ -202,13 +202,13 @@ mod tests {
     fn an_accepted_loss_is_reported_as_a_number() {
         let mut short = copied(false, Some("2026-01-01T00:00:00Z"));
         short.lost_revisions = Some(17);
-        let found = told(&opened(("a", 1), 2, Chain::Last), Some(&short)).unwrap();
+        let found = assess_copy(&opened(("a", 1), 2, Chain::Last), Some(&short)).unwrap();
         assert_eq!((found.last_revision, found.lost_revisions), (Some(832), Some(17)));
     }
 
     #[test]
     fn a_loss_of_own_data_is_known_when_etcd_has_started() {
-        let opening = told(&opened(("b", 1), 2, Chain::Last), None).unwrap();
+        let opening = assess_copy(&opened(("b", 1), 2, Chain::Last), None).unwrap();
         let begun = |complete, saved: Option<&str>| BegunEpoch {
             epoch: 2,
             result: if complete { "Kept" } else { "Restored" }.to_owned(),
@@ -245,10 +245,10 @@ mod tests {
                 "at 8999-01-01T00:00:00Z, after the fence",
             ),
         ] {
-            let found = told(becomes, copied).unwrap();
+            let found = assess_copy(becomes, copied).unwrap();
             assert_eq!((found.last_revision, &found.saved), (revision, &None));
             assert!(found.unknown.as_ref().unwrap().contains(why), "{found:?}");
         }
-        assert_eq!(told(&opened(("b", 1), 3, Chain::Final), None), None);
+        assert_eq!(assess_copy(&opened(("b", 1), 3, Chain::Final), None), None);
     }
 }

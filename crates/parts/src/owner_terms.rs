@@ -14,7 +14,12 @@ use crate::configuration_problem;
 /// owners joined with the seed's own settings. The fence is no shorter than any recorded fence. An edit of
 /// the Seed changes these terms first: the processes get the new settings with the next reconciliation of
 /// each shoot.
-pub(crate) async fn of(garden: &Garden, usual: Terms, own: &SeedObject, shoot: &Shoot) -> Result<Terms> {
+pub(crate) async fn read_terms(
+    garden: &Garden,
+    usual: Terms,
+    own: &SeedObject,
+    shoot: &Shoot,
+) -> Result<Terms> {
     let mut formers = Vec::new();
     for name in others(shoot, &own.name_any()) {
         let seeds = garden.cluster_wide::<SeedObject>();
@@ -33,7 +38,7 @@ fn joined(
 ) -> Result<Terms> {
     let present = || formers.iter().filter_map(|(_, seed)| seed.as_ref());
     let settings: Result<Vec<_>> = present().map(|seed| settings_of(usual, seed)).collect();
-    let fences = present().filter_map(told);
+    let fences = present().filter_map(read_reported_fence);
     let recorded = formers.iter().filter_map(|(name, _)| recorded_fence(shoot, name));
     Ok(own_terms(usual, own)?
         .waiting_for_settings(settings?)
@@ -45,7 +50,7 @@ fn joined(
 fn own_terms(usual: Terms, own: &SeedObject) -> Result<Terms> {
     let checks = own.spec.owner_checks().filter(|checks| checks.enabled);
     let terms = checks.map_or(Ok(usual), |checks| owner_checks::terms(checks, usual));
-    let least = [Some(usual.settings().fence), told(own)];
+    let least = [Some(usual.settings().fence), read_reported_fence(own)];
     Ok(terms
         .map_err(configuration_problem)?
         .waiting_for(least.into_iter().flatten()))
@@ -53,7 +58,7 @@ fn own_terms(usual: Terms, own: &SeedObject) -> Result<Terms> {
 
 /// The longest fence that the Seed's gardenlet has reported while the seed had shoots. Processes of a dead
 /// seed have not received later edits of the Seed.
-fn told(seed: &SeedObject) -> Option<Duration> {
+fn read_reported_fence(seed: &SeedObject) -> Option<Duration> {
     let seconds = seed.status.as_ref()?.owner_check_fence_seconds?;
     u64::try_from(seconds).ok().map(Duration::from_secs)
 }

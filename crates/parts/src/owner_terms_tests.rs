@@ -16,7 +16,7 @@ fn seed(name: &str, checks: &Value) -> SeedObject {
     .unwrap()
 }
 
-/// The fence that [`of`] derives from these Seeds.
+/// The fence that [`read_terms`] derives from these Seeds.
 fn fence(own: &Value, others: &[Value]) -> Result<Duration> {
     let others = others.iter().map(|checks| seed("a", checks)).collect();
     fence_of(&seed("b", own), others)

@@ -37,7 +37,7 @@ pub(crate) fn is_loss_accepted(copied: &CopiedChain, accepted: Option<i64>) -> b
 /// The copy is incomplete, and no user has accepted the loss.
 pub(crate) async fn settle(f: &Facts, copied: CopiedChain) -> Result<CopiedChain> {
     let newest = f.newest_shoot().await?;
-    let Some(planned) = PlannedMove::of(&newest) else {
+    let Some(planned) = PlannedMove::from_shoot(&newest) else {
         return Ok(copied);
     };
     let copied = planned.check(copied, accepted_loss(&newest))?;
@@ -57,7 +57,7 @@ enum PlannedMove {
 }
 
 impl PlannedMove {
-    fn of(shoot: &Shoot) -> Option<Self> {
+    fn from_shoot(shoot: &Shoot) -> Option<Self> {
         let status = shoot.status.as_ref()?;
         let recorded = status.ownership.as_ref().filter(|recorded| recorded.epoch > 1)?;
         let source = recorded.source.as_ref();
@@ -199,7 +199,11 @@ mod tests {
             (json!({"epoch": 2, "phase": "Opening", "drained": true}), None),
             (json!({"epoch": 2, "phase": "Held", "drained": true}), None),
         ] {
-            assert_eq!(PlannedMove::of(&shoot(&ownership)), expected, "{ownership}");
+            assert_eq!(
+                PlannedMove::from_shoot(&shoot(&ownership)),
+                expected,
+                "{ownership}"
+            );
         }
     }
 

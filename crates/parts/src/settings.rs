@@ -113,14 +113,14 @@ impl UrlOf {
 
     /// The URL for a namespace.
     #[must_use]
-    pub fn of(&self, namespace: &str) -> String {
+    pub fn build(&self, namespace: &str) -> String {
         (self.0)(namespace)
     }
 }
 
 impl fmt::Debug for UrlOf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.of("{namespace}"))
+        f.write_str(&self.build("{namespace}"))
     }
 }
 

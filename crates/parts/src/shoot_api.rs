@@ -22,7 +22,7 @@ impl Stay {
         let mut secret = self.secret_data(GARDENLET).await?;
         let trusted = self.secret_data(CA).await?.remove("ca.crt").unwrap_or_default();
         secret.insert("ca.crt".into(), trusted);
-        let mut config = client_config(&self.settings.shoot_api_url.of(&self.namespace), &secret)?;
+        let mut config = client_config(&self.settings.shoot_api_url.build(&self.namespace), &secret)?;
         config.tls_server_name = Some(KUBE_APISERVER.into());
         config.connect_timeout = Some(TRY_FOR);
         let connection =

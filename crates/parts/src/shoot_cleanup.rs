@@ -48,7 +48,7 @@ const QUOTED: usize = 10;
 /// The fields that the clean-up reads of an object of any kind. With the types of Kubernetes, a user's schema
 /// could fill the memory.
 #[derive(Deserialize)]
-struct Seen {
+struct CleanupObject {
     metadata: Metadata,
     #[serde(default)]
     spec: Spec,
@@ -282,7 +282,7 @@ impl Cleanup {
 }
 
 /// Whether the clean-up deletes an object, given the origins of objects that are re-applied.
-type Selects = fn(&BTreeSet<String>, &Seen) -> bool;
+type Selects = fn(&BTreeSet<String>, &CleanupObject) -> bool;
 
 /// A single poll of a wave.
 struct Poll<'a> {
@@ -327,7 +327,7 @@ impl Poll<'_> {
         let (objects, all) = (self.shoot.all::<K>(), ListParams::default());
         let (mut to_delete, mut remains) = (Vec::new(), Vec::new());
         // The number of objects is unbounded. The next poll deletes the objects beyond the limit.
-        let survey = runtime::survey(&objects, &all, |object: Seen| {
+        let survey = runtime::survey(&objects, &all, |object: CleanupObject| {
             if !selects(self.origins, &object) {
                 return ControlFlow::Continue(());
             }
@@ -391,20 +391,20 @@ fn api_of(shoot: &Shoot, namespace: Option<&str>, kind: &ApiResource) -> Api<Dyn
 }
 
 /// An extended API: served by a pod, which the clean-up deletes.
-fn is_extended(service: &Seen) -> bool {
+fn is_extended(service: &CleanupObject) -> bool {
     service.spec.service.is_some()
 }
 
-fn is_load_balancer(service: &Seen) -> bool {
+fn is_load_balancer(service: &CleanupObject) -> bool {
     service.spec.type_.as_deref() == Some("LoadBalancer")
 }
 
-fn is_users(origins: &BTreeSet<String>, namespace: &Seen) -> bool {
+fn is_users(origins: &BTreeSet<String>, namespace: &CleanupObject) -> bool {
     !KEPT.contains(&namespace.metadata.name.as_str()) && is_unmanaged(origins, namespace)
 }
 
 /// No extension keeps the object: resource-manager re-applies the objects of ManagedResources at once.
-fn is_unmanaged(origins: &BTreeSet<String>, object: &Seen) -> bool {
+fn is_unmanaged(origins: &BTreeSet<String>, object: &CleanupObject) -> bool {
     let Metadata {
         labels, annotations, ..
     } = &object.metadata;
@@ -417,7 +417,7 @@ fn is_unmanaged(origins: &BTreeSet<String>, object: &Seen) -> bool {
 }
 
 /// A Pod that uses volume claims, or a workload with such Pods.
-fn has_claims(_: &BTreeSet<String>, object: &Seen) -> bool {
+fn has_claims(_: &BTreeSet<String>, object: &CleanupObject) -> bool {
     object.spec.has_claims()
 }
 

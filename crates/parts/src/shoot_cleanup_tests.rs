@@ -308,21 +308,21 @@ fn workloads_are_known_by_the_claims_of_their_pods() {
         let mut object = object;
         object["metadata"] = json!({"name": "a"});
         assert_eq!(
-            has_claims(&BTreeSet::new(), &seen(object.clone())),
+            has_claims(&BTreeSet::new(), &parse_object(object.clone())),
             expected,
             "{object}"
         );
     }
 }
 
-fn seen(object: Value) -> Seen {
+fn parse_object(object: Value) -> CleanupObject {
     serde_json::from_value(object).unwrap()
 }
 
 #[test]
 fn namespaces_of_the_cluster_itself_are_kept() {
     let none = BTreeSet::new();
-    let named = |name: &str| seen(json!({"metadata": {"name": name}}));
+    let named = |name: &str| parse_object(json!({"metadata": {"name": name}}));
     assert!(is_users(&none, &named("web")));
     assert!(KEPT.iter().all(|name| !is_users(&none, &named(name))));
 }
@@ -332,14 +332,14 @@ fn namespaces_of_the_cluster_itself_are_kept() {
 fn a_schema_of_any_depth_is_read_over() {
     let schema = "{\"items\":".repeat(10_000) + "{}" + &"}".repeat(10_000);
     let text = format!(r#"{{"metadata":{{"name":"deep"}},"spec":{{"versions":[{schema}]}}}}"#);
-    let seen: Seen = serde_json::from_str(&text).unwrap();
+    let seen: CleanupObject = serde_json::from_str(&text).unwrap();
     assert_eq!(seen.metadata.name, "deep");
     assert!(!is_extended(&seen) && !is_load_balancer(&seen));
 }
 
 #[test]
 fn what_is_held_outside_is_known_by_its_spec() {
-    let with = |spec: Value| seen(json!({"metadata": {"name": "a"}, "spec": spec}));
+    let with = |spec: Value| parse_object(json!({"metadata": {"name": "a"}, "spec": spec}));
     assert!(is_load_balancer(&with(json!({"type": "LoadBalancer"}))));
     assert!(!is_load_balancer(&with(json!({"type": "ClusterIP"}))));
     assert!(is_extended(&with(

@@ -189,7 +189,7 @@ async fn subnet_isolation(f: &Facts, zone: String) -> Result<extensions::SubnetI
 
 #[cfg(test)]
 mod tests {
-    use placement::isolation::Refusal;
+    use placement::isolation::IsolationRefusal;
     use runtime::clock;
 
     use super::*;
@@ -198,7 +198,7 @@ mod tests {
     fn a_zone_is_opened_unless_it_is_to_be_closed() {
         let mut object = extensions::SubnetIsolation::default();
         object.spec.isolated_zone_id = "a".into();
-        let refused = Isolation::Refused(Refusal {
+        let refused = Isolation::Refused(IsolationRefusal {
             reason: "NoOtherZone",
             message: String::new(),
         });

@@ -30,7 +30,7 @@ use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
-use parts::{Claim, ClaimPlan, Departure, Deploy, EndedEtcd, Facts, Fence, Operation, Settings, Sleep};
+use parts::{ClaimPlan, ClaimSteps, Departure, Deploy, EndedEtcd, Facts, Fence, Operation, Settings, Sleep};
 use serde_json::{Value, json};
 
 use world::{NAMESPACE, PROJECT, World};
@@ -79,7 +79,7 @@ impl Subject {
         Ok(())
     }
 
-    async fn given(&self, record: Value) -> Result<Facts> {
+    async fn set_record(&self, record: Value) -> Result<Facts> {
         self.status(json!({"seedName": "seed-a", "ownership": null}))
             .await?;
         self.status(
@@ -143,19 +143,19 @@ async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -
 
 /// After a restart the chain stays, and the fence must begin again.
 async fn a_restart_counts_anew(subject: &Subject) -> Result<()> {
-    let facts = subject.given(taken(4)).await?;
+    let facts = subject.set_record(taken(4)).await?;
     facts.copied.keep(data::brought(false));
     facts.fence.begin();
     Fence::ready(&facts).await?;
-    Claim::open(&facts).await?;
+    ClaimSteps::open(&facts).await?;
     let restarted = subject.world.facts(Operation::Restore, settings()).await?;
-    assert_eq!(Claim::plan(&restarted, false)?, ClaimPlan::Taken);
-    Claim::open(&restarted).await?;
-    Claim::hold(&restarted).await.unwrap_err();
+    assert_eq!(ClaimSteps::plan(&restarted, false)?, ClaimPlan::Taken);
+    ClaimSteps::open(&restarted).await?;
+    ClaimSteps::hold(&restarted).await.unwrap_err();
     assert_eq!(subject.stands().await?, (4, Some(Opening), Some(Last)));
     restarted.fence.begin();
     Fence::ready(&restarted).await?;
-    Claim::hold(&restarted).await?;
+    ClaimSteps::hold(&restarted).await?;
     assert_eq!(subject.stands().await?, (4, Some(Held), Some(Last)));
     Ok(())
 }
@@ -169,12 +169,12 @@ async fn woken_late(subject: &Subject) -> Result<()> {
         json!({"seedName": "seed-a", "ownership": taken(5), "lastOperation": operation("Migrate")}),
     ];
     for meanwhile in gone_on {
-        let facts = subject.given(taken(5)).await?;
+        let facts = subject.set_record(taken(5)).await?;
         facts.fence.begin();
         Fence::ready(&facts).await?;
         subject.status(meanwhile).await?;
         let before = subject.record().await?;
-        for step in [Claim::open(&facts).await, Claim::hold(&facts).await] {
+        for step in [ClaimSteps::open(&facts).await, ClaimSteps::hold(&facts).await] {
             let refused = step.unwrap_err();
             assert_eq!(refused.class(), "NotOwner", "{refused}");
         }
@@ -185,7 +185,7 @@ async fn woken_late(subject: &Subject) -> Result<()> {
 
 /// Two processes that both assume the lock, beside a writer of progress.
 async fn two_at_once(subject: &Subject) -> Result<()> {
-    let facts = subject.given(taken(7)).await?;
+    let facts = subject.set_record(taken(7)).await?;
     let other = subject.world.facts(Operation::Restore, settings()).await?;
     for facts in [&facts, &other] {
         facts.copied.keep(data::brought(false));
@@ -201,8 +201,8 @@ async fn two_at_once(subject: &Subject) -> Result<()> {
         Ok::<_, anyhow::Error>(())
     };
     let both = |facts: Facts| async move {
-        Claim::open(&facts).await?;
-        Claim::hold(&facts).await
+        ClaimSteps::open(&facts).await?;
+        ClaimSteps::hold(&facts).await
     };
     let (one, two, progress) = tokio::join!(both(facts), both(other), progress);
     one?;
@@ -215,7 +215,7 @@ async fn two_at_once(subject: &Subject) -> Result<()> {
 /// R17-50: a source records each phase once, and cannot continue in a sealed epoch.
 async fn leaves_and_stays(subject: &Subject) -> Result<()> {
     let held = json!({"epoch": 10, "phase": "Held"});
-    subject.given(held).await?;
+    subject.set_record(held).await?;
     let leaves = |type_: &'static str| async move {
         subject.status(json!({"lastOperation": operation(type_)})).await?;
         let which = if type_ == "Migrate" {
@@ -232,7 +232,7 @@ async fn leaves_and_stays(subject: &Subject) -> Result<()> {
     }
     // Cancelled in time: the epoch continues.
     let kept = leaves("Restore").await?;
-    assert_eq!(Claim::plan(&kept, false)?, ClaimPlan::Kept);
+    assert_eq!(ClaimSteps::plan(&kept, false)?, ClaimPlan::Kept);
     Departure::call_off(&kept).await?;
     Departure::call_off(&kept).await?;
     assert_eq!(subject.stands().await?, (10, Some(Held), None));
@@ -249,7 +249,7 @@ async fn leaves_and_stays(subject: &Subject) -> Result<()> {
     let late = leaves("Restore").await?;
     Departure::call_off(&late).await?;
     assert_eq!(subject.stands().await?, (10, Some(Sealing), None));
-    let waits = Claim::plan(&late, false).unwrap_err();
+    let waits = ClaimSteps::plan(&late, false).unwrap_err();
     assert_eq!(waits.class(), "NotReady", "{waits}");
     Ok(())
 }
@@ -261,8 +261,8 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     // The loss of an earlier takeover, which must not appear as the loss of this epoch.
     record["restored"] = json!({"epoch": 9, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z",
         "source": {"name": "seed-z", "epoch": 8}, "lostRevisions": 3});
-    let facts = subject.given(record).await?;
-    assert_eq!(Claim::plan(&facts, false)?, ClaimPlan::Returned);
+    let facts = subject.set_record(record).await?;
+    assert_eq!(ClaimSteps::plan(&facts, false)?, ClaimPlan::Returned);
     assert!(!facts.is_copy_of_backups_required().await?);
     let spec = json!({"labels": {}, "etcd": {}, "backup": {}, "replicas": 1});
     let mut etcd = Etcd::new("etcd-main", serde_json::from_value(spec)?);
@@ -271,14 +271,14 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     etcds.create(&PostParams::default(), &etcd).await?;
     facts.fence.begin();
     Fence::ready(&facts).await?;
-    let waits = Claim::open(&facts).await.unwrap_err().to_string();
+    let waits = ClaimSteps::open(&facts).await.unwrap_err().to_string();
     assert!(waits.contains("pods of an earlier epoch"), "{waits}");
     for _ in 0..2 {
         EndedEtcd::sleep(&facts).await?;
         EndedEtcd::asleep(&facts).await?;
     }
     assert_eq!(etcds.get("etcd-main").await?.spec.replicas, 0);
-    Claim::open(&facts).await?;
+    ClaimSteps::open(&facts).await?;
     assert_eq!(subject.stands().await?, (11, Some(Opening), Some(Last)));
     let record = subject.record().await?;
     // The new record keeps the earlier loss.
@@ -306,7 +306,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     EndedEtcd::sleep(&facts).await?;
     EndedEtcd::asleep(&facts).await?;
     assert_eq!(etcds.get("etcd-main").await?.spec.replicas, 1);
-    Claim::hold(&facts).await?;
+    ClaimSteps::hold(&facts).await?;
     etcds
         .delete("etcd-main", &kube::api::DeleteParams::default())
         .await?;
@@ -315,7 +315,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
 
 /// An etcd from an earlier residency is not opened again.
 async fn pods_of_before(subject: &Subject) -> Result<()> {
-    let facts = subject.given(taken(8)).await?;
+    let facts = subject.set_record(taken(8)).await?;
     facts.copied.keep(data::brought(false));
     facts.fence.begin();
     Fence::ready(&facts).await?;
@@ -325,12 +325,12 @@ async fn pods_of_before(subject: &Subject) -> Result<()> {
     etcds
         .create(&PostParams::default(), &Etcd::new("etcd-main", spec))
         .await?;
-    let waits = Claim::open(&facts).await.unwrap_err().to_string();
+    let waits = ClaimSteps::open(&facts).await.unwrap_err().to_string();
     assert!(waits.contains("pods of an earlier epoch"), "{waits}");
     assert_eq!(subject.stands().await?, (8, Some(Claiming), None));
     etcds
         .delete("etcd-main", &kube::api::DeleteParams::default())
         .await?;
-    Claim::open(&facts).await?;
+    ClaimSteps::open(&facts).await?;
     Ok(())
 }

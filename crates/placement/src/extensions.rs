@@ -24,14 +24,14 @@ pub const KIND: &str = "Extension";
 /// The further extensions of a single shoot.
 #[derive(Clone, Debug, Default)]
 pub struct Extensions {
-    wanted: BTreeMap<String, Wanted>,
+    wanted: BTreeMap<String, WantedExtension>,
     lifecycles: BTreeMap<String, ControllerResourceLifecycle>,
     refused: BTreeMap<String, String>,
 }
 
 /// An extension of the shoot.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct WantedExtension {
     /// The type, also the name of the extension object.
     pub type_: String,
     /// The configuration from the Shoot.
@@ -43,7 +43,7 @@ pub struct Wanted {
 impl Extensions {
     /// The extensions of this shoot.
     #[must_use]
-    pub fn of<'a>(
+    pub fn for_shoot<'a>(
         shoot: &Shoot,
         registrations: impl IntoIterator<Item = &'a ControllerRegistration>,
     ) -> Self {
@@ -74,12 +74,12 @@ impl Extensions {
     }
 
     /// All extensions of the shoot, in the order of the types.
-    pub fn wanted(&self) -> impl Iterator<Item = &Wanted> {
+    pub fn wanted(&self) -> impl Iterator<Item = &WantedExtension> {
         self.wanted.values()
     }
 
     /// The extensions that are reconciled, or restored, in this phase.
-    pub fn reconciled(&self, phase: Phase) -> impl Iterator<Item = &Wanted> {
+    pub fn reconciled(&self, phase: Phase) -> impl Iterator<Item = &WantedExtension> {
         self.wanted().filter(move |wanted| {
             let lifecycle = self.lifecycles.get(&wanted.type_);
             let told = lifecycle.and_then(|lifecycle| lifecycle.reconcile);
@@ -136,7 +136,7 @@ impl Extensions {
         provider_config: Option<PackedExtension>,
         resource: Option<&ControllerResource>,
     ) {
-        let wanted = Wanted {
+        let wanted = WantedExtension {
             type_: type_.to_owned(),
             provider_config,
             reconcile_timeout: resource.and_then(|resource| resource.reconcile_timeout.clone()),

@@ -59,7 +59,7 @@ fn one(more: &Value) -> Value {
 #[case::not_switched_off(one(&json!({"autoEnable": ["shoot"]})), json!([{"type": "a", "disabled": false}]), &["a"])]
 #[case::another_kind(json!({"provider": [{"kind": "Worker", "type": "a", "globallyEnabled": true}]}), json!([]), &[])]
 fn a_shoot_with_workers_has(#[case] registrations: Value, #[case] named: Value, #[case] expected: &[&str]) {
-    let extensions = Extensions::of(&shoot(&named, true), &garden(&registrations));
+    let extensions = Extensions::for_shoot(&shoot(&named, true), &garden(&registrations));
     assert_eq!(types(&extensions), expected);
     assert_eq!(extensions.refusal(), None);
 }
@@ -77,7 +77,7 @@ fn a_shoot_without_workers_has(
     #[case] expected: &[&str],
     #[case] refusal: Option<&str>,
 ) {
-    let extensions = Extensions::of(&shoot(&named, false), &garden(&one(&resource)));
+    let extensions = Extensions::for_shoot(&shoot(&named, false), &garden(&one(&resource)));
     assert_eq!(types(&extensions), expected);
     let told = extensions.refusal();
     assert_eq!(told.is_some(), refusal.is_some(), "{told:?}");
@@ -90,7 +90,7 @@ fn a_shoot_without_workers_has(
 fn the_configuration_is_the_shoot_s_and_the_patience_the_registration_s() {
     let registrations = garden(&one(&json!({"autoEnable": ["shoot"], "reconcileTimeout": "5m"})));
     let configured = json!([{"type": "a", "providerConfig": {"kind": "Config"}}]);
-    let extensions = Extensions::of(&shoot(&configured, true), &registrations);
+    let extensions = Extensions::for_shoot(&shoot(&configured, true), &registrations);
     let wanted = extensions.wanted().next().unwrap();
     assert_eq!(wanted.provider_config, Some(json!({"kind": "Config"}).into()));
     assert_eq!(wanted.reconcile_timeout.as_deref(), Some("5m"));
@@ -99,7 +99,7 @@ fn the_configuration_is_the_shoot_s_and_the_patience_the_registration_s() {
 #[test]
 fn a_type_that_is_named_twice_is_refused() {
     let twice = json!([{"type": "a"}, {"type": "a", "providerConfig": {}}]);
-    let extensions = Extensions::of(&shoot(&twice, true), &[]);
+    let extensions = Extensions::for_shoot(&shoot(&twice, true), &[]);
     assert_eq!(types(&extensions), Vec::<&str>::new());
     assert!(
         extensions
@@ -124,7 +124,7 @@ fn one_registration_of_a_type_counts(#[case] primary: Value, #[case] expected: &
     let all: serde_json::Map<_, _> = primary.as_object().unwrap().iter().map(registration).collect();
     let mut registrations = garden(&Value::Object(all));
     for _ in 0..2 {
-        let extensions = Extensions::of(&shoot(&json!([]), true), &registrations);
+        let extensions = Extensions::for_shoot(&shoot(&json!([]), true), &registrations);
         let timeout = &extensions.wanted().next().unwrap().reconcile_timeout;
         assert_eq!(timeout.as_deref(), Some(expected));
         registrations.reverse();
@@ -145,7 +145,7 @@ fn one_registration_of_a_type_counts(#[case] primary: Value, #[case] expected: &
 fn each_has_its_time(#[case] lifecycle: Value, #[case] at: [Phase; 3]) {
     let [reconciled, migrated, deleted] = at;
     let registrations = garden(&one(&json!({"autoEnable": ["shoot"], "lifecycle": lifecycle})));
-    let extensions = Extensions::of(&shoot(&json!([]), true), &registrations);
+    let extensions = Extensions::for_shoot(&shoot(&json!([]), true), &registrations);
     for phase in [
         Phase::BeforeKubeAPIServer,
         Phase::AfterKubeAPIServer,

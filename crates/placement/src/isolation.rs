@@ -32,12 +32,12 @@ pub enum Isolation {
         is_left: bool,
     },
     /// One is to be cut off, and cannot be. Nothing of it is begun.
-    Refused(Refusal),
+    Refused(IsolationRefusal),
 }
 
 /// Why a zone is not cut off.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct IsolationRefusal {
     /// One word, for machines.
     pub reason: &'static str,
     /// A sentence, for the shoot's user.
@@ -47,7 +47,7 @@ pub struct Refusal {
 impl Isolation {
     /// What an operation makes of the zones of this Shoot, by what the garden knows of providers.
     #[must_use]
-    pub fn of(shoot: &Shoot, operation: Operation, registrations: &[ControllerRegistration]) -> Self {
+    pub fn for_shoot(shoot: &Shoot, operation: Operation, registrations: &[ControllerRegistration]) -> Self {
         match operation {
             Operation::Restore => recorded(shoot).map(carried).unwrap_or_default(),
             Operation::Create | Operation::Reconcile => {
@@ -173,9 +173,9 @@ fn is_failover_of(recorded: &ZoneIsolation, zone: &str) -> bool {
 }
 
 /// Why a failover must not begin. Admission refuses most of it before; a Shoot may be older than the policy.
-fn refusal(shoot: &Shoot, registrations: &[ControllerRegistration]) -> Option<Refusal> {
+fn refusal(shoot: &Shoot, registrations: &[ControllerRegistration]) -> Option<IsolationRefusal> {
     let refused = |reason, message: &str| {
-        Some(Refusal {
+        Some(IsolationRefusal {
             reason,
             message: message.to_owned(),
         })

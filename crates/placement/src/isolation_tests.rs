@@ -43,8 +43,8 @@ fn registration(kinds: &[&str]) -> ControllerRegistration {
     serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {"resources": resources}})).unwrap()
 }
 
-fn of(shoot: &Shoot, operation: Operation) -> Isolation {
-    Isolation::of(
+fn plan_zones(shoot: &Shoot, operation: Operation) -> Isolation {
+    Isolation::for_shoot(
         shoot,
         operation,
         &[registration(&["Infrastructure", "SubnetIsolation"])],
@@ -85,14 +85,17 @@ fn a_reconciliation_does_what_is_asked_for() {
         Some(("Failover", "InProgress")),
         Some(("Failback", "InProgress")),
     ] {
-        let cut_off = of(&shoot(Some("z"), recorded), Operation::Reconcile);
+        let cut_off = plan_zones(&shoot(Some("z"), recorded), Operation::Reconcile);
         assert_eq!(cut_off, Isolation::CutOff("z".into()));
         assert_eq!(
-            of(&shoot(None, recorded), Operation::Reconcile),
+            plan_zones(&shoot(None, recorded), Operation::Reconcile),
             Isolation::Nothing
         );
         for operation in [Operation::Migrate, Operation::Delete, Operation::ForceDelete] {
-            assert_eq!(of(&shoot(Some("z"), recorded), operation), Isolation::Nothing);
+            assert_eq!(
+                plan_zones(&shoot(Some("z"), recorded), operation),
+                Isolation::Nothing
+            );
         }
     }
     assert_eq!(asked_zone(&shoot(Some(""), None)), None);
@@ -119,12 +122,12 @@ fn a_restoration_brings_back_what_was_there(
             zone: "z".into(),
             is_left,
         });
-        assert_eq!(of(&shoot(asked, recorded), Operation::Restore), expected);
+        assert_eq!(plan_zones(&shoot(asked, recorded), Operation::Restore), expected);
     }
 }
 
 fn reason(shoot: &Shoot, kinds: &[&str]) -> Option<&'static str> {
-    match Isolation::of(shoot, Operation::Reconcile, &[registration(kinds)]) {
+    match Isolation::for_shoot(shoot, Operation::Reconcile, &[registration(kinds)]) {
         Isolation::Refused(refusal) => Some(refusal.reason),
         _ => None,
     }

@@ -41,7 +41,7 @@ pub use extensions::Extensions;
 pub use isolation::Isolation;
 pub use journey::{Journey, approval, is_move_wanted, journey};
 pub use names::Names;
-pub use operation::{Operation, Wanted, is_claimed, is_confirmed, wanted};
+pub use operation::{Operation, OwnerAction, is_claimed, is_confirmed, wanted};
 pub use pause::{Pause, pause};
 pub use reconciled::{is_reconciled, spec_hash};
 pub use remembered::{its_place_alone, remembered};

@@ -34,7 +34,7 @@ impl Names {
     ///
     /// # Errors
     /// The services network is invalid.
-    pub fn of(shoot: &Shoot, project: &str, seed: &Seed) -> Result<Self, NoNetwork> {
+    pub fn for_shoot(shoot: &Shoot, project: &str, seed: &Seed) -> Result<Self, NoNetwork> {
         let shoot_name = shoot.name_any();
         let defaults = seed.spec.networks.shoot_defaults.clone().unwrap_or_default();
         let networking = shoot.spec.networking.clone().unwrap_or_default();

@@ -64,7 +64,7 @@ impl Operation {
 
 /// The wanted action of a Shoot's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum OwnerAction {
     /// This operation.
     Operation(Operation),
     /// No operation: garden-controller-manager first has to hand the Shoot over to the next seed.
@@ -81,22 +81,22 @@ pub enum Wanted {
 /// resources behind. Without a confirmation of the deletion, an operation under way is finished, so that the
 /// shoot serves meanwhile.
 #[must_use]
-pub fn wanted(shoot: &Shoot) -> Wanted {
+pub fn wanted(shoot: &Shoot) -> OwnerAction {
     let asked = shoot.metadata.deletion_timestamp.is_some();
     let deleting = asked && is_confirmed(shoot);
     if deleting && is_forced(shoot) {
-        return Wanted::Operation(Operation::ForceDelete);
+        return OwnerAction::Operation(Operation::ForceDelete);
     }
-    Wanted::Operation(match journey(shoot) {
+    OwnerAction::Operation(match journey(shoot) {
         // A new destination was named before any work began at this destination.
-        Journey::Arriving if is_move_wanted(shoot) && !deleting => return Wanted::PassedOn,
+        Journey::Arriving if is_move_wanted(shoot) && !deleting => return OwnerAction::PassedOn,
         Journey::Arriving | Journey::Restoring => Operation::Restore,
         Journey::Leaving if deleting || !is_move_wanted(shoot) || is_claimed(shoot) => Operation::Restore,
         Journey::Leaving => Operation::Migrate,
         Journey::Settled if deleting && may_be_deleted(shoot) => Operation::Delete,
         Journey::Settled if deleting => Operation::Restore,
         Journey::Settled if is_half_created(shoot) => Operation::Create,
-        Journey::Settled if asked => return Wanted::Confirmation,
+        Journey::Settled if asked => return OwnerAction::Confirmation,
         Journey::Settled if may_travel(shoot) => Operation::Migrate,
         Journey::Settled if status(shoot).is_none_or(|status| status.last_operation.is_none()) => {
             Operation::Create

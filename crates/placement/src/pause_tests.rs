@@ -7,7 +7,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{Pause, begins_anew, is_stopped, pause};
-use crate::{Operation, Wanted, wanted};
+use crate::{Operation, OwnerAction, wanted};
 
 fn shoot(over: &Value) -> Shoot {
     let mut base = json!({
@@ -75,7 +75,7 @@ fn a_pause_holds_back_only_what_has_not_begun(
     #[case] is_held: bool,
 ) {
     let shoot = shoot(&over);
-    assert_eq!(wanted(&shoot), Wanted::Operation(operation));
+    assert_eq!(wanted(&shoot), OwnerAction::Operation(operation));
     assert_eq!(begins_anew(&shoot, operation), is_held);
 }
 

@@ -6,7 +6,7 @@ use api::gardencore::Shoot;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Operation, Role, Wanted, approval, role, traveller, wanted};
+use super::{Operation, OwnerAction, Role, approval, role, traveller, wanted};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
 
@@ -92,41 +92,41 @@ fn no_two_seeds_own_a_shoot() {
 }
 
 #[rstest]
-#[case::new(json!({"status": {"seedName": null}}), Wanted::Operation(Operation::Create))]
-#[case::created_half(json!({"status": {"lastOperation": operation(("Create", "Error"))}}), Wanted::Operation(Operation::Create))]
-#[case::made(json!({"status": {"lastOperation": operation(("Create", "Succeeded"))}}), Wanted::Operation(Operation::Reconcile))]
+#[case::new(json!({"status": {"seedName": null}}), OwnerAction::Operation(Operation::Create))]
+#[case::created_half(json!({"status": {"lastOperation": operation(("Create", "Error"))}}), OwnerAction::Operation(Operation::Create))]
+#[case::made(json!({"status": {"lastOperation": operation(("Create", "Succeeded"))}}), OwnerAction::Operation(Operation::Reconcile))]
 // A wanted move that cannot begin: the present seed still reconciles the shoot (R7-46).
-#[case::not_approved(moving(("Reconcile", "Succeeded")), Wanted::Operation(Operation::Reconcile))]
-#[case::approved_for_an_older_generation(approved(moving(("Reconcile", "Succeeded")), 1), Wanted::Operation(Operation::Reconcile))]
-#[case::approved(approved(moving(("Reconcile", "Succeeded")), 2), Wanted::Operation(Operation::Migrate))]
+#[case::not_approved(moving(("Reconcile", "Succeeded")), OwnerAction::Operation(Operation::Reconcile))]
+#[case::approved_for_an_older_generation(approved(moving(("Reconcile", "Succeeded")), 1), OwnerAction::Operation(Operation::Reconcile))]
+#[case::approved(approved(moving(("Reconcile", "Succeeded")), 2), OwnerAction::Operation(Operation::Migrate))]
 // A begun move continues, also after an edit.
-#[case::begun(approved(moving(("Migrate", "Error")), 1), Wanted::Operation(Operation::Migrate))]
-#[case::given_up(approved(moving(("Migrate", "Failed")), 2), Wanted::Operation(Operation::Migrate))]
+#[case::begun(approved(moving(("Migrate", "Error")), 1), OwnerAction::Operation(Operation::Migrate))]
+#[case::given_up(approved(moving(("Migrate", "Failed")), 2), OwnerAction::Operation(Operation::Migrate))]
 // A move that was cancelled before the hand-over: the source restores the shoot.
-#[case::called_off(json!({"status": {"lastOperation": operation(("Migrate", "Processing"))}}), Wanted::Operation(Operation::Restore))]
-#[case::called_off_and_tried(json!({"status": {"lastOperation": operation(("Restore", "Error"))}}), Wanted::Operation(Operation::Restore))]
-#[case::handed_over(json!({"status": {"lastOperation": operation(("Migrate", "Succeeded"))}}), Wanted::Operation(Operation::Restore))]
-#[case::restored(json!({"status": {"lastOperation": operation(("Restore", "Succeeded"))}}), Wanted::Operation(Operation::Reconcile))]
+#[case::called_off(json!({"status": {"lastOperation": operation(("Migrate", "Processing"))}}), OwnerAction::Operation(Operation::Restore))]
+#[case::called_off_and_tried(json!({"status": {"lastOperation": operation(("Restore", "Error"))}}), OwnerAction::Operation(Operation::Restore))]
+#[case::handed_over(json!({"status": {"lastOperation": operation(("Migrate", "Succeeded"))}}), OwnerAction::Operation(Operation::Restore))]
+#[case::restored(json!({"status": {"lastOperation": operation(("Restore", "Succeeded"))}}), OwnerAction::Operation(Operation::Reconcile))]
 // The user named a new destination before the present destination began.
-#[case::passed_on(moving(("Migrate", "Succeeded")), Wanted::PassedOn)]
-#[case::deleted(deleted(json!({})), Wanted::Operation(Operation::Delete))]
-#[case::deleted_before_anybody_began(deleted(json!({"status": {"seedName": null}})), Wanted::Operation(Operation::Delete))]
-#[case::deleted_before_the_move(deleted(approved(moving(("Reconcile", "Succeeded")), 2)), Wanted::Operation(Operation::Delete))]
+#[case::passed_on(moving(("Migrate", "Succeeded")), OwnerAction::PassedOn)]
+#[case::deleted(deleted(json!({})), OwnerAction::Operation(Operation::Delete))]
+#[case::deleted_before_anybody_began(deleted(json!({"status": {"seedName": null}})), OwnerAction::Operation(Operation::Delete))]
+#[case::deleted_before_the_move(deleted(approved(moving(("Reconcile", "Succeeded")), 2)), OwnerAction::Operation(Operation::Delete))]
 // Deleted in the middle of a move: first restored, then deleted. Released extension objects delete no
 // external resources.
-#[case::deleted_while_leaving(deleted(approved(moving(("Migrate", "Processing")), 2)), Wanted::Operation(Operation::Restore))]
-#[case::deleted_when_handed_over(deleted(json!({"status": {"lastOperation": operation(("Migrate", "Succeeded"))}})), Wanted::Operation(Operation::Restore))]
-#[case::deleted_while_passed_on(deleted(moving(("Migrate", "Succeeded"))), Wanted::Operation(Operation::Restore))]
-#[case::deleted_while_restored(deleted(json!({"status": {"lastOperation": operation(("Restore", "Error"))}})), Wanted::Operation(Operation::Restore))]
-#[case::deletion_goes_on(deleted(json!({"status": {"lastOperation": operation(("Delete", "Error"))}})), Wanted::Operation(Operation::Delete))]
+#[case::deleted_while_leaving(deleted(approved(moving(("Migrate", "Processing")), 2)), OwnerAction::Operation(Operation::Restore))]
+#[case::deleted_when_handed_over(deleted(json!({"status": {"lastOperation": operation(("Migrate", "Succeeded"))}})), OwnerAction::Operation(Operation::Restore))]
+#[case::deleted_while_passed_on(deleted(moving(("Migrate", "Succeeded"))), OwnerAction::Operation(Operation::Restore))]
+#[case::deleted_while_restored(deleted(json!({"status": {"lastOperation": operation(("Restore", "Error"))}})), OwnerAction::Operation(Operation::Restore))]
+#[case::deletion_goes_on(deleted(json!({"status": {"lastOperation": operation(("Delete", "Error"))}})), OwnerAction::Operation(Operation::Delete))]
 // Policies can be uninstalled: an accidental deletion does not cost a cluster, and operations under way are
 // finished meanwhile.
-#[case::unconfirmed(unconfirmed(json!({"status": {"lastOperation": operation(("Reconcile", "Succeeded"))}})), Wanted::Confirmation)]
-#[case::no_longer_confirmed(unconfirmed(json!({"status": {"lastOperation": operation(("Delete", "Error"))}})), Wanted::Confirmation)]
-#[case::unconfirmed_and_new(unconfirmed(json!({"status": {"lastOperation": operation(("Create", "Processing"))}})), Wanted::Operation(Operation::Create))]
-#[case::unconfirmed_and_restored(unconfirmed(json!({"status": {"lastOperation": operation(("Restore", "Error"))}})), Wanted::Operation(Operation::Restore))]
-#[case::unconfirmed_and_leaving(unconfirmed(approved(moving(("Migrate", "Error")), 2)), Wanted::Operation(Operation::Migrate))]
-fn what_is_wanted_follows_from_the_object(#[case] over: Value, #[case] expected: Wanted) {
+#[case::unconfirmed(unconfirmed(json!({"status": {"lastOperation": operation(("Reconcile", "Succeeded"))}})), OwnerAction::Confirmation)]
+#[case::no_longer_confirmed(unconfirmed(json!({"status": {"lastOperation": operation(("Delete", "Error"))}})), OwnerAction::Confirmation)]
+#[case::unconfirmed_and_new(unconfirmed(json!({"status": {"lastOperation": operation(("Create", "Processing"))}})), OwnerAction::Operation(Operation::Create))]
+#[case::unconfirmed_and_restored(unconfirmed(json!({"status": {"lastOperation": operation(("Restore", "Error"))}})), OwnerAction::Operation(Operation::Restore))]
+#[case::unconfirmed_and_leaving(unconfirmed(approved(moving(("Migrate", "Error")), 2)), OwnerAction::Operation(Operation::Migrate))]
+fn what_is_wanted_follows_from_the_object(#[case] over: Value, #[case] expected: OwnerAction) {
     assert_eq!(wanted(&shoot(&over)), expected);
 }
 
@@ -140,7 +140,7 @@ fn what_is_wanted_follows_from_the_object(#[case] over: Value, #[case] expected:
 fn a_seed_that_was_given_a_shoot_anew_opens_its_data_first(#[case] phase: &str, #[case] expected: Operation) {
     let mut over = moving(("Migrate", "Processing"));
     over["status"]["ownership"] = json!({"epoch": 2, "phase": phase, "source": {"name": "a", "epoch": 1}});
-    assert_eq!(wanted(&shoot(&over)), Wanted::Operation(expected));
+    assert_eq!(wanted(&shoot(&over)), OwnerAction::Operation(expected));
 }
 
 /// The model of `ownership` proves the order for deletions, and this table applies the order to wanted
@@ -161,7 +161,7 @@ fn a_shoot_is_deleted_by_who_holds_it(#[case] phase: &str, #[case] expected: Ope
             json!({"status": {"ownership": {"epoch": 2, "phase": phase}, "lastOperation": operation(last)}});
         assert_eq!(
             wanted(&shoot(&deleted(over))),
-            Wanted::Operation(expected),
+            OwnerAction::Operation(expected),
             "{last:?}"
         );
     }
@@ -178,13 +178,13 @@ fn force_goes_before_everything() {
         .into(),
     );
     // Force without a confirmation does not count.
-    assert_eq!(wanted(&shoot), Wanted::Operation(Operation::Migrate));
+    assert_eq!(wanted(&shoot), OwnerAction::Operation(Operation::Migrate));
     let annotations = shoot.metadata.annotations.as_mut().unwrap();
     annotations.insert(
         "confirmation.gardener.cloud/deletion".to_owned(),
         "true".to_owned(),
     );
-    assert_eq!(wanted(&shoot), Wanted::Operation(Operation::ForceDelete));
+    assert_eq!(wanted(&shoot), OwnerAction::Operation(Operation::ForceDelete));
 }
 
 #[test]

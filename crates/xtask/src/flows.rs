@@ -51,12 +51,12 @@ pub fn page() -> Result<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let _context = runtime.enter();
     let facts = facts()?;
-    let all = migrate_flow::Given {
+    let all = migrate_flow::MigrateInputs {
         control_plane_is_up: true,
         owner_record: true,
     };
     let restore = restoration();
-    let asleep = sleep_flow::Given {
+    let asleep = sleep_flow::SleepInputs {
         restoring: true,
         has_backup: true,
         copy_is_required: true,
@@ -65,14 +65,14 @@ pub fn page() -> Result<String> {
         claim: ClaimPlan::Taken,
         zones: RESTORED,
     };
-    let create = reconcile_flow::Given {
+    let create = reconcile_flow::ReconcileInputs {
         restoring: false,
         copy_is_required: false,
         claim: ClaimPlan::Nothing,
         zones: RECONCILED,
         ..restore
     };
-    let delete = delete_flow::Given {
+    let delete = delete_flow::DeleteInputs {
         namespace_is_active: true,
         control_plane_is_up: true,
         control_plane_may_sleep: true,
@@ -114,7 +114,7 @@ pub fn page() -> Result<String> {
         "leave_flow",
         &leave_flow::build(
             &facts.stay,
-            leave_flow::Given {
+            leave_flow::LeaveInputs {
                 namespace_is_active: true,
                 etcd_is_needed: false,
             },
@@ -130,8 +130,8 @@ pub fn page() -> Result<String> {
 }
 
 /// The restoration of a shoot that is taken over without the help of the source.
-fn restoration() -> reconcile_flow::Given {
-    reconcile_flow::Given {
+fn restoration() -> reconcile_flow::ReconcileInputs {
+    reconcile_flow::ReconcileInputs {
         restoring: true,
         has_backup: true,
         copy_is_required: true,
@@ -164,8 +164,8 @@ fn facts() -> Result<Facts> {
         metadata: named("seed"),
         ..SeedObject::default()
     };
-    let names = Names::of(&shoot, "project", &seed_object)?;
-    let extensions = Extensions::of(&shoot, &[registration()?]);
+    let names = Names::for_shoot(&shoot, "project", &seed_object)?;
+    let extensions = Extensions::for_shoot(&shoot, &[registration()?]);
     Ok(Facts {
         garden: Garden::new(nowhere.clone(), &permit),
         stay: Stay {

@@ -133,7 +133,7 @@ fn only_a_shoot_that_is_taken_is_fenced() -> Result<()> {
     let _context = runtime.enter();
     let facts = facts()?;
     let skipped = |claim, task: &str| {
-        let given = reconcile_flow::Given {
+        let given = reconcile_flow::ReconcileInputs {
             restoring: true,
             has_backup: true,
             copy_is_required: true,

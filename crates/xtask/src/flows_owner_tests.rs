@@ -12,7 +12,7 @@ fn without_owner_checks_no_owner_record_is_touched() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let _context = runtime.enter();
     let (facts, owner_record) = (facts()?, OwnerRecordPlan::Nothing);
-    let reconcile = reconcile_flow::Given {
+    let reconcile = reconcile_flow::ReconcileInputs {
         restoring: true,
         has_backup: true,
         copy_is_required: true,
@@ -21,7 +21,7 @@ fn without_owner_checks_no_owner_record_is_touched() -> Result<()> {
         claim: ClaimPlan::Nothing,
         zones: Zones::default(),
     };
-    let sleep = sleep_flow::Given {
+    let sleep = sleep_flow::SleepInputs {
         restoring: true,
         has_backup: true,
         copy_is_required: true,
@@ -30,11 +30,11 @@ fn without_owner_checks_no_owner_record_is_touched() -> Result<()> {
         claim: ClaimPlan::Nothing,
         zones: Zones::default(),
     };
-    let migrate = migrate_flow::Given {
+    let migrate = migrate_flow::MigrateInputs {
         control_plane_is_up: true,
         owner_record: owner_record.may_be_there(),
     };
-    let delete = delete_flow::Given {
+    let delete = delete_flow::DeleteInputs {
         namespace_is_active: true,
         control_plane_is_up: true,
         control_plane_may_sleep: true,
@@ -65,7 +65,7 @@ fn an_owner_record_that_nobody_wants_goes_after_the_check_of_etcd() -> Result<()
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let _context = runtime.enter();
     let (facts, owner_record) = (facts()?, OwnerRecordPlan::Drop);
-    let awake = reconcile_flow::Given {
+    let awake = reconcile_flow::ReconcileInputs {
         restoring: false,
         has_backup: true,
         copy_is_required: false,
@@ -74,7 +74,7 @@ fn an_owner_record_that_nobody_wants_goes_after_the_check_of_etcd() -> Result<()
         claim: ClaimPlan::Nothing,
         zones: Zones::default(),
     };
-    let asleep = sleep_flow::Given {
+    let asleep = sleep_flow::SleepInputs {
         restoring: false,
         has_backup: true,
         copy_is_required: false,

@@ -35,7 +35,7 @@ fn without_a_zone_that_is_cut_off_nothing_of_it_runs() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let _context = runtime.enter();
     let facts = facts()?;
-    let awake = reconcile_flow::Given {
+    let awake = reconcile_flow::ReconcileInputs {
         restoring: false,
         has_backup: true,
         copy_is_required: false,
@@ -44,7 +44,7 @@ fn without_a_zone_that_is_cut_off_nothing_of_it_runs() -> Result<()> {
         claim: ClaimPlan::Nothing,
         zones: Zones::default(),
     };
-    let asleep = sleep_flow::Given {
+    let asleep = sleep_flow::SleepInputs {
         restoring: false,
         has_backup: true,
         copy_is_required: false,
@@ -53,7 +53,7 @@ fn without_a_zone_that_is_cut_off_nothing_of_it_runs() -> Result<()> {
         claim: ClaimPlan::Nothing,
         zones: Zones::default(),
     };
-    let deleted = delete_flow::Given {
+    let deleted = delete_flow::DeleteInputs {
         namespace_is_active: true,
         control_plane_is_up: true,
         control_plane_may_sleep: false,

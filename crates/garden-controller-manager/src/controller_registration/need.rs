@@ -86,7 +86,7 @@ pub fn of_shoot(shoot: &Shoot, registrations: &[Arc<ControllerRegistration>]) ->
             add("DNSRecord", type_);
         }
     }
-    let further = Extensions::of(shoot, registrations.iter().map(Arc::as_ref));
+    let further = Extensions::for_shoot(shoot, registrations.iter().map(Arc::as_ref));
     for extension in further.wanted() {
         add(KIND, &extension.type_);
     }

@@ -242,7 +242,7 @@ fn where_no_difference_is_told_all_names_stay() {
         {
             let (from, to) = (seed(from), seed(to));
             if difference(&shoot, &from, &to).is_none() {
-                let names = |seed| Names::of(&shoot, "dev", seed).unwrap();
+                let names = |seed| Names::for_shoot(&shoot, "dev", seed).unwrap();
                 assert_eq!(names(&from), names(&to));
                 equal += 1;
             }

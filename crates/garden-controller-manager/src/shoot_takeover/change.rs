@@ -400,7 +400,7 @@ mod tests {
             assert_eq!(status.get(gone), None, "{gone}");
         }
         let written: Shoot = serde_json::from_value(written.clone()).unwrap();
-        let restore = placement::Wanted::Operation(placement::Operation::Restore);
+        let restore = placement::OwnerAction::Operation(placement::Operation::Restore);
         assert_eq!(placement::wanted(&written), restore);
         assert_eq!(
             placement::traveller(&written, placement::Operation::Restore)

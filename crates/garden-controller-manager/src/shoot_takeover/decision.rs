@@ -28,7 +28,7 @@ use api::{
 };
 use kube::ResourceExt;
 use ownership::{Approval, Ownership, Phase, Step, Writer};
-use placement::{Operation, Wanted};
+use placement::{Operation, OwnerAction};
 
 use super::{
     approval::approve,
@@ -96,7 +96,7 @@ pub fn is_open(facts: &Facts<'_>) -> bool {
 #[must_use]
 pub fn renewed(shoot: &Shoot) -> Option<Ownership<String>> {
     let is_kept = !placement::is_move_wanted(shoot) || shoot.metadata.deletion_timestamp.is_some();
-    let is_taken_back = placement::wanted(shoot) == Wanted::Operation(Operation::Restore);
+    let is_taken_back = placement::wanted(shoot) == OwnerAction::Operation(Operation::Restore);
     let now = placement::record::ownership(shoot).ok()?;
     if !is_kept || !is_taken_back || now.phase != Phase::Sealing {
         return None;

@@ -12,7 +12,7 @@ use api::{
 };
 use k8s_openapi::api::events::v1::Event;
 use kube::{Api, ResourceExt, api::ListParams};
-use placement::{Operation, Wanted};
+use placement::{Operation, OwnerAction};
 use serde_json::json;
 use testkit::eventually;
 
@@ -41,7 +41,10 @@ pub async fn a_seed_keeps_its_shoot_in_a_new_epoch(garden: &Garden) {
     })
     .await;
     assert!(!is_asked(&shoot));
-    assert_eq!(placement::wanted(&shoot), Wanted::Operation(Operation::Restore));
+    assert_eq!(
+        placement::wanted(&shoot),
+        OwnerAction::Operation(Operation::Restore)
+    );
     let status = shoot.status.unwrap();
     let record = status.ownership.unwrap();
     assert_eq!((record.epoch, record.phase), (5, Some(OwnershipPhase::Claiming)));

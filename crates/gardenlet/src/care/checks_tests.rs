@@ -101,7 +101,7 @@ fn node(name: &str, ready: &str) -> NodeSeen {
     let node = json!({
         "metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": ready}]},
     });
-    NodeSeen::of(&serde_json::from_value(node).unwrap())
+    NodeSeen::from_node(&serde_json::from_value(node).unwrap())
 }
 
 #[test]

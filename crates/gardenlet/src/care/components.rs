@@ -123,7 +123,7 @@ mod tests {
         .unwrap()
     }
 
-    fn seen(api: bool, resources: Vec<ManagedResource>) -> Observed {
+    fn observe(api: bool, resources: Vec<ManagedResource>) -> Observed {
         Observed {
             api_error: (!api).then(|| "no answer".to_owned()),
             api_not_asked: false,
@@ -137,8 +137,8 @@ mod tests {
         }
     }
 
-    fn said(api: bool, resources: Vec<ManagedResource>) -> (ConditionStatus, &'static str, String) {
-        let told = system_components(&seen(api, resources));
+    fn report_health(api: bool, resources: Vec<ManagedResource>) -> (ConditionStatus, &'static str, String) {
+        let told = system_components(&observe(api, resources));
         (told.status, told.reason, told.message)
     }
 
@@ -146,7 +146,7 @@ mod tests {
     fn what_is_kept_in_the_shoot_decides_and_what_is_wrong_is_told_by_name() {
         use ConditionStatus::{False, True, Unknown};
         let well = || resource("dns", None, 1, "True", "True");
-        assert_eq!(said(true, vec![well()]).0, True);
+        assert_eq!(report_health(true, vec![well()]).0, True);
         let ill = |message: &str| (False, "SystemComponentsUnhealthy", message.to_owned());
         for (resource, message) in [
             (
@@ -166,16 +166,16 @@ mod tests {
                 "ManagedResource proxy: its last change was not applied yet.",
             ),
         ] {
-            assert_eq!(said(true, vec![well(), resource.clone()]), ill(message));
+            assert_eq!(report_health(true, vec![well(), resource.clone()]), ill(message));
             // The API server is the cause, and has a condition of its own.
-            assert_eq!(said(false, vec![well(), resource]).0, Unknown);
+            assert_eq!(report_health(false, vec![well(), resource]).0, Unknown);
         }
         let two = vec![
             resource("a", None, 2, "True", "True"),
             resource("b", None, 1, "True", "False"),
         ];
         let message = "ManagedResource a: its last change was not applied yet (and 1 more).";
-        assert_eq!(said(true, two), ill(message));
+        assert_eq!(report_health(true, two), ill(message));
     }
 
     #[test]
@@ -183,25 +183,25 @@ mod tests {
         let mut new = resource("dns", None, 1, "True", "True");
         new.status.as_mut().unwrap().conditions.clear();
         assert_eq!(
-            said(true, vec![new.clone()]).2,
+            report_health(true, vec![new.clone()]).2,
             "ManagedResource dns: nobody has applied it yet."
         );
         new.status = None;
-        assert_eq!(said(true, vec![new.clone()]).0, ConditionStatus::False);
+        assert_eq!(report_health(true, vec![new.clone()]).0, ConditionStatus::False);
         new.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
             jiff::Timestamp::UNIX_EPOCH,
         ));
-        assert_eq!(said(true, vec![new]).0, ConditionStatus::True);
+        assert_eq!(report_health(true, vec![new]).0, ConditionStatus::True);
     }
 
     #[test]
     fn what_is_in_the_seed_is_a_part_of_the_control_plane() {
         let in_seed = vec![resource("manager", Some("seed"), 1, "True", "False")];
-        assert_eq!(said(false, in_seed.clone()).1, "NoSystemComponents");
-        let wrong: Vec<_> = of_the_seed(&seen(true, in_seed)).collect();
+        assert_eq!(report_health(false, in_seed.clone()).1, "NoSystemComponents");
+        let wrong: Vec<_> = of_the_seed(&observe(true, in_seed)).collect();
         assert_eq!(wrong, ["ManagedResource manager: ResourcesHealthy is False."]);
         assert_eq!(
-            of_the_seed(&seen(true, vec![resource("dns", None, 1, "False", "True")])).count(),
+            of_the_seed(&observe(true, vec![resource("dns", None, 1, "False", "True")])).count(),
             0
         );
     }

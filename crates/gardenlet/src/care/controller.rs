@@ -54,7 +54,7 @@ const CONDITIONS: [&str; 5] = [
 ];
 
 /// The observations about a shoot.
-struct Seen {
+struct ShootObservations {
     observations: [(&'static str, Observation); 5],
     owner: Option<ownership::Verified>,
     owner_check: ObservedCheck,
@@ -149,7 +149,7 @@ impl Reconciler<Shoot> for Care {
 
 impl Care {
     async fn look_after(&self, seen: &Shoot) -> Result<()> {
-        let Seen {
+        let ShootObservations {
             observations,
             owner,
             owner_check,
@@ -214,7 +214,7 @@ impl Care {
     }
 
     /// Observes a shoot and its owner.
-    async fn observe(&self, shoot: &Shoot) -> Result<Seen> {
+    async fn observe(&self, shoot: &Shoot) -> Result<ShootObservations> {
         let namespace = shoot.status.as_ref().map(|s| s.technical_id.as_str());
         let namespace = namespace.unwrap_or_default();
         if let Some(sleep) = checks::of_sleep(shoot) {
@@ -227,7 +227,7 @@ impl Care {
                 self.owner(&etcds).await?
             };
             let deployments = observed::deployments(&self.context, namespace).await?;
-            return Ok(Seen {
+            return Ok(ShootObservations {
                 observations: CONDITIONS.map(|type_| (type_, sleep.clone())),
                 owner,
                 owner_check: self.owner_check(shoot, &etcds, &deployments).await?,
@@ -235,7 +235,7 @@ impl Care {
                 data_loss: DataLoss::find(&etcds),
             });
         }
-        let seen = Box::pin(observed::look(&self.context, shoot, namespace)).await?;
+        let seen = Box::pin(observed::read_objects(&self.context, shoot, namespace)).await?;
         let observed = [
             (API_SERVER_AVAILABLE, checks::api_server(&seen)),
             (CONTROL_PLANE_HEALTHY, checks::control_plane(&seen)),
@@ -247,7 +247,7 @@ impl Care {
             let seen = extensions::worse(type_, observed, &seen.extensions);
             (type_, moving::explained_by_move(shoot, type_, seen))
         });
-        Ok(Seen {
+        Ok(ShootObservations {
             observations,
             owner: self.owner(&seen.etcds).await?,
             owner_check: self.owner_check(shoot, &seen.etcds, &seen.deployments).await?,

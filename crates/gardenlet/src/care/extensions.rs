@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    fn seen(status: ConditionStatus) -> Observation {
+    fn observe(status: ConditionStatus) -> Observation {
         Observation::new(status, "Own", "own.")
     }
 
@@ -185,7 +185,10 @@ mod tests {
     fn a_condition_of_a_provider_counts_towards_that_of_the_shoot() {
         let type_ = "EveryNodeReady";
         let well = report("a", &[(type_, "True")]);
-        assert_eq!(worse(type_, seen(True), std::slice::from_ref(&well)), seen(True));
+        assert_eq!(
+            worse(type_, observe(True), std::slice::from_ref(&well)),
+            observe(True)
+        );
         for (status, became, reason) in [
             ("False", False, "ExtensionUnhealthy"),
             ("Unknown", Unknown, "ExtensionUnknown"),
@@ -193,7 +196,7 @@ mod tests {
         ] {
             let told = worse(
                 type_,
-                seen(True),
+                observe(True),
                 &[well.clone(), report("b", &[(type_, status)])],
             );
             assert_eq!((told.status, told.reason), (became, reason));
@@ -210,10 +213,10 @@ mod tests {
             report("b", &[(type_, "False")]),
             report("c", &[(type_, "False")]),
         ];
-        let told = worse(type_, seen(Unknown), &reports);
+        let told = worse(type_, observe(Unknown), &reports);
         assert_eq!(told.message, "Worker b reports: b is False (and 1 more).");
         // The observation of the gardenlet is as bad as the report, and nearer to the cause.
-        assert_eq!(worse(type_, seen(False), &reports), seen(False));
+        assert_eq!(worse(type_, observe(False), &reports), observe(False));
     }
 
     #[test]
@@ -223,7 +226,7 @@ mod tests {
             &[("MachinesPoweredByUnicorns", "False"), ("", "Unknown")],
         )];
         for type_ in ["ControlPlaneHealthy", "SystemComponentsHealthy", "EveryNodeReady"] {
-            assert_eq!(worse(type_, seen(True), &own), seen(True));
+            assert_eq!(worse(type_, observe(True), &own), observe(True));
         }
     }
 

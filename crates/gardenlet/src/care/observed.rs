@@ -19,7 +19,7 @@ use super::{
 use crate::Context;
 
 /// Reads all objects.
-pub(super) async fn look(context: &Context, shoot: &Shoot, namespace: &str) -> Result<Observed> {
+pub(super) async fn read_objects(context: &Context, shoot: &Shoot, namespace: &str) -> Result<Observed> {
     let seed = &context.seed;
     let uid = shoot.status.as_ref().map(|s| s.uid.as_str()).unwrap_or_default();
     let backup_entry = format!("{namespace}--{uid}");

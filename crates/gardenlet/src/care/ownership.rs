@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    fn told(conditions: &[Condition]) -> (ConditionStatus, &str, i64, i64) {
+    fn read_condition(conditions: &[Condition]) -> (ConditionStatus, &str, i64, i64) {
         let told = find_condition(conditions, OWNERSHIP_VERIFIED).unwrap();
         let seconds = |time: &Time| time.0.as_second();
         (
@@ -409,7 +409,7 @@ mod tests {
             ),
         ] {
             tell(Some(&what), &at(now), &mut conditions);
-            assert_eq!(told(&conditions), expected, "{now}");
+            assert_eq!(read_condition(&conditions), expected, "{now}");
             // A second call with the same report writes no change.
             let before = conditions.clone();
             tell(Some(&what), &at(now + 1), &mut conditions);

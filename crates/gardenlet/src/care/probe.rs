@@ -48,7 +48,7 @@ pub(super) async fn nodes(shoot: &Shoot) -> Result<Vec<NodeSeen>, String> {
     let mut seen = Vec::new();
     let (nodes, all) = (shoot.cluster_wide::<Node>(), ListParams::default());
     let survey = runtime::survey(&nodes, &all, |node| {
-        seen.push(NodeSeen::of(&node));
+        seen.push(NodeSeen::from_node(&node));
         ControlFlow::Continue(())
     });
     match tokio::time::timeout(PATIENCE, survey).await {
@@ -74,7 +74,7 @@ async fn connect(seed: &Seed, settings: &Settings, namespace: &str) -> Result<Sh
     let mut kubeconfig = Kubeconfig::from_yaml(&text).map_err(wrong)?;
     for cluster in &mut kubeconfig.clusters {
         if let Some(cluster) = &mut cluster.cluster {
-            cluster.server = Some(settings.shoot_api_url.of(namespace));
+            cluster.server = Some(settings.shoot_api_url.build(namespace));
         }
     }
     let config = load_config(kubeconfig).await.map_err(wrong)?;

@@ -36,7 +36,7 @@ pub(super) struct NodeSeen {
 
 impl NodeSeen {
     /// The relevant fields of a Node.
-    pub(super) fn of(node: &SeenNode) -> Self {
+    pub(super) fn from_node(node: &SeenNode) -> Self {
         Self {
             name: node.name().to_owned(),
             is_ready: node.is_ready(),

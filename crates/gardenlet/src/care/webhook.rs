@@ -77,25 +77,25 @@ pub(super) enum Effect {
 
 /// Where objects are.
 #[derive(Clone, Copy)]
-enum Place {
+enum ObjectScope {
     Cluster,
     Namespaces(&'static [&'static str]),
     /// A Namespace object: a namespaceSelector selects by the labels of this object.
     Namespace(&'static str),
 }
 
-const SYSTEM: Place = Place::Namespaces(&["kube-system"]);
-const SYSTEM_AND_DEFAULT: Place = Place::Namespaces(&["kube-system", "default"]);
+const SYSTEM: ObjectScope = ObjectScope::Namespaces(&["kube-system"]);
+const SYSTEM_AND_DEFAULT: ObjectScope = ObjectScope::Namespaces(&["kube-system", "default"]);
 
 /// Leases: leaders, and heartbeats of nodes.
-const LEASES: (&str, &[&str], Place) = (
+const LEASES: (&str, &[&str], ObjectScope) = (
     "coordination.k8s.io",
     &["leases"],
-    Place::Namespaces(&["kube-system", "kube-node-lease"]),
+    ObjectScope::Namespaces(&["kube-system", "kube-node-lease"]),
 );
 
 /// Objects that the API server, controllers, the scheduler and kubelets write before a node can run a Pod.
-const CRITICAL: &[(&str, &[&str], Place)] = &[
+const CRITICAL: &[(&str, &[&str], ObjectScope)] = &[
     (
         "",
         &[
@@ -114,11 +114,11 @@ const CRITICAL: &[(&str, &[&str], Place)] = &[
         &["endpoints", "services", "services/status"],
         SYSTEM_AND_DEFAULT,
     ),
-    ("", &["nodes", "nodes/status"], Place::Cluster),
+    ("", &["nodes", "nodes/status"], ObjectScope::Cluster),
     (
         "",
         &["namespaces", "namespaces/status"],
-        Place::Namespace("kube-system"),
+        ObjectScope::Namespace("kube-system"),
     ),
     ("discovery.k8s.io", &["endpointslices"], SYSTEM_AND_DEFAULT),
     (
@@ -140,18 +140,18 @@ const CRITICAL: &[(&str, &[&str], Place)] = &[
     (
         "rbac.authorization.k8s.io",
         &["clusterroles", "clusterrolebindings"],
-        Place::Cluster,
+        ObjectScope::Cluster,
     ),
     ("rbac.authorization.k8s.io", &["roles", "rolebindings"], SYSTEM),
     (
         "apiextensions.k8s.io",
         &["customresourcedefinitions", "customresourcedefinitions/status"],
-        Place::Cluster,
+        ObjectScope::Cluster,
     ),
     (
         "apiregistration.k8s.io",
         &["apiservices", "apiservices/status"],
-        Place::Cluster,
+        ObjectScope::Cluster,
     ),
     (
         "certificates.k8s.io",
@@ -160,16 +160,16 @@ const CRITICAL: &[(&str, &[&str], Place)] = &[
             "certificatesigningrequests/approval",
             "certificatesigningrequests/status",
         ],
-        Place::Cluster,
+        ObjectScope::Cluster,
     ),
-    ("scheduling.k8s.io", &["priorityclasses"], Place::Cluster),
-    ("storage.k8s.io", &["csinodes"], Place::Cluster),
+    ("scheduling.k8s.io", &["priorityclasses"], ObjectScope::Cluster),
+    ("storage.k8s.io", &["csinodes"], ObjectScope::Cluster),
 ];
 
 /// Objects that the machine controller deletes before a node goes. A refusal delays a sleep, and
 /// Pods end with the instance of their node.
-const DELETED_WITH_NODES: &[(&str, &[&str], Place)] =
-    &[("", &["pods"], SYSTEM), ("", &["nodes"], Place::Cluster)];
+const DELETED_WITH_NODES: &[(&str, &[&str], ObjectScope)] =
+    &[("", &["pods"], SYSTEM), ("", &["nodes"], ObjectScope::Cluster)];
 
 /// Operations of rules that concern the writes above.
 const WRITES: &[&str] = &["*", "CREATE", "UPDATE"];
@@ -212,18 +212,18 @@ impl SeenWebhook {
         !is_ignored || self.timeout_seconds.unwrap_or(DEFAULT_SECONDS) > seconds
     }
 
-    fn matches(&self, (group, resources, place): (&str, &[&str], Place), operations: &[&str]) -> bool {
+    fn matches(&self, (group, resources, place): (&str, &[&str], ObjectScope), operations: &[&str]) -> bool {
         let is_selected = |namespace: &&str| self.namespace_selector.selects(&[(NAMESPACE_NAME, namespace)]);
         let is_in_place = match place {
-            Place::Cluster => true,
-            Place::Namespaces(all) => all.iter().any(is_selected),
-            Place::Namespace(name) => is_selected(&name),
+            ObjectScope::Cluster => true,
+            ObjectScope::Namespaces(all) => all.iter().any(is_selected),
+            ObjectScope::Namespace(name) => is_selected(&name),
         };
         // Most of these objects have no label that a user could select; a label of the suite is on those of
         // ManagedResources.
         let managed: &[(&str, &str)] = &[("resources.gardener.cloud/managed-by", "gardener")];
         let is_object = self.object_selector.selects(&[]) || self.object_selector.selects(managed);
-        let is_namespaced = matches!(place, Place::Namespaces(_));
+        let is_namespaced = matches!(place, ObjectScope::Namespaces(_));
         let mut rules = self.rules.first.iter();
         let is_ruled = !self.rules.is_all
             || rules.any(|rule| {

@@ -11,7 +11,7 @@ fn rule(group: &str, resources: &[&str]) -> Value {
     json!([{"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": resources}])
 }
 
-fn found(webhook: &Value) -> Webhooks {
+fn survey_webhook(webhook: &Value) -> Webhooks {
     let mut webhook = webhook.clone();
     webhook["name"] = json!("w.example.test");
     let configuration = json!({"metadata": {"name": "users"}, "webhooks": [webhook]});
@@ -23,7 +23,7 @@ fn found(webhook: &Value) -> Webhooks {
 
 #[track_caller]
 fn assert_reason(webhook: &Value, reason: Option<&str>) {
-    let constraint = found(webhook).constraint(&Time(jiff::Timestamp::UNIX_EPOCH));
+    let constraint = survey_webhook(webhook).constraint(&Time(jiff::Timestamp::UNIX_EPOCH));
     let told = (constraint.status == ConditionStatus::False).then_some(constraint.reason.as_str());
     assert_eq!(told, reason, "{webhook}");
 }
@@ -117,7 +117,7 @@ fn a_webhook_that_leaves_the_control_plane_alone_is_not_reported() {
 #[test]
 fn the_constraint_names_the_webhook_and_the_remedy() {
     let now = Time(jiff::Timestamp::UNIX_EPOCH);
-    let bad = found(&json!({"rules": rule("", &["nodes"])}));
+    let bad = survey_webhook(&json!({"rules": rule("", &["nodes"])}));
     let mut constraints = Vec::new();
     let news = bad.news(&constraints, &now).unwrap();
     bad.tell(&now, &mut constraints);

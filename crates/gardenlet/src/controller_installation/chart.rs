@@ -22,7 +22,7 @@ pub(super) struct Chart<'a> {
 ///
 /// # Errors
 /// A sentence for the condition `Valid`: the fault and the remedy.
-pub(super) fn of(deployment: &ControllerDeployment) -> Result<Chart<'_>, String> {
+pub(super) fn read_chart(deployment: &ControllerDeployment) -> Result<Chart<'_>, String> {
     let (name, fields) = (deployment.name_any(), &deployment.spec);
     let refuse = |why: &str| Err(format!("ControllerDeployment {name}: {why}"));
     if fields.inject_garden_kubeconfig == Some(true) {
@@ -114,7 +114,7 @@ mod tests {
                 "no access to the garden",
             ),
         ] {
-            let why = of(&deployment(&fields)).unwrap_err();
+            let why = read_chart(&deployment(&fields)).unwrap_err();
             assert!(
                 why.contains(words) && why.contains("ControllerDeployment d"),
                 "{why}"
@@ -126,7 +126,7 @@ mod tests {
     fn values_may_be_left_out() {
         for values in [json!(null), json!({})] {
             let fields = json!({"helm": {"rawChart": "H4sIAAAA", "values": values}});
-            assert!(of(&deployment(&fields)).is_ok());
+            assert!(read_chart(&deployment(&fields)).is_ok());
         }
     }
 

@@ -18,14 +18,14 @@ const EXAMPLES: usize = 3;
 
 /// An observation without a time.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Told {
+pub(super) struct ConditionReport {
     pub(super) type_: &'static str,
     pub(super) status: ConditionStatus,
     pub(super) reason: &'static str,
     pub(super) message: String,
 }
 
-impl Told {
+impl ConditionReport {
     pub(super) fn new(
         type_: &'static str,
         status: ConditionStatus,
@@ -46,22 +46,22 @@ impl Told {
 }
 
 /// `Required`: whether the seed has extension objects that the extension serves.
-pub(super) fn required(in_use: &[String]) -> Told {
+pub(super) fn required(in_use: &[String]) -> ConditionReport {
     if in_use.is_empty() {
         let message = "There is no object of its kinds in the seed.";
-        return Told::new(REQUIRED, ConditionStatus::False, "NoExtensionObjects", message);
+        return ConditionReport::new(REQUIRED, ConditionStatus::False, "NoExtensionObjects", message);
     }
     let some: Vec<_> = in_use.iter().take(EXAMPLES).map(String::as_str).collect();
     let message = format!(
         "There are objects that it serves in the seed, e.g. {}.",
         some.join(", ")
     );
-    Told::new(REQUIRED, ConditionStatus::True, "ExtensionObjectsExist", message)
+    ConditionReport::new(REQUIRED, ConditionStatus::True, "ExtensionObjectsExist", message)
 }
 
 /// `Required`, if the registration is missing and the objects are unknown.
-pub(super) fn unknown(why: &str) -> Told {
-    Told::new(
+pub(super) fn unknown(why: &str) -> ConditionReport {
+    ConditionReport::new(
         REQUIRED,
         ConditionStatus::Unknown,
         "RegistrationNotFound",
@@ -70,8 +70,8 @@ pub(super) fn unknown(why: &str) -> Told {
 }
 
 /// `Installed`, if the objects could not be written into the seed.
-pub(super) fn failed(why: &str) -> Told {
-    Told::new(
+pub(super) fn failed(why: &str) -> ConditionReport {
+    ConditionReport::new(
         INSTALLED,
         ConditionStatus::False,
         "InstallationFailed",
@@ -81,8 +81,8 @@ pub(super) fn failed(why: &str) -> Told {
 
 /// A chart that cannot be rendered is invalid. The earlier installation stays, and its conditions are still
 /// reported.
-pub(super) fn invalid(why: &str) -> Told {
-    Told::new(
+pub(super) fn invalid(why: &str) -> ConditionReport {
+    ConditionReport::new(
         VALID,
         ConditionStatus::False,
         "ChartCannotBeRendered",
@@ -90,8 +90,8 @@ pub(super) fn invalid(why: &str) -> Told {
     )
 }
 
-pub(super) fn valid() -> Told {
-    Told::new(
+pub(super) fn valid() -> ConditionReport {
+    ConditionReport::new(
         VALID,
         ConditionStatus::True,
         "RegistrationValid",
@@ -100,18 +100,21 @@ pub(super) fn valid() -> Told {
 }
 
 /// Conditions of an extension that the operator installs without a ControllerDeployment.
-pub(super) fn by_other_means() -> [Told; 4] {
+pub(super) fn by_other_means() -> [ConditionReport; 4] {
     let why = "The registration names no ControllerDeployment: whoever installs it looks after it.";
     [
-        Told::new(VALID, ConditionStatus::True, "RegistrationValid", why),
-        Told::new(INSTALLED, ConditionStatus::True, "InstalledByOtherMeans", why),
-        Told::new(HEALTHY, ConditionStatus::True, "NotLookedAt", why),
-        Told::new(PROGRESSING, ConditionStatus::False, "NotLookedAt", why),
+        ConditionReport::new(VALID, ConditionStatus::True, "RegistrationValid", why),
+        ConditionReport::new(INSTALLED, ConditionStatus::True, "InstalledByOtherMeans", why),
+        ConditionReport::new(HEALTHY, ConditionStatus::True, "NotLookedAt", why),
+        ConditionReport::new(PROGRESSING, ConditionStatus::False, "NotLookedAt", why),
     ]
 }
 
 /// `Installed`, `Healthy` and `Progressing`, as the resource-manager reports the objects with this checksum.
-pub(super) fn of_resource(resource: Option<&ManagedResource>, checksum: Option<&str>) -> [Told; 3] {
+pub(super) fn of_resource(
+    resource: Option<&ManagedResource>,
+    checksum: Option<&str>,
+) -> [ConditionReport; 3] {
     use ConditionStatus::{False, True, Unknown};
     let status = resource.and_then(|resource| resource.status.as_ref());
     let condition = |type_| status.and_then(|status| find_condition(&status.conditions, type_));
@@ -121,17 +124,19 @@ pub(super) fn of_resource(resource: Option<&ManagedResource>, checksum: Option<&
                 && status.secrets_data_checksum.as_deref() == checksum
         });
     let installed = match (acted, condition("ResourcesApplied")) {
-        (true, Some(applied)) if applied.status == True => Told::new(
+        (true, Some(applied)) if applied.status == True => ConditionReport::new(
             INSTALLED,
             True,
             "InstallationSuccessful",
             "All objects of the chart are applied.",
         ),
         (_, Some(applied)) if applied.status == False => {
-            Told::new(INSTALLED, False, "InstallationFailed", &applied.message)
+            ConditionReport::new(INSTALLED, False, "InstallationFailed", &applied.message)
         }
-        (true, Some(applied)) => Told::new(INSTALLED, False, "InstallationPending", &applied.message),
-        _ if resource.is_none() => Told::new(
+        (true, Some(applied)) => {
+            ConditionReport::new(INSTALLED, False, "InstallationPending", &applied.message)
+        }
+        _ if resource.is_none() => ConditionReport::new(
             INSTALLED,
             False,
             "InstallationPending",
@@ -139,16 +144,18 @@ pub(super) fn of_resource(resource: Option<&ManagedResource>, checksum: Option<&
         ),
         _ => {
             let message = "The resource-manager of the seed has not acted on it yet.";
-            Told::new(INSTALLED, False, "InstallationPending", message)
+            ConditionReport::new(INSTALLED, False, "InstallationPending", message)
         }
     };
     let healthy = match condition("ResourcesHealthy") {
-        Some(found) if found.status == True => Told::new(HEALTHY, True, "ControllerHealthy", &found.message),
-        Some(found) if found.status == Unknown => {
-            Told::new(HEALTHY, Unknown, "ControllerNotHealthy", &found.message)
+        Some(found) if found.status == True => {
+            ConditionReport::new(HEALTHY, True, "ControllerHealthy", &found.message)
         }
-        Some(found) => Told::new(HEALTHY, False, "ControllerNotHealthy", &found.message),
-        None => Told::new(
+        Some(found) if found.status == Unknown => {
+            ConditionReport::new(HEALTHY, Unknown, "ControllerNotHealthy", &found.message)
+        }
+        Some(found) => ConditionReport::new(HEALTHY, False, "ControllerNotHealthy", &found.message),
+        None => ConditionReport::new(
             HEALTHY,
             Unknown,
             "ControllerNotHealthy",
@@ -157,10 +164,10 @@ pub(super) fn of_resource(resource: Option<&ManagedResource>, checksum: Option<&
     };
     let progressing = match condition("ResourcesProgressing") {
         Some(found) if found.status == False => {
-            Told::new(PROGRESSING, False, "ControllerRolledOut", &found.message)
+            ConditionReport::new(PROGRESSING, False, "ControllerRolledOut", &found.message)
         }
-        Some(found) => Told::new(PROGRESSING, True, "ControllerNotRolledOut", &found.message),
-        None => Told::new(
+        Some(found) => ConditionReport::new(PROGRESSING, True, "ControllerNotRolledOut", &found.message),
+        None => ConditionReport::new(
             PROGRESSING,
             Unknown,
             "ControllerNotRolledOut",
@@ -172,11 +179,11 @@ pub(super) fn of_resource(resource: Option<&ManagedResource>, checksum: Option<&
 
 /// `Healthy`, if all objects are healthy but the extension no longer renews its Lease. A failure that the
 /// resource-manager reports takes precedence, because that failure is nearer to the cause.
-pub(super) fn without_sign_of_life(told: &mut [Told], lease: &str, renewed: Timestamp) {
+pub(super) fn without_sign_of_life(told: &mut [ConditionReport], lease: &str, renewed: Timestamp) {
     let healthy = told.iter_mut().find(|told| told.type_ == HEALTHY);
     if let Some(healthy) = healthy.filter(|told| told.status != ConditionStatus::False) {
         let message = format!("There was no sign of life since {renewed}: it does not renew Lease {lease}.");
-        *healthy = Told::new(HEALTHY, ConditionStatus::False, "NoSignOfLife", message);
+        *healthy = ConditionReport::new(HEALTHY, ConditionStatus::False, "NoSignOfLife", message);
     }
 }
 

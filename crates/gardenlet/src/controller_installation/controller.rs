@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use super::{
     chart,
-    conditions::{self, Told},
+    conditions::{self, ConditionReport},
     kinds, objects,
     release::Release,
     render::{self, Failure, Template},
@@ -239,7 +239,7 @@ impl Installations {
     async fn listen(
         &self,
         installation: &ControllerInstallation,
-        told: &mut Vec<Told>,
+        told: &mut Vec<ConditionReport>,
     ) -> Result<Option<Duration>> {
         let Ok(namespace) = chart::namespace_of(registration_of(installation)) else {
             return Ok(None);
@@ -280,7 +280,7 @@ impl Installations {
                 "there is no ControllerDeployment {deployment}: create it"
             ))
         })?;
-        let chart = chart::of(&read).map_err(Failure::Chart)?;
+        let chart = chart::read_chart(&read).map_err(Failure::Chart)?;
         let namespace = chart::namespace_of(release.registration).map_err(Failure::Chart)?;
         let seed = garden
             .cluster_wide::<SeedObject>()
@@ -312,14 +312,14 @@ impl Installations {
             kubernetes,
         };
         let text = render::render(&self.context.config.helm, &template).await?;
-        let objects = objects::of(&text, &namespace).map_err(Failure::Chart)?;
+        let objects = objects::parse_objects(&text, &namespace).map_err(Failure::Chart)?;
         let checksum = release.deploy(&namespace, &objects).await?;
         self.rendered()
             .insert(installation.name_any(), Rendered { of, checksum });
         Ok(())
     }
 
-    async fn tell(&self, installation: &ControllerInstallation, told: &[Told]) -> Result<()> {
+    async fn tell(&self, installation: &ControllerInstallation, told: &[ConditionReport]) -> Result<()> {
         let api: Api<ControllerInstallation> = self.context.garden.cluster_wide();
         let now = clock::now_k8s();
         written::change(MANAGER, &api, &installation.name_any(), "conditions", |list| {

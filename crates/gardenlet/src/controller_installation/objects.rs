@@ -11,7 +11,7 @@ const MOST: usize = 2000;
 ///
 /// # Errors
 /// A sentence for the condition `Valid`. The sentence quotes no rendered text.
-pub(super) fn of(text: &str, namespace: &str) -> Result<Vec<Value>, String> {
+pub(super) fn parse_objects(text: &str, namespace: &str) -> Result<Vec<Value>, String> {
     let options = serde_saphyr::options! {
         // Helm and Kubernetes parse octal numbers like `defaultMode: 0440`.
         legacy_octal_numbers: true,
@@ -75,7 +75,7 @@ mod tests {
     fn objects_get_the_namespace_of_the_release() {
         let text = "---\n# Source: c\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n# nothing\n---\n\
                     apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: b, namespace: other}}\n";
-        let objects = of(text, "extension-c").unwrap();
+        let objects = parse_objects(text, "extension-c").unwrap();
         let places: Vec<_> = objects
             .iter()
             .map(|object| {
@@ -93,7 +93,7 @@ mod tests {
     fn numbers_and_truths_are_those_of_helm() {
         let text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {said: '0440'}}\n\
                     spec: {mode: 0440, port: 8, dry: yes, wet: off, name: \"yes\", at: 12:30, none: ~, size: 1e3}\n";
-        let pod = of(text, "n").unwrap().remove(0);
+        let pod = parse_objects(text, "n").unwrap().remove(0);
         assert_eq!(pod["metadata"]["annotations"]["said"], "0440");
         assert_eq!(
             pod["spec"],
@@ -123,7 +123,7 @@ mod tests {
                 "document 2",
             ),
         ] {
-            let why = of(text, "n").unwrap_err();
+            let why = parse_objects(text, "n").unwrap_err();
             assert!(why.contains(words) && !why.contains("s3cret"), "{why}");
         }
     }

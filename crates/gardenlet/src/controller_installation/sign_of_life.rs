@@ -41,7 +41,7 @@ impl Sign {
 
 /// Since when this process sees the present value of a Lease.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct LeaseObservation {
     renewed: Timestamp,
     since: Instant,
     /// Whether this process saw an earlier value.
@@ -50,7 +50,7 @@ struct Seen {
 
 /// The Leases that this process has seen, by installation.
 #[derive(Default)]
-pub(super) struct Watched(Mutex<HashMap<String, Seen>>);
+pub(super) struct Watched(Mutex<HashMap<String, LeaseObservation>>);
 
 impl Watched {
     /// Records the value of a Lease, and returns the meaning.
@@ -62,11 +62,13 @@ impl Watched {
     ) -> Sign {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = all.get(installation).copied();
-        let seen = before.filter(|seen| seen.renewed == renewed).unwrap_or(Seen {
-            renewed,
-            since: tick,
-            has_changed: before.is_some(),
-        });
+        let seen = before
+            .filter(|seen| seen.renewed == renewed)
+            .unwrap_or(LeaseObservation {
+                renewed,
+                since: tick,
+                has_changed: before.is_some(),
+            });
         all.insert(installation.to_owned(), seen);
         let age = Duration::try_from(now.duration_since(renewed)).unwrap_or_default();
         judge(age, tick.saturating_duration_since(seen.since), seen.has_changed)

@@ -17,7 +17,7 @@ use kube::ResourceExt as _;
 use crate::config::Component;
 
 /// A Deployment that the seed needs, with the object if the Deployment exists.
-pub(super) type Found = (Component, Option<Deployment>);
+pub(super) type ComponentDeployment = (Component, Option<Deployment>);
 
 /// `GardenletReady`. `None` while the Lease is not renewed: then garden-controller-manager writes the
 /// condition.
@@ -52,7 +52,7 @@ pub(super) fn emergency_stop(seed: &Seed, now: Time) -> Option<Condition> {
 
 /// `SeedSystemComponentsHealthy`. Shoots move to this seed because of the condition, so the condition is not
 /// `True` without any checked Deployment.
-pub(super) fn system_components(found: &[Found], now: Time) -> Condition {
+pub(super) fn system_components(found: &[ComponentDeployment], now: Time) -> Condition {
     if found.is_empty() {
         return Condition::new(
             SEED_SYSTEM_COMPONENTS_HEALTHY,

@@ -29,8 +29,8 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    conditions::{Found, backup_bucket, emergency_stop, gardenlet, system_components},
-    fence::{self, Told},
+    conditions::{ComponentDeployment, backup_bucket, emergency_stop, gardenlet, system_components},
+    fence::{self, FenceReport},
     in_use::{self, SeedUse},
     lease::LEASE_DURATION,
 };
@@ -202,9 +202,9 @@ impl SeedController {
 
     /// Shoots are read only if the fence becomes shorter.
     async fn fence_to_tell(&self, seed: &Seed) -> Result<Option<i64>> {
-        let (given, before) = match fence::of(seed) {
-            Told::Now(given) => return Ok(given),
-            Told::Shorter { given, before } => (given, before),
+        let (given, before) = match fence::plan_report(seed) {
+            FenceReport::Now(given) => return Ok(given),
+            FenceReport::Shorter { given, before } => (given, before),
         };
         let is_used = self.shoots_here().await?.is_some();
         Ok(if is_used { before } else { given })
@@ -221,7 +221,7 @@ impl SeedController {
     }
 
     async fn write_conditions(&self, seed: &Seed, bucket: Option<&BackupBucket>) -> Result<()> {
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<ComponentDeployment> = Vec::new();
         for component in &self.context.config.system_components {
             let deployments: Api<Deployment> = self.context.seed.namespaced(&component.namespace);
             let deployment = deployments.get_opt(&component.name).await;

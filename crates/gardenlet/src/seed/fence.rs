@@ -7,7 +7,7 @@ use ownership::Terms;
 
 /// The fence that the Seed configures now, in seconds, rounded up. `None` if the Seed configures no fence or
 /// an invalid fence.
-fn given(seed: &Seed) -> Option<i64> {
+fn read_configured_fence(seed: &Seed) -> Option<i64> {
     let checks = seed.spec.owner_checks()?;
     let fence = owner_checks::needed_fence(checks, Terms::default()).ok()?;
     let up = u64::from(fence.subsec_nanos() > 0);
@@ -16,7 +16,7 @@ fn given(seed: &Seed) -> Option<i64> {
 
 /// The fence that the status may report now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum FenceReport {
     /// The new fence: not shorter than the reported fence.
     Now(Option<i64>),
     /// Shorter than the reported fence. The new fence may be reported only if the seed has no shoot, because
@@ -30,16 +30,16 @@ pub(super) enum Told {
 }
 
 /// Compares the configured fence with the reported fence.
-pub(super) fn of(seed: &Seed) -> Told {
+pub(super) fn plan_report(seed: &Seed) -> FenceReport {
     let before = seed
         .status
         .as_ref()
         .and_then(|status| status.owner_check_fence_seconds);
-    let given = given(seed);
+    let given = read_configured_fence(seed);
     if given >= before {
-        Told::Now(given)
+        FenceReport::Now(given)
     } else {
-        Told::Shorter { given, before }
+        FenceReport::Shorter { given, before }
     }
 }
 
@@ -62,18 +62,18 @@ mod tests {
 
     #[test]
     fn a_shorter_fence_is_not_told_while_something_may_go_by_the_longer_one() {
-        let shorter = |given, before| Told::Shorter { given, before };
+        let shorter = |given, before| FenceReport::Shorter { given, before };
         for (checks, before, expected) in [
-            (json!({"enabled": true}), None, Told::Now(Some(24))),
+            (json!({"enabled": true}), None, FenceReport::Now(Some(24))),
             (
                 json!({"enabled": true, "fence": "45s"}),
                 Some(24),
-                Told::Now(Some(45)),
+                FenceReport::Now(Some(45)),
             ),
             (
                 json!({"enabled": true, "fence": "45s"}),
                 Some(45),
-                Told::Now(Some(45)),
+                FenceReport::Now(Some(45)),
             ),
             (json!({"enabled": true}), Some(45), shorter(Some(24), Some(45))),
             // Neither disabled checks nor invalid settings end a reported fence.
@@ -83,16 +83,20 @@ mod tests {
                 Some(45),
                 shorter(None, Some(45)),
             ),
-            (Value::Null, None, Told::Now(None)),
+            (Value::Null, None, FenceReport::Now(None)),
             // The fence is at least the sum that the remaining settings need, and is rounded up to full
             // seconds.
             (
                 json!({"enabled": true, "validity": "40s"}),
                 None,
-                Told::Now(Some(52)),
+                FenceReport::Now(Some(52)),
             ),
         ] {
-            assert_eq!(of(&seed(&checks, before)), expected, "{checks} {before:?}");
+            assert_eq!(
+                plan_report(&seed(&checks, before)),
+                expected,
+                "{checks} {before:?}"
+            );
         }
     }
 }

@@ -3,7 +3,8 @@
 use api::gardencore::Shoot;
 use flow::{Graph, TaskId};
 use parts::{
-    BackupEntry, Claim, ClaimPlan, EndedEtcd, EtcdCopy, ExtensionSecrets, Facts, Fence, SourceBackupEntry,
+    BackupEntry, ClaimPlan, ClaimSteps, EndedEtcd, EtcdCopy, ExtensionSecrets, Facts, Fence,
+    SourceBackupEntry,
 };
 use runtime::Error;
 
@@ -12,7 +13,7 @@ use crate::Context;
 
 /// The steps that apply.
 #[derive(Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct BackupInputs {
     /// The seed keeps backups.
     pub kept: bool,
     /// The control plane comes from a different seed.
@@ -38,12 +39,12 @@ pub(super) struct Prepared {
 pub(super) fn prepare<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
-    Wanted {
+    BackupInputs {
         kept,
         restoring,
         copy,
         claim,
-    }: Wanted,
+    }: BackupInputs,
     namespace: TaskId,
     secrets: [TaskId; 2],
 ) -> Prepared {
@@ -64,12 +65,12 @@ pub(super) fn prepare<'a>(
     let mut recorded = when(g, claim.is_recorded());
     let chosen = [prepared, fenced, ended];
     let opened = recorded.step("Recording with which backups the shoot begins", chosen, || {
-        Claim::open(f)
+        ClaimSteps::open(f)
     });
     let held = recorded.step(
         "Recording that the seed holds the shoot",
         [opened, carried],
-        || Claim::hold(f),
+        || ClaimSteps::hold(f),
     );
     Prepared { opened, held }
 }

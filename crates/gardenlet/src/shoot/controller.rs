@@ -10,7 +10,7 @@ use api::{
 use futures::future;
 use kube::{Api, ResourceExt};
 use parts::{FenceClock, Fences, ProvenEnd};
-use placement::{Operation, Pause, Role, Wanted, approval, is_move_wanted, isolation, role, traveller};
+use placement::{Operation, OwnerAction, Pause, Role, approval, is_move_wanted, isolation, role, traveller};
 use runtime::{Cluster, Error, Next, Reconciler, Result, clock, finalizer, runner};
 use serde_json::json;
 use tokio::time::Instant;
@@ -147,7 +147,7 @@ impl ShootReconciler {
                 if let Some(pause) = self.changes.hold(&self.context, &shoot, operation).await? {
                     return Ok(Next::After(pause));
                 }
-                let trigger = Trigger::of(&shoot);
+                let trigger = Trigger::for_shoot(&shoot);
                 let shoot = self.take_operation_annotation(shoot).await?;
                 // A user may have changed his mind between the two: what counts is the Shoot without the
                 // annotation.
@@ -174,7 +174,7 @@ impl ShootReconciler {
     /// What runs once the request is taken. The role may be another by now; that it was asked for stays.
     fn decide_without_request(&self, shoot: &Shoot, pause: Option<Pause>) -> Option<Operation> {
         match placement::wanted(shoot) {
-            Wanted::Operation(operation) if role(shoot, &self.context.seed_name) == Role::Owner => {
+            OwnerAction::Operation(operation) if role(shoot, &self.context.seed_name) == Role::Owner => {
                 Some(operation).filter(|operation| !dispatch::is_held(pause, shoot, *operation))
             }
             _ => None,
@@ -184,7 +184,9 @@ impl ShootReconciler {
     /// What was lost stays lost in this epoch, whoever says otherwise later (R17-49, R17-61). It can be
     /// handed over.
     fn loss_of(&self, shoot: &Shoot, operation: Operation) -> Option<String> {
-        self.lost.of(shoot).filter(|_| right::is_for_owners(operation))
+        self.lost
+            .find_loss(shoot)
+            .filter(|_| right::is_for_owners(operation))
     }
 
     async fn tell_loss(&self, shoot: &Shoot, operation: Operation, sentence: &str) -> Result<Next> {
@@ -258,7 +260,7 @@ impl ShootReconciler {
     fn fence(&self, traveller: &Shoot, operation: Operation) -> FenceClock {
         let epoch = traveller.status.as_ref().map_or(1, ShootStatus::epoch);
         match (operation, traveller.uid()) {
-            (Operation::Restore, Some(uid)) => self.fences.of(&uid, epoch),
+            (Operation::Restore, Some(uid)) => self.fences.get_clock(&uid, epoch),
             _ => FenceClock::default(),
         }
     }
@@ -294,7 +296,7 @@ impl ShootReconciler {
         self.fences.forget(&written.uid().unwrap_or_default());
         self.lost.forget(&written);
         if operation == Operation::Restore
-            && let Some(lost) = loss::of(&written)
+            && let Some(lost) = loss::read_loss(&written)
         {
             let losses = loss::metrics(&context.metrics);
             if let Some(seconds) = lost.seconds {

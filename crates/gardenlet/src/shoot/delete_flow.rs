@@ -20,7 +20,7 @@ use super::{
 /// The parts of the control plane that still exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // Each field is an independent condition.
-pub struct Given {
+pub struct DeleteInputs {
     /// The namespace exists and is not being deleted.
     pub namespace_is_active: bool,
     /// kube-apiserver exists, awake or asleep: objects in the shoot may be left.
@@ -36,7 +36,7 @@ pub struct Given {
 
 /// Builds the flow.
 #[must_use]
-pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
+pub fn build(f: &Facts, given: DeleteInputs) -> Flow<'_, Error> {
     let mut g = graph("Shoot cluster deletion", RETRY_LIMIT);
     let cleaned = clean_shoot(&mut g, f, given);
     let resources_gone = g.destroy::<ManagedResources>(f, cleaned);
@@ -72,7 +72,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
 }
 
 /// Removes the objects of users through the API of the shoot.
-fn clean_shoot<'a>(graph: &mut Graph<'a, Error>, f: &'a Facts, given: Given) -> TaskId {
+fn clean_shoot<'a>(graph: &mut Graph<'a, Error>, f: &'a Facts, given: DeleteInputs) -> TaskId {
     let is_needed = given.namespace_is_active && given.control_plane_is_up;
     let mut g = when(graph, is_needed);
     let namespace = g.step("Deploying Shoot namespace in Seed", [], || Namespace::deploy(f));

@@ -10,7 +10,7 @@ use api::{
 };
 use jiff::Timestamp;
 use kube::ResourceExt;
-use placement::{Operation, Pause, Role, Wanted, isolation, pause::begins_anew, role, wanted};
+use placement::{Operation, OwnerAction, Pause, Role, isolation, pause::begins_anew, role, wanted};
 
 use super::zone_recheck;
 
@@ -53,9 +53,9 @@ pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -
         Role::Incoming | Role::Nobody => return Duty::NotResponsible,
     }
     let operation = match wanted(shoot) {
-        Wanted::Operation(operation) => operation,
-        Wanted::PassedOn => return Duty::Idle(WAIT_FOR_OTHERS),
-        Wanted::Confirmation => return Duty::Unconfirmed,
+        OwnerAction::Operation(operation) => operation,
+        OwnerAction::PassedOn => return Duty::Idle(WAIT_FOR_OTHERS),
+        OwnerAction::Confirmation => return Duty::Unconfirmed,
     };
     let duty = Duty::Run(operation);
     let last = shoot

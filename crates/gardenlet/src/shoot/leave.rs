@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::{
     identity,
-    leave_flow::{self, Given},
+    leave_flow::{self, LeaveInputs},
     leftover::{self, Leftover},
     operation::class_of,
 };
@@ -37,7 +37,7 @@ async fn clean_up_after(context: &Context, shoot: &Shoot, epoch: i64) -> Result<
     if stay.namespace_state().await? != NamespaceState::Missing {
         Namespace::mark_as_left(&stay, epoch).await?;
         Cluster::tell(&stay, shoot).await?;
-        match leftover::of(shoot, &context.seed_name, epoch) {
+        match leftover::find_leftover(shoot, &context.seed_name, epoch) {
             Leftover::Nothing => {}
             Leftover::Unknown => {
                 clean_up(&stay, KeepEtcd(true)).await?;
@@ -87,7 +87,7 @@ pub(super) fn tenant_of(namespace: &v1::Namespace) -> Option<Tenant> {
 struct KeepEtcd(bool);
 
 async fn clean_up(stay: &Stay, KeepEtcd(etcd_is_needed): KeepEtcd) -> Result<()> {
-    let given = Given {
+    let given = LeaveInputs {
         namespace_is_active: stay.namespace_state().await? == NamespaceState::Active,
         etcd_is_needed,
     };

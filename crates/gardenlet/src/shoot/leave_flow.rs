@@ -16,7 +16,7 @@ use super::graph::{RETRY_LIMIT, Steps, graph, when};
 
 /// The parts that still exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct LeaveInputs {
     /// The namespace exists and is not being deleted.
     pub namespace_is_active: bool,
     /// The final snapshot of this etcd does not exist yet (R17-46).
@@ -25,7 +25,7 @@ pub struct Given {
 
 /// Builds the flow.
 #[must_use]
-pub fn build(stay: &Stay, given: Given) -> Flow<'_, Error> {
+pub fn build(stay: &Stay, given: LeaveInputs) -> Flow<'_, Error> {
     let mut g = graph("Shoot cluster departure", RETRY_LIMIT);
     stop(&mut g, stay, given);
     clean_up_extensions(&mut g, stay, given.namespace_is_active);
@@ -38,7 +38,7 @@ pub fn build(stay: &Stay, given: Given) -> Flow<'_, Error> {
 }
 
 /// No process of the control plane may start again here, even after a manual change.
-fn stop<'a>(g: &mut Graph<'a, Error>, stay: &'a Stay, given: Given) {
+fn stop<'a>(g: &mut Graph<'a, Error>, stay: &'a Stay, given: LeaveInputs) {
     let stopped = when(g, given.namespace_is_active).destroy::<Writers>(stay, []);
     let mut g = when(g, given.namespace_is_active && !given.etcd_is_needed);
     let etcd = g.step("Destroying etcd and keeping its data", stopped, || {

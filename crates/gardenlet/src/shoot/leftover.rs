@@ -29,7 +29,7 @@ pub(super) enum Leftover {
 }
 
 /// The changes that the residency of a shoot in this epoch has left in the seed.
-pub(super) fn of(shoot: &Shoot, seed: &str, epoch: i64) -> Leftover {
+pub(super) fn find_leftover(shoot: &Shoot, seed: &str, epoch: i64) -> Leftover {
     let Some(ownership) = shoot.status.as_ref().and_then(|status| status.ownership.as_ref()) else {
         return Leftover::Nothing;
     };
@@ -94,7 +94,10 @@ async fn tell(context: &Context, shoot: &Shoot, epoch: i64, lost: i64) -> Result
         let Some(fresh) = fresh.filter(|fresh| fresh.uid() == shoot.uid()) else {
             return Ok(());
         };
-        if !matches!(of(&fresh, &context.seed_name, epoch), Leftover::Changes(_)) {
+        if !matches!(
+            find_leftover(&fresh, &context.seed_name, epoch),
+            Leftover::Changes(_)
+        ) {
             return Ok(());
         }
         let patch = json!({"ownership": {"restored": {"lostRevisions": lost}}});
@@ -125,7 +128,7 @@ mod tests {
             "status": {"seedName": "b", "formerSeeds": [{"name": "a", "epoch": 1}], "ownership": ownership},
         }))
         .unwrap();
-        match of(&shoot, "a", 1) {
+        match find_leftover(&shoot, "a", 1) {
             Leftover::Nothing => "nothing".into(),
             Leftover::Unknown => "unknown".into(),
             Leftover::Changes(begun_with) => format!("after {begun_with}"),

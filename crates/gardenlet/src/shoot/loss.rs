@@ -73,7 +73,7 @@ pub fn revisions(lost: i64) -> f64 {
 /// The loss, if this epoch of the shoot began with a loss. The text contains both times unchanged, although
 /// two clocks have taken the times.
 #[must_use]
-pub fn of(shoot: &Shoot) -> Option<Loss> {
+pub fn read_loss(shoot: &Shoot) -> Option<Loss> {
     let status = shoot.status.as_ref()?;
     let ownership = status.ownership.as_ref()?;
     let restored = ownership.restored.as_ref()?;
@@ -161,24 +161,24 @@ mod tests {
 
     use super::*;
 
-    fn told(ownership: &Value) -> Option<String> {
-        found(ownership).map(|loss| loss.sentence)
+    fn describe_loss(ownership: &Value) -> Option<String> {
+        find_loss(ownership).map(|loss| loss.sentence)
     }
 
-    fn found(ownership: &Value) -> Option<Loss> {
+    fn find_loss(ownership: &Value) -> Option<Loss> {
         let shoot = json!({
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
             "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
             "status": {"seedName": "b", "ownership": ownership},
         });
-        of(&serde_json::from_value(shoot).unwrap())
+        read_loss(&serde_json::from_value(shoot).unwrap())
     }
 
     #[test]
     fn the_loss_of_this_epoch_is_told_as_a_number() {
         let restored = json!({"epoch": 2, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z"});
         let record = |epoch: i64, restored: &Value| json!({"epoch": epoch, "phase": "Held", "chain": "Last", "source": {"name": "a", "epoch": epoch - 1}, "restored": restored});
-        let sentence = told(&record(2, &restored)).unwrap();
+        let sentence = describe_loss(&record(2, &restored)).unwrap();
         for part in [
             "seed a had saved at 2026-01-01T00:00:00Z",
             "revision 832",
@@ -192,15 +192,15 @@ mod tests {
         // The report names an object that may hold lost changes.
         let mut strange = restored.clone();
         strange["leftAside"] = json!(["Incr-0-99-1.Z"]);
-        let sentence = told(&record(2, &strange)).unwrap();
+        let sentence = describe_loss(&record(2, &strange)).unwrap();
         assert!(
             sentence.contains("cannot be read or trusted: Incr-0-99-1.Z. They"),
             "{sentence}"
         );
         // The record belongs to a different takeover.
-        assert_eq!(told(&record(3, &restored)), None);
-        assert_eq!(told(&record(2, &Value::Null)), None);
-        let known = found(&record(2, &restored)).unwrap();
+        assert_eq!(describe_loss(&record(3, &restored)), None);
+        assert_eq!(describe_loss(&record(2, &Value::Null)), None);
+        let known = find_loss(&record(2, &restored)).unwrap();
         assert_eq!((known.seconds, known.reason()), (Some(90), "DataLost"));
     }
 
@@ -210,7 +210,7 @@ mod tests {
         let restored = json!({"epoch": 2, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z",
             "lostRevisions": 17});
         let record = json!({"epoch": 2, "phase": "Held", "chain": "Last", "source": {"name": "a", "epoch": 1}, "restored": restored});
-        let loss = found(&record).unwrap();
+        let loss = find_loss(&record).unwrap();
         assert_eq!(
             (loss.seconds, loss.revisions, loss.reason()),
             (None, Some(17), "DataLost")
@@ -233,7 +233,7 @@ mod tests {
             "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
             "status": {"seedName": "b", "formerSeeds": formers, "ownership": {"epoch": 2, "restored": restored}},
         });
-        let loss = of(&serde_json::from_value(shoot).unwrap()).unwrap();
+        let loss = read_loss(&serde_json::from_value(shoot).unwrap()).unwrap();
         assert!(
             loss.sentence.contains("backups of seed a, up to"),
             "{}",
@@ -261,7 +261,7 @@ mod tests {
                 ["up to revision 832.", "unknown: the two clocks are apart."],
             ),
         ] {
-            let loss = found(&record(restored)).unwrap();
+            let loss = find_loss(&record(restored)).unwrap();
             assert_eq!((loss.seconds, loss.reason()), (None, "LossUnknown"));
             for part in parts
                 .into_iter()
@@ -272,7 +272,7 @@ mod tests {
         }
         // The bound stays valid at any age of the snapshot.
         let long_ago = json!({"epoch": 2, "lastRevision": 832, "saved": "0000-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z"});
-        assert_eq!(found(&record(&long_ago)).unwrap().seconds, Some(u32::MAX));
+        assert_eq!(find_loss(&record(&long_ago)).unwrap().seconds, Some(u32::MAX));
     }
 
     /// R17-45, R17-46: both metrics exist before the first loss, so that an alert sees the first loss as an

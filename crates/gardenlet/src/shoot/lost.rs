@@ -46,7 +46,7 @@ impl LostShoots {
 
     /// The text for a lost shoot. The epochs are compared with `<=`, since a garden that was restored from a
     /// backup may have an earlier epoch.
-    pub(super) fn of(&self, shoot: &Shoot) -> Option<String> {
+    pub(super) fn find_loss(&self, shoot: &Shoot) -> Option<String> {
         let (uid, epoch) = key(shoot);
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(&uid)
@@ -113,17 +113,20 @@ mod tests {
     #[test]
     fn a_shoot_is_lost_until_its_epoch_is_a_later_one() {
         let lost = LostShoots::default();
-        assert_eq!(lost.of(&shoot("a", 3)), None);
+        assert_eq!(lost.find_loss(&shoot("a", 3)), None);
         lost.remember(&shoot("a", 3), "lost in 3");
-        assert_eq!(lost.of(&shoot("a", 3)).as_deref(), Some("lost in 3"));
-        assert_eq!(lost.of(&shoot("b", 3)), None, "another shoot of that name");
-        assert!(lost.of(&shoot("a", 2)).is_some(), "the garden is older than DNS");
-        assert_eq!(lost.of(&shoot("a", 4)), None);
+        assert_eq!(lost.find_loss(&shoot("a", 3)).as_deref(), Some("lost in 3"));
+        assert_eq!(lost.find_loss(&shoot("b", 3)), None, "another shoot of that name");
+        assert!(
+            lost.find_loss(&shoot("a", 2)).is_some(),
+            "the garden is older than DNS"
+        );
+        assert_eq!(lost.find_loss(&shoot("a", 4)), None);
         lost.remember(&shoot("a", 5), "lost in 5");
         lost.remember(&shoot("a", 4), "of a process that comes late");
-        assert_eq!(lost.of(&shoot("a", 5)).as_deref(), Some("lost in 5"));
+        assert_eq!(lost.find_loss(&shoot("a", 5)).as_deref(), Some("lost in 5"));
         lost.forget(&shoot("a", 5));
-        assert_eq!(lost.of(&shoot("a", 5)), None);
+        assert_eq!(lost.find_loss(&shoot("a", 5)), None);
     }
 
     #[test]

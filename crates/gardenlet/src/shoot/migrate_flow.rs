@@ -27,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(10 * 60);
 /// The parts of the control plane that still exist. A repeated flow finds fewer parts and skips the completed
 /// steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct MigrateInputs {
     /// kube-apiserver exists: the shoot can still be written.
     pub control_plane_is_up: bool,
     /// This seed publishes the owner record, or has published the record.
@@ -36,7 +36,7 @@ pub struct Given {
 
 /// Builds the flow.
 #[must_use]
-pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
+pub fn build(f: &Facts, given: MigrateInputs) -> Flow<'_, Error> {
     let mut g = graph("Shoot cluster preparation for migration", LIMIT);
 
     // Objects that the steps below need, also after an interrupted run.

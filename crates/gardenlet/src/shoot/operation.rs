@@ -8,7 +8,7 @@ use api::{
 };
 use flow::{Cause, Flow, FlowError};
 use parts::{
-    AppliedTerms, Claim, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord,
+    AppliedTerms, ClaimSteps, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord,
     ProvenEnd, SubnetIsolation,
 };
 use placement::Operation;
@@ -20,7 +20,7 @@ use super::{
     progress::{self, Ended},
     reconcile_flow,
     record::Record,
-    right::{self, Refusal},
+    right::{self, PermitRefusal},
     sleep_flow, status, zone_budget,
     zone_steps::Zones,
     zone_watch,
@@ -79,11 +79,11 @@ pub(super) async fn run(
     }));
     ended.await.unwrap_or_else(|refusal| {
         Err(match refusal {
-            Refusal::Lost(sentence) => Failure {
+            PermitRefusal::Lost(sentence) => Failure {
                 lost: Some(sentence.clone()),
                 ..outside(status::OWNERSHIP, Error::NotOwner(sentence))
             },
-            Refusal::NotNow(error) => outside(status::OWNERSHIP, error),
+            PermitRefusal::NotNow(error) => outside(status::OWNERSHIP, error),
         })
     })
 }
@@ -130,14 +130,14 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
     Ok(match operation {
         Operation::Migrate => migrate_flow::build(
             f,
-            migrate_flow::Given {
+            migrate_flow::MigrateInputs {
                 control_plane_is_up: is_up,
                 owner_record: owner_record.may_be_there(),
             },
         ),
         Operation::Delete => delete_flow::build(
             f,
-            delete_flow::Given {
+            delete_flow::DeleteInputs {
                 namespace_is_active: is_active,
                 control_plane_is_up: is_up,
                 control_plane_may_sleep: f.may_sleep(),
@@ -150,10 +150,10 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
             let restoring = operation == Operation::Restore;
             let has_backup = f.has_backup();
             let copy_is_required = restoring && f.is_copy_of_backups_required().await?;
-            let claim = Claim::plan(f, copy_is_required)?;
-            let zones = Zones::of(f, is_active, restoring).await?;
+            let claim = ClaimSteps::plan(f, copy_is_required)?;
+            let zones = Zones::plan(f, is_active, restoring).await?;
             if f.is_to_sleep() && sleeps(f, is_active).await? {
-                let given = sleep_flow::Given {
+                let given = sleep_flow::SleepInputs {
                     restoring,
                     has_backup,
                     copy_is_required,
@@ -166,7 +166,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
             }
             reconcile_flow::build(
                 f,
-                reconcile_flow::Given {
+                reconcile_flow::ReconcileInputs {
                     restoring,
                     has_backup,
                     copy_is_required,

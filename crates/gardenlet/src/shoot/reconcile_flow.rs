@@ -16,7 +16,7 @@ use parts::{
 use runtime::Error;
 
 use super::{
-    backup_steps::{self, Prepared, Wanted},
+    backup_steps::{self, BackupInputs, Prepared},
     base_steps::{self, Base},
     exposure_steps::expose,
     extension_steps::{self, AfterKubeAPIServer, AfterWorker, BeforeKubeAPIServer},
@@ -28,7 +28,7 @@ use super::{
 /// The inputs of the flow, gathered before the flow is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // Each field is an independent condition.
-pub struct Given {
+pub struct ReconcileInputs {
     /// The control plane comes from a different seed.
     pub restoring: bool,
     /// The seed has backups configured.
@@ -48,7 +48,7 @@ pub struct Given {
 
 /// Builds the flow.
 #[must_use]
-pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
+pub fn build(f: &Facts, given: ReconcileInputs) -> Flow<'_, Error> {
     let name = if given.restoring {
         "Shoot cluster restoration"
     } else {
@@ -64,7 +64,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
         secrets,
     } = base_steps::lay(&mut g, f, given.owner_record, given.claim);
 
-    let backups = Wanted {
+    let backups = BackupInputs {
         kept: given.has_backup,
         restoring: given.restoring,
         copy: given.has_backup && given.copy_is_required,

@@ -15,7 +15,7 @@ use futures::future::{BoxFuture, FutureExt};
 use kube::ResourceExt;
 use owner_checks::{NotOwned, OwnerClaim, once_owned};
 use ownership::{Loss, SecondWitness, Testimony};
-use parts::{Claim, Facts, OwnerRecord};
+use parts::{ClaimSteps, Facts, OwnerRecord};
 use placement::{Operation, Role, record, role};
 use runtime::{Cluster, Error, Garden, Result};
 
@@ -28,7 +28,7 @@ const GO_ON: Duration = Duration::from_secs(1);
 
 /// Why an operation did not start, or did not finish.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum PermitRefusal {
     /// The seed has lost the shoot and cannot regain the shoot in this epoch. The text states the loss and
     /// the remedy.
     Lost(String),
@@ -36,7 +36,7 @@ pub(super) enum Refusal {
     NotNow(Error),
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for PermitRefusal {
     fn from(error: Error) -> Self {
         Self::NotNow(error)
     }
@@ -46,14 +46,14 @@ impl From<Error> for Refusal {
 ///
 /// # Errors
 /// The permit was not granted, or has ended: `work` was dropped.
-pub(super) async fn under_it<T, F>(facts: Facts, work: impl FnOnce(Facts) -> F) -> Result<T, Refusal>
+pub(super) async fn under_it<T, F>(facts: Facts, work: impl FnOnce(Facts) -> F) -> Result<T, PermitRefusal>
 where
     F: Future<Output = T>,
 {
     let Some(claim) = needed(&facts).await? else {
         return Ok(work(facts).await);
     };
-    let watch = claim.watch(Arc::new(InGarden::of(&facts)))?;
+    let watch = claim.watch(Arc::new(InGarden::from_facts(&facts)))?;
     let lock = facts.seed.permit().clone();
     let before = facts.clone();
     let patience = PATIENCE.max(claim.terms.settings().check_takes() * 2);
@@ -103,7 +103,7 @@ async fn needed(facts: &Facts) -> Result<Option<OwnerClaim>> {
         Asked::Always => {
             // Checked first: a seed that has sealed its epoch has removed its record and waits for the next
             // epoch.
-            Claim::has_not_ended(&facts.shoot)?;
+            ClaimSteps::has_not_ended(&facts.shoot)?;
             // Checked also without a published record. A missing record, a deleted record and a record of an
             // earlier epoch are no loss (`ownership::saying`). In these cases the garden decides, and the
             // garden has assigned the shoot to this seed.
@@ -114,11 +114,11 @@ async fn needed(facts: &Facts) -> Result<Option<OwnerClaim>> {
 
 /// The refusal that follows from a loss. `is_told`: this seed has published a record in this epoch, and no
 /// deletion removes the record.
-fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&str, i64)) -> Refusal {
+fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&str, i64)) -> PermitRefusal {
     if *loss == Loss::Sealed {
         // The garden reports that this seed has sealed the epoch, and DNS returns no record: no seed has
         // taken the shoot yet.
-        return Refusal::NotNow(Error::not_ready(
+        return PermitRefusal::NotNow(Error::not_ready(
             ASK_AGAIN,
             format!(
                 "seed {seed} has ended ownership epoch {epoch} of the shoot, and its record cannot be read"
@@ -126,7 +126,7 @@ fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&st
         ));
     }
     if is_told {
-        return Refusal::Lost(format!(
+        return PermitRefusal::Lost(format!(
             "seed {seed} has lost the shoot in ownership epoch {epoch}: {loss}. It does nothing for the shoot any more in this epoch. \
              If the shoot is to stay here, it needs a later epoch; see Event OwnershipLost in docs/operate/runbooks.md"
         ));
@@ -134,14 +134,14 @@ fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&st
     if asked(operation) == Asked::WhereTold {
         // The deletion has removed the record of this seed in the meantime, and continues under the permit of
         // the lock.
-        return Refusal::NotNow(Error::not_ready(
+        return PermitRefusal::NotNow(Error::not_ready(
             GO_ON,
             "the owner's record goes with the shoot, whose deletion goes on",
         ));
     }
     // This seed never published a record, so no ownership was lost. DNS still has the record of a different
     // owner, for example an earlier shoot of the same name. The operation continues when that record is gone.
-    Refusal::NotNow(Error::transient(format!(
+    PermitRefusal::NotNow(Error::transient(format!(
         "seed {seed} cannot tell that it has the shoot, in ownership epoch {epoch}: {loss}. Nothing is done for the shoot; see \
          \"The owner record is refused\" in docs/operate/runbooks.md"
     )))
@@ -164,7 +164,7 @@ struct InGarden {
 }
 
 impl InGarden {
-    fn of(facts: &Facts) -> Self {
+    fn from_facts(facts: &Facts) -> Self {
         Self {
             garden: facts.garden.clone(),
             namespace: facts.shoot.namespace().unwrap_or_default(),
@@ -288,15 +288,15 @@ mod tests {
                 Loss::LaterEpoch(4),
                 Loss::AnotherIdentity("b".into()),
             ] {
-                let Refusal::Lost(sentence) = meaning(&loss, true, operation, ("seed-a", 3)) else {
+                let PermitRefusal::Lost(sentence) = meaning(&loss, true, operation, ("seed-a", 3)) else {
                     panic!("{operation:?}: it is lost");
                 };
                 for part in ["seed-a", "epoch 3", &loss.to_string(), "OwnershipLost"] {
                     assert!(sentence.contains(part), "{sentence}");
                 }
                 let again = match meaning(&loss, false, operation, ("seed-a", 3)) {
-                    Refusal::NotNow(error) => error.class(),
-                    Refusal::Lost(sentence) => panic!("{operation:?}: {sentence}"),
+                    PermitRefusal::NotNow(error) => error.class(),
+                    PermitRefusal::Lost(sentence) => panic!("{operation:?}: {sentence}"),
                 };
                 let expected = if operation.deletes() {
                     "NotReady"
@@ -313,7 +313,8 @@ mod tests {
     fn what_the_seed_has_sealed_itself_is_not_lost() {
         for operation in OPERATIONS {
             for is_told in [true, false] {
-                let Refusal::NotNow(error) = meaning(&Loss::Sealed, is_told, operation, ("seed-a", 3)) else {
+                let PermitRefusal::NotNow(error) = meaning(&Loss::Sealed, is_told, operation, ("seed-a", 3))
+                else {
                     panic!("{operation:?}: nobody has taken it");
                 };
                 assert_eq!(error.class(), "NotReady");

@@ -15,7 +15,7 @@ use parts::{
 use runtime::Error;
 
 use super::{
-    backup_steps::{self, Prepared, Wanted},
+    backup_steps::{self, BackupInputs, Prepared},
     base_steps,
     exposure_steps::expose,
     extension_steps::{self, AfterKubeAPIServer, AfterWorker, BeforeKubeAPIServer},
@@ -27,12 +27,12 @@ use super::{
 /// The inputs of the flow, gathered before the flow is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // Each field is an independent condition.
-pub struct Given {
+pub struct SleepInputs {
     /// The control plane comes from a different seed, or a move was cancelled.
     pub restoring: bool,
     /// The seed has backups configured.
     pub has_backup: bool,
-    /// See [`super::reconcile_flow::Given`].
+    /// See [`super::reconcile_flow::ReconcileInputs`].
     pub copy_is_required: bool,
     /// etcd still runs.
     pub etcd_is_awake: bool,
@@ -46,7 +46,7 @@ pub struct Given {
 
 /// Builds the flow.
 #[must_use]
-pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
+pub fn build(f: &Facts, given: SleepInputs) -> Flow<'_, Error> {
     let name = if given.restoring {
         "Shoot cluster restoration in its sleep"
     } else {
@@ -55,7 +55,7 @@ pub fn build(f: &Facts, given: Given) -> Flow<'_, Error> {
     let mut g = graph(name, RETRY_LIMIT);
     let base = base_steps::lay(&mut g, f, given.owner_record, given.claim);
     let secrets = [base.secrets, base.credentials];
-    let backups = Wanted {
+    let backups = BackupInputs {
         kept: given.has_backup,
         restoring: given.restoring,
         copy: given.has_backup && given.copy_is_required,

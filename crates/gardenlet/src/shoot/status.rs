@@ -53,7 +53,7 @@ pub enum Trigger {
 
 impl Trigger {
     /// The trigger of a Shoot whose annotation the gardenlet has not removed yet.
-    pub(super) fn of(shoot: &Shoot) -> Self {
+    pub(super) fn for_shoot(shoot: &Shoot) -> Self {
         if shoot.annotations().contains_key(OPERATION) {
             Self::Asked
         } else {
@@ -236,7 +236,7 @@ pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: &Time) -> Option<Value
     if recorded.is_some() {
         // A merge patch keeps every field that the patch omits, so the patch sets the complete record of the
         // new epoch.
-        patch["ownership"] = json!(record::recorded(&given(shoot, &approval.destination)?));
+        patch["ownership"] = json!(record::recorded(&hand_over_shoot(shoot, &approval.destination)?));
         patch["ownership"]["chain"] = Value::Null;
     }
     patch["ownership"]["sealed"] = json!(end);
@@ -260,7 +260,7 @@ pub fn handed_over(shoot: &Shoot, end: &SealedEpoch, now: &Time) -> Option<Value
 
 /// The ownership after the hand-over. The migration succeeds only after all extensions are migrated, the
 /// owner record is removed, and the final snapshot is verified.
-fn given(shoot: &Shoot, to: &str) -> Option<Ownership<String>> {
+fn hand_over_shoot(shoot: &Shoot, to: &str) -> Option<Ownership<String>> {
     // A seed without an owner record writes no phase while leaving: this write ends the epoch of the seed.
     let ended = Ownership {
         phase: Phase::Sealing,

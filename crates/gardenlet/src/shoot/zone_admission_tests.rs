@@ -5,12 +5,12 @@
 use std::time::Duration;
 
 use api::meta::LastError;
-use placement::{Operation, isolation::Refusal};
+use placement::{Operation, isolation::IsolationRefusal};
 use serde_json::json;
 
 use super::{
     Retry, admitted, failed, refused, refused_with_request, spent,
-    tests::{after, condition, deadline, now, shoot, told, unnamed},
+    tests::{after, condition, deadline, now, read_record, shoot, unnamed},
 };
 
 const BUDGET: Duration = Duration::from_secs(900);
@@ -26,7 +26,11 @@ fn no_error_ends_a_failover_that_was_admitted() {
     let away = after(unnamed(), &patch);
     for retry in [Retry::ByItself, Retry::Never] {
         let patch = failed(&away, Operation::Reconcile, &errors, retry, &now()).unwrap();
-        assert_eq!(told(Some(&patch)).unwrap(), "z Failover InProgress", "{retry:?}");
+        assert_eq!(
+            read_record(Some(&patch)).unwrap(),
+            "z Failover InProgress",
+            "{retry:?}"
+        );
         assert_eq!(deadline(&patch), Some("2026-01-01T12:15:00Z"), "{retry:?}");
         let (reason, message) = condition(&patch);
         assert_eq!(reason, "FailoverInProgress");
@@ -43,7 +47,7 @@ fn no_error_ends_a_failover_that_was_admitted() {
 fn a_request_to_close_now_waits_for_the_admission() {
     const STAYS: &str =
         "isolated-zone-close-now=true stays: the network is closed as soon as the failover is admitted.";
-    let refusal = Refusal {
+    let refusal = IsolationRefusal {
         reason: "NodesUnknown",
         message: "No.".into(),
     };

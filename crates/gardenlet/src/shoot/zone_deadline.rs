@@ -27,7 +27,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt, runtime::Controller};
 use parts::Facts;
 use placement::{
-    Isolation, Operation, Role, Wanted,
+    Isolation, Operation, OwnerAction, Role,
     isolation::{asked_zone, asks_to_close_now, has_deadline, is_close_now_over, recorded},
     names, role, wanted,
 };
@@ -38,7 +38,7 @@ use super::{
     lost::LostShoots,
     pause::{self, EmergencyStop},
     record::Record,
-    right::{self, Refusal},
+    right::{self, PermitRefusal},
     zone_budget, zone_recheck, zone_record, zone_report,
 };
 use crate::context::{Context, MANAGER};
@@ -165,7 +165,7 @@ impl ZoneDeadlines {
         };
         // The store of the flows' controller may be behind, so the Seed is read.
         let pause = pause::find(&self.context, &EmergencyStop::new(), shoot).await?;
-        let is_held = dispatch::is_held(pause, shoot, operation) || self.lost.of(shoot).is_some();
+        let is_held = dispatch::is_held(pause, shoot, operation) || self.lost.find_loss(shoot).is_some();
         Ok((!is_held).then_some(operation))
     }
 
@@ -245,8 +245,8 @@ impl ZoneDeadlines {
         match Box::pin(ended).await {
             Ok(done) => done,
             // The flow reports the loss.
-            Err(Refusal::Lost(sentence)) => Err(Error::NotOwner(sentence)),
-            Err(Refusal::NotNow(error)) => Err(error),
+            Err(PermitRefusal::Lost(sentence)) => Err(Error::NotOwner(sentence)),
+            Err(PermitRefusal::NotNow(error)) => Err(error),
         }
     }
 
@@ -326,7 +326,7 @@ fn operation_of(shoot: &Shoot, own_seed: &str) -> Option<Operation> {
         return None;
     }
     match wanted(shoot) {
-        Wanted::Operation(operation @ (Operation::Create | Operation::Reconcile)) => Some(operation),
+        OwnerAction::Operation(operation @ (Operation::Create | Operation::Reconcile)) => Some(operation),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use api::{gardencore::Shoot, meta::RawExtension};
-use placement::isolation::Refusal;
+use placement::isolation::IsolationRefusal;
 use serde::Deserialize;
 
 use crate::{node::SeenNode, words::names};
@@ -75,14 +75,14 @@ impl World {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
     /// The failover must not begin.
-    pub(super) refusal: Option<Refusal>,
+    pub(super) refusal: Option<IsolationRefusal>,
     /// Sentences for whoever asked for it.
     pub(super) told: Vec<String>,
 }
 
 impl NodeSeen {
     /// `labels`: those of Nodes that have the ID of a zone.
-    pub(super) fn of(node: &SeenNode, labels: &[String]) -> Self {
+    pub(super) fn from_node(node: &SeenNode, labels: &[String]) -> Self {
         Self {
             zone_id: labels.iter().find_map(|label| node.label(label)).cloned(),
             zone_name: node.label(ZONE_NAME).cloned(),
@@ -138,9 +138,9 @@ pub(super) fn judge(zone: &str, name: Option<&str>, world: &World) -> Verdict {
     Verdict { refusal, told }
 }
 
-fn of_a_seed(seed: Option<&str>) -> Option<Refusal> {
+fn of_a_seed(seed: Option<&str>) -> Option<IsolationRefusal> {
     let seed = seed?;
-    Some(Refusal {
+    Some(IsolationRefusal {
         reason: "IsSeed",
         message: format!(
             "The shoot is Seed {seed}, which hosts shoots: their control planes would lose their volumes. Move them to another seed first."
@@ -148,7 +148,7 @@ fn of_a_seed(seed: Option<&str>) -> Option<Refusal> {
     })
 }
 
-fn of_reported_zones(zone: &str, zones: &[ReportedZone]) -> Option<Refusal> {
+fn of_reported_zones(zone: &str, zones: &[ReportedZone]) -> Option<IsolationRefusal> {
     if zones.is_empty() || zones.iter().any(|reported| reported.id == zone) {
         return None;
     }
@@ -156,7 +156,7 @@ fn of_reported_zones(zone: &str, zones: &[ReportedZone]) -> Option<Refusal> {
         .iter()
         .map(|zone| format!("{} ({})", zone.id, zone.name))
         .collect();
-    Some(Refusal {
+    Some(IsolationRefusal {
         reason: "ZoneUnknown",
         message: format!(
             "No zone of the shoot has the ID {zone}. The Infrastructure reports the zones {}: remove the annotation, then name one of \
@@ -170,14 +170,14 @@ fn of_control_plane(
     zone: &str,
     pods: &[(String, Option<String>)],
     told: &mut Vec<String>,
-) -> Option<Refusal> {
+) -> Option<IsolationRefusal> {
     let of = |is_meant: &dyn Fn(Option<&str>) -> bool| -> Vec<&str> {
         let meant = pods.iter().filter(|(_, id)| is_meant(id.as_deref()));
         meant.map(|(pod, _)| pod.as_str()).collect()
     };
     let there = of(&|id| id == Some(zone));
     if !there.is_empty() {
-        return Some(Refusal {
+        return Some(IsolationRefusal {
             reason: "ControlPlaneInZone",
             message: format!(
                 "The shoot's control plane runs in zone {zone} of its seed (pods {}): move the shoot to another seed, or these pods to \
@@ -202,11 +202,11 @@ fn of_nodes(
     name: Option<&str>,
     nodes: &Result<Vec<NodeSeen>, String>,
     told: &mut Vec<String>,
-) -> Option<Refusal> {
+) -> Option<IsolationRefusal> {
     let nodes = match nodes {
         Ok(nodes) => nodes,
         Err(why) => {
-            return Some(Refusal {
+            return Some(IsolationRefusal {
                 reason: "NodesUnknown",
                 message: format!(
                     "The gardenlet cannot find out whether a Node outside of zone {zone} is Ready: {}. The failover begins when the \
@@ -231,7 +231,7 @@ fn of_nodes(
         return None;
     }
     if unknown.is_empty() {
-        return Some(Refusal {
+        return Some(IsolationRefusal {
             reason: "NoNodeElsewhere",
             message: format!(
                 "No Node outside of zone {zone} is Ready, and what runs in the zone would have nowhere to go: bring Nodes in another \

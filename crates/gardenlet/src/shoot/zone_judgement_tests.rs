@@ -196,11 +196,11 @@ fn a_node_is_known_by_its_labels() {
     .unwrap();
     let of = |labels: &[&str]| {
         let labels: Vec<_> = labels.iter().map(|label| (*label).to_owned()).collect();
-        NodeSeen::of(&node, &labels)
+        NodeSeen::from_node(&node, &labels)
     };
     assert_eq!(of(&["example.org/zone-id", LABEL]), self::node("z/one"));
     assert_eq!(of(&[]), self::node("-/one"));
-    assert!(!NodeSeen::of(&SeenNode::default(), &[]).is_ready);
+    assert!(!NodeSeen::from_node(&SeenNode::default(), &[]).is_ready);
 }
 
 #[test]

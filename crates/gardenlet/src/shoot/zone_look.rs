@@ -118,7 +118,7 @@ async fn ask_once(f: &Facts, labels: &[String]) -> Result<(Vec<NodeSeen>, Option
     let shoot = f.shoot_client().await?;
     let mut seen = Vec::new();
     survey(&shoot.cluster_wide::<Node>(), |node| {
-        seen.push(NodeSeen::of(&node, labels));
+        seen.push(NodeSeen::from_node(&node, labels));
     })
     .await?;
     let system = shoot.cluster_wide::<Namespace>().get_opt("kube-system").await;

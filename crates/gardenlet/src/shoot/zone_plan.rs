@@ -13,7 +13,7 @@ use api::{
 use kube::{Api, ResourceExt, api::ListParams};
 use parts::Facts;
 use placement::{
-    Isolation, Operation, Role, Wanted,
+    Isolation, Operation, OwnerAction, Role,
     isolation::{asked_zone, planned_zone, recorded},
     role, wanted,
 };
@@ -43,11 +43,11 @@ pub(super) async fn answer(context: &Context, shoot: Arc<Shoot>) -> Result<Optio
     };
     // A shoot that moves or goes is asked about when it has arrived.
     let is_here = role(&shoot, &context.seed_name) == Role::Owner
-        && matches!(wanted(&shoot), Wanted::Operation(Operation::Reconcile));
+        && matches!(wanted(&shoot), OwnerAction::Operation(Operation::Reconcile));
     if !is_here {
         return Ok(Some(shoot));
     }
-    let answer = Box::pin(look(context, &shoot, zone))
+    let answer = Box::pin(survey_zone(context, &shoot, zone))
         .await
         .unwrap_or_else(|error| Answer {
             reason: "NotLookedAt",
@@ -78,7 +78,7 @@ pub(super) async fn answer(context: &Context, shoot: Arc<Shoot>) -> Result<Optio
     Ok(taken.map(Arc::new))
 }
 
-async fn look(context: &Context, shoot: &Shoot, zone: &str) -> Result<Answer> {
+async fn survey_zone(context: &Context, shoot: &Shoot, zone: &str) -> Result<Answer> {
     if let Some(other) = asked_zone(shoot).or_else(|| Some(recorded(shoot)?.isolated_zone_id.as_str())) {
         return Ok(Answer {
             reason: "OneIsAway",

@@ -12,7 +12,7 @@ use api::{
     meta::{Condition, find_condition},
 };
 use jiff::{SignedDuration, Timestamp};
-use placement::isolation::{Refusal, asked_zone, asks_to_close_now, recorded};
+use placement::isolation::{IsolationRefusal, asked_zone, asks_to_close_now, recorded};
 
 /// Reason of condition `ZoneIsolation`: the zone is isolated, and machines in other zones are not ready.
 pub(super) const OTHER_ZONES_NOT_READY: &str = "OtherZonesNotReady";
@@ -33,7 +33,7 @@ const URGENT: SignedDuration = SignedDuration::from_mins(10);
 
 /// The message of a refusal, with the next steps of the gardenlet.
 #[must_use]
-pub(super) fn refusal_message(shoot: &Shoot, refusal: &Refusal) -> String {
+pub(super) fn refusal_message(shoot: &Shoot, refusal: &IsolationRefusal) -> String {
     let mut message = refusal.message.clone();
     if PASSING.contains(&refusal.reason) {
         message.push_str(CHECKED_AGAIN);
@@ -117,7 +117,7 @@ mod tests {
             ),
             ("NoOtherZone", "No."),
         ] {
-            let refusal = Refusal {
+            let refusal = IsolationRefusal {
                 reason,
                 message: "No.".into(),
             };

@@ -24,7 +24,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use placement::{
     Operation,
-    isolation::{Refusal, asked_zone, has_deadline, only_in, recorded},
+    isolation::{IsolationRefusal, asked_zone, has_deadline, only_in, recorded},
 };
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    fn of(recorded: &'a ZoneIsolation) -> Self {
+    fn from_record(recorded: &'a ZoneIsolation) -> Self {
         Self {
             id: &recorded.isolated_zone_id,
             name: recorded.isolated_zone_code.as_deref(),
@@ -79,8 +79,8 @@ impl<'a> Entry<'a> {
 
     /// What is told of it where nothing stands in the way: of this Shoot's pools, too, those that have no
     /// other zone.
-    fn told(self, shoot: &Shoot, now: &Time) -> (ConditionStatus, &'static str, String) {
-        let (status, reason, mut message) = self.told_of_zone();
+    fn describe(self, shoot: &Shoot, now: &Time) -> (ConditionStatus, &'static str, String) {
+        let (status, reason, mut message) = self.describe_zone();
         if let Some(deadline) = self.deadline.filter(|_| self.is_under_way()) {
             message.push_str(&budget(deadline, now.0));
         }
@@ -95,7 +95,7 @@ impl<'a> Entry<'a> {
         (status, reason, message)
     }
 
-    fn told_of_zone(self) -> (ConditionStatus, &'static str, String) {
+    fn describe_zone(self) -> (ConditionStatus, &'static str, String) {
         let zone = self.title();
         match (self.phase, self.status) {
             (Phase::Failover, Status::Done) => (
@@ -152,13 +152,13 @@ fn budget(deadline: Timestamp, now: Timestamp) -> String {
 /// may fail again before it is said to be on its way.
 pub(super) fn begun(shoot: &Shoot, operation: Operation, again: bool, now: &Time) -> Option<Value> {
     let asked = asked_zone(shoot);
-    let entry = recorded(shoot).map(Entry::of);
+    let entry = recorded(shoot).map(Entry::from_record);
     let next = match operation {
         Operation::Create | Operation::Reconcile => at_work(asked, entry, again),
         Operation::Migrate | Operation::Restore => on_a_journey(asked, entry),
         Operation::Delete | Operation::ForceDelete => None,
     }?;
-    written(shoot, next, next.told(shoot, now), now)
+    written(shoot, next, next.describe(shoot, now), now)
 }
 
 fn at_work<'a>(asked: Option<&'a str>, entry: Option<Entry<'a>>, again: bool) -> Option<Entry<'a>> {
@@ -196,7 +196,7 @@ pub(super) fn admitted(shoot: &Shoot, zone: &str, budget: Duration, now: &Time) 
     }
     let budget = SignedDuration::try_from(budget).unwrap_or(SignedDuration::MAX);
     let latest = now.0.checked_add(budget).unwrap_or(Timestamp::MAX);
-    let entry = recorded(shoot).map(Entry::of);
+    let entry = recorded(shoot).map(Entry::from_record);
     let again = !zone_recheck::is_refused(shoot);
     let entry = at_work(Some(zone), entry, again)?;
     if entry.deadline.is_some_and(|deadline| deadline <= latest) {
@@ -206,12 +206,12 @@ pub(super) fn admitted(shoot: &Shoot, zone: &str, budget: Duration, now: &Time) 
         deadline: Some(latest),
         ..entry
     };
-    written(shoot, entry, entry.told(shoot, now), now)
+    written(shoot, entry, entry.describe(shoot, now), now)
 }
 
 /// The user spends the rest of the budget.
 pub(super) fn spent(shoot: &Shoot, zone: &str, now: &Time) -> Option<Value> {
-    let entry = Entry::of(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
+    let entry = Entry::from_record(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
     if !entry.is_under_way() || entry.deadline.is_some_and(|deadline| deadline <= now.0) {
         return None;
     }
@@ -219,7 +219,7 @@ pub(super) fn spent(shoot: &Shoot, zone: &str, now: &Time) -> Option<Value> {
         deadline: Some(now.0),
         ..entry
     };
-    written(shoot, entry, entry.told(shoot, now), now)
+    written(shoot, entry, entry.describe(shoot, now), now)
 }
 
 fn on_a_journey<'a>(asked: Option<&'a str>, entry: Option<Entry<'a>>) -> Option<Entry<'a>> {
@@ -249,11 +249,11 @@ fn on_a_journey<'a>(asked: Option<&'a str>, entry: Option<Entry<'a>>) -> Option<
 
 /// The failover of this zone was refused before any change. No refusal takes an admission back: the flow and
 /// the controller of deadlines judge at the same time.
-pub(super) fn refused(shoot: &Shoot, zone: &str, refusal: &Refusal, now: &Time) -> Option<Value> {
+pub(super) fn refused(shoot: &Shoot, zone: &str, refusal: &IsolationRefusal, now: &Time) -> Option<Value> {
     if asked_zone(shoot) != Some(zone) || has_deadline(shoot, zone) {
         return None;
     }
-    let entry = at_work(Some(zone), recorded(shoot).map(Entry::of), false)?;
+    let entry = at_work(Some(zone), recorded(shoot).map(Entry::from_record), false)?;
     let entry = entry.with(Phase::Failover, Status::Failed);
     let message = zone_recheck::refusal_message(shoot, refusal);
     let told = (ConditionStatus::False, refusal.reason, message);
@@ -262,7 +262,7 @@ pub(super) fn refused(shoot: &Shoot, zone: &str, refusal: &Refusal, now: &Time) 
 
 /// The user has requested to close the network after the refusal, or has withdrawn the request.
 pub(super) fn refused_with_request(shoot: &Shoot, zone: &str, now: &Time) -> Option<Value> {
-    let entry = Entry::of(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
+    let entry = Entry::from_record(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
     if (entry.phase, entry.status) != (Phase::Failover, Status::Failed) {
         return None;
     }
@@ -279,11 +279,11 @@ pub(super) fn refused_with_request(shoot: &Shoot, zone: &str, now: &Time) -> Opt
 /// What is awaited now, in the words of whoever is at work, so that a long wait is no riddle. Only of what is
 /// under way.
 pub(super) fn awaited(shoot: &Shoot, zone: &str, words: &str, now: &Time) -> Option<Value> {
-    let entry = Entry::of(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
+    let entry = Entry::from_record(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
     if entry.status != Status::InProgress {
         return None;
     }
-    let (status, reason, message) = entry.told(shoot, now);
+    let (status, reason, message) = entry.describe(shoot, now);
     let words: String = words.trim_end_matches('.').chars().take(AWAITED).collect();
     let message = if words.is_empty() {
         message
@@ -295,7 +295,7 @@ pub(super) fn awaited(shoot: &Shoot, zone: &str, words: &str, now: &Time) -> Opt
 
 /// The annotation was changed so often that what it asks for now waits until this time.
 pub(super) fn held(shoot: &Shoot, until: Timestamp, now: &Time) -> Option<Value> {
-    let entry = Entry::of(recorded(shoot)?);
+    let entry = Entry::from_record(recorded(shoot)?);
     let message = format!(
         "Annotation shoot.gardener.cloud/isolated-zone was changed again and again while its last value was being obeyed. What it asks for \
          now begins at {}.",
@@ -311,7 +311,7 @@ pub(super) fn held(shoot: &Shoot, until: Timestamp, now: &Time) -> Option<Value>
 
 /// The provider has said what the account calls the zone.
 pub(super) fn named(shoot: &Shoot, zone: &str, name: &str, now: &Time) -> Option<Value> {
-    let entry = Entry::of(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
+    let entry = Entry::from_record(recorded(shoot).filter(|recorded| recorded.isolated_zone_id == zone)?);
     // What has failed before the provider knew of the zone goes on after all.
     let entry = match (entry.phase, entry.status) {
         (Phase::Failover, Status::Failed) if entry.name.is_none() => {
@@ -323,7 +323,7 @@ pub(super) fn named(shoot: &Shoot, zone: &str, name: &str, now: &Time) -> Option
         name: Some(name),
         ..entry
     };
-    written(shoot, entry, entry.told(shoot, now), now)
+    written(shoot, entry, entry.describe(shoot, now), now)
 }
 
 /// The user has changed the annotation, so that the reconciliation under way ends. A failover that was
@@ -332,12 +332,12 @@ pub(super) fn aborting(shoot: &Shoot, now: &Time) -> Option<Value> {
     if is_admitted(shoot) {
         return None;
     }
-    let entry = Entry::of(recorded(shoot)?);
+    let entry = Entry::from_record(recorded(shoot)?);
     let entry = match entry.status {
         Status::Pending | Status::InProgress | Status::Failed => entry.with(entry.phase, Status::Aborting),
         Status::Aborting | Status::Done => return None,
     };
-    written(shoot, entry, entry.told(shoot, now), now)
+    written(shoot, entry, entry.describe(shoot, now), now)
 }
 
 /// Whether the failover that the Shoot asks for now is under way with a deadline.
@@ -356,14 +356,14 @@ pub(super) fn ended(shoot: &Shoot, cuts_off: bool, now: &Time) -> Option<Value> 
     } else {
         Phase::Failback
     };
-    let entry = Entry::of(recorded(shoot)?).with(phase, Status::Done);
-    written(shoot, entry, entry.told(shoot, now), now)
+    let entry = Entry::from_record(recorded(shoot)?).with(phase, Status::Done);
+    written(shoot, entry, entry.describe(shoot, now), now)
 }
 
 /// The failover has ended, and machines in other zones are not ready: `report` of the Worker.
 pub(super) fn ended_without_others(shoot: &Shoot, report: &str, now: &Time) -> Option<Value> {
-    let entry = Entry::of(recorded(shoot)?).with(Phase::Failover, Status::Done);
-    let (status, _, message) = entry.told(shoot, now);
+    let entry = Entry::from_record(recorded(shoot)?).with(Phase::Failover, Status::Done);
+    let (status, _, message) = entry.describe(shoot, now);
     let report: String = report.trim_end_matches('.').chars().take(AWAITED).collect();
     let message = format!("{message} {report}.");
     written(
@@ -395,7 +395,7 @@ pub(super) fn failed(
     retry: Retry,
     now: &Time,
 ) -> Option<Value> {
-    let entry = Entry::of(recorded(shoot)?);
+    let entry = Entry::from_record(recorded(shoot)?);
     // What was refused, or has failed before, is told.
     let is_at_work = matches!(entry.status, Status::InProgress | Status::Aborting);
     if !matches!(operation, Operation::Create | Operation::Reconcile) || !is_at_work {
@@ -407,7 +407,7 @@ pub(super) fn failed(
     let is_admitted = entry.is_under_way() && (entry.deadline.is_some() || entry.name.is_some());
     let ends = retry == Retry::Never && !is_admitted;
     if !ends {
-        let (status, reason, message) = entry.told(shoot, now);
+        let (status, reason, message) = entry.describe(shoot, now);
         let message = format!("{message} It is tried again after: {errors}");
         return written(shoot, entry, (status, reason, message), now);
     }
@@ -445,7 +445,7 @@ fn written(
     let told = known.map_or(&[][..], |status| &status.conditions);
     let mut conditions = told.to_vec();
     Condition::new(ZONE_ISOLATION, status, reason, &message, now.clone()).merge_into(&mut conditions);
-    let is_same = before.map(Entry::of) == Some(entry);
+    let is_same = before.map(Entry::from_record) == Some(entry);
     if is_same && conditions == told {
         return None;
     }

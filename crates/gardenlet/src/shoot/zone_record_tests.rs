@@ -3,7 +3,7 @@
 use api::{gardencore::Shoot, meta::LastError};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use placement::{Operation, isolation::Refusal};
+use placement::{Operation, isolation::IsolationRefusal};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub(super) fn shoot(asked: &str, recorded: Option<(&str, &str)>) -> Shoot {
 }
 
 /// Zone, phase and status.
-pub(super) fn told(patch: Option<&Value>) -> Option<String> {
+pub(super) fn read_record(patch: Option<&Value>) -> Option<String> {
     let isolation = &patch?["zoneIsolation"];
     let word = |field: &str| isolation[field].as_str().unwrap().to_owned();
     Some([word("isolatedZoneID"), word("phase"), word("status")].join(" "))
@@ -88,7 +88,7 @@ fn a_reconciliation_begins(
 ) {
     let shoot = shoot(asked, recorded);
     let patch = begun(&shoot, Operation::Reconcile, false, &now());
-    assert_eq!(told(patch.as_ref()).as_deref(), expected);
+    assert_eq!(read_record(patch.as_ref()).as_deref(), expected);
     for operation in [Operation::Delete, Operation::ForceDelete] {
         assert_eq!(begun(&shoot, operation, false, &now()), None);
     }
@@ -130,7 +130,7 @@ fn what_is_asked_for_in_a_move_waits(
 ) {
     for operation in [Operation::Migrate, Operation::Restore] {
         let patch = begun(&shoot(asked, recorded), operation, false, &now());
-        assert_eq!(told(patch.as_ref()).as_deref(), expected);
+        assert_eq!(read_record(patch.as_ref()).as_deref(), expected);
     }
 }
 
@@ -146,7 +146,7 @@ fn a_failover_and_a_failback_are_told_from_begin_to_end() {
     let away = after(away, &patch);
     assert_eq!(named(&away, "z", "one", &now()), None, "told already");
     let patch = ended(&away, true, &now()).unwrap();
-    assert_eq!(told(Some(&patch)).unwrap(), "z Failover Done");
+    assert_eq!(read_record(Some(&patch)).unwrap(), "z Failover Done");
     let sentence = "Zone z (one) is cut off: no machines are in it, and its network is closed.";
     assert_eq!(condition(&patch), ("ZoneIsolated".into(), sentence.into()));
     let mut away = after(away, &patch);
@@ -156,7 +156,7 @@ fn a_failover_and_a_failback_are_told_from_begin_to_end() {
     let patch = begun(&away, Operation::Reconcile, false, &now()).unwrap();
     assert_eq!(condition(&patch).0, "FailbackInProgress");
     let patch = ended(&after(away, &patch), false, &now()).unwrap();
-    assert_eq!(told(Some(&patch)).unwrap(), "z Failback Done");
+    assert_eq!(read_record(Some(&patch)).unwrap(), "z Failback Done");
     assert_eq!(condition(&patch).0, "ZoneIsBack");
 }
 
@@ -169,10 +169,10 @@ fn who_changes_his_mind_ends_what_is_under_way() {
         (("Failback", "Done"), None),
     ] {
         let patch = aborting(&shoot("", Some(recorded)), &now());
-        assert_eq!(told(patch.as_ref()).as_deref(), expected);
+        assert_eq!(read_record(patch.as_ref()).as_deref(), expected);
     }
     let undone = ended(&shoot("", Some(("Failover", "Aborting"))), false, &now());
-    assert_eq!(told(undone.as_ref()).unwrap(), "z Failback Done");
+    assert_eq!(read_record(undone.as_ref()).unwrap(), "z Failback Done");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn errors_are_told_and_only_the_last_ones_are_a_failure() {
         |recorded, operation, retry| failed(&shoot("z", Some(recorded)), operation, &errors, retry, &now());
     let (under_way, reconcile) = (("Failover", "InProgress"), Operation::Reconcile);
     let patch = failed(under_way, reconcile, Retry::ByItself).unwrap();
-    assert_eq!(told(Some(&patch)).unwrap(), "z Failover InProgress");
+    assert_eq!(read_record(Some(&patch)).unwrap(), "z Failover InProgress");
     assert_eq!(
         patch["zoneIsolation"]["lastUpdateTime"], THEN,
         "nothing of it has changed"
@@ -199,14 +199,14 @@ fn errors_are_told_and_only_the_last_ones_are_a_failure() {
     for recorded in [("Failover", "Aborting"), ("Failback", "InProgress")] {
         let patch = failed(recorded, reconcile, Retry::ByItself);
         assert!(
-            told(patch.as_ref()).unwrap().ends_with(recorded.1),
+            read_record(patch.as_ref()).unwrap().ends_with(recorded.1),
             "{recorded:?}"
         );
         let patch = failed(recorded, reconcile, Retry::Never);
-        assert_eq!(told(patch.as_ref()).unwrap(), "z Failback Failed");
+        assert_eq!(read_record(patch.as_ref()).unwrap(), "z Failback Failed");
     }
     let patch = unnamed_failed(&errors);
-    assert_eq!(told(Some(&patch)).unwrap(), "z Failover Failed");
+    assert_eq!(read_record(Some(&patch)).unwrap(), "z Failover Failed");
     let sentence = "The failover of zone z has failed: no zone has the ID z";
     assert_eq!(condition(&patch), ("FailoverFailed".into(), sentence.into()));
     // Nothing of it was under way.
@@ -235,7 +235,7 @@ fn unnamed_failed(errors: &[LastError]) -> Value {
     // The provider knows the zone later on: what has failed goes on.
     let failed = after(unknown, &patch);
     let named = named(&failed, "z", "one", &now());
-    assert_eq!(told(named.as_ref()).unwrap(), "z Failover InProgress");
+    assert_eq!(read_record(named.as_ref()).unwrap(), "z Failover InProgress");
     patch
 }
 
@@ -319,7 +319,7 @@ fn a_failover_has_one_budget() {
 #[test]
 fn a_refusal_that_has_passed_begins() {
     for (reason, begins) in [("NodesUnknown", true), ("NoOtherZone", false)] {
-        let refusal = Refusal {
+        let refusal = IsolationRefusal {
             reason,
             message: "No.".into(),
         };
@@ -329,7 +329,7 @@ fn a_refusal_that_has_passed_begins() {
         let patch = admitted(&refused, "z", std::time::Duration::from_secs(900), &now());
         assert_eq!(patch.is_some(), begins, "{reason}");
         if let Some(patch) = patch {
-            assert_eq!(told(Some(&patch)).unwrap(), "z Failover InProgress");
+            assert_eq!(read_record(Some(&patch)).unwrap(), "z Failover InProgress");
             assert_eq!(deadline(&patch), Some("2026-01-01T12:15:00Z"));
         }
     }
@@ -352,10 +352,10 @@ fn a_flow_of_before_does_not_end_a_failover_that_was_admitted() {
             "the Shoot asks for zone z"
         );
         let patch = admitted(&first, "z", budget, &now()).unwrap();
-        assert_eq!(told(Some(&patch)).unwrap(), "z Failover InProgress");
+        assert_eq!(read_record(Some(&patch)).unwrap(), "z Failover InProgress");
         assert_eq!(deadline(&patch), Some("2026-01-01T12:15:00Z"));
         let away = after(first, &patch);
-        let refusal = Refusal {
+        let refusal = IsolationRefusal {
             reason: "NodesUnknown",
             message: "No.".into(),
         };
@@ -365,7 +365,7 @@ fn a_flow_of_before_does_not_end_a_failover_that_was_admitted() {
         let mut cancelled = away;
         cancelled.metadata.annotations = None;
         let patch = aborting(&cancelled, &now());
-        assert_eq!(told(patch.as_ref()).unwrap(), "z Failover Aborting");
+        assert_eq!(read_record(patch.as_ref()).unwrap(), "z Failover Aborting");
     }
     let done = shoot("z", Some(("Failover", "Done")));
     assert_eq!(admitted(&done, "z", budget, &now()), None);
@@ -376,7 +376,7 @@ fn machines_elsewhere_that_are_not_ready_are_reported_when_the_zone_is_isolated(
     let away = shoot("z", Some(("Failover", "InProgress")));
     let patch =
         ended_without_others(&away, "MachineDeployment d: of 2 machines 1 is ready.", &now()).unwrap();
-    assert_eq!(told(Some(&patch)).unwrap(), "z Failover Done");
+    assert_eq!(read_record(Some(&patch)).unwrap(), "z Failover Done");
     let (reason, message) = condition(&patch);
     assert_eq!(reason, "OtherZonesNotReady");
     assert!(
@@ -389,7 +389,7 @@ fn machines_elsewhere_that_are_not_ready_are_reported_when_the_zone_is_isolated(
 
 #[test]
 fn a_refusal_is_told_by_its_reason() {
-    let refusal = Refusal {
+    let refusal = IsolationRefusal {
         reason: "NoOtherZone",
         message: "Add another zone.".into(),
     };
@@ -400,7 +400,7 @@ fn a_refusal_is_told_by_its_reason() {
         &now(),
     )
     .unwrap();
-    assert_eq!(told(Some(&patch)).unwrap(), "z Failover Failed");
+    assert_eq!(read_record(Some(&patch)).unwrap(), "z Failover Failed");
     assert_eq!(
         condition(&patch),
         ("NoOtherZone".into(), "Add another zone.".into())
@@ -417,7 +417,7 @@ fn what_is_awaited_is_told_in_the_words_of_whoever_is_at_work() {
     let under_way = shoot("z", Some(("Failover", "InProgress")));
     let words = "Worker: 2 machines leave zone one.";
     let patch = awaited(&under_way, "z", words, &now()).unwrap();
-    assert_eq!(told(Some(&patch)).unwrap(), "z Failover InProgress");
+    assert_eq!(read_record(Some(&patch)).unwrap(), "z Failover InProgress");
     let (reason, message) = condition(&patch);
     assert_eq!(reason, "FailoverInProgress");
     assert!(
@@ -472,7 +472,7 @@ fn pools_without_another_zone_are_told_while_it_is_away() {
 fn whoever_waits_is_told_until_when() {
     let until = "2026-01-01T12:10:00.5Z".parse().unwrap();
     let patch = held(&shoot("", Some(("Failover", "Aborting"))), until, &now()).unwrap();
-    assert_eq!(told(Some(&patch)).unwrap(), "z Failover Aborting");
+    assert_eq!(read_record(Some(&patch)).unwrap(), "z Failover Aborting");
     let (reason, message) = condition(&patch);
     assert_eq!(reason, "ChangedTooOften");
     assert!(message.ends_with("begins at 2026-01-01T12:10:00Z."), "{message}");

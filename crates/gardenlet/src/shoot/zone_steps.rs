@@ -33,7 +33,7 @@ pub struct Zones {
 impl Zones {
     /// Looks at what is there. What a shoot brings from another seed is opened by the next reconciliation, if
     /// it is to be.
-    pub(super) async fn of(f: &Facts, namespace_is_active: bool, restoring: bool) -> Result<Self> {
+    pub(super) async fn plan(f: &Facts, namespace_is_active: bool, restoring: bool) -> Result<Self> {
         Ok(Self {
             closes: f.isolation.cuts_off(),
             opens: namespace_is_active && !restoring && SubnetIsolation::is_stale(f).await?,

@@ -106,7 +106,7 @@ pub(super) async fn tell(context: &Context, before: &Shoot, after: &Shoot) {
         meters.durations.get_or_create(&Ended { phase }).observe(seconds);
     }
     if let Some(old) = old {
-        meters.shoots.remove(&place(after, old));
+        meters.shoots.remove(&make_labels(after, old));
     }
     show(context, after);
     let condition = after
@@ -129,7 +129,7 @@ pub(super) fn show(context: &Context, shoot: &Shoot) {
     if let Some(recorded) = isolation(shoot).filter(|recorded| is_own && !recorded.is_over()) {
         meters(&context.metrics)
             .shoots
-            .get_or_create(&place(shoot, recorded))
+            .get_or_create(&make_labels(shoot, recorded))
             .set(1);
     }
 }
@@ -137,7 +137,9 @@ pub(super) fn show(context: &Context, shoot: &Shoot) {
 /// The shoot is another seed's, or goes: nothing of it is shown any more.
 pub(super) fn forget(context: &Context, shoot: &Shoot) {
     if let Some(recorded) = isolation(shoot) {
-        meters(&context.metrics).shoots.remove(&place(shoot, recorded));
+        meters(&context.metrics)
+            .shoots
+            .remove(&make_labels(shoot, recorded));
     }
 }
 
@@ -149,7 +151,7 @@ fn words(recorded: &ZoneIsolation) -> [String; 2] {
     [format!("{:?}", recorded.phase), format!("{:?}", recorded.status)]
 }
 
-fn place(shoot: &Shoot, recorded: &ZoneIsolation) -> Where {
+fn make_labels(shoot: &Shoot, recorded: &ZoneIsolation) -> Where {
     let [phase, status] = words(recorded);
     Where {
         namespace: shoot.namespace().unwrap_or_default(),
@@ -210,11 +212,11 @@ mod tests {
         let all = Family::<Where, Gauge>::default();
         for status in ["InProgress", "Done"] {
             let shoot = shoot(status);
-            all.get_or_create(&place(&shoot, isolation(&shoot).unwrap()))
+            all.get_or_create(&make_labels(&shoot, isolation(&shoot).unwrap()))
                 .set(1);
         }
         let shoot = shoot("InProgress");
-        assert!(all.remove(&place(&shoot, isolation(&shoot).unwrap())));
+        assert!(all.remove(&make_labels(&shoot, isolation(&shoot).unwrap())));
         assert_eq!(reason(isolation(&shoot).unwrap()), "ZoneFailoverBegun");
     }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 const MANY: usize = 100;
 
 /// A claim, by namespace and name.
-pub(super) type Claim = (String, String);
+pub(super) type ClaimKey = (String, String);
 
 /// What is read of a PersistentVolume.
 #[derive(Deserialize)]
@@ -98,7 +98,7 @@ struct PodStatus {
 }
 
 /// The claim of a volume that is used in this zone alone, by the account's name of it.
-pub(super) fn claim_in(volume: SeenVolume, zone: &str) -> Option<Claim> {
+pub(super) fn claim_in(volume: SeenVolume, zone: &str) -> Option<ClaimKey> {
     let spec = volume.spec?;
     let terms = spec.node_affinity?.required?.node_selector_terms;
     // One of the terms is enough for a Node.
@@ -117,7 +117,7 @@ fn is_in(term: &Term, zone: &str) -> bool {
 }
 
 /// The pod as namespace/name, if it needs one of these claims and has not ended.
-pub(super) fn in_need(pod: &SeenPod, claims: &BTreeSet<Claim>) -> Option<String> {
+pub(super) fn in_need(pod: &SeenPod, claims: &BTreeSet<ClaimKey>) -> Option<String> {
     let namespace = pod.metadata.namespace.clone().unwrap_or_default();
     let has_ended = matches!(pod.status.phase.as_deref(), Some("Succeeded" | "Failed"));
     let mut claimed = (pod.spec.volumes.first.iter())

@@ -29,26 +29,26 @@ use serde::de::DeserializeOwned;
 pub(super) fn namespaces(seed: &Seed) -> impl Stream<Item = String> + Send + use<> {
     let secrets = watcher::Config::default().labels(&format!("{PERSIST}=true"));
     select_all([
-        of::<Bastion>(seed),
-        of::<ContainerRuntime>(seed),
-        of::<ControlPlane>(seed),
-        of::<DNSRecord>(seed),
-        of::<Extension>(seed),
-        of::<Infrastructure>(seed),
-        of::<Network>(seed),
-        of::<OperatingSystemConfig>(seed),
-        of::<SelfHostedShootExposure>(seed),
-        of::<SubnetIsolation>(seed),
-        of::<Worker>(seed),
-        of::<Machine>(seed),
-        of::<MachineClass>(seed),
-        of::<MachineDeployment>(seed),
-        of::<MachineSet>(seed),
+        watch_kind::<Bastion>(seed),
+        watch_kind::<ContainerRuntime>(seed),
+        watch_kind::<ControlPlane>(seed),
+        watch_kind::<DNSRecord>(seed),
+        watch_kind::<Extension>(seed),
+        watch_kind::<Infrastructure>(seed),
+        watch_kind::<Network>(seed),
+        watch_kind::<OperatingSystemConfig>(seed),
+        watch_kind::<SelfHostedShootExposure>(seed),
+        watch_kind::<SubnetIsolation>(seed),
+        watch_kind::<Worker>(seed),
+        watch_kind::<Machine>(seed),
+        watch_kind::<MachineClass>(seed),
+        watch_kind::<MachineDeployment>(seed),
+        watch_kind::<MachineSet>(seed),
         changes::<Secret>(seed, secrets),
     ])
 }
 
-fn of<K>(seed: &Seed) -> BoxStream<'static, String>
+fn watch_kind<K>(seed: &Seed) -> BoxStream<'static, String>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {

@@ -13,7 +13,7 @@ mod stage;
 
 pub use hand_over::ControllerLeaders;
 pub(crate) use node_ipam::{
-    CONFIG, FILE, check, current_stage, deploy_migration_config, has_room_for_nodes, told,
+    CONFIG, FILE, check, configure_guest, current_stage, deploy_migration_config, has_room_for_nodes,
 };
 pub use rights::deploy_cloud_controller_manager_rights;
 pub use stage::Stage;

@@ -42,9 +42,9 @@ pub(crate) async fn current_stage(
         .get_opt(control_plane)
         .await
         .context(format_args!("could not read ControlPlane {control_plane}"))?;
-    Ok(Stage::of(
-        home.as_ref().map(Home::of),
-        guest.map(|guest| Guest::of(guest.spec.cloud_controller_manager.as_ref())),
+    Ok(Stage::from_managers(
+        home.as_ref().map(Home::from_deployment),
+        guest.map(|guest| Guest::from_config(guest.spec.cloud_controller_manager.as_ref())),
         wanted,
     ))
 }
@@ -85,7 +85,7 @@ pub(crate) fn has_room_for_nodes(pods: &str) -> bool {
 }
 
 /// The configuration of the cloud-controller-manager that the `ControlPlane` passes to the provider.
-pub(crate) fn told(stage: Stage, names: &Names) -> Option<CloudControllerManager> {
+pub(crate) fn configure_guest(stage: Stage, names: &Names) -> Option<CloudControllerManager> {
     let guest = stage.guest();
     (guest != Guest::Absent).then(|| CloudControllerManager {
         node_ipam: Some(NodeIPAM {
@@ -138,8 +138,8 @@ mod tests {
     #[test]
     fn what_the_provider_is_told_is_read_back_as_the_same() {
         for stage in Stage::WAY {
-            let told = told(stage, &crate::names_in_tests("100.96.0.0/11"));
-            assert_eq!(Guest::of(told.as_ref()), stage.guest());
+            let told = configure_guest(stage, &crate::names_in_tests("100.96.0.0/11"));
+            assert_eq!(Guest::from_config(told.as_ref()), stage.guest());
         }
     }
 }

@@ -102,7 +102,7 @@ impl Stage {
     ///
     /// This crate never writes a pair that matches no stage. Such a pair maps to the nearest stage in which
     /// only one manager runs node IPAM.
-    pub(crate) fn of(home: Option<Home>, guest: Option<Guest>, wanted: Self) -> Self {
+    pub(crate) fn from_managers(home: Option<Home>, guest: Option<Guest>, wanted: Self) -> Self {
         match (home, guest) {
             (None, None) => wanted,
             (None | Some(Home::Keeps), None | Some(Guest::Absent)) => Self::AtHome,
@@ -167,7 +167,7 @@ impl Stage {
 
 impl Home {
     /// Reads the configuration from the arguments of the Deployment.
-    pub(crate) fn of(deployment: &Deployment) -> Self {
+    pub(crate) fn from_deployment(deployment: &Deployment) -> Self {
         let containers = deployment
             .spec
             .iter()
@@ -192,7 +192,7 @@ impl Home {
 
 impl Guest {
     /// Reads the configuration from the `ControlPlane` of the provider.
-    pub(crate) fn of(told: Option<&CloudControllerManager>) -> Self {
+    pub(crate) fn from_config(told: Option<&CloudControllerManager>) -> Self {
         match told {
             Some(told) if told.leader_migration.is_some() => Self::Shares,
             Some(told) if told.node_ipam.is_some() => Self::Owns,
@@ -308,18 +308,27 @@ mod tests {
     fn what_the_managers_were_told_is_the_stage() {
         for stage in Stage::WAY {
             for wanted in [Stage::AtHome, Stage::Away] {
-                assert_eq!(Stage::of(Some(stage.home()), Some(stage.guest()), wanted), stage);
+                assert_eq!(
+                    Stage::from_managers(Some(stage.home()), Some(stage.guest()), wanted),
+                    stage
+                );
             }
         }
     }
 
     #[test]
     fn what_nobody_was_told_begins_where_it_is_wanted() {
-        assert_eq!(Stage::of(None, None, Stage::Away), Stage::Away);
-        assert_eq!(Stage::of(None, None, Stage::AtHome), Stage::AtHome);
+        assert_eq!(Stage::from_managers(None, None, Stage::Away), Stage::Away);
+        assert_eq!(Stage::from_managers(None, None, Stage::AtHome), Stage::AtHome);
         // The creation was interrupted after the first manager.
-        assert_eq!(Stage::of(Some(Home::Leaves), None, Stage::Away), Stage::Away);
-        assert_eq!(Stage::of(Some(Home::Keeps), None, Stage::AtHome), Stage::AtHome);
+        assert_eq!(
+            Stage::from_managers(Some(Home::Leaves), None, Stage::Away),
+            Stage::Away
+        );
+        assert_eq!(
+            Stage::from_managers(Some(Home::Keeps), None, Stage::AtHome),
+            Stage::AtHome
+        );
     }
 
     /// The stage that is chosen for a pair never adds a second manager, in any order of the two updates.
@@ -329,7 +338,7 @@ mod tests {
             // A missing manager runs nothing.
             let (here, there) = (home.unwrap_or(Home::Leaves), guest.unwrap_or(Guest::Absent));
             for wanted in [Stage::AtHome, Stage::Away] {
-                let stage = Stage::of(home, guest, wanted);
+                let stage = Stage::from_managers(home, guest, wanted);
                 assert!(!twice(stage.home(), stage.guest()));
                 if !twice(here, there) {
                     assert!(!twice(here, stage.guest()), "{home:?} {guest:?} to {stage:?}");

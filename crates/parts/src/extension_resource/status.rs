@@ -11,7 +11,7 @@ use runtime::{Error, Result, wait::Look};
 
 /// State of an awaited extension object.
 #[derive(Debug)]
-pub(crate) enum Seen {
+pub(crate) enum WaitState {
     /// The object has the desired state.
     Done,
     /// The object does not exist.
@@ -23,88 +23,88 @@ pub(crate) enum Seen {
 }
 
 /// Done when the last operation was completed after the last write to the object (flows.md 3.2).
-pub(super) fn ready<K: ExtensionObject>(object: &K) -> Seen {
+pub(super) fn ready<K: ExtensionObject>(object: &K) -> WaitState {
     look_ready(object.meta(), object.default_status())
 }
 
 /// See [`ready`].
-pub(crate) fn look_ready(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> Seen {
+pub(crate) fn look_ready(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> WaitState {
     let Some(status) = status else {
-        return Seen::Pending("its provider has not answered yet".into());
+        return WaitState::Pending("its provider has not answered yet".into());
     };
     let Some(last) = &status.last_operation else {
-        return Seen::Pending("its provider has not started yet".into());
+        return WaitState::Pending("its provider has not started yet".into());
     };
     // A report from before the last write is about an earlier request.
     if !is_since_timestamp(meta, last.last_update_time.0) {
-        return Seen::Pending("its provider has not taken up the last change yet".into());
+        return WaitState::Pending("its provider has not taken up the last change yet".into());
     }
     let asked = annotation(meta, constants::OPERATION);
     // The provider removes the annotation when a reconciliation begins, and when a different operation has
     // succeeded. So an error is not about this request yet.
     if asked == Some(constants::operation::RECONCILE) {
-        return Seen::Pending("its provider has not begun to reconcile it yet".into());
+        return WaitState::Pending("its provider has not begun to reconcile it yet".into());
     }
     if status.last_error.is_some() && status.observed_generation == meta.generation {
         return failing(status, last);
     }
     if let Some(operation) = asked {
-        return Seen::Pending(format!("operation {operation} is not finished"));
+        return WaitState::Pending(format!("operation {operation} is not finished"));
     }
     if status.observed_generation != meta.generation {
-        return Seen::Pending("its provider has not seen the last change yet".into());
+        return WaitState::Pending("its provider has not seen the last change yet".into());
     }
     if last.state != LastOperationState::Succeeded {
-        return Seen::Pending(format!("{} is {}: {}", last.type_, last.state, last.description));
+        return WaitState::Pending(format!("{} is {}: {}", last.type_, last.state, last.description));
     }
-    Seen::Done
+    WaitState::Done
 }
 
 /// The error that the provider reports. While the provider works, the error belongs to an earlier attempt or
 /// an earlier request.
-fn failing(status: &DefaultStatus, last: &LastOperation) -> Seen {
+fn failing(status: &DefaultStatus, last: &LastOperation) -> WaitState {
     let earlier = status.last_error.as_ref();
     match earlier {
-        Some(error) if last.state != LastOperationState::Processing => Seen::Failing(error.clone()),
-        Some(error) => Seen::Pending(format!(
+        Some(error) if last.state != LastOperationState::Processing => WaitState::Failing(error.clone()),
+        Some(error) => WaitState::Pending(format!(
             "{} is {} after: {}",
             last.type_, last.state, error.description
         )),
-        None => Seen::Pending(format!("{} is {}: {}", last.type_, last.state, last.description)),
+        None => WaitState::Pending(format!("{} is {}: {}", last.type_, last.state, last.description)),
     }
 }
 
 /// Done when the provider has released the object.
-pub(super) fn migrated<K: ExtensionObject>(object: &K) -> Seen {
+pub(super) fn migrated<K: ExtensionObject>(object: &K) -> WaitState {
     look_migrated(object.default_status())
 }
 
 pub(super) fn is_migrated<K: ExtensionObject>(object: &K) -> bool {
-    matches!(migrated(object), Seen::Done)
+    matches!(migrated(object), WaitState::Done)
 }
 
 /// See [`migrated`].
-pub(crate) fn look_migrated(status: Option<&DefaultStatus>) -> Seen {
+pub(crate) fn look_migrated(status: Option<&DefaultStatus>) -> WaitState {
     let begun = status.and_then(|status| Some((status, status.last_operation.as_ref()?)));
     match begun {
         Some((status, last)) if last.type_ == LastOperationType::Migrate => {
             if last.state == LastOperationState::Succeeded {
-                Seen::Done
+                WaitState::Done
             } else {
                 failing(status, last)
             }
         }
-        _ => Seen::Pending("its provider has not started to migrate it yet".into()),
+        _ => WaitState::Pending("its provider has not started to migrate it yet".into()),
     }
 }
 
 /// The object still exists during the deletion.
-pub(super) fn deleting<K: ExtensionObject>(object: &K) -> Seen {
+pub(super) fn deleting<K: ExtensionObject>(object: &K) -> WaitState {
     look_deleting(object.meta(), object.default_status())
 }
 
 /// See [`deleting`].
-pub(crate) fn look_deleting(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> Seen {
+pub(crate) fn look_deleting(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> WaitState {
     let last = status.and_then(|status| status.last_operation.as_ref());
     let deletes = last.is_some_and(|last| {
         last.type_ == LastOperationType::Delete && last.state != LastOperationState::Processing
@@ -113,16 +113,16 @@ pub(crate) fn look_deleting(meta: &ObjectMeta, status: Option<&DefaultStatus>) -
         // An error from before the forced deletion no longer counts: the user has already reacted to this
         // error.
         return if annotation(meta, constants::CONFIRMATION_FORCE_DELETION) == Some("true") {
-            Seen::Pending(format!(
+            WaitState::Pending(format!(
                 "its provider does not let go of it: {}",
                 error.description
             ))
         } else {
-            Seen::Failing(error)
+            WaitState::Failing(error)
         };
     }
     let finalizers = meta.finalizers.as_deref().unwrap_or_default().join(", ");
-    Seen::Pending(if finalizers.is_empty() {
+    WaitState::Pending(if finalizers.is_empty() {
         "it is being deleted".into()
     } else {
         format!("it waits for {finalizers}")
@@ -169,13 +169,13 @@ impl Awaited {
     }
 
     /// Converts the state of the object into the action of the wait.
-    pub(crate) fn look(&mut self, seen: Seen) -> Look {
+    pub(crate) fn evaluate(&mut self, seen: WaitState) -> Look {
         self.last = None;
         match seen {
-            Seen::Done => Look::Done,
-            Seen::Missing => Look::Wait("it does not exist".into()),
-            Seen::Pending(why) => Look::Wait(why),
-            Seen::Failing(error) => {
+            WaitState::Done => Look::Done,
+            WaitState::Missing => Look::Wait("it does not exist".into()),
+            WaitState::Pending(why) => Look::Wait(why),
+            WaitState::Failing(error) => {
                 self.last = Some(error.clone());
                 if self.failed() {
                     Look::Fail(self.error(&error))
@@ -249,11 +249,11 @@ mod tests {
         let (meta, status) = refused(&json!({}));
         let mut awaited = Awaited::new("Infrastructure web".into());
         assert!(matches!(
-            awaited.look(look_deleting(&meta, Some(&status))),
+            awaited.evaluate(look_deleting(&meta, Some(&status))),
             Look::Fail(_)
         ));
         let (meta, status) = refused(&json!({(constants::CONFIRMATION_FORCE_DELETION): "true"}));
-        let seen = awaited.look(look_deleting(&meta, Some(&status)));
+        let seen = awaited.evaluate(look_deleting(&meta, Some(&status)));
         assert!(matches!(seen, Look::Wait(why) if why.contains("the cloud refuses")));
         assert!(!awaited.failed());
     }
@@ -282,7 +282,7 @@ mod tests {
                 "Delete" => look_deleting(&meta, Some(&status)),
                 _ => look_ready(&meta, Some(&status)),
             };
-            matches!(seen, Seen::Failing(_))
+            matches!(seen, WaitState::Failing(_))
         };
         assert!(look("", 2, "Reconcile", "Error"));
         assert!(

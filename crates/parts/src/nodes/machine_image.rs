@@ -19,7 +19,7 @@ pub(super) struct MachineImage {
 
 /// The image that the pool names. This function chooses no open version: a different profile would give a
 /// different choice, and so different machines.
-pub(super) fn of(pool: &Worker, profile: &CloudProfile) -> Result<MachineImage> {
+pub(super) fn select_image(pool: &Worker, profile: &CloudProfile) -> Result<MachineImage> {
     let offered = || {
         let all = profile.spec.machine_images.iter();
         let all = all.flat_map(|image| {

@@ -97,7 +97,7 @@ fn operating_system_config(
     authorities: &Authorities,
     is_external: bool,
 ) -> Result<OperatingSystemConfig> {
-    let image = machine_image::of(pool, &f.cloud_profile)?;
+    let image = machine_image::select_image(pool, &f.cloud_profile)?;
     let server = f.api_for_nodes()?;
     let user = kubelet::wanted(f.shoot.spec.kubernetes.kubelet.as_ref(), pool);
     let kubelet = kubelet::configuration(&f.names, user.as_ref())?;

@@ -28,7 +28,7 @@ const CONTAINER_RUNTIME: &str = "containerruntime.worker.gardener.cloud";
 const SYSTEM_COMPONENTS: &str = "worker.gardener.cloud/system-components";
 
 /// Inputs for a pool.
-pub(super) struct Given<'a> {
+pub(super) struct PoolInputs<'a> {
     pub(super) profile: &'a CloudProfile,
     /// The full version.
     pub(super) kubernetes_version: &'a str,
@@ -37,8 +37,12 @@ pub(super) struct Given<'a> {
 }
 
 /// A pool whose machines start with the user data of `first`.
-pub(super) fn pool(worker: &Worker, first: &OperatingSystemConfig, given: &Given<'_>) -> Result<WorkerPool> {
-    let image = machine_image::of(worker, given.profile)?;
+pub(super) fn pool(
+    worker: &Worker,
+    first: &OperatingSystemConfig,
+    given: &PoolInputs<'_>,
+) -> Result<WorkerPool> {
+    let image = machine_image::select_image(worker, given.profile)?;
     let version = worker
         .kubernetes
         .as_ref()
@@ -177,7 +181,7 @@ mod tests {
     }
 
     fn made(over: &Value, first: &OperatingSystemConfig) -> Result<WorkerPool> {
-        let given = Given {
+        let given = PoolInputs {
             profile: &profile(),
             kubernetes_version: "1.34.4",
             kubelet: None,

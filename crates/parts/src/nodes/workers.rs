@@ -95,7 +95,7 @@ impl Workers {
 
 async fn worker(f: &Facts) -> Result<extensions::Worker> {
     let spec = &f.shoot.spec;
-    let given = pools::Given {
+    let given = pools::PoolInputs {
         profile: &f.cloud_profile,
         kubernetes_version: &f.kubernetes_version,
         kubelet: spec.kubernetes.kubelet.as_ref(),

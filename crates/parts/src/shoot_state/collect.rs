@@ -45,7 +45,7 @@ pub(super) async fn collect(
     let machines = machines(stay).await?;
     let machines_are_carried = machines.is_some();
     if let Some(machines) = machines {
-        put(&mut into, Piece::Gardener(machines)).await?;
+        add_piece(&mut into, Piece::Gardener(machines)).await?;
     }
     let secrets: Api<Secret> = stay.seed.namespaced(&stay.namespace);
     let carried = ListParams::default().labels(&format!("{}=true", constants::PERSIST));
@@ -56,7 +56,7 @@ pub(super) async fn collect(
                 unfit.leave_out(&unfit::describe_secret(secret), &why)?;
                 continue;
             }
-            put(&mut into, Piece::Gardener(entries::to_entry(secret)?)).await?;
+            add_piece(&mut into, Piece::Gardener(entries::to_entry(secret)?)).await?;
         }
     }
     let mut references = BTreeMap::new();
@@ -83,7 +83,7 @@ pub(super) async fn collect(
                     }
                     references.insert(Key::resource(&target), (holder.clone(), target));
                 }
-                put(&mut into, Piece::Extension(found)).await?;
+                add_piece(&mut into, Piece::Extension(found)).await?;
             }
         }
     }
@@ -92,14 +92,14 @@ pub(super) async fn collect(
     }
     for (holder, target) in references.into_values() {
         let resource = referenced(&stay.seed, &stay.namespace, &holder, target).await?;
-        put(&mut into, Piece::Resource(resource)).await?;
+        add_piece(&mut into, Piece::Resource(resource)).await?;
     }
     Ok(())
 }
 
-async fn put(into: &mut Option<&mut Overlay>, piece: Piece) -> Result<(), Unwritten> {
+async fn add_piece(into: &mut Option<&mut Overlay>, piece: Piece) -> Result<(), Unwritten> {
     match into {
-        Some(into) => into.put(piece).await,
+        Some(into) => into.add_piece(piece).await,
         None => Ok(()),
     }
 }

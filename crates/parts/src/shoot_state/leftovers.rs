@@ -14,7 +14,7 @@ use runtime::Result;
 
 use super::{
     chunk_name::attempt_in_name,
-    place::{FoundChunk, Place},
+    place::{FoundChunk, StateStore},
 };
 
 /// Most names in `leftovers` that a write keeps and deletes: more than the chunks of the largest state
@@ -56,7 +56,11 @@ pub(super) fn attempt_of(shoot: &str, spec: &ShootStateSpec) -> ChunkAttempt {
 
 /// Deletes the chunks in the lists, and returns the attempt with the entries that have to stay: chunks that
 /// this seed may not read yet, and chunks above the bound of a write.
-pub(super) async fn delete(place: &Place, state: &ShootState, attempt: ChunkAttempt) -> Result<ChunkAttempt> {
+pub(super) async fn delete(
+    place: &StateStore,
+    state: &ShootState,
+    attempt: ChunkAttempt,
+) -> Result<ChunkAttempt> {
     let mut left = ChunkAttempt {
         number: attempt.number,
         ..ChunkAttempt::default()
@@ -99,7 +103,7 @@ pub(super) async fn delete(place: &Place, state: &ShootState, attempt: ChunkAtte
 /// The InternalSecrets that an attempt created, or `None` while this seed may not read each of these
 /// InternalSecrets. An attempt creates chunks in sequence: after a gap there are no further chunks.
 async fn chunks_of(
-    place: &Place,
+    place: &StateStore,
     state: &ShootState,
     attempt: i64,
 ) -> Result<Option<Vec<PartialObjectMeta<InternalSecret>>>> {

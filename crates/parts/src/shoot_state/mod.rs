@@ -45,7 +45,7 @@ pub use writer::Kept;
 use self::{
     opened::Pieces,
     overlay::Overlay,
-    place::Place,
+    place::StateStore,
     unfit::Unfit,
     writer::{Unwritten, Writer},
 };
@@ -131,7 +131,7 @@ fn incomplete(stay: &Stay, why: &str) -> Error {
 
 /// `overlay`: entries of the ShootState stay where the namespace has no newer entry.
 async fn keep(garden: &Garden, stay: &Stay, shoot: &gardencore::Shoot, overlay: bool) -> Result<Kept> {
-    let place = Place::new(garden, &shoot.namespace().unwrap_or_default(), &shoot.name_any());
+    let place = StateStore::new(garden, &shoot.namespace().unwrap_or_default(), &shoot.name_any());
     for _ in 0..ATTEMPTS {
         match Box::pin(try_keep(&place, stay, shoot, overlay)).await {
             Ok(kept) => return Ok(kept),
@@ -149,7 +149,7 @@ async fn keep(garden: &Garden, stay: &Stay, shoot: &gardencore::Shoot, overlay: 
 }
 
 async fn try_keep(
-    place: &Place,
+    place: &StateStore,
     stay: &Stay,
     shoot: &gardencore::Shoot,
     overlay: bool,
@@ -181,15 +181,15 @@ impl Facts {
     /// The ShootState of this Shoot, if the ShootState exists. An entry that no seed collects, or a chunk
     /// with changed content, is an error: then no entry may be applied.
     pub(crate) async fn shoot_state(&self) -> Result<Option<Arc<Opened>>> {
-        let place = Place::new(&self.garden, &self.shoot_namespace(), &self.shoot.name_any());
+        let place = StateStore::new(&self.garden, &self.shoot_namespace(), &self.shoot.name_any());
         let Some(state) = place.state(&self.shoot.uid().unwrap_or_default()).await? else {
             return Ok(None);
         };
-        if let Some(opened) = self.last_opened.of(&state) {
+        if let Some(opened) = self.last_opened.find_opened(&state) {
             return Ok(Some(opened));
         }
         let opened = Arc::new(Opened::open(place, state).await?);
-        self.last_opened.put(&opened);
+        self.last_opened.keep_opened(&opened);
         Ok(Some(opened))
     }
 }

@@ -27,7 +27,7 @@ use super::{
     chunk::{Whole, unpack},
     entries,
     piece::{Key, Piece, pieces_of},
-    place::Place,
+    place::StateStore,
 };
 
 /// Most bytes of a piece: more than an API server accepts for an object (R7-26, R7-28).
@@ -36,7 +36,7 @@ pub(super) const MOST_PIECE: usize = 8 * 1024 * 1024;
 /// A verified ShootState.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    place: Place,
+    place: StateStore,
     /// The resourceVersion of the verified ShootState; used to detect a change.
     version: Option<String>,
     /// The uid of the ShootState, which owns the chunks.
@@ -61,12 +61,12 @@ pub struct LastOpened(Arc<Mutex<Option<Arc<Opened>>>>);
 
 impl LastOpened {
     /// The last opened ShootState, if the version equals the version of `state`.
-    pub(super) fn of(&self, state: &ShootState) -> Option<Arc<Opened>> {
+    pub(super) fn find_opened(&self, state: &ShootState) -> Option<Arc<Opened>> {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         last.filter(|opened| opened.is_of(state))
     }
 
-    pub(super) fn put(&self, opened: &Arc<Opened>) {
+    pub(super) fn keep_opened(&self, opened: &Arc<Opened>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(opened));
     }
 }
@@ -74,7 +74,7 @@ impl LastOpened {
 impl Opened {
     /// The verified ShootState of a Shoot, if the ShootState exists.
     pub(crate) async fn read(garden: &Garden, shoot: &Shoot) -> Result<Option<Self>> {
-        let place = Place::new(garden, &shoot.namespace().unwrap_or_default(), &shoot.name_any());
+        let place = StateStore::new(garden, &shoot.namespace().unwrap_or_default(), &shoot.name_any());
         match place.state(&shoot.uid().unwrap_or_default()).await? {
             Some(state) => Self::open(place, state).await.map(Some),
             None => Ok(None),
@@ -82,7 +82,7 @@ impl Opened {
     }
 
     /// Verifies the whole content.
-    pub(super) async fn open(place: Place, mut state: ShootState) -> Result<Self> {
+    pub(super) async fn open(place: StateStore, mut state: ShootState) -> Result<Self> {
         let (version, uid) = (state.resource_version(), state.uid().unwrap_or_default());
         let mut check = Check::new(&place.name);
         let chunks = state.spec.in_chunks.take();
@@ -243,7 +243,7 @@ impl Opened {
 /// The pieces of a ShootState in sequence. The stream ends without an error only when all content equals the
 /// written content.
 pub(super) struct Pieces {
-    place: Place,
+    place: StateStore,
     /// The uid of the ShootState, which owns the chunks.
     uid: String,
     here: std::vec::IntoIter<Piece>,
@@ -257,7 +257,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    pub(super) fn new(place: Place, state: ShootState, chunks: Option<StateInChunks>) -> Self {
+    pub(super) fn new(place: StateStore, state: ShootState, chunks: Option<StateInChunks>) -> Self {
         let uid = state.uid().unwrap_or_default();
         let here = if chunks.is_some() {
             Vec::new()

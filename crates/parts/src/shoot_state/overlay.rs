@@ -33,7 +33,7 @@ impl Overlay {
     }
 
     /// Adds a present piece.
-    pub(super) async fn put(&mut self, piece: Piece) -> Result<(), Unwritten> {
+    pub(super) async fn add_piece(&mut self, piece: Piece) -> Result<(), Unwritten> {
         let key = piece.key();
         if self.last.as_ref().is_some_and(|last| *last >= key) {
             return Err(Error::bug(format!("{} was collected out of order", piece.describe())).into());
@@ -46,7 +46,7 @@ impl Overlay {
             self.step().await?;
         }
         self.last = Some(key);
-        self.writer.put(piece).await
+        self.writer.add_piece(piece).await
     }
 
     /// Finishes after the last present piece.
@@ -65,7 +65,7 @@ impl Overlay {
         {
             return Ok(());
         }
-        self.writer.put(piece).await
+        self.writer.add_piece(piece).await
     }
 
     async fn step(&mut self) -> Result<(), Unwritten> {

@@ -38,14 +38,14 @@ pub(super) enum FoundChunk {
 
 /// The objects of a single shoot.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct StateStore {
     /// Name of the Shoot and of the ShootState.
     pub(super) name: String,
     states: Api<ShootState>,
     secrets: Api<InternalSecret>,
 }
 
-impl Place {
+impl StateStore {
     /// Storage of the shoot of this name in a namespace of the garden.
     pub(super) fn new(garden: &Garden, namespace: &str, name: &str) -> Self {
         Self {

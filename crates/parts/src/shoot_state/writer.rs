@@ -32,7 +32,7 @@ use super::{
     leftovers,
     opened::MOST_PIECE,
     piece::{Piece, pieces_of},
-    place::Place,
+    place::StateStore,
 };
 use crate::configuration_problem;
 
@@ -75,7 +75,7 @@ pub struct Kept {
 /// Takes the pieces of a single state, in the order of their keys.
 #[derive(Debug)]
 pub(super) struct Writer {
-    place: Place,
+    place: StateStore,
     /// Ownership epoch of the writer.
     epoch: i64,
     /// The ShootState at the last read or write.
@@ -100,7 +100,7 @@ struct Chunks {
 impl Writer {
     /// A writer for the seed that has the shoot in this epoch. Fails when the last write is of a later epoch,
     /// because a different owner has had the shoot since.
-    pub(super) fn new(place: Place, state: ShootState, epoch: i64) -> Result<Self, Unwritten> {
+    pub(super) fn new(place: StateStore, state: ShootState, epoch: i64) -> Result<Self, Unwritten> {
         check_epoch(&place.name, state.spec.epoch(), epoch)?;
         Ok(Self {
             check: Check::new(&place.name),
@@ -119,7 +119,7 @@ impl Writer {
     }
 
     /// Checks and adds the next piece.
-    pub(super) async fn put(&mut self, piece: Piece) -> Result<(), Unwritten> {
+    pub(super) async fn add_piece(&mut self, piece: Piece) -> Result<(), Unwritten> {
         self.check.piece(&piece)?;
         let line = piece.to_line()?;
         let (what, size) = (piece.describe(), line.len());
@@ -172,7 +172,7 @@ impl Writer {
     /// The spec to write into the ShootState.
     fn wanted(&mut self) -> ShootStateSpec {
         let mut spec = std::mem::take(&mut self.here);
-        spec.epoch = told(self.epoch);
+        spec.epoch = omit_first_epoch(self.epoch);
         if let Some(chunks) = &mut self.chunks {
             spec.in_chunks = Some(StateInChunks {
                 size: number(self.whole.size()),
@@ -310,7 +310,7 @@ impl Writer {
 
     async fn write(&mut self, body: &Value) -> Result<(), Unwritten> {
         let mut body = body.clone();
-        body["spec"]["epoch"] = json!(told(self.epoch));
+        body["spec"]["epoch"] = json!(omit_first_epoch(self.epoch));
         let written = self.place.write(&self.state, &body).await?;
         self.state = written.ok_or(Unwritten::Collided)?;
         Ok(())
@@ -343,7 +343,7 @@ fn check_epoch(name: &str, written: i64, epoch: i64) -> Result<(), Error> {
 }
 
 /// Epoch 1 is not written: the state may be older than epochs.
-fn told(epoch: i64) -> Option<i64> {
+fn omit_first_epoch(epoch: i64) -> Option<i64> {
     (epoch > 1).then_some(epoch)
 }
 
@@ -386,8 +386,8 @@ mod tests {
             assert_eq!(checked.is_ok(), may, "{written} {epoch}");
             assert!(may || checked.unwrap_err().class() == "NotOwner");
         }
-        assert_eq!(told(1), None);
-        assert_eq!(told(2), Some(2));
+        assert_eq!(omit_first_epoch(1), None);
+        assert_eq!(omit_first_epoch(2), Some(2));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub async fn servers_that_contradict(subject: &Subject) -> Result<()> {
     seeds
         .patch("seed-a", &PatchParams::default(), &Patch::Merge(&named))
         .await?;
-    subject.given(json!({"epoch": 30, "phase": "Held"})).await?;
+    subject.set_record(json!({"epoch": 30, "phase": "Held"})).await?;
     subject
         .status(json!({"lastOperation": operation("Migrate")}))
         .await?;

@@ -12,7 +12,7 @@ use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use parts::{Claim, ClaimPlan, Deploy, EtcdCopy, Etcds, Facts, Fence, Operation};
+use parts::{ClaimPlan, ClaimSteps, Deploy, EtcdCopy, Etcds, Facts, Fence, Operation};
 use runtime::clock;
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub fn brought(complete: bool) -> Option<CopiedChain> {
 pub async fn tells_what_is_lost(subject: &Subject) -> Result<()> {
     let before = clock::now();
     for (epoch, is_final) in [(30, false), (31, true)] {
-        let facts = subject.given(taken(epoch)).await?;
+        let facts = subject.set_record(taken(epoch)).await?;
         facts.copied.keep(Some(CopiedChain {
             final_snapshot: is_final,
             last_revision: 832,
@@ -50,8 +50,8 @@ pub async fn tells_what_is_lost(subject: &Subject) -> Result<()> {
         }));
         facts.fence.begin();
         Fence::ready(&facts).await?;
-        Claim::open(&facts).await?;
-        Claim::hold(&facts).await?;
+        ClaimSteps::open(&facts).await?;
+        ClaimSteps::hold(&facts).await?;
         let told = subject.record().await?.restored;
         if is_final {
             assert_eq!(told, None, "all of it is there");
@@ -80,18 +80,18 @@ pub async fn tells_what_is_lost(subject: &Subject) -> Result<()> {
 pub async fn given_by_its_source(subject: &Subject) -> Result<()> {
     let mut record = taken(3);
     record["drained"] = json!(true);
-    let facts = subject.given(record).await?;
-    assert_eq!(Claim::plan(&facts, true)?, ClaimPlan::Given);
+    let facts = subject.set_record(record).await?;
+    assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::Given);
     // The hand-over proves no content of the bucket: a final snapshot may have been deleted since.
     for copied in [None, brought(false)] {
         facts.copied.keep(copied);
-        let short = Claim::open(&facts).await.unwrap_err().to_string();
+        let short = ClaimSteps::open(&facts).await.unwrap_err().to_string();
         assert!(short.contains("not everything of the chain is copied"), "{short}");
         assert_eq!(subject.stands().await?, (3, Some(Claiming), None));
     }
     facts.copied.keep(brought(true));
-    Claim::open(&facts).await?;
-    Claim::hold(&facts).await?;
+    ClaimSteps::open(&facts).await?;
+    ClaimSteps::hold(&facts).await?;
     assert_eq!(subject.stands().await?, (3, Some(Held), Some(Final)));
     assert_eq!(subject.record().await?.restored, None);
     Ok(())
@@ -102,15 +102,15 @@ pub async fn given_by_its_source(subject: &Subject) -> Result<()> {
 pub async fn given_with_a_loss(subject: &Subject) -> Result<()> {
     let mut record = taken(40);
     record["drained"] = json!(true);
-    let facts = subject.given(record).await?;
+    let facts = subject.set_record(record).await?;
     let accepted = brought(false).map(|copied| CopiedChain {
         sealed_revision: Some(849),
         lost_revisions: Some(17),
         ..copied
     });
     facts.copied.keep(accepted);
-    Claim::open(&facts).await?;
-    Claim::hold(&facts).await?;
+    ClaimSteps::open(&facts).await?;
+    ClaimSteps::hold(&facts).await?;
     assert_eq!(subject.stands().await?, (40, Some(Held), Some(Last)));
     let restored = subject.record().await?.restored.unwrap();
     assert_eq!(
@@ -177,7 +177,7 @@ async fn a_loss_of_own_data_is_known_when_etcd_has_started(subject: &Subject) ->
             json!({"epoch": epoch, "fenced": "2026-01-01T00:01:30Z", "source": source, "unknown": "why"});
         let record =
             json!({"epoch": epoch, "phase": "Held", "chain": "Last", "source": source, "restored": unknown});
-        let facts = subject.given(record).await?;
+        let facts = subject.set_record(record).await?;
         etcd_has_begun(subject, &begun).await?;
         for _ in 0..2 {
             Etcds::ready(&facts).await?;
@@ -224,7 +224,7 @@ async fn given_without_phases(subject: &Subject, record: Value) -> Result<Facts>
 /// were deleted.
 async fn without_phases_a_loss_is_recorded(subject: &Subject) -> Result<()> {
     let facts = given_without_phases(subject, json!({"epoch": 42})).await?;
-    assert_eq!(Claim::plan(&facts, true)?, ClaimPlan::Nothing);
+    assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::Nothing);
     copied_in(subject, 42, &json!({"finalSnapshot": false, "lastRevision": 37})).await?;
     let error = EtcdCopy::ready(&facts).await.unwrap_err();
     assert_eq!(error.class(), "Config", "{error}");
@@ -270,7 +270,7 @@ async fn without_phases_a_loss_is_recorded(subject: &Subject) -> Result<()> {
 async fn given_without_an_end(subject: &Subject) -> Result<()> {
     let mut record = taken(45);
     record["drained"] = json!(true);
-    let facts = subject.given(record).await?;
+    let facts = subject.set_record(record).await?;
     copied_in(subject, 45, &json!({"finalSnapshot": false, "lastRevision": 37})).await?;
     let error = EtcdCopy::ready(&facts).await.unwrap_err();
     assert_eq!(error.class(), "Config", "{error}");
@@ -278,7 +278,7 @@ async fn given_without_an_end(subject: &Subject) -> Result<()> {
     accepts(subject, Some("1")).await?;
     EtcdCopy::ready(&facts).await?;
     copy_is_gone(subject).await?;
-    Claim::open(&facts).await?;
+    ClaimSteps::open(&facts).await?;
     assert_eq!(subject.record().await?.restored.unwrap().epoch, 45);
     assert_eq!(subject.record().await?.chain, Some(Last));
     accepts(subject, None).await
@@ -286,7 +286,7 @@ async fn given_without_an_end(subject: &Subject) -> Result<()> {
 
 /// I2: a report of an earlier epoch is about a different source.
 async fn a_copy_of_an_earlier_epoch_is_no_evidence(subject: &Subject) -> Result<()> {
-    let facts = subject.given(taken(47)).await?;
+    let facts = subject.set_record(taken(47)).await?;
     let whole = json!({"finalSnapshot": true, "lastRevision": 37, "complete": true});
     copied_in(subject, 46, &whole).await?;
     let error = EtcdCopy::ready(&facts).await.unwrap_err().to_string();

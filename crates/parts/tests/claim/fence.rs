@@ -10,7 +10,7 @@ use kube::{
     Api,
     api::{Patch, PatchParams},
 };
-use parts::{Claim, ClaimPlan, Deploy, Fence, Namespace, Operation, Settings};
+use parts::{ClaimPlan, ClaimSteps, Deploy, Fence, Namespace, Operation, Settings};
 use serde_json::json;
 
 use super::{Claiming, Held, Last, Opening, Subject, data, settings, taken, terms, zone::Zone};
@@ -24,7 +24,7 @@ pub async fn seen_everywhere(subject: &Subject) -> Result<()> {
     seeds
         .patch("seed-a", &PatchParams::default(), &Patch::Merge(&named))
         .await?;
-    subject.given(taken(20)).await?;
+    subject.set_record(taken(20)).await?;
     subject.source_asks(&zone).await?;
     // Long enough for a slow machine; no test waits for this fence.
     let settings = Settings {
@@ -89,7 +89,7 @@ pub async fn servers_of_the_source(subject: &Subject) -> Result<()> {
         })
     };
     let facts = async || subject.world.facts(Operation::Restore, settings()?).await;
-    subject.given(taken(20)).await?;
+    subject.set_record(taken(20)).await?;
     subject.status(json!({"ownerChecks": null})).await?;
     let unknown = Fence::deploy(&facts().await?).await.unwrap_err().to_string();
     assert!(
@@ -119,24 +119,24 @@ pub async fn servers_of_the_source(subject: &Subject) -> Result<()> {
     stale.says("identity-of-z", 19);
     let mut record = taken(20);
     record["approval"]["sourceIsOff"] = json!(true);
-    subject.given(record).await?;
+    subject.set_record(record).await?;
     Fence::deploy(&facts().await?).await?;
     Ok(())
 }
 
 /// R17-20, R17-31, I2, I3.
 pub async fn behind_the_fence(subject: &Subject) -> Result<()> {
-    let facts = subject.given(taken(2)).await?;
-    assert_eq!(Claim::plan(&facts, true)?, ClaimPlan::Taken);
+    let facts = subject.set_record(taken(2)).await?;
+    assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::Taken);
     Namespace::deploy(&facts).await?;
-    for early in [Claim::open(&facts).await, Claim::hold(&facts).await] {
+    for early in [ClaimSteps::open(&facts).await, ClaimSteps::hold(&facts).await] {
         let early = early.unwrap_err();
         assert!(early.is_retryable(), "{early}");
     }
     // The witnesses were not checked: time alone fences no seed, even when all data are there.
     tokio::time::sleep(Duration::from_millis(600)).await;
     facts.copied.keep(data::brought(true));
-    Claim::open(&facts)
+    ClaimSteps::open(&facts)
         .await
         .expect_err("etcd is opened before the fence has begun");
     facts.copied.keep(None);
@@ -147,15 +147,15 @@ pub async fn behind_the_fence(subject: &Subject) -> Result<()> {
         .await?;
     early.copied.keep(data::brought(true));
     early.fence.begin();
-    Claim::open(&early)
+    ClaimSteps::open(&early)
         .await
         .expect_err("etcd is opened before the fence is over");
     assert_eq!(subject.stands().await?, (2, Some(Claiming), None));
     facts.fence.begin();
     Fence::ready(&facts).await?;
-    Claim::hold(&facts).await.unwrap_err();
+    ClaimSteps::hold(&facts).await.unwrap_err();
     // The fence shows that the source has ended, and gives no evidence of the copy.
-    let unread = Claim::open(&facts).await.unwrap_err();
+    let unread = ClaimSteps::open(&facts).await.unwrap_err();
     assert!(
         unread
             .to_string()
@@ -163,14 +163,14 @@ pub async fn behind_the_fence(subject: &Subject) -> Result<()> {
         "{unread}"
     );
     facts.copied.keep(data::brought(false));
-    Claim::open(&facts).await?;
+    ClaimSteps::open(&facts).await?;
     assert_eq!(subject.stands().await?, (2, Some(Opening), Some(Last)));
     // A repeated step, as after a lost answer.
-    Claim::open(&facts).await?;
+    ClaimSteps::open(&facts).await?;
     assert_eq!(subject.stands().await?, (2, Some(Opening), Some(Last)));
-    Claim::hold(&facts).await?;
-    Claim::hold(&facts).await?;
-    Claim::open(&facts).await?;
+    ClaimSteps::hold(&facts).await?;
+    ClaimSteps::hold(&facts).await?;
+    ClaimSteps::open(&facts).await?;
     assert_eq!(subject.stands().await?, (2, Some(Held), Some(Last)));
     let record = subject.record().await?;
     let restored = record.restored.clone().unwrap();
@@ -187,6 +187,6 @@ pub async fn behind_the_fence(subject: &Subject) -> Result<()> {
         "what tells how the epoch began stays: {record:?}"
     );
     let held = subject.world.facts(Operation::Restore, settings()).await?;
-    assert_eq!(Claim::plan(&held, false)?, ClaimPlan::Nothing);
+    assert_eq!(ClaimSteps::plan(&held, false)?, ClaimPlan::Nothing);
     Ok(())
 }

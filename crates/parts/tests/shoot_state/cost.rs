@@ -33,9 +33,9 @@ async fn what_a_large_state_costs() -> Result<()> {
     let facts = world.facts(Operation::Reconcile, Settings::default()).await?;
     let all = stream::iter(0..objects).map(|number| grow(&world, number, LARGE, 1));
     all.buffer_unordered(4).try_collect::<Vec<()>>().await?;
-    let collected = Box::pin(told(ShootState::persist(&facts))).await?;
+    let collected = Box::pin(measure_work(ShootState::persist(&facts))).await?;
     let chunks = state(&world).await?.spec.in_chunks.unwrap();
-    let read = told(async {
+    let read = measure_work(async {
         let whole = ShootState::whole(&facts).await?.unwrap().extensions.len();
         assert!(whole >= objects as usize, "{whole}");
         Ok(())
@@ -43,7 +43,7 @@ async fn what_a_large_state_costs() -> Result<()> {
     .await?;
     let (plane, destination) = Box::pin(destination(&world, objects)).await?;
     let restoring = FurtherExtensions::deploy_in(&destination, AfterKubeAPIServer);
-    let restored = Box::pin(told(restoring)).await?;
+    let restored = Box::pin(measure_work(restoring)).await?;
     all_are_there(&plane, objects).await?;
     println!(
         "bench: | {} MiB, {objects} objects, {} chunks | {collected} | {read} | {restored} |",
@@ -54,7 +54,7 @@ async fn what_a_large_state_costs() -> Result<()> {
 }
 
 /// Time and memory as cells of a table.
-async fn told(work: impl Future<Output = runtime::Result<()>>) -> Result<String> {
+async fn measure_work(work: impl Future<Output = runtime::Result<()>>) -> Result<String> {
     let before = testkit::Peak::begin()?;
     let began = Instant::now();
     work.await?;

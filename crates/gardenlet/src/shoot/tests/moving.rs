@@ -78,7 +78,7 @@ fn the_settled_seed_is_the_destination_only_after_the_end_of_the_move() {
     assert_eq!(settled_in(&begun(&back, Operation::Delete, "a")), None);
 }
 
-fn told(shoot: &Shoot) -> Vec<(&str, ConditionStatus, &str)> {
+fn list_conditions(shoot: &Shoot) -> Vec<(&str, ConditionStatus, &str)> {
     let conditions = &shoot.status.as_ref().unwrap().conditions;
     conditions
         .iter()
@@ -109,22 +109,25 @@ fn no_condition_of_the_source_stays_true_once_the_move_stops_the_api_server() {
             &status::progressed(&migrating, Type::Migrate, &progress, &Time(now())),
         )
     };
-    assert_eq!(told(&at("Checking that backups can be taken")), told(&migrating));
-    assert_eq!(told(&at("Deleting kube-apiserver deployment")), moving);
+    assert_eq!(
+        list_conditions(&at("Checking that backups can be taken")),
+        list_conditions(&migrating)
+    );
+    assert_eq!(list_conditions(&at("Deleting kube-apiserver deployment")), moving);
     // The write of that step may have failed.
-    assert_eq!(told(&handed_over(&migrating)), moving);
+    assert_eq!(list_conditions(&handed_over(&migrating)), moving);
     // After a takeover no earlier write reports that the API server is gone.
     let taken = after(
         &edited(),
         &json!({"seedName": "b", "lastOperation": last("Migrate", "Aborted", 0)}),
     );
-    assert_eq!(told(&begun(&taken, Operation::Restore, "b")), moving);
+    assert_eq!(list_conditions(&begun(&taken, Operation::Restore, "b")), moving);
     // The API server may run at the time of a repeated restoration.
     let mut restoring = begun(&handed_over(&migrating), Operation::Restore, "b");
     restoring.status.as_mut().unwrap().conditions = edited().status.unwrap().conditions;
     assert_eq!(
-        told(&begun(&restoring, Operation::Restore, "b")),
-        told(&restoring)
+        list_conditions(&begun(&restoring, Operation::Restore, "b")),
+        list_conditions(&restoring)
     );
 }
 
