@@ -57,7 +57,8 @@ fn the_flags_of_a_control_plane_are_understood() {
             // The path of the mounted file in a pod.
             args.retain(|arg| !arg.starts_with("--leader-migration-config=/srv/"));
         }
-        let config = Config::of(std::iter::once(pod.containers[0].name.clone()).chain(args)).unwrap();
+        let config =
+            Config::from_arguments(std::iter::once(pod.containers[0].name.clone()).chain(args)).unwrap();
         assert_eq!(config.options().unwrap().cluster, "shoot--dev--one");
         assert_eq!(config.lease.main_lock(&AS_MANAGER), "cloud-controller-manager");
         let locks = config.locks().unwrap().to_string();
