@@ -48,7 +48,7 @@ impl ZoneNetwork for AwsZones {
         zone::named(&infrastructure.zones, &context.object.spec.isolated_zone_id).map(str::to_owned)
     }
 
-    async fn look(
+    async fn read_former_state(
         &self,
         context: &Context<SubnetIsolation>,
         zone: &str,

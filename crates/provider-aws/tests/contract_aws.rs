@@ -123,7 +123,7 @@ async fn worker(seeds: &[Client]) -> Result<()> {
         || reconciler(&seeds[1], WorkerActuator(aws_machines())),
         [wanted.clone(), wanted],
     )
-    .outside(Box::new(|| async { Ok(machines.look()) }.boxed()))
+    .outside(Box::new(|| async { Ok(machines.list_instances()) }.boxed()))
     .inside_source(Box::new(|| {
         async { machines.manager_in(&seeds[0]).await.map_err(|error| text(&error)) }.boxed()
     }))

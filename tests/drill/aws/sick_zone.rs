@@ -131,8 +131,7 @@ static CASES: [Case; 8] = [
     },
 ];
 
-/// The network of the zone is closed at the deadline, the status names the cause, and nothing is made in the
-/// zone.
+/// The zone's network is closed at the deadline, the status names the cause, and no object is made there.
 pub async fn is_closed_in_its_budget(moto: &Moto, plane: &ControlPlane) -> Result<()> {
     let client = plane.admin();
     let cases = CASES.iter().map(|case| async {
