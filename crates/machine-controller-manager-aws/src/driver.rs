@@ -10,7 +10,7 @@ use cloud_aws::{
     machines::{Ec2Power, Machines, ProviderId, ProviderSpec},
 };
 use kube::ResourceExt;
-use machine_controllers::{Driver, Found, Instance, InstancePower, Request};
+use machine_controllers::{Driver, Instance, InstancePower, ListedInstance, Request};
 use runtime::{Credentials, Error, Permit, Result, clock};
 
 /// Makes and removes instances in the account that a class's credentials are for.
@@ -102,9 +102,9 @@ impl Driver for AwsDriver {
         }
     }
 
-    async fn list(&self, class: &MachineClass, credentials: Credentials) -> Result<Vec<Found>> {
+    async fn list(&self, class: &MachineClass, credentials: Credentials) -> Result<Vec<ListedInstance>> {
         let (_, machines) = self.open(class, &credentials)?;
-        let found = |instance: &cloud_aws::instances::Instance| Found {
+        let found = |instance: &cloud_aws::instances::Instance| ListedInstance {
             machine_name: instance.name().to_owned(),
             provider_id: ProviderId::from(instance).to_string(),
         };

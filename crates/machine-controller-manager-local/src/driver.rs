@@ -6,7 +6,7 @@ use api::machine::MachineClass;
 use async_trait::async_trait;
 use cloud_local::{Cloud, Compute, Launch, ProviderSpec, State, Wrap};
 use kube::ResourceExt;
-use machine_controllers::{Driver, Found, Instance, InstancePower, Request};
+use machine_controllers::{Driver, Instance, InstancePower, ListedInstance, Request};
 use runtime::{Credentials, Error, Permit, Result};
 
 use crate::MANAGER;
@@ -77,13 +77,13 @@ impl Driver for LocalDriver {
         })
     }
 
-    async fn list(&self, class: &MachineClass, credentials: Credentials) -> Result<Vec<Found>> {
+    async fn list(&self, class: &MachineClass, credentials: Credentials) -> Result<Vec<ListedInstance>> {
         let spec = ProviderSpec::from_class(class)?;
         let compute = self.compute(&spec.cluster, &credentials).await?;
         let found = compute.list().await?;
         Ok(found
             .into_iter()
-            .map(|(machine_name, provider_id)| Found {
+            .map(|(machine_name, provider_id)| ListedInstance {
                 machine_name,
                 provider_id: provider_id.to_string(),
             })
