@@ -44,7 +44,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// Of this name.
+    /// The region of this name, behind a new proxy.
     pub async fn start(moto: &Moto, name: &'static str) -> Result<Self> {
         // As a process does at its start. A different test may have installed the provider before.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -235,7 +235,7 @@ pub struct Acls {
 }
 
 impl Acls {
-    /// Of these subnets.
+    /// The ids of the ACLs of these subnets.
     pub fn acl_ids(&self, subnets: &BTreeSet<String>) -> BTreeSet<String> {
         let of = self
             .subnets
