@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use cloud_controller_manager_local::{flags::Config, names::AS_MANAGER};
 use owner_checks::OwnerClaim;
 use ownership::Terms;
-use provider_local::control_plane::cloud_controller_manager::{Settings, Wanted, migration_file, process};
+use provider_local::control_plane::cloud_controller_manager::{
+    ManagerInputs, Settings, migration_file, process,
+};
 use serde_json::json;
 
 /// The arguments in provider-local's Deployment, before, during and after a move of controllers.
@@ -41,7 +43,7 @@ fn the_flags_of_a_control_plane_are_understood() {
         (json!({"nodeIPAM": ranges}), "node-ipam-controller main"),
     ] {
         let told = serde_json::from_value(told).unwrap();
-        let wanted = Wanted {
+        let wanted = ManagerInputs {
             cluster: "shoot--dev--one",
             spec: Some(&told),
             owner: Some(&owner),
@@ -55,7 +57,8 @@ fn the_flags_of_a_control_plane_are_understood() {
             // The path of the mounted file in a pod.
             args.retain(|arg| !arg.starts_with("--leader-migration-config=/srv/"));
         }
-        let config = Config::of(std::iter::once(pod.containers[0].name.clone()).chain(args)).unwrap();
+        let config =
+            Config::from_arguments(std::iter::once(pod.containers[0].name.clone()).chain(args)).unwrap();
         assert_eq!(config.options().unwrap().cluster, "shoot--dev--one");
         assert_eq!(config.lease.main_lock(&AS_MANAGER), "cloud-controller-manager");
         let locks = config.locks().unwrap().to_string();

@@ -19,7 +19,7 @@ use api::gardencore::Shoot;
 use api::gardencore::shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status};
 use fastrand::Rng;
 use kube::Api;
-use provider_aws::account::Place;
+use provider_aws::account::AccountAccess;
 use provider_aws::controllers::{self, Context, PROVIDER_AWS};
 use provider_aws::zone;
 use runtime::apply::FieldManager;
@@ -58,7 +58,7 @@ const KINDS: [&str; 4] = ["ControlPlane", "Infrastructure", "SubnetIsolation", "
 /// R7-03).
 pub async fn check(lot: u64) -> Result<()> {
     let moto = Moto::start().await?;
-    let region = Region::of(&moto, REGION).await?;
+    let region = Region::start(&moto, REGION).await?;
     let world = Arc::new(world_of(&region).await?);
     let _machines: Vec<_> = world
         .seeds
@@ -187,7 +187,7 @@ fn provider(seed: &RunningSeed, region: &Region) -> Process {
             metrics: process.metrics.clone(),
             events: Events::new(seed.client(), "provider-aws"),
         },
-        place: Place::new(Some(region.proxy.endpoint.clone())),
+        place: AccountAccess::new(Some(region.proxy.endpoint.clone())),
         // Nodes are simulated, and have no taint of a cloud-controller-manager.
         cloud_controller_manager: None,
         // The machine-controller-manager runs in this process.
@@ -217,7 +217,7 @@ struct OnAws<'w> {
 impl OnAws<'_> {
     async fn play(&self) -> Result<()> {
         Box::pin(self.journey.begin_as(&written(self.region))).await?;
-        let (machines, found) = (self.region.instances().await?, self.region.found().await?);
+        let (machines, found) = (self.region.instances().await?, self.region.list_parts().await?);
         let used: BTreeSet<_> = machines.values().collect();
         ensure!(machines.len() == 2 && used.len() == 2, "{machines:?}");
         is_complete(&found)?;
@@ -245,7 +245,7 @@ impl OnAws<'_> {
 
         self.journey.delete().await?;
         Box::pin(self.journey.is_nowhere()).await?;
-        let found = self.region.found().await?;
+        let found = self.region.list_parts().await?;
         ensure!(found.vpcs.is_empty() && found.addresses.is_empty(), "{found:#?}");
         let machines = self.region.instances().await?;
         ensure!(machines.is_empty(), "machines are left: {machines:?}");

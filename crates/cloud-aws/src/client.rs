@@ -18,7 +18,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::{Instant, sleep};
 use tracing::debug;
 
-use crate::{Answer, Call, Failed, Items, account::Account, pace::Pace, refusal::Refusal, skew};
+use crate::{Answer, Call, Failed, Items, account::Account, pace::Pace, refusal::ServiceError, skew};
 
 /// The first pause after a throttled call. Each pause doubles the former pause. All pauses together are
 /// shorter than the heartbeat interval of the waiting object. After these pauses the reconciler's own, longer
@@ -202,11 +202,11 @@ impl Ec2 {
         if head.status.is_success() {
             return Ok(text.into_owned());
         }
-        let refused = Refusal::read(call, &self.account, &self.account.redact(&text));
+        let refused = ServiceError::read(call, &self.account, &self.account.redact(&text));
         let refused = refused.ok_or_else(|| unanswered(&head.status))?;
         let ahead = skew::ahead(&head.headers, clock::now());
         let is_server_error = head.status.is_server_error();
-        Err(Failed::Refused(Refusal {
+        Err(Failed::Refused(ServiceError {
             ahead,
             is_server_error,
             ..refused

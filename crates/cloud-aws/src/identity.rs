@@ -128,7 +128,7 @@ mod tests {
     use runtime::Credentials;
 
     use super::*;
-    use crate::{Ec2Access, Failed, account::Account, refusal::Refusal};
+    use crate::{Ec2Access, Failed, account::Account, refusal::ServiceError};
 
     fn keys() -> Credentials {
         // As a process does at its start. A different test may have installed the provider before.
@@ -158,7 +158,7 @@ mod tests {
              </Error><RequestId>1</RequestId></ErrorResponse>";
         let account = Account::from_secret(&keys()).unwrap();
         let call = Call::to(Service::Sts, "GetCallerIdentity");
-        let refusal = Refusal::read(&call, &account, text).unwrap();
+        let refusal = ServiceError::read(&call, &account, text).unwrap();
         let error = Error::from(Failed::Refused(refusal));
         assert_eq!(error.codes(), [ErrorCode::ErrInfraUnauthenticated], "{error}");
         let report = error.to_string();

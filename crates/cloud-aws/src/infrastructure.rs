@@ -16,7 +16,7 @@ mod state;
 mod vpc;
 
 pub use config::{GroupStatus, InfrastructureConfig, InfrastructureStatus, Plan, SubnetStatus, VpcStatus};
-pub use found::{Found, Names};
+pub use found::{Names, NetworkParts};
 pub use make::{Made, make};
 pub use remove::{confirm_removal, remove};
 pub use state::{Failure, Journal, State};

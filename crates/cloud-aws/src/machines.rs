@@ -29,8 +29,8 @@ use crate::{
     token::token_for_ever,
 };
 
-/// How soon to look again for an instance that shuts down.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Requeue delay for an instance that shuts down, and for an instance that EC2 does not list yet.
+const INSTANCE_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// How long EC2 may not list an instance after the launch. A search without a result in this time does not
 /// prove that the instance is gone.
 pub const LISTED_WITHIN: Duration = Duration::from_secs(3 * 60);
@@ -53,7 +53,7 @@ pub struct Machines {
 impl Machines {
     /// Those of the shoot with this technical id.
     #[must_use]
-    pub fn of(ec2: Ec2, technical_id: &str) -> Self {
+    pub fn for_cluster(ec2: Ec2, technical_id: &str) -> Self {
         Self {
             ec2,
             cluster: technical_id.to_owned(),
@@ -162,7 +162,7 @@ impl Machines {
     /// EC2 refuses or does not answer. The caller must not conclude that the instance does not exist.
     pub async fn find(&self, name: &str, known: Option<&ProviderId>) -> Result<Option<Instance>> {
         let found = match known {
-            Some(known) => self.known(known).await?.into_iter().collect(),
+            Some(known) => self.find_by_id(known).await?.into_iter().collect(),
             None => self.called(name).await?,
         };
         let there = found.into_iter().filter(|instance| !instance.is_going());
@@ -182,7 +182,7 @@ impl Machines {
     ) -> Result<Option<Instance>> {
         match known {
             Some(known) if since_launch < LISTED_WITHIN => {
-                let found = self.known(known).await?.ok_or_else(|| not_listed(name))?;
+                let found = self.find_by_id(known).await?.ok_or_else(|| not_listed(name))?;
                 Ok(Some(found).filter(|instance| !instance.is_going()))
             }
             known => self.find(name, known).await,
@@ -195,13 +195,13 @@ impl Machines {
     /// # Errors
     /// EC2 refuses or does not answer.
     pub async fn launch_failure(&self, known: &ProviderId) -> Result<Option<Error>> {
-        let found = self.known(known).await?;
+        let found = self.find_by_id(known).await?;
         Ok(found.filter(Instance::is_going).map(|instance| ended(&instance)))
     }
 
     /// The instance with an id. An instance of a different cluster is not touched. The id comes from an
     /// object that was carried to this seed, and such an object may name a foreign instance.
-    async fn known(&self, known: &ProviderId) -> Result<Option<Instance>> {
+    async fn find_by_id(&self, known: &ProviderId) -> Result<Option<Instance>> {
         let found = self.ec2.instance(&known.id).await?;
         if found.is_none() {
             self.confirm_account().await?;
@@ -249,7 +249,7 @@ impl Machines {
         if let Some(known) = known
             && !found.iter().any(|instance| instance.instance_id == known.id)
         {
-            found.extend(self.known(known).await?);
+            found.extend(self.find_by_id(known).await?);
         }
         let mut waits_for = None;
         for instance in found.iter().filter(|instance| !instance.is_gone()) {
@@ -278,7 +278,7 @@ impl Machines {
     /// # Errors
     /// As for [`Machines::terminate`].
     pub async fn terminate_only(&self, known: &ProviderId) -> Result<()> {
-        let found = self.known(known).await?;
+        let found = self.find_by_id(known).await?;
         match found.filter(|instance| !instance.is_gone()) {
             Some(instance) => Err(self.end(&instance).await?),
             None => self.confirm_account().await,
@@ -293,7 +293,7 @@ impl Machines {
                 self.ec2.terminate_instance(id, termination).await?;
             }
             return Ok(Error::not_ready(
-                LOOK_AGAIN,
+                INSTANCE_POLL_INTERVAL,
                 format!("the instance {id} shuts down"),
             ));
         }
@@ -332,7 +332,7 @@ impl Machines {
 
 fn not_listed(name: &str) -> Error {
     Error::not_ready(
-        LOOK_AGAIN,
+        INSTANCE_POLL_INTERVAL,
         format!(
             "EC2 lists no instance of {name}, and may list an instance only {LISTED_WITHIN:?} after its launch"
         ),

@@ -16,7 +16,7 @@ pub type Answer<T> = std::result::Result<T, Failed>;
 pub enum Failed {
     /// The service refuses the call.
     #[error("{} refuses {}: {} ({})", .0.service.title(), .0.action, .0.code, .0.message)]
-    Refused(Refusal),
+    Refused(ServiceError),
     /// There was no answer, or none that can be understood. Whether the call was carried out is not known.
     #[error("{0}")]
     Unanswered(String),
@@ -27,7 +27,7 @@ pub enum Failed {
 
 /// An answer that says no.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ServiceError {
     /// The service that refuses the call.
     pub(crate) service: Service,
     /// The action of the call.
@@ -151,25 +151,25 @@ struct Answered {
 #[derive(Deserialize)]
 struct Errors {
     #[serde(rename = "Error")]
-    error: Said,
+    error: ErrorElement,
 }
 
 /// STS has a different form for errors.
 #[derive(Deserialize)]
 struct AnsweredBySts {
     #[serde(rename = "Error")]
-    error: Said,
+    error: ErrorElement,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct ErrorElement {
     #[serde(rename = "Code")]
     code: String,
     #[serde(rename = "Message", default)]
     message: String,
 }
 
-impl Refusal {
+impl ServiceError {
     /// Reads a refusal of a call. `None`: the text is not an answer of EC2 or STS.
     pub(crate) fn read(call: &Call, account: &Account, text: &str) -> Option<Self> {
         let said = match quick_xml::de::from_str::<Answered>(text) {

@@ -7,12 +7,12 @@ fn refused(code: &str, message: &str) -> Failed {
     Failed::Refused(refusal("RunInstances", code, message))
 }
 
-fn refusal(action: &'static str, code: &str, message: &str) -> Refusal {
+fn refusal(action: &'static str, code: &str, message: &str) -> ServiceError {
     let text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Response><Errors><Error><Code>{code}</Code>\
          <Message>{message}</Message></Error></Errors><RequestID>1</RequestID></Response>"
     );
-    Refusal::read(&Call::new(action), &account(), &text).unwrap()
+    ServiceError::read(&Call::new(action), &account(), &text).unwrap()
 }
 
 fn account() -> Account {
@@ -92,7 +92,7 @@ fn a_wrong_clock_is_not_reported_as_wrong_keys() {
             panic!("{code} is a refusal")
         };
         let ahead = ahead.map(SignedDuration::from_secs);
-        let error = Error::from(Failed::Refused(Refusal { ahead, ..refusal }));
+        let error = Error::from(Failed::Refused(ServiceError { ahead, ..refusal }));
         assert_eq!(
             (error.class(), error.codes()),
             ("Transient", [].as_slice()),
@@ -107,7 +107,7 @@ fn an_expired_session_token_is_named() {
     let Failed::Refused(refusal) = refused("RequestExpired", "Request has expired.") else {
         panic!("it is a refusal")
     };
-    let refusal = Refusal {
+    let refusal = ServiceError {
         is_temporary: true,
         ahead: Some(SignedDuration::from_secs(1)),
         ..refusal
@@ -168,7 +168,7 @@ fn a_refused_object_of_a_different_account_is_not_reported_as_wrong_keys(
 
     // A wrong clock is neither.
     let ahead = Some(SignedDuration::from_secs(700));
-    let skewed = Failed::Refused(Refusal { ahead, ..refusal });
+    let skewed = Failed::Refused(ServiceError { ahead, ..refusal });
     assert!(!skewed.is_missing());
     assert_eq!(Error::from(skewed).class(), "Transient");
 }
@@ -187,7 +187,7 @@ fn a_call_may_have_been_carried_out_where_ec2_failed(
     #[case] is_server_error: bool,
     #[case] is_fault: bool,
 ) {
-    let refusal = Refusal {
+    let refusal = ServiceError {
         is_server_error,
         ..refusal("AllocateAddress", code, "No.")
     };
@@ -221,7 +221,7 @@ fn a_failed_gateway_has_the_code_of_its_failure(
     #[case] expected: Option<ErrorCode>,
     #[case] remedy: &str,
 ) {
-    let failure = Refusal::of_failure(CREATE_NAT_GATEWAY, &account(), code, "No.");
+    let failure = ServiceError::of_failure(CREATE_NAT_GATEWAY, &account(), code, "No.");
     let error = failure.error_with(format!("nat-1 has failed: {code}"));
     assert_eq!(error.codes().first().copied(), expected, "{error}");
     let report = error.to_string();
@@ -234,6 +234,9 @@ fn a_failed_gateway_has_the_code_of_its_failure(
 #[test]
 fn what_is_no_answer_of_ec2_is_none() {
     let call = Call::new("A");
-    assert_eq!(Refusal::read(&call, &account(), "<html>Bad Gateway</html>"), None);
-    assert_eq!(Refusal::read(&call, &account(), ""), None);
+    assert_eq!(
+        ServiceError::read(&call, &account(), "<html>Bad Gateway</html>"),
+        None
+    );
+    assert_eq!(ServiceError::read(&call, &account(), ""), None);
 }

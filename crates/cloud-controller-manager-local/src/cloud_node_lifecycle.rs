@@ -32,7 +32,7 @@ use runtime::{
 use serde_json::Value;
 use tracing::info;
 
-pub use decide::{Action, EXCLUDED, Look, SHUTDOWN, decide_not_ready, decide_ready, look, taints};
+pub use decide::{Action, EXCLUDED, NodeVerdict, SHUTDOWN, decide_not_ready, decide_ready, judge_node, taints};
 
 use crate::nodes;
 
@@ -113,13 +113,13 @@ impl Reconciler<Node> for CloudNodeLifecycle {
     const NAME: &'static str = "cloud-node-lifecycle-controller";
 
     fn is_responsible(&self, node: &Node) -> bool {
-        look(node) != Look::NotOurs
+        judge_node(node) != NodeVerdict::NotOurs
     }
 
     async fn apply(&self, node: Arc<Node>) -> Result<Next> {
-        match look(&node) {
-            Look::NotOurs => Ok(Next::Change),
-            Look::Ready => {
+        match judge_node(&node) {
+            NodeVerdict::NotOurs => Ok(Next::Change),
+            NodeVerdict::Ready => {
                 let action = decide_ready(&node);
                 self.act(&node, action).await?;
                 // A write that lost against a concurrent write is repeated.
@@ -128,7 +128,7 @@ impl Reconciler<Node> for CloudNodeLifecycle {
                     _ => Next::After(self.look_every),
                 })
             }
-            Look::Ask(id) => {
+            NodeVerdict::Ask(id) => {
                 let inventory = self.instances.read().await?;
                 self.act(&node, decide_not_ready(&node, &id, &inventory)).await?;
                 Ok(Next::After(self.look_every))

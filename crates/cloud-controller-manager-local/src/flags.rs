@@ -147,11 +147,13 @@ impl Config {
     /// `kube-system`, like the locks of Kubernetes' own controller managers.
     #[must_use]
     pub fn read() -> Self {
-        Self::of(std::env::args_os()).unwrap_or_else(|error| error.exit())
+        Self::from_arguments(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
     /// Reads this command line; the first word is the program.
-    pub fn of<T: Into<OsString> + Clone>(words: impl IntoIterator<Item = T>) -> Result<Self, clap::Error> {
+    pub fn from_arguments<T: Into<OsString> + Clone>(
+        words: impl IntoIterator<Item = T>,
+    ) -> Result<Self, clap::Error> {
         let matches = Self::command_line().try_get_matches_from(words)?;
         Self::from_arg_matches(&matches)
     }
@@ -266,7 +268,7 @@ mod tests {
 
     fn read(more: &[&str]) -> Result<Options, String> {
         let args = [MANAGER.0].iter().chain(more);
-        Config::of(args).map_err(|e| e.to_string())?.options()
+        Config::from_arguments(args).map_err(|e| e.to_string())?.options()
     }
 
     fn with(more: &[&str]) -> Result<Options, String> {
@@ -333,7 +335,7 @@ mod tests {
 
     #[test]
     fn locks_are_where_those_of_kubernetes_are() {
-        let flags = Config::of([&[MANAGER.0], NEEDED].concat()).unwrap();
+        let flags = Config::from_arguments([&[MANAGER.0], NEEDED].concat()).unwrap();
         assert_eq!(flags.lease.leader_elect_resource_namespace, "kube-system");
         assert_eq!(
             flags.lease.main_lock(&AS_MANAGER),

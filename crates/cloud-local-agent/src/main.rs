@@ -61,14 +61,19 @@ fn serve(process: &mut Process, client: &Client, account: &str, node: &str) -> s
     };
     let (sender, orders) = watch::channel(None);
     let marked = watcher::Config::default().labels(&format!("{LABEL}=true"));
-    let wanted = follow(cloud.objects(), marked, |object| Some(Order::of(object)), sender);
+    let wanted = follow(
+        cloud.objects(),
+        marked,
+        |object| Some(Order::from_config_map(object)),
+        sender,
+    );
     process.part("orders", wanted);
     let (sender, machines) = watch::channel(None);
     let here = watcher::Config::default()
         .labels(MACHINES)
         .fields(&format!("spec.nodeName={node}"));
     let pods: Api<Pod> = Api::namespaced(client.clone(), account);
-    process.part("machines", follow(pods, here, Machine::of, sender));
+    process.part("machines", follow(pods, here, Machine::from_pod, sender));
     let (metrics, health) = (process.metrics.clone(), process.health.clone());
     process.part("isolation", agent.run(orders, machines, metrics, health));
     Ok(())

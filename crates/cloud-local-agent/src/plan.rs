@@ -63,7 +63,7 @@ mod tests {
             "data": {"zone": zone, "since": "2026-01-01T00:00:00Z", "wanted": wanted, "revision": "1"},
         }))
         .unwrap();
-        Order::of(&object).unwrap()
+        Order::from_config_map(&object).unwrap()
     }
 
     fn machine(cluster: &str, zone: &str, addresses: &[&str]) -> Machine {

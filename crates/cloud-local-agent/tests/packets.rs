@@ -5,7 +5,7 @@
 mod cloud;
 
 use anyhow::{Context, Result, ensure};
-use cloud::{ACCOUNT, Flow, Place, SOON, account, agent, both_ways, machine};
+use cloud::{ACCOUNT, Flow, SOON, TestEndpoint, account, agent, both_ways, machine};
 use cloud_local::{Cloud, Isolation, isolation};
 use cloud_local_agent::kernel::Kernel;
 use kube::{
@@ -20,24 +20,24 @@ const WEB: &str = "shoot--dev--web";
 /// A host with machines of two clusters in two zones, a pod on the machine that is about to be isolated, and
 /// an outside client.
 struct Scene {
-    outside: Place,
-    sick: Place,
-    pod: Place,
-    well: Place,
-    other: Place,
+    outside: TestEndpoint,
+    sick: TestEndpoint,
+    pod: TestEndpoint,
+    well: TestEndpoint,
+    other: TestEndpoint,
     host: Namespace,
 }
 
 impl Scene {
     fn new() -> Result<Self> {
         let host = cloud::host()?;
-        let sick = Place::new("sick", 11, &host)?;
+        let sick = TestEndpoint::new("sick", 11, &host)?;
         Ok(Self {
-            outside: Place::new("outside", 2, &host)?,
+            outside: TestEndpoint::new("outside", 2, &host)?,
             pod: sick.pod(1, &host)?,
             sick,
-            well: Place::new("well", 12, &host)?,
-            other: Place::new("other", 13, &host)?,
+            well: TestEndpoint::new("well", 12, &host)?,
+            other: TestEndpoint::new("other", 13, &host)?,
             host,
         })
     }
@@ -126,7 +126,7 @@ async fn a_closed_zone_exchanges_no_packet_and_nobody_else_notices() -> Result<(
     let _running = agent(&client, &scene.host)?;
     scene.is_closed(true).context("with another agent")?;
 
-    let late = Place::new("late", 14, &scene.host)?;
+    let late = TestEndpoint::new("late", 14, &scene.host)?;
     machine(&client, (WEB, "a"), "late", &late).await?;
     eventually("a machine that comes later is cut off", SOON, || async {
         ensure!(!both_ways(late.v4(), scene.outside.v4())?, "it is not");
@@ -150,8 +150,8 @@ async fn a_closed_zone_exchanges_no_packet_and_nobody_else_notices() -> Result<(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_kernel_has_what_is_confirmed() -> Result<()> {
     let host = cloud::host()?;
-    let outside = Place::new("outside", 2, &host)?;
-    let sick = Place::new("sick", 11, &host)?;
+    let outside = TestEndpoint::new("outside", 2, &host)?;
+    let sick = TestEndpoint::new("sick", 11, &host)?;
     let mut server = ControlPlane::start("cloud").await?;
     let client = server.admin();
     let cloud = account(&client).await?;
@@ -182,7 +182,7 @@ async fn the_kernel_has_what_is_confirmed() -> Result<()> {
 
     // A machine without a separate link.
     let shop = "shoot--dev--shop";
-    let nowhere = Place {
+    let nowhere = TestEndpoint {
         namespace: Namespace::new("nowhere")?,
         address: "10.50.0.99".parse()?,
         address6: "fd50::99".parse()?,

@@ -147,10 +147,10 @@ impl Compute {
             .iter()
             .map(|pod| {
                 let id = ProviderId {
-                    zone: pod::told(pod, pod::ZONE),
+                    zone: pod::read_annotation(pod, pod::ZONE),
                     id: pod::id_of(pod),
                 };
-                (pod::told(pod, pod::NAME), id)
+                (pod::read_annotation(pod, pod::NAME), id)
             })
             .collect())
     }
@@ -165,9 +165,9 @@ impl Compute {
         let instance = Instance {
             addresses: addresses(&address, name),
             id,
-            zone: pod::told(pod, pod::ZONE),
-            region: pod::told(pod, pod::REGION),
-            type_: pod::told(pod, pod::TYPE),
+            zone: pod::read_annotation(pod, pod::ZONE),
+            region: pod::read_annotation(pod, pod::REGION),
+            type_: pod::read_annotation(pod, pod::TYPE),
             state: State::Running,
         };
         self.write_entry(name, Some(&instance)).await?;
@@ -180,7 +180,7 @@ impl Compute {
     }
 
     async fn make(&self, name: &str, launch: &Launch<'_>) -> Result<Pod> {
-        let wanted = pod::of(&self.cluster, launch)?;
+        let wanted = pod::build_pod(&self.cluster, launch)?;
         match self.pods.create(&self.cloud.creating(), &wanted).await {
             Ok(pod) => Ok(pod),
             Err(kube::Error::Api(status)) if status.is_already_exists() => self

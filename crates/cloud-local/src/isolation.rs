@@ -165,7 +165,7 @@ impl Isolation {
                 error,
             )
         })?;
-        let read = found.map(|object| Order::of(&object).map(|order| (object, order)));
+        let read = found.map(|object| Order::from_config_map(&object).map(|order| (object, order)));
         read.transpose().map_err(|why| order::damaged(&name, &why))
     }
 
@@ -194,7 +194,7 @@ impl Isolation {
 
     fn written(&self, answer: kube::Result<ConfigMap>) -> Result<Option<Order>> {
         match answer {
-            Ok(object) => Order::of(&object)
+            Ok(object) => Order::from_config_map(&object)
                 .map(Some)
                 .map_err(|why| order::damaged(&name_of(&self.cluster), &why)),
             // A concurrent writer has created, changed or removed the object.
@@ -211,7 +211,7 @@ impl Isolation {
         let name = name_of(&self.cluster);
         let overtaken = || wait::Look::Fail(self.overtaken());
         let found = wait::until(&self.objects, &name, self.patience, |object| {
-            match object.map(Order::of) {
+            match object.map(Order::from_config_map) {
                 Some(Ok(now)) if now.same_as(order) => match now.missing(hosts) {
                     missing if missing.is_empty() => wait::Look::Done,
                     missing => wait::Look::Wait(format!(

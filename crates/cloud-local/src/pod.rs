@@ -73,7 +73,7 @@ pub(crate) fn id_of(pod: &Pod) -> String {
 }
 
 /// An annotation from the creation of the pod.
-pub(crate) fn told(pod: &Pod, key: &str) -> String {
+pub(crate) fn read_annotation(pod: &Pod, key: &str) -> String {
     pod.annotations().get(key).cloned().unwrap_or_default()
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn trouble_of(pod: &Pod) -> Option<String> {
 
 /// The pod of an instance. The pod is privileged, because the pod simulates a whole machine that runs
 /// containers.
-pub(crate) fn of(cluster: &str, launch: &Launch<'_>) -> Result<Pod> {
+pub(crate) fn build_pod(cluster: &str, launch: &Launch<'_>) -> Result<Pod> {
     let in_memory = json!({"medium": "Memory"});
     let volumes = [
         // Not on the container's own overlay, because an overlay cannot lie on an overlay.
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_pod_stands_in_its_zone_and_carries_whose_it_is() {
-        let pod = of("shoot--dev--web", &LAUNCH).unwrap();
+        let pod = build_pod("shoot--dev--web", &LAUNCH).unwrap();
         assert_eq!(pod.name_any(), "shoot--dev--web.pool-a-1");
         assert_eq!(pod.labels()[CLUSTER], "shoot--dev--web");
         let selector = pod.spec.unwrap().node_selector.unwrap();

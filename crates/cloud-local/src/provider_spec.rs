@@ -47,7 +47,7 @@ impl ProviderSpec {
     ///
     /// # Errors
     /// The specification is invalid: the author of the class has to correct the specification.
-    pub fn of(class: &MachineClass) -> Result<Self> {
+    pub fn from_class(class: &MachineClass) -> Result<Self> {
         let wrong = |why: String| {
             Error::config(
                 ErrorCode::ErrConfigurationProblem,

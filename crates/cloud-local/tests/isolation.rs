@@ -32,7 +32,7 @@ async fn account(client: &Client, name: &str) -> Result<Cloud> {
     Ok(Cloud::inside(client.clone(), name, FieldManager("test")))
 }
 
-fn of(cloud: &Cloud) -> Isolation {
+fn build_isolation(cloud: &Cloud) -> Isolation {
     Isolation::new(cloud.clone(), CLUSTER).waiting(SOON)
 }
 
@@ -75,7 +75,7 @@ async fn does(host: &Host, shut: bool) -> Result<Order> {
 }
 
 async fn find(cloud: &Cloud) -> Result<Option<Closed>> {
-    let mut found = of(cloud).find().await?;
+    let mut found = build_isolation(cloud).find().await?;
     if let Some(found) = &mut found {
         ensure!(found.since.ends_with('Z'), "{found:?}");
         found.since.clear();
@@ -98,10 +98,10 @@ async fn a_zone_is_closed_when_every_host_has_said_so() -> Result<()> {
     let server = ControlPlane::start("cloud").await?;
     let cloud = account(&server.admin(), "account").await?;
     assert_eq!(find(&cloud).await?, None);
-    of(&cloud).open().await.context("none is closed")?;
+    build_isolation(&cloud).open().await.context("none is closed")?;
 
     // No host is registered that could close the zone: the zone is not closed.
-    let refused = of(&cloud).close("a").await.unwrap_err();
+    let refused = build_isolation(&cloud).close("a").await.unwrap_err();
     assert!(matches!(refused, Error::Config { .. }), "{refused}");
     assert!(refused.to_string().contains("cloud-local-agent"), "{refused}");
     assert_eq!(find(&cloud).await?, None, "nothing was begun");
@@ -117,12 +117,15 @@ async fn a_zone_is_closed_when_every_host_has_said_so() -> Result<()> {
     is_late("not closed on two:", || asked.close("a")).await?;
     assert_eq!(find(&cloud).await?, Some(closed("a", false)));
 
-    let (isolation, of_two) = (of(&cloud), async { does(&two, true).await });
+    let (isolation, of_two) = (build_isolation(&cloud), async { does(&two, true).await });
     let (done, first) = tokio::join!(isolation.close("a"), of_two);
     done?;
     let first = first?;
     assert_eq!(find(&cloud).await?, Some(closed("a", true)));
-    of(&cloud).close("a").await.context("what is closed stays so")?;
+    build_isolation(&cloud)
+        .close("a")
+        .await
+        .context("what is closed stays so")?;
     let object = cloud.objects().get(&isolation::name_of(CLUSTER)).await?;
     assert_eq!(
         object.labels()["local.provider.extensions.gardener.cloud/cluster"],
@@ -142,12 +145,12 @@ async fn a_zone_is_closed_when_every_host_has_said_so() -> Result<()> {
     is_late("not open on one, two:", || asked.open()).await?;
 
     // A new order to close, before the zone was open.
-    let isolation = of(&cloud);
+    let isolation = build_isolation(&cloud);
     let (done, of_one, of_two) = tokio::join!(isolation.close("a"), does(&one, true), does(&two, true));
     done?;
     assert_eq!((of_one?.revision, of_two?.revision), (3, 3));
 
-    let isolation = of(&cloud);
+    let isolation = build_isolation(&cloud);
     let (done, of_one, of_two) = tokio::join!(isolation.open(), does(&one, false), does(&two, false));
     done?;
     let last = of_one?;
@@ -179,13 +182,17 @@ async fn only_one_zone_of_a_cluster_is_closed() -> Result<()> {
     let loser = if winner == "a" { "b" } else { "a" };
     host.confirm(&order(&host, true).await?).await?;
 
-    let refused = of(&cloud).close(loser).await.unwrap_err().to_string();
+    let refused = build_isolation(&cloud)
+        .close(loser)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(
         refused.contains(&format!("open it before zone {loser}")),
         "{refused}"
     );
     impatient(&cloud).open().await.unwrap_err();
-    let refused = of(&cloud).close(loser).await.unwrap_err();
+    let refused = build_isolation(&cloud).close(loser).await.unwrap_err();
     assert!(
         matches!(refused, Error::Config { .. }),
         "while it opens: {refused}"
@@ -199,7 +206,10 @@ async fn only_one_zone_of_a_cluster_is_closed() -> Result<()> {
     let spoilt = Patch::Merge(json!({"data": {"wanted": "maybe"}}));
     let objects: Api<ConfigMap> = cloud.objects();
     objects.patch(&name, &PatchParams::default(), &spoilt).await?;
-    for answer in [of(&cloud).find().await.map(drop), of(&cloud).open().await] {
+    for answer in [
+        build_isolation(&cloud).find().await.map(drop),
+        build_isolation(&cloud).open().await,
+    ] {
         let why = answer.unwrap_err().to_string();
         assert!(why.contains("neither closed nor open"), "{why}");
     }
@@ -207,6 +217,6 @@ async fn only_one_zone_of_a_cluster_is_closed() -> Result<()> {
     let mended = Patch::Merge(json!({"data": {"wanted": "open"}}));
     objects.patch(&name, &PatchParams::default(), &mended).await?;
     objects.delete(HOSTS, &DeleteParams::default()).await?;
-    assert!(matches!(of(&cloud).open().await, Err(Error::Config { .. })));
+    assert!(matches!(build_isolation(&cloud).open().await, Err(Error::Config { .. })));
     Ok(())
 }

@@ -51,7 +51,7 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
 
     async fn reconcile(&self, context: &Context<Infrastructure>) -> Result<Outcome> {
         let network_id = network_of(context)?;
-        Cloud::of(context).await?.make(&network_id).await?;
+        Cloud::open(context).await?.make(&network_id).await?;
         outcome(&network_id)
     }
 
@@ -59,7 +59,7 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
         let Some(State { network_id }) = context.state()? else {
             return self.reconcile(context).await;
         };
-        if !Cloud::of(context).await?.has(&network_id).await? {
+        if !Cloud::open(context).await?.has(&network_id).await? {
             return Err(Error::config(
                 ErrorCode::ErrInfraDependencies,
                 format!(
@@ -77,7 +77,7 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
 
     async fn delete(&self, context: &Context<Infrastructure>) -> Result<()> {
         // Also without state: it may have been made by an attempt that could not write it.
-        Cloud::of(context).await?.remove(&network_of(context)?).await
+        Cloud::open(context).await?.remove(&network_of(context)?).await
     }
 }
 
@@ -109,7 +109,7 @@ struct Cloud {
 }
 
 impl Cloud {
-    async fn of(context: &Context<Infrastructure>) -> Result<Self> {
+    async fn open(context: &Context<Infrastructure>) -> Result<Self> {
         let credentials = context.credentials().await?;
         Ok(Self {
             folder: PathBuf::from(credentials.text("folder")?),

@@ -50,7 +50,7 @@ use played::Played;
 use protocol::{GARDENLET, annotate, create, ended, last, read};
 
 /// Returns a value for the state of the outside systems. Equal values mean that the same resources exist.
-pub type Look<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<Value, String>> + Send + Sync + 'a>;
+pub type OutsideReader<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<Value, String>> + Send + Sync + 'a>;
 
 /// Makes the outside systems refuse every request of the source from now on.
 pub type Refuse<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<(), String>> + Send + Sync + 'a>;
@@ -66,11 +66,11 @@ pub struct Contract<'a, K, A> {
     destination: Make<'a, K, A>,
     source_object: K,
     destination_object: K,
-    outside: Look<'a>,
-    inside_source: Look<'a>,
-    inside_destination: Look<'a>,
+    outside: OutsideReader<'a>,
+    inside_source: OutsideReader<'a>,
+    inside_destination: OutsideReader<'a>,
     refuse: Option<Refuse<'a>>,
-    carried: Option<Look<'a>>,
+    carried: Option<OutsideReader<'a>>,
     dropped: AtomicUsize,
     failed: AtomicUsize,
 }
@@ -102,7 +102,7 @@ where
         D: Fn() -> ExtensionReconciler<K, A> + Send + Sync + 'a,
     {
         let [source_object, destination_object] = objects;
-        let nothing = || -> Look<'a> { Box::new(|| Box::pin(std::future::ready(Ok(Value::Null)))) };
+        let nothing = || -> OutsideReader<'a> { Box::new(|| Box::pin(std::future::ready(Ok(Value::Null)))) };
         Self {
             source: Box::new(source),
             destination: Box::new(destination),
@@ -120,21 +120,21 @@ where
 
     /// Observes the resources in the outside systems.
     #[must_use]
-    pub fn outside(mut self, outside: Look<'a>) -> Self {
+    pub fn outside(mut self, outside: OutsideReader<'a>) -> Self {
         self.outside = outside;
         self
     }
 
     /// Observes the actuator's objects in the source's namespace. `null` or empty after `migrate` (RX-20).
     #[must_use]
-    pub fn inside_source(mut self, inside: Look<'a>) -> Self {
+    pub fn inside_source(mut self, inside: OutsideReader<'a>) -> Self {
         self.inside_source = inside;
         self
     }
 
     /// Observes the actuator's objects in the destination's namespace. `null` or empty after `delete`.
     #[must_use]
-    pub fn inside_destination(mut self, inside: Look<'a>) -> Self {
+    pub fn inside_destination(mut self, inside: OutsideReader<'a>) -> Self {
         self.inside_destination = inside;
         self
     }
@@ -151,7 +151,7 @@ where
     /// the state of machines. The state is never absent, not even without machines: a restore without this
     /// state must be refused.
     #[must_use]
-    pub fn carried_apart(mut self, carried: Look<'a>) -> Self {
+    pub fn carried_apart(mut self, carried: OutsideReader<'a>) -> Self {
         self.carried = Some(carried);
         self
     }
@@ -161,7 +161,7 @@ where
     /// # Errors
     /// A sentence with the step and the violation.
     pub async fn prove(&self) -> Result<Proof, String> {
-        let before = self.look("before the test").await?;
+        let before = self.read_outside("before the test").await?;
         let made = self.reconcile_in_source().await?;
         let inside = (self.inside_source)().await?;
         if made == before && is_empty(&inside) {
@@ -189,7 +189,7 @@ where
         let object = self
             .settled(&api, &self.source_object, LastOperationType::Create, "reconcile")
             .await?;
-        let made = self.look("after reconcile").await?;
+        let made = self.read_outside("after reconcile").await?;
         let (state, resources) = (state_of(&object), resources_of(&object));
         for again in ["the second reconcile", "the third reconcile"] {
             annotate(&api, &self.source_object, RECONCILE).await?;
@@ -269,7 +269,7 @@ where
             }
             None => None,
         };
-        Carried::of(lasting.seed(), &object, apart).await
+        Carried::from_object(lasting.seed(), &object, apart).await
     }
 
     /// After `migrate`, a deletion needs no owner check and touches no outside resource.
@@ -307,7 +307,7 @@ where
         if self.carried.is_some() {
             self.refuses_to_begin_empty(&lasting, &object, made).await?;
         }
-        let status = carried.put(lasting.seed(), &object).await?;
+        let status = carried.create_objects(lasting.seed(), &object).await?;
         if status != json!({}) {
             GARDENLET
                 .merge_status(&api, &object.name_any(), &status)
@@ -403,14 +403,19 @@ where
             .ok_or_else(|| format!("{step}: the object is gone"))
     }
 
-    async fn look(&self, step: &str) -> Result<Value, String> {
+    async fn read_outside(&self, step: &str) -> Result<Value, String> {
         (self.outside)()
             .await
             .map_err(|e| format!("{step}: the world outside could not be looked at: {e}"))
     }
 
     async fn unchanged(&self, expected: &Value, step: &str) -> Result<(), String> {
-        same(expected, &self.look(step).await?, step, "the world outside")
+        same(
+            expected,
+            &self.read_outside(step).await?,
+            step,
+            "the world outside",
+        )
     }
 }
 

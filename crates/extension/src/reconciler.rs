@@ -159,7 +159,7 @@ where
             }
             Decision::Run(operation) => operation,
         };
-        let role = Role::of(&object, cluster.as_ref());
+        let role = Role::for_object(&object, cluster.as_ref());
         if !role.allows(operation) {
             return self.refuse(&api, &object, operation, &role).await;
         }

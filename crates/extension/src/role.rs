@@ -36,7 +36,7 @@ pub enum Role {
 impl Role {
     /// The role for an object with the present Cluster of the object's namespace.
     #[must_use]
-    pub fn of<K: ExtensionObject>(object: &K, cluster: Option<&ClusterObject>) -> Self {
+    pub fn for_object<K: ExtensionObject>(object: &K, cluster: Option<&ClusterObject>) -> Self {
         let class = object.default_spec().class;
         if object.namespace().is_none() || class.is_some_and(|class| class != ExtensionClass::Shoot) {
             return Self::Shootless;
@@ -137,12 +137,12 @@ mod tests {
             (None, None, Role::Unknown),
         ] {
             assert_eq!(
-                Role::of(&record(None), Some(&cluster(status, spec))),
+                Role::for_object(&record(None), Some(&cluster(status, spec))),
                 role,
                 "{status:?} {spec:?}"
             );
         }
-        assert_eq!(Role::of(&record(None), None), Role::Unknown);
+        assert_eq!(Role::for_object(&record(None), None), Role::Unknown);
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
             "spec": {"type": "local", "bucketName": "b", "region": "r", "secretRef": {"name": "s"}},
         }))
         .unwrap();
-        assert_eq!(Role::of(&entry, None), Role::Shootless);
-        assert_eq!(Role::of(&record(Some("seed")), None), Role::Shootless);
+        assert_eq!(Role::for_object(&entry, None), Role::Shootless);
+        assert_eq!(Role::for_object(&record(Some("seed")), None), Role::Shootless);
     }
 }

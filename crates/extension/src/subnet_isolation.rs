@@ -54,13 +54,16 @@ impl<N: ZoneNetwork> Actuator<SubnetIsolation> for SubnetIsolationActuator<N> {
         if told.is_none() {
             is_used(context, &zone)?;
         }
-        let mut state = State::of(told, &zone, clock::now_k8s().0)?;
+        let mut state = State::for_zone(told, &zone, clock::now_k8s().0)?;
         self.keep(context, &state).await?;
-        let machines = ZoneMachines::of(context, &zone)?;
+        let machines = ZoneMachines::for_zone(context, &zone)?;
         let deadline = state.deadline(CloseDeadline::read(context.object.as_ref()));
         wait_for(&machines, &state, deadline).await?;
 
-        let before = self.0.look(context, &zone, state.before.as_ref()).await?;
+        let before = self
+            .0
+            .read_former_state(context, &zone, state.before.as_ref())
+            .await?;
         state.before = Some(before.clone());
         self.keep(context, &state).await?;
         let before = self.0.prepare(context, &before).await?;

@@ -165,7 +165,7 @@ where
             sleep(ASK_EVERY).await;
             match self.cluster_of(object).await {
                 Ok(cluster) => {
-                    let role = Role::of(object, cluster.as_ref());
+                    let role = Role::for_object(object, cluster.as_ref());
                     if !role.allows(operation) {
                         issuer.end(&role.to_string());
                     }

@@ -10,7 +10,7 @@ use cloud_aws::{
     machines::{Ec2Power, Machines, ProviderId, ProviderSpec},
 };
 use kube::ResourceExt;
-use machine_controllers::{Driver, Found, Instance, InstancePower, Request};
+use machine_controllers::{Driver, Instance, InstancePower, ListedInstance, Request};
 use runtime::{Credentials, Error, Permit, Result, clock};
 
 /// Makes and removes instances in the account that a class's credentials are for.
@@ -30,10 +30,10 @@ impl AwsDriver {
     }
 
     fn open(&self, class: &MachineClass, credentials: &Credentials) -> Result<(ProviderSpec, Machines)> {
-        let spec = ProviderSpec::of(&class.name_any(), &class.spec.provider_spec)?;
+        let spec = ProviderSpec::from_class(&class.name_any(), &class.spec.provider_spec)?;
         let ec2 = self.access.open(credentials, &spec.region, &self.permit)?;
         let home = HomeAccount::new(spec.account_id.as_deref()).with_subnet(&spec.subnet_id);
-        let machines = Machines::of(ec2, &spec.cluster).in_account(home);
+        let machines = Machines::for_cluster(ec2, &spec.cluster).in_account(home);
         let machines = machines.of_shoot(spec.shoot_uid.as_deref());
         Ok((spec, machines))
     }
@@ -57,7 +57,7 @@ impl Driver for AwsDriver {
 
     async fn delete(&self, request: &Request<'_>) -> Result<()> {
         let (_, machines) = self.open(request.class, &request.credentials)?;
-        let (name, known) = (request.machine.name_any(), known(request.machine));
+        let (name, known) = (request.machine.name_any(), parse_provider_id(request.machine));
         let machines = machines.ending_for(request.ending_for);
         // An orphan has no Machine in the API. The name of an orphan is the name tag, and instances with
         // Machines may have the same tag.
@@ -71,7 +71,10 @@ impl Driver for AwsDriver {
     async fn status(&self, request: &Request<'_>) -> Result<Option<Instance>> {
         let (_, machines) = self.open(request.class, &request.credentials)?;
         let name = request.machine.name_any();
-        let (known, since_launch) = (known(request.machine), since_last_change(request.machine));
+        let (known, since_launch) = (
+            parse_provider_id(request.machine),
+            since_last_change(request.machine),
+        );
         let found = machines
             .find_launched(&name, known.as_ref(), since_launch)
             .await?;
@@ -81,7 +84,9 @@ impl Driver for AwsDriver {
     async fn power(&self, request: &Request<'_>) -> Result<InstancePower> {
         let (_, machines) = self.open(request.class, &request.credentials)?;
         let name = request.machine.name_any();
-        let power = machines.power(&name, known(request.machine).as_ref()).await?;
+        let power = machines
+            .power(&name, parse_provider_id(request.machine).as_ref())
+            .await?;
         Ok(match power {
             Ec2Power::Running => InstancePower::Running,
             Ec2Power::Off => InstancePower::Off,
@@ -91,15 +96,15 @@ impl Driver for AwsDriver {
 
     async fn launch_failure(&self, request: &Request<'_>) -> Result<Option<Error>> {
         let (_, machines) = self.open(request.class, &request.credentials)?;
-        match known(request.machine) {
+        match parse_provider_id(request.machine) {
             Some(known) => machines.launch_failure(&known).await,
             None => Ok(None),
         }
     }
 
-    async fn list(&self, class: &MachineClass, credentials: Credentials) -> Result<Vec<Found>> {
+    async fn list(&self, class: &MachineClass, credentials: Credentials) -> Result<Vec<ListedInstance>> {
         let (_, machines) = self.open(class, &credentials)?;
-        let found = |instance: &cloud_aws::instances::Instance| Found {
+        let found = |instance: &cloud_aws::instances::Instance| ListedInstance {
             machine_name: instance.name().to_owned(),
             provider_id: ProviderId::from(instance).to_string(),
         };
@@ -109,7 +114,7 @@ impl Driver for AwsDriver {
 
 /// The recorded id of the instance. The id of a different cloud does not count, and the driver searches by
 /// name.
-fn known(machine: &Machine) -> Option<ProviderId> {
+fn parse_provider_id(machine: &Machine) -> Option<ProviderId> {
     machine.spec.provider_id.as_deref()?.parse().ok()
 }
 

@@ -47,7 +47,7 @@ fn class(spec: RawExtension) -> MachineClass {
 #[tokio::test]
 async fn an_instance_is_made_once_found_again_and_taken_away() -> Result<()> {
     let moto = Moto::start().await?;
-    let region = Region::of(&moto, "eu-west-1").await?;
+    let region = Region::start(&moto, "eu-west-1").await?;
     let (status, _) = region.made().await?;
     let [zone, _] = region.zones();
     let class = class(RawExtension::encode(&ProviderSpec {

@@ -6,7 +6,7 @@ use api::machine::MachineClass;
 use async_trait::async_trait;
 use cloud_local::{Cloud, Compute, Launch, ProviderSpec, State, Wrap};
 use kube::ResourceExt;
-use machine_controllers::{Driver, Found, Instance, InstancePower, Request};
+use machine_controllers::{Driver, Instance, InstancePower, ListedInstance, Request};
 use runtime::{Credentials, Error, Permit, Result};
 
 use crate::MANAGER;
@@ -35,7 +35,7 @@ impl LocalDriver {
 #[async_trait]
 impl Driver for LocalDriver {
     async fn create(&self, request: &Request<'_>) -> Result<Instance> {
-        let spec = ProviderSpec::of(request.class)?;
+        let spec = ProviderSpec::from_class(request.class)?;
         let compute = self.compute(&spec.cluster, &request.credentials).await?;
         let name = request.machine.name_any();
         let user_data = request
@@ -54,13 +54,13 @@ impl Driver for LocalDriver {
     }
 
     async fn delete(&self, request: &Request<'_>) -> Result<()> {
-        let spec = ProviderSpec::of(request.class)?;
+        let spec = ProviderSpec::from_class(request.class)?;
         let compute = self.compute(&spec.cluster, &request.credentials).await?;
         compute.terminate(&request.machine.name_any()).await
     }
 
     async fn status(&self, request: &Request<'_>) -> Result<Option<Instance>> {
-        let spec = ProviderSpec::of(request.class)?;
+        let spec = ProviderSpec::from_class(request.class)?;
         let compute = self.compute(&spec.cluster, &request.credentials).await?;
         let name = request.machine.name_any();
         let found = Box::pin(compute.find(&name)).await?;
@@ -68,7 +68,7 @@ impl Driver for LocalDriver {
     }
 
     async fn power(&self, request: &Request<'_>) -> Result<InstancePower> {
-        let spec = ProviderSpec::of(request.class)?;
+        let spec = ProviderSpec::from_class(request.class)?;
         let compute = self.compute(&spec.cluster, &request.credentials).await?;
         Ok(match compute.power(&request.machine.name_any()).await? {
             Some(State::Running) => InstancePower::Running,
@@ -77,13 +77,13 @@ impl Driver for LocalDriver {
         })
     }
 
-    async fn list(&self, class: &MachineClass, credentials: Credentials) -> Result<Vec<Found>> {
-        let spec = ProviderSpec::of(class)?;
+    async fn list(&self, class: &MachineClass, credentials: Credentials) -> Result<Vec<ListedInstance>> {
+        let spec = ProviderSpec::from_class(class)?;
         let compute = self.compute(&spec.cluster, &credentials).await?;
         let found = compute.list().await?;
         Ok(found
             .into_iter()
-            .map(|(machine_name, provider_id)| Found {
+            .map(|(machine_name, provider_id)| ListedInstance {
                 machine_name,
                 provider_id: provider_id.to_string(),
             })

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::{
     context::Context,
-    driver::{Driver, Found, Instance, InstancePower, Request},
+    driver::{Driver, Instance, InstancePower, ListedInstance, Request},
 };
 
 /// Key of the Secret with the user data, which a machine runs at the first boot.
@@ -177,7 +177,7 @@ impl Cloud {
     }
 
     /// All instances of this cluster that the account of the class has.
-    pub async fn list(&self, class: &MachineClass) -> Result<Vec<Found>> {
+    pub async fn list(&self, class: &MachineClass) -> Result<Vec<ListedInstance>> {
         let credentials = self.credentials(class).await?;
         let doing = format!("could not list instances for MachineClass {}", class.name_any());
         self.reads(doing, self.driver.list(class, credentials)).await

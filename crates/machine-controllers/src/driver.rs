@@ -48,7 +48,7 @@ pub struct Instance {
 
 /// An instance that a listing found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Found {
+pub struct ListedInstance {
     /// The Machine's name, from the instance's tag.
     pub machine_name: String,
     /// The id of the instance at the provider.
@@ -116,5 +116,5 @@ pub trait Driver: Send + Sync + 'static {
     ///
     /// # Errors
     /// As for [`Driver::create`].
-    async fn list(&self, class: &MachineClass, credentials: Credentials) -> Result<Vec<Found>>;
+    async fn list(&self, class: &MachineClass, credentials: Credentials) -> Result<Vec<ListedInstance>>;
 }

@@ -59,5 +59,5 @@ mod safety;
 mod words;
 
 pub use context::{Context, Timing};
-pub use driver::{Driver, Found, Instance, InstancePower, Request};
+pub use driver::{Driver, Instance, InstancePower, ListedInstance, Request};
 pub use names::{NAMES, run};

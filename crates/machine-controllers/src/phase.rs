@@ -43,7 +43,7 @@ impl Phase {
     }
 
     /// The phase in the status of a Machine; `None` without a known phase, as after a restore.
-    pub fn told(machine: &Machine) -> Option<Self> {
+    pub fn from_status(machine: &Machine) -> Option<Self> {
         let told = machine
             .status
             .as_ref()?
@@ -62,11 +62,11 @@ impl Phase {
     }
 
     /// How a Machine counts.
-    pub fn of(machine: &Machine) -> Self {
+    pub fn from_machine(machine: &Machine) -> Self {
         if machine.metadata.deletion_timestamp.is_some() {
             return Self::Terminating;
         }
-        Self::told(machine).unwrap_or(Self::Pending)
+        Self::from_status(machine).unwrap_or(Self::Pending)
     }
 }
 
@@ -99,6 +99,9 @@ mod tests {
             "status": {"currentStatus": {"phase": written}},
         }))
         .unwrap();
-        assert_eq!((Phase::told(&machine), Phase::of(&machine)), (told, counts));
+        assert_eq!(
+            (Phase::from_status(&machine), Phase::from_machine(&machine)),
+            (told, counts)
+        );
     }
 }

@@ -20,7 +20,7 @@ pub struct Machine {
 impl Machine {
     /// The machine of a Node.
     #[must_use]
-    pub fn of(node: &Node) -> Self {
+    pub fn from_node(node: &Node) -> Self {
         let spec = node.spec.as_ref();
         let ranges = spec.into_iter().flat_map(|spec| {
             let more = spec.pod_cidrs.iter().flatten();
@@ -74,7 +74,7 @@ mod tests {
 
     impl Fleet {
         fn take(&mut self, event: Event<Node>) -> Option<&Machines> {
-            self.0.take(event, |node| Some(Machine::of(node)))
+            self.0.take(event, |node| Some(Machine::from_node(node)))
         }
     }
 
@@ -99,10 +99,10 @@ mod tests {
             range: Some("10.0.1.0/24".parse().unwrap()),
             address: Some("192.0.2.1".parse().unwrap()),
         };
-        assert_eq!(Machine::of(&dual), expected);
-        assert_eq!(Machine::of(&Node::default()), Machine::default());
+        assert_eq!(Machine::from_node(&dual), expected);
+        assert_eq!(Machine::from_node(&Node::default()), Machine::default());
         assert_eq!(
-            Machine::of(&node("a", &["nonsense"], &[("InternalIP", "x")])),
+            Machine::from_node(&node("a", &["nonsense"], &[("InternalIP", "x")])),
             Machine::default()
         );
     }

@@ -55,7 +55,13 @@ async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
     let (sender, known) = watch::channel(None);
     process.part("nodes", async move {
         let all = watcher::Config::default();
-        follow(shoot.cluster_wide(), all, |node| Some(Machine::of(node)), sender).await;
+        follow(
+            shoot.cluster_wide(),
+            all,
+            |node| Some(Machine::from_node(node)),
+            sender,
+        )
+        .await;
     });
     let (metrics, health) = (process.metrics.clone(), process.health.clone());
     process.part("network", agent.run(known, metrics, health));

@@ -5,14 +5,14 @@ use cloud_aws::{Ec2, Ec2Access};
 use extension::Context;
 use runtime::Result;
 
-/// Where EC2 is.
+/// Access to EC2 with the account of an object.
 #[derive(Clone, Debug, Default)]
-pub struct Place {
+pub struct AccountAccess {
     /// Access to EC2, shared by all actuators of the process.
     pub access: Ec2Access,
 }
 
-impl Place {
+impl AccountAccess {
     /// `endpoint` replaces the address of each region, for tests.
     #[must_use]
     pub fn new(endpoint: Option<String>) -> Self {

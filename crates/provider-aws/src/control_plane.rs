@@ -28,7 +28,7 @@ use k8s_openapi::{
 use owner_checks::OwnerClaim;
 use runtime::Result;
 
-use crate::{account::Place, identity::account_of, zone};
+use crate::{account::AccountAccess, identity::account_of, zone};
 use cloud_controller_manager::{
     ACCOUNT, CLOUD_PROVIDER_CONFIG, CloudControllerManagerSettings, FILE, NAME, account_secret, cloud_config,
     process, refuse_guests,
@@ -39,7 +39,7 @@ pub struct AwsControlPlane {
     /// Settings of the cloud-controller-manager. None is deployed by default.
     pub cloud_controller_manager: Option<CloudControllerManagerSettings>,
     /// Access to EC2 and STS, for the account of the keys.
-    pub place: Place,
+    pub place: AccountAccess,
 }
 
 #[async_trait]

@@ -18,7 +18,7 @@ use runtime::{Seed, Variable, runner::Settings};
 
 use crate::{
     MANAGER, TYPE,
-    account::Place,
+    account::AccountAccess,
     control_plane::{AwsControlPlane, cloud_controller_manager::CloudControllerManagerSettings},
     infrastructure::InfrastructureActuator,
     subnet_isolation::AwsZones,
@@ -43,7 +43,7 @@ pub struct Context {
     /// The settings of each controller.
     pub settings: Settings,
     /// Where EC2 is.
-    pub place: Place,
+    pub place: AccountAccess,
     /// Settings of the cloud-controller-manager of each shoot. None is deployed by default.
     pub cloud_controller_manager: Option<CloudControllerManagerSettings>,
     /// Image of the machine-controller-manager of each shoot, with a tag.

@@ -14,7 +14,7 @@ use runtime::Result;
 /// The object has no namespace.
 pub fn names<K: ExtensionObject>(context: &Context<K>) -> Result<Names> {
     let uid = context.cluster.as_ref().and_then(shoot_uid);
-    Ok(Names::of(&context.namespace()?).of_shoot(uid))
+    Ok(Names::for_cluster(&context.namespace()?).of_shoot(uid))
 }
 
 /// The account that the user has confirmed by an annotation of the Shoot. A recorded account counts before

@@ -24,7 +24,7 @@ use serde_json::json;
 
 use crate::{
     API_VERSION,
-    account::Place,
+    account::AccountAccess,
     identity::{confirmed_account, names},
 };
 
@@ -33,7 +33,7 @@ use crate::{
 const REMOVED_WITHIN: Duration = Duration::from_secs(3 * 60);
 
 /// Looks after Infrastructures.
-pub struct InfrastructureActuator(pub Place);
+pub struct InfrastructureActuator(pub AccountAccess);
 
 #[async_trait]
 impl Actuator<Infrastructure> for InfrastructureActuator {
@@ -41,7 +41,7 @@ impl Actuator<Infrastructure> for InfrastructureActuator {
 
     async fn reconcile(&self, context: &Context<Infrastructure>) -> Result<Outcome> {
         let config: InfrastructureConfig = context.provider_config()?;
-        let plan = Plan::of(&config)?.isolating(context.isolated_zone_id());
+        let plan = Plan::from_config(&config)?.isolating(context.isolated_zone_id());
         let known: Option<State> = context.state()?;
         let ec2 = self.0.open(context, &context.object.spec.region).await?;
         let names = names(context)?;

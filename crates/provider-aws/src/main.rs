@@ -7,7 +7,7 @@ use extension::{OwnerChecks, heartbeat};
 use leader_migration::{Locks, answer_if_asked, manager};
 use provider_aws::{
     MANAGER,
-    account::Place,
+    account::AccountAccess,
     control_plane::cloud_controller_manager::CloudControllerManagerSettings,
     controllers::{self, Context, PROVIDER_AWS},
 };
@@ -78,7 +78,7 @@ async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
     );
     let owners = OwnerChecks::new(&process.metrics);
     let (metrics, shutdown) = (process.metrics.clone(), process.shutdown.clone());
-    let place = Place::new(flags.ec2_endpoint);
+    let place = AccountAccess::new(flags.ec2_endpoint);
     let cloud_controller_manager =
         flags
             .cloud_controller_manager_image

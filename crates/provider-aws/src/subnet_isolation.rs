@@ -23,7 +23,7 @@ use extension::{Context, subnet_isolation::ZoneNetwork};
 use runtime::{Cluster, Events, Result};
 use serde_json::{Map, Value, json};
 
-use crate::{API_VERSION, MANAGER, account::Place, identity::shoot_uid, zone};
+use crate::{API_VERSION, MANAGER, account::AccountAccess, identity::shoot_uid, zone};
 
 /// Reason of the Event for manual changes of the network.
 const CHANGED_BY_HAND: &str = "ChangedByHand";
@@ -35,7 +35,7 @@ const ACL_ID: &str = "aclID";
 const MISSING_SUBNETS: &str = "missingSubnets";
 
 /// Zones of AWS.
-pub struct AwsZones(pub Place);
+pub struct AwsZones(pub AccountAccess);
 
 #[async_trait]
 impl ZoneNetwork for AwsZones {
@@ -48,7 +48,7 @@ impl ZoneNetwork for AwsZones {
         zone::named(&infrastructure.zones, &context.object.spec.isolated_zone_id).map(str::to_owned)
     }
 
-    async fn look(
+    async fn read_former_state(
         &self,
         context: &Context<SubnetIsolation>,
         zone: &str,

@@ -21,7 +21,7 @@ use runtime::{Error, Result, Variable};
 
 use crate::{
     TYPE,
-    account::Place,
+    account::AccountAccess,
     identity::{account_of, shoot_uid},
     problem::problem,
     zone,
@@ -34,7 +34,7 @@ pub struct AwsMachines {
     /// Environment variables of the machine-controller-manager.
     pub manager_environment: Vec<Variable>,
     /// Where EC2 is.
-    pub place: Place,
+    pub place: AccountAccess,
 }
 
 impl Machines for AwsMachines {

@@ -20,14 +20,15 @@ use extension::{
 use futures::FutureExt;
 use kube::Client;
 use provider_aws::{
-    account::Place, infrastructure::InfrastructureActuator, subnet_isolation::AwsZones, worker::AwsMachines,
+    account::AccountAccess, infrastructure::InfrastructureActuator, subnet_isolation::AwsZones,
+    worker::AwsMachines,
 };
 use serde_json::{Value, json};
 use testkit::{ControlPlane as Plane, Moto, PlayedKubelet};
 
 use played::PlayedMachines;
 use proxy::Fault;
-use seeds::{equip, object, place, reconciler, seed};
+use seeds::{build_access, equip, object, reconciler, seed};
 use world::{Region, SHOOT};
 
 /// The minimum of disturbed attempts in a proof. A proof with fewer disturbed attempts is too weak.
@@ -58,8 +59,8 @@ async fn actuators_keep_the_contract_over_two_seeds() -> Result<()> {
 }
 
 async fn infrastructure(moto: &Moto, seeds: &[Client]) -> Result<()> {
-    let region = &Region::of(moto, "eu-west-1").await?;
-    let place = &place(region);
+    let region = &Region::start(moto, "eu-west-1").await?;
+    let place = &build_access(region);
     let wanted: Infrastructure = object("one", "eu-west-1", json!({"providerConfig": region.config()}))?;
     let contract = Contract::new(
         || reconciler(&seeds[0], InfrastructureActuator(place.clone())),
@@ -68,7 +69,7 @@ async fn infrastructure(moto: &Moto, seeds: &[Client]) -> Result<()> {
     )
     .outside(Box::new(move || {
         async move {
-            let found = region.found().await.map_err(|error| error.to_string())?;
+            let found = region.list_parts().await.map_err(|error| error.to_string())?;
             Ok(json!(format!("{found:?}")))
         }
         .boxed()
@@ -78,8 +79,8 @@ async fn infrastructure(moto: &Moto, seeds: &[Client]) -> Result<()> {
 }
 
 async fn subnet_isolation(moto: &Moto, seeds: &[Client]) -> Result<()> {
-    let region = &Region::of(moto, "eu-central-1").await?;
-    let place = &place(region);
+    let region = &Region::start(moto, "eu-central-1").await?;
+    let place = &build_access(region);
     let (status, _) = region.made().await?;
     let vpc = &status.vpc.id.clone();
     let zone = &status.zones[0];
@@ -122,7 +123,7 @@ async fn worker(seeds: &[Client]) -> Result<()> {
         || reconciler(&seeds[1], WorkerActuator(aws_machines())),
         [wanted.clone(), wanted],
     )
-    .outside(Box::new(|| async { Ok(machines.look()) }.boxed()))
+    .outside(Box::new(|| async { Ok(machines.list_instances()) }.boxed()))
     .inside_source(Box::new(|| {
         async { machines.manager_in(&seeds[0]).await.map_err(|error| text(&error)) }.boxed()
     }))
@@ -145,7 +146,7 @@ fn aws_machines() -> AwsMachines {
     AwsMachines {
         manager_image: "machine-controller-manager-aws:test".into(),
         manager_environment: Vec::new(),
-        place: Place::default(),
+        place: AccountAccess::default(),
     }
 }
 

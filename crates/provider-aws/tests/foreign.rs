@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use testkit::{ControlPlane, Moto};
 
 use keys::{HOME, OTHER, issue};
-use seeds::{TEST, object, place, reconciler, seed};
+use seeds::{TEST, build_access, object, reconciler, seed};
 use world::{Region, SHOOT, credentials, refused};
 
 const REGION: &str = "eu-central-1";
@@ -37,11 +37,11 @@ const REGION: &str = "eu-central-1";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_account_a_second_garden_and_manual_changes_are_reported() -> Result<()> {
     let (moto, plane) = (Moto::start().await?, ControlPlane::start("seed-a").await?);
-    let (region, client) = (Region::of(&moto, REGION).await?, seed(&plane).await?);
+    let (region, client) = (Region::start(&moto, REGION).await?, seed(&plane).await?);
     set_uid(&client, "uid-a").await?;
 
     let infrastructures: Api<Infrastructure> = Api::namespaced(client.clone(), SHOOT);
-    let by = reconciler(&client, InfrastructureActuator(place(&region)));
+    let by = reconciler(&client, InfrastructureActuator(build_access(&region)));
     let created: Infrastructure = object("one", REGION, json!({"providerConfig": region.config()}))?;
     let created = infrastructures
         .create(&PostParams::default(), &asking(created))
@@ -89,7 +89,7 @@ async fn a_wrong_account_a_second_garden_and_manual_changes_are_reported() -> Re
         reported.contains(OTHER) && reported.contains("ERR_CONFIGURATION_PROBLEM"),
         "{reported}"
     );
-    ensure!(region.found().await?.vpcs.len() == 1, "the VPC is gone");
+    ensure!(region.list_parts().await?.vpcs.len() == 1, "the VPC is gone");
 
     set_keys(&client, credentials().data()).await?;
     TEST.merge(&infrastructures, "one", &again()).await?;
@@ -98,7 +98,7 @@ async fn a_wrong_account_a_second_garden_and_manual_changes_are_reported() -> Re
         infrastructures.get_opt("one").await?.is_none(),
         "the Infrastructure is left"
     );
-    ensure!(region.found().await?.vpcs.is_empty(), "the VPC is left");
+    ensure!(region.list_parts().await?.vpcs.is_empty(), "the VPC is left");
     Ok(())
 }
 
@@ -110,7 +110,7 @@ async fn a_changed_zone_is_closed_again_and_reported(
 ) -> Result<()> {
     const GONE: &str = "subnet-0123456789abcdef0";
     let isolations: Api<SubnetIsolation> = Api::namespaced(client.clone(), SHOOT);
-    let by = reconciler(client, SubnetIsolationActuator(AwsZones(place(region))));
+    let by = reconciler(client, SubnetIsolationActuator(AwsZones(build_access(region))));
     let zone = &infrastructure["zones"][0];
     let (vpc, name) = (
         infrastructure["vpc"]["id"].as_str().unwrap(),

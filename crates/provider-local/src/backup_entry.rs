@@ -37,7 +37,7 @@ use runtime::{Cluster, Error, Result, apply};
 use crate::{
     MANAGER,
     object_store::{Store, objects},
-    ownership::{self, Claim, State},
+    ownership::{self, BackupClaim, State},
     takeover,
 };
 
@@ -58,7 +58,7 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
     const NAME: &'static str = "backupentry";
 
     async fn reconcile(&self, context: &Context<BackupEntry>) -> Result<Outcome> {
-        let place = Place::of(&context.name())?;
+        let place = EntryName::parse(&context.name())?;
         if !is_active(context, &place.namespace).await? {
             return Err(Error::not_ready(
                 MISSING_NAMESPACE_REQUEUE,
@@ -71,12 +71,12 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
         let credentials = context.credentials().await?;
         let spec = &context.object.spec;
         let epoch = epoch_of(&context.object)?;
-        let takeover = takeover::of(&context.seed, &place.namespace, epoch).await?;
+        let takeover = takeover::read_takeover(&context.seed, &place.namespace, epoch).await?;
         let has_data = takeover.filter(|takeover| takeover.returns != place.source);
         let claims = has_data.is_some();
         if claims || !place.source {
             let bucket = objects(&credentials, &spec.bucket_name, &spec.region, context.permit())?;
-            let claim = Claim {
+            let claim = BackupClaim {
                 origin: has_data.and_then(|takeover| takeover.origin),
                 ..place.ownership(context)?
             };
@@ -99,12 +99,12 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
     }
 
     async fn migrate(&self, context: &Context<BackupEntry>) -> Result<Outcome> {
-        remove_secret(context, &Place::of(&context.name())?).await?;
+        remove_secret(context, &EntryName::parse(&context.name())?).await?;
         Ok(Outcome::none())
     }
 
     async fn delete(&self, context: &Context<BackupEntry>) -> Result<()> {
-        let place = Place::of(&context.name())?;
+        let place = EntryName::parse(&context.name())?;
         remove_objects(context, &place).await?;
         remove_secret(context, &place).await
     }
@@ -112,7 +112,7 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
     /// The Secret is removed even if the object store refuses. `force_delete` removes only objects that
     /// `delete` would remove (I9).
     async fn force_delete(&self, context: &Context<BackupEntry>) -> Result<Released> {
-        let Ok(place) = Place::of(&context.name()) else {
+        let Ok(place) = EntryName::parse(&context.name()) else {
             // The entry never had a folder, so no object has to be removed.
             return Ok(Released::default());
         };
@@ -127,7 +127,7 @@ impl Actuator<BackupEntry> for BackupEntryActuator {
 
 /// Removes the shoot's backups. Backups of a source are removed only after the copy (I9), and backups in a
 /// folder of a later epoch are never removed.
-async fn remove_objects(context: &Context<BackupEntry>, place: &Place) -> Result<()> {
+async fn remove_objects(context: &Context<BackupEntry>, place: &EntryName) -> Result<()> {
     if place.source && !is_copied(&context.object) {
         return Ok(());
     }
@@ -142,17 +142,17 @@ async fn remove_objects(context: &Context<BackupEntry>, place: &Place) -> Result
     let found = store.read(&ownership::path(&claim)).await?;
     ownership::may_be_removed(found.as_deref(), &claim)?;
     let is_final = |key: &str| key.contains(".final");
-    match said(&context.object) {
+    match read_copied(&context.object) {
         Some(BACKUPS_COPIED_BUT_FINAL) => store.delete_below_but(&place.prefix, is_final).await,
         _ => store.delete_below(&place.prefix).await,
     }
 }
 
 fn is_copied(entry: &BackupEntry) -> bool {
-    said(entry).is_some_and(|said| said == "true" || said == BACKUPS_COPIED_BUT_FINAL)
+    read_copied(entry).is_some_and(|said| said == "true" || said == BACKUPS_COPIED_BUT_FINAL)
 }
 
-fn said(entry: &BackupEntry) -> Option<&str> {
+fn read_copied(entry: &BackupEntry) -> Option<&str> {
     let said = entry.annotations().get(BACKUP_ENTRY_BACKUPS_COPIED);
     said.map(String::as_str)
 }
@@ -175,7 +175,7 @@ async fn is_active(context: &Context<BackupEntry>, name: &str) -> Result<bool> {
     Ok(namespace.is_some_and(|namespace| namespace.metadata.deletion_timestamp.is_none()))
 }
 
-async fn remove_secret(context: &Context<BackupEntry>, place: &Place) -> Result<()> {
+async fn remove_secret(context: &Context<BackupEntry>, place: &EntryName) -> Result<()> {
     apply::delete(
         &context.seed.namespaced::<Secret>(&place.namespace),
         &place.secret_name(),
@@ -185,7 +185,7 @@ async fn remove_secret(context: &Context<BackupEntry>, place: &Place) -> Result<
 
 /// The parts of an entry's name.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct EntryName {
     /// Whether the entry is there to copy from.
     source: bool,
     /// Namespace of the shoot in the seed.
@@ -194,8 +194,8 @@ struct Place {
     prefix: String,
 }
 
-impl Place {
-    fn of(name: &str) -> Result<Self> {
+impl EntryName {
+    fn parse(name: &str) -> Result<Self> {
         let (source, own) = name.strip_prefix(SOURCE).map_or((false, name), |own| (true, own));
         // A uid holds no two dashes in a row; a technical id does.
         match own.rsplit_once("--") {
@@ -214,7 +214,7 @@ impl Place {
     }
 
     /// The wanted `ownership.json` while the entry exists.
-    fn ownership(&self, context: &Context<BackupEntry>) -> Result<Claim> {
+    fn ownership(&self, context: &Context<BackupEntry>) -> Result<BackupClaim> {
         let object = &context.object;
         let seed = context
             .cluster
@@ -226,7 +226,7 @@ impl Place {
             .trim_end_matches('/')
             .rsplit_once("--")
             .unwrap_or_default();
-        Ok(Claim {
+        Ok(BackupClaim {
             bucket: object.spec.bucket_name.clone(),
             folder: format!("{}{ETCD_MAIN}", self.prefix),
             uid: uid.to_owned(),
@@ -246,7 +246,7 @@ impl Place {
     }
 }
 
-fn secret(place: &Place, credentials: &BTreeMap<String, Vec<u8>>, bucket: &str) -> Secret {
+fn secret(place: &EntryName, credentials: &BTreeMap<String, Vec<u8>>, bucket: &str) -> Secret {
     let mut data: BTreeMap<_, _> = credentials
         .iter()
         .map(|(key, value)| (key.clone(), ByteString(value.clone())))
@@ -271,26 +271,27 @@ mod tests {
 
     #[test]
     fn a_name_says_namespace_place_and_secret() {
-        let own = Place::of("shoot--dev--one--0841c87f-8db9-4d04-a603-35570da6341f").unwrap();
+        let own = EntryName::parse("shoot--dev--one--0841c87f-8db9-4d04-a603-35570da6341f").unwrap();
         assert_eq!(own.namespace, "shoot--dev--one");
         assert_eq!(
             own.prefix,
             "shoot--dev--one--0841c87f-8db9-4d04-a603-35570da6341f/"
         );
         assert_eq!(own.secret_name(), "etcd-backup");
-        let source = Place::of("source-shoot--dev--one--0841c87f-8db9-4d04-a603-35570da6341f").unwrap();
+        let source =
+            EntryName::parse("source-shoot--dev--one--0841c87f-8db9-4d04-a603-35570da6341f").unwrap();
         assert!(source.source);
         assert_eq!((&source.namespace, &source.prefix), (&own.namespace, &own.prefix));
         assert_eq!(source.secret_name(), "source-etcd-backup");
         assert_eq!(
-            Place::of("nonsense").unwrap_err().codes(),
+            EntryName::parse("nonsense").unwrap_err().codes(),
             [ErrorCode::ErrConfigurationProblem]
         );
     }
 
     #[test]
     fn the_secret_is_the_credentials_and_the_bucket() {
-        let place = Place::of("shoot--dev--one--uid").unwrap();
+        let place = EntryName::parse("shoot--dev--one--uid").unwrap();
         let secret = secret(
             &place,
             &BTreeMap::from([("accessKeyID".into(), b"k".to_vec())]),

@@ -23,7 +23,7 @@ use owner_checks::OwnerClaim;
 use runtime::{Error, Result};
 
 use crate::infrastructure::InfrastructureStatus;
-use cloud_controller_manager::{MIGRATION, NAME, Settings, Wanted, migration_file, process};
+use cloud_controller_manager::{MIGRATION, ManagerInputs, NAME, Settings, migration_file, process};
 
 /// The ConfigMap that programs mount.
 const CLOUD_PROVIDER_CONFIG: &str = "cloud-provider-config";
@@ -43,7 +43,7 @@ impl ControlPlaneParts for LocalControlPlane {
     fn parts(&self, context: &Context<ControlPlane>, owner: Option<&OwnerClaim>) -> Result<Parts> {
         let spec = &context.object.spec;
         let config = cloud_provider_config(spec.infrastructure_provider_status.as_ref())?;
-        let wanted = Wanted {
+        let wanted = ManagerInputs {
             cluster: &context.namespace()?,
             spec: spec.cloud_controller_manager.as_ref(),
             owner,

@@ -29,7 +29,7 @@ use runtime::{Error, Result};
 use serde::{Deserialize, Serialize};
 use tracing::info;
 
-use self::{claim::Claim, epoch::Epoch};
+use self::{claim::RecordClaim, epoch::Epoch};
 use crate::API_VERSION;
 
 /// Reconciles DNSRecords.
@@ -60,7 +60,7 @@ impl Actuator<DNSRecord> for DNSRecordActuator {
         if let Some(claim) = &claim {
             owner::write(&server, &zone, claim, spec.ttl).await?;
         } else {
-            match Epoch::of(context, &zone)? {
+            match Epoch::for_zone(context, &zone)? {
                 None => elsewhere::write(&server, &zone, &records).await?,
                 Some(epoch) => {
                     match epoch::send(&server, dns::replace(&zone, &records)?, Some(&epoch)).await? {
@@ -74,7 +74,7 @@ impl Actuator<DNSRecord> for DNSRecordActuator {
             api_version: API_VERSION.into(),
             kind: "DNSRecordStatus".into(),
             values: spec.values.clone(),
-            epoch: claim.as_ref().map(Claim::epoch),
+            epoch: claim.as_ref().map(RecordClaim::epoch),
         };
         let provider_status = RawExtension::encode(&written)
             .map_err(|e| Error::bug(format!("the status of a DNSRecord does not serialise: {e}")))?;
@@ -116,8 +116,8 @@ impl Actuator<DNSRecord> for DNSRecordActuator {
 
 /// The claim of the object. A former owner record stays an owner record: without the annotation, the record
 /// would be overwritten regardless of the present value.
-fn claim(context: &Context<DNSRecord>) -> Result<Option<Claim>> {
-    let claim = Claim::of(&context.object)?;
+fn claim(context: &Context<DNSRecord>) -> Result<Option<RecordClaim>> {
+    let claim = RecordClaim::from_record(&context.object)?;
     if claim.is_none()
         && let Some(epoch) = written(context).epoch
     {
@@ -140,7 +140,7 @@ fn written(context: &Context<DNSRecord>) -> Written {
         .unwrap_or_default()
 }
 
-async fn remove_owner(context: &Context<DNSRecord>, claim: Claim) -> Result<()> {
+async fn remove_owner(context: &Context<DNSRecord>, claim: RecordClaim) -> Result<()> {
     let server = Server::new(&context.credentials().await?, context.permit())?;
     let zone = zone(context, &server, &claim.name).await?;
     owner::remove(&server, &zone, &claim).await
@@ -153,7 +153,7 @@ async fn remove(context: &Context<DNSRecord>) -> Result<()> {
     let zone = zone(context, &server, &name).await?;
     // The present values of the spec may not have been written yet.
     let written = written(context);
-    let epoch = Epoch::of(context, &zone)?;
+    let epoch = Epoch::for_zone(context, &zone)?;
     let mut ours = vec![spec.values.clone()];
     if !written.values.is_empty() && written.values != spec.values {
         ours.push(written.values);

@@ -23,8 +23,8 @@ use permit::{
 };
 use runtime::{Error, Permit, Result};
 
-use place::Place;
-use refusal::{Refusal, Telling};
+use place::BucketAddress;
+use refusal::{S3Error, Telling};
 
 /// Validity of a signed request. Short, because the request is signed when sent.
 const SIGNED_FOR: Duration = Duration::from_secs(60);
@@ -32,7 +32,7 @@ const SIGNED_FOR: Duration = Duration::from_secs(60);
 /// A client for the objects of a bucket, in the type of the library. `region` counts if the credentials name
 /// no region.
 pub fn objects(credentials: &Credentials, name: &str, region: &str, permit: &Permit) -> Result<AmazonS3> {
-    let place = Place::of(credentials, name, region)?;
+    let place = BucketAddress::from_secret(credentials, name, region)?;
     let connector = place::connector(permit);
     let keys = place.provide_keys(credentials, connector.client())?;
     place.client(keys, credentials.origin(), connector)
@@ -43,14 +43,14 @@ pub struct Store {
     s3: AmazonS3,
     bucket: Bucket,
     client: HttpClient,
-    place: Place,
+    place: BucketAddress,
     origin: String,
 }
 
 impl Store {
     /// The bucket `name`. `region` counts if the credentials name no region.
     pub fn open(credentials: &Credentials, name: &str, region: &str, permit: &Permit) -> Result<Self> {
-        let place = Place::of(credentials, name, region)?;
+        let place = BucketAddress::from_secret(credentials, name, region)?;
         let client = place::connector(permit).client();
         let keys = place.provide_keys(credentials, client.clone())?;
         let telling = Telling(client.clone());
@@ -68,7 +68,7 @@ impl Store {
         let Err(error) = self.ask(Method::PUT, self.place.location()).await else {
             return Ok(());
         };
-        match Refusal::of(&error).map(|refusal| refusal.code.as_str()) {
+        match S3Error::find_in(&error).map(|refusal| refusal.code.as_str()) {
             Some("BucketAlreadyOwnedByYou") => Ok(()),
             Some("BucketAlreadyExists") => self.bucket_is_ours().await,
             _ => Err(self.failed("make", &error)),
@@ -79,7 +79,7 @@ impl Store {
     pub async fn delete_bucket(&self) -> Result<()> {
         self.delete_below("").await?;
         match self.ask(Method::DELETE, String::new()).await {
-            Err(error) if !Refusal::of(&error).is_some_and(Refusal::is_missing) => {
+            Err(error) if !S3Error::find_in(&error).is_some_and(S3Error::is_missing) => {
                 Err(self.failed("remove", &error))
             }
             _ => Ok(()),
@@ -92,7 +92,7 @@ impl Store {
         match content.await {
             Ok(content) => Ok(Some(content.to_vec())),
             Err(StoreError::NotFound { .. }) => Ok(None),
-            Err(error) if Refusal::of(&error).is_some_and(Refusal::names_nothing) => Ok(None),
+            Err(error) if S3Error::find_in(&error).is_some_and(S3Error::names_nothing) => Ok(None),
             Err(error) => Err(self.failed(&format!("read {path} of"), &error)),
         }
     }
@@ -198,12 +198,12 @@ impl Store {
                 Err(StoreError::NotImplemented { .. }) if listed == Listed::Versions => return Ok(None),
                 Err(error)
                     if listed == Listed::Versions
-                        && Refusal::of(&error).is_some_and(Refusal::is_permission_denied) =>
+                        && S3Error::find_in(&error).is_some_and(S3Error::is_permission_denied) =>
                 {
                     self.report_versions_stay();
                     return Ok(None);
                 }
-                Err(error) if Refusal::of(&error).is_some_and(Refusal::is_missing) => {
+                Err(error) if S3Error::find_in(&error).is_some_and(S3Error::is_missing) => {
                     return Ok(Some(Vec::new()));
                 }
                 page => page.map_err(|error| self.failed("list", &error))?,
@@ -237,7 +237,7 @@ impl Store {
 
     async fn bucket_is_ours(&self) -> Result<()> {
         match self.ask(Method::HEAD, String::new()).await {
-            Err(error) if Refusal::of(&error).is_some() => Err(Error::config(
+            Err(error) if S3Error::find_in(&error).is_some() => Err(Error::config(
                 ErrorCode::ErrConfigurationProblem,
                 format!(
                     "could not use bucket {}: it belongs to another account; remove it there or use that account's credentials",
@@ -265,7 +265,7 @@ impl Store {
         };
         let refused = match answered {
             Ok(answer) if answer.status().is_success() => return Ok(()),
-            Ok(answer) => Refusal::read(answer).await,
+            Ok(answer) => S3Error::read(answer).await,
             Err(error) => error,
         };
         Err(StoreError::Generic {
@@ -282,7 +282,7 @@ impl Store {
         if let Some(failure) = WebIdentityError::find(error) {
             return classify_role(failure, &format!("{doing} with the Secret {}", self.origin));
         }
-        match Refusal::of(error) {
+        match S3Error::find_in(error) {
             Some(refusal) => refusal.error(&doing, &self.origin),
             None => Error::transient(format!("{doing}: {}", chain(error))),
         }

@@ -48,7 +48,7 @@ impl Actuator<OperatingSystemConfig> for OperatingSystemConfigActuator {
             let bytes = read(context, &namespace, &reference.name, &reference.data_key).await?;
             secrets.insert((reference.name.clone(), reference.data_key.clone()), bytes);
         }
-        let user_data = script::of(&spec.files, &spec.units, &secrets)
+        let user_data = script::render_script(&spec.files, &spec.units, &secrets)
             .map_err(|why| Error::config(ErrorCode::ErrConfigurationProblem, why))?;
         let name = secret_name(&context.name());
         let secret = Secret {

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::object_store::classify_role;
 
 /// The wanted content.
-pub struct Claim {
+pub struct BackupClaim {
     /// The bucket, for messages.
     pub bucket: String,
     /// Folder in the bucket.
@@ -103,7 +103,7 @@ impl Ownership {
 }
 
 /// Writes the claim's epoch into the folder. No write if the folder already has the epoch.
-pub async fn claim(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
+pub async fn claim(store: &dyn ObjectStore, claim: &BackupClaim) -> Result<()> {
     let path = path(claim);
     let (mode, found) = match store.get(&path).await {
         Err(StoreError::NotFound { .. }) => (PutMode::Create, None),
@@ -145,7 +145,7 @@ pub async fn claim(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
     } else {
         mode
     };
-    match put(store, &path, content, mode).await {
+    match put_object(store, &path, content, mode).await {
         Ok(_) => Ok(()),
         Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
             Err(Error::transient(format!(
@@ -159,14 +159,14 @@ pub async fn claim(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
 
 /// The path of `ownership.json`.
 #[must_use]
-pub fn path(claim: &Claim) -> Path {
+pub fn path(claim: &BackupClaim) -> Path {
     Path::from(format!("{}/ownership.json", claim.folder))
 }
 
 /// Whether the author of the claim may remove the objects beside this content. A folder without content was
 /// never taken, or the removal has begun. The check runs once, because a store removes objects without
 /// conditions.
-pub fn may_be_removed(content: Option<&[u8]>, claim: &Claim) -> Result<()> {
+pub fn may_be_removed(content: Option<&[u8]>, claim: &BackupClaim) -> Result<()> {
     let Some(content) = content else {
         return Ok(());
     };
@@ -183,7 +183,7 @@ pub fn may_be_removed(content: Option<&[u8]>, claim: &Claim) -> Result<()> {
 }
 
 /// The parsed content, unless the content belongs to a different shoot or a later epoch.
-fn understand(content: &[u8], claim: &Claim) -> Result<Ownership> {
+fn understand(content: &[u8], claim: &BackupClaim) -> Result<Ownership> {
     let place = format!("{}/ownership.json in bucket {}", claim.folder, claim.bucket);
     let wrong = |what: String| Error::config(ErrorCode::ErrConfigurationProblem, what);
     let found: Ownership = serde_json::from_slice(content).map_err(|e| {
@@ -214,7 +214,7 @@ fn version(meta: &object_store::ObjectMeta) -> UpdateVersion {
     }
 }
 
-async fn put(
+async fn put_object(
     store: &dyn ObjectStore,
     path: &Path,
     content: Vec<u8>,
@@ -232,7 +232,7 @@ async fn put(
 }
 
 /// Proves on a temporary object that the store honours conditions.
-async fn probe(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
+async fn probe(store: &dyn ObjectStore, claim: &BackupClaim) -> Result<()> {
     let path = Path::from(format!(
         "{}/conditions-{}",
         claim.folder,
@@ -261,8 +261,8 @@ async fn probe(store: &dyn ObjectStore, claim: &Claim) -> Result<()> {
 
 /// The bucket was removed or never existed. An empty bucket in place of the source's bucket would not help,
 /// because the backups are needed.
-fn bucket_is_gone(claim: &Claim) -> Error {
-    let Claim { bucket, folder, .. } = claim;
+fn bucket_is_gone(claim: &BackupClaim) -> Error {
+    let BackupClaim { bucket, folder, .. } = claim;
     let what = match (claim.state, claim.origin) {
         (State::Claimed, _) | (_, Some(_)) => format!(
             "bucket {bucket} does not exist, and the backups that the shoot goes on with were in it, below {folder}: make the bucket \
@@ -277,7 +277,7 @@ fn bucket_is_gone(claim: &Claim) -> Error {
 }
 
 async fn honours_conditions(store: &dyn ObjectStore, path: &Path) -> object_store::Result<bool> {
-    let write = |content: &str, mode| put(store, path, content.as_bytes().to_vec(), mode);
+    let write = |content: &str, mode| put_object(store, path, content.as_bytes().to_vec(), mode);
     let first = match write("1", PutMode::Create).await {
         Err(StoreError::NotImplemented { .. }) => return Ok(false),
         first => UpdateVersion::from(first?),
@@ -299,7 +299,7 @@ async fn honours_conditions(store: &dyn ObjectStore, path: &Path) -> object_stor
     }
 }
 
-fn failed(claim: &Claim, error: &StoreError) -> Error {
+fn failed(claim: &BackupClaim, error: &StoreError) -> Error {
     if let Some(refused) = refusal(error) {
         return refused.clone().into();
     }

@@ -13,8 +13,8 @@ use object_store::{
 
 use super::*;
 
-fn claim_of(epoch: i64, seed: &str) -> Claim {
-    Claim {
+fn claim_of(epoch: i64, seed: &str) -> BackupClaim {
+    BackupClaim {
         bucket: "b".to_owned(),
         folder: "shoot--dev--one--uid/etcd-main".to_owned(),
         uid: "uid".to_owned(),
@@ -26,8 +26,8 @@ fn claim_of(epoch: i64, seed: &str) -> Claim {
 }
 
 /// As [`claim_of`], announced in the folder of the present owner.
-fn announced(epoch: i64, seed: &str) -> Claim {
-    Claim {
+fn announced(epoch: i64, seed: &str) -> BackupClaim {
+    BackupClaim {
         state: State::Claimed,
         ..claim_of(epoch, seed)
     }
@@ -62,7 +62,7 @@ async fn a_place_goes_to_later_epochs_only_and_its_content_never_repeats() {
         "{late}"
     );
     assert_eq!(content(&store).await, third);
-    let other = Claim {
+    let other = BackupClaim {
         uid: "another".to_owned(),
         ..claim_of(4, "a")
     };
@@ -83,7 +83,7 @@ async fn a_place_goes_on_with_its_own_data_only_where_that_is_said() {
     claim(&store, &claim_of(1, "a")).await.unwrap();
     claim(&store, &claim_of(3, "a")).await.unwrap();
     assert_eq!(content(&store).await["origin"], serde_json::Value::Null);
-    let returns = Claim {
+    let returns = BackupClaim {
         origin: Some(3),
         ..claim_of(4, "a")
     };
@@ -94,7 +94,7 @@ async fn a_place_goes_on_with_its_own_data_only_where_that_is_said() {
         (&4.into(), &"Owned".into(), &3.into())
     );
     // The etcd did not start in epoch 4, so the data still belong to epoch 3 for the next owner.
-    let next = Claim {
+    let next = BackupClaim {
         origin: Some(3),
         ..announced(5, "b")
     };
@@ -112,14 +112,14 @@ async fn a_claimed_place_names_the_epochs_with_which_its_origin_goes_on() {
     let store = InMemory::new();
     claim(&store, &claim_of(1, "a")).await.unwrap();
     for (epoch, origin) in [(2, 1), (3, 2)] {
-        let returns = Claim {
+        let returns = BackupClaim {
             origin: Some(origin),
             ..claim_of(epoch, "a")
         };
         claim(&store, &returns).await.unwrap();
     }
     for (epoch, origin) in [(4, Some(3)), (5, None)] {
-        let next = Claim {
+        let next = BackupClaim {
             origin,
             ..announced(epoch, "b")
         };

@@ -45,7 +45,7 @@ impl ZoneNetwork for LocalZones {
         zones::name_of(&context.object.spec.isolated_zone_id).map(str::to_owned)
     }
 
-    async fn look(
+    async fn read_former_state(
         &self,
         context: &Context<SubnetIsolation>,
         zone: &str,

@@ -17,12 +17,12 @@ pub struct Takeover {
 
 /// The takeover in the epoch of an entry, if any. A fresh read: a process that waits for the claim reads the
 /// annotation of the Secret, and requests a new reconcile without the annotation.
-pub async fn of(seed: &Seed, cluster: &str, epoch: i64) -> Result<Option<Takeover>> {
+pub async fn read_takeover(seed: &Seed, cluster: &str, epoch: i64) -> Result<Option<Takeover>> {
     let found = seed.cluster_wide::<ClusterObject>().get_opt(cluster).await?;
-    Ok(found.and_then(|found| said(&found.spec.shoot.0, epoch)))
+    Ok(found.and_then(|found| parse_takeover(&found.spec.shoot.0, epoch)))
 }
 
-fn said(shoot: &Value, epoch: i64) -> Option<Takeover> {
+fn parse_takeover(shoot: &Value, epoch: i64) -> Option<Takeover> {
     let status = &shoot["status"];
     let record = &status["ownership"];
     let is_claimed = matches!(record["phase"].as_str(), Some("Claiming" | "Opening"))
@@ -62,7 +62,7 @@ mod tests {
                 origin: Some(1),
                 returns: false,
             });
-            assert_eq!(said(&shoot, epoch), expected, "{shoot} {epoch}");
+            assert_eq!(parse_takeover(&shoot, epoch), expected, "{shoot} {epoch}");
         }
     }
 
@@ -74,7 +74,11 @@ mod tests {
             (record("b", json!({"name": "a", "epoch": 2})), Some(2), false),
             (record("a", Value::Null), None, false),
         ] {
-            assert_eq!(said(&shoot, 3), Some(Takeover { origin, returns }), "{shoot}");
+            assert_eq!(
+                parse_takeover(&shoot, 3),
+                Some(Takeover { origin, returns }),
+                "{shoot}"
+            );
         }
     }
 }

@@ -11,7 +11,7 @@ use api::extensions::{
     BackupBucket, BackupEntry, DNSRecord, Infrastructure, Network, OperatingSystemConfig, SubnetIsolation,
     Worker,
 };
-use extension::contract::{Contract, Look};
+use extension::contract::{Contract, OutsideReader};
 use futures::FutureExt;
 use hickory_proto::rr::RecordType;
 use k8s_openapi::api::core::v1::Secret;
@@ -55,7 +55,7 @@ async fn every_actuator_keeps_the_contract_over_two_seeds() -> Result<()> {
 }
 
 /// The content of a Secret that an actuator has written into the seed.
-fn secret_in<'a>(seed: &Client, namespace: &'static str, name: &'static str) -> Look<'a> {
+fn secret_in<'a>(seed: &Client, namespace: &'static str, name: &'static str) -> OutsideReader<'a> {
     let api: Api<Secret> = Api::namespaced(seed.clone(), namespace);
     Box::new(move || {
         let api = api.clone();
@@ -68,7 +68,7 @@ fn secret_in<'a>(seed: &Client, namespace: &'static str, name: &'static str) -> 
 }
 
 /// The objects that a ControlPlane's actuator has created in the seed.
-fn parts_in<'a>(seed: &Client, namespace: &'static str) -> Look<'a> {
+fn parts_in<'a>(seed: &Client, namespace: &'static str) -> OutsideReader<'a> {
     let seed = seed.clone();
     Box::new(move || {
         let seed = seed.clone();
@@ -81,7 +81,7 @@ fn parts_in<'a>(seed: &Client, namespace: &'static str) -> Look<'a> {
 }
 
 /// The objects that a Network's actuator has created in the seed.
-fn network_in<'a>(seed: &Client, namespace: &'static str) -> Look<'a> {
+fn network_in<'a>(seed: &Client, namespace: &'static str) -> OutsideReader<'a> {
     let seed = seed.clone();
     Box::new(move || {
         let seed = seed.clone();
@@ -165,7 +165,7 @@ async fn network(a: &Client, b: &Client) -> Result<()> {
         || world::network(b),
         [wanted.clone(), wanted],
     )
-    .outside(Box::new(|| async { Ok(shoot.look()) }.boxed()))
+    .outside(Box::new(|| async { Ok(shoot.list_objects()) }.boxed()))
     .inside_source(network_in(a, namespace))
     .inside_destination(network_in(b, namespace));
     proven("Network", contract.prove().await)
@@ -219,7 +219,7 @@ async fn worker(a: &Client, b: &Client) -> Result<()> {
         }]}),
     )?;
     let contract = Contract::new(|| world::worker(a), || world::worker(b), [wanted.clone(), wanted])
-        .outside(Box::new(|| async { Ok(machines.look()) }.boxed()))
+        .outside(Box::new(|| async { Ok(machines.list_instances()) }.boxed()))
         .inside_source(Box::new(|| {
             async { machines.manager_in(a).await.map_err(text) }.boxed()
         }))

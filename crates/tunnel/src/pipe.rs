@@ -41,7 +41,7 @@ pub async fn join_bounded(
 ) -> io::Result<()> {
     let (left_reader, left_writer) = tokio::io::split(left);
     let (right_reader, right_writer) = tokio::io::split(right);
-    let seen = Seen::default();
+    let seen = PipeProgress::default();
     let both = async {
         tokio::try_join!(
             one_way(left_reader, right_writer, &seen),
@@ -63,7 +63,7 @@ pub async fn join_bounded(
 
 /// Observations of both directions.
 #[derive(Default)]
-struct Seen {
+struct PipeProgress {
     /// Bytes moved since the last check.
     moved: AtomicBool,
     /// A direction has ended.
@@ -73,7 +73,7 @@ struct Seen {
 async fn one_way(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    seen: &Seen,
+    seen: &PipeProgress,
 ) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER];
     loop {

@@ -39,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     REGION, managers,
-    seeds::{TEST, equip, object, of_kind, place, seed, worker},
+    seeds::{TEST, build_access, equip, object, of_kind, seed, worker},
     world::{Region, SHOOT},
 };
 
@@ -54,7 +54,7 @@ const WITHIN: Duration = Duration::from_secs(900);
 /// docs/understand/bench.md.
 pub async fn measure(machines: usize) -> Result<()> {
     let moto = Moto::start().await?;
-    let region = Region::of(&moto, REGION).await?;
+    let region = Region::start(&moto, REGION).await?;
     let [plane, mut shoot] = ControlPlane::start_all(["seed", "shoot"]).await?;
     // No node lifecycle controller may judge Nodes without a kubelet.
     shoot.stop_controllers();
@@ -120,7 +120,7 @@ fn provide(seed: &Client, region: &Region) -> JoinSet<Result<(), String>> {
             events: Events::new(seed.client().clone(), MANAGER.0),
         },
         owners: OwnerChecks::default(),
-        place: place(region),
+        place: build_access(region),
         cloud_controller_manager: None,
         machine_controller_manager_image: "machine-controller-manager-aws:test".into(),
         machine_controller_manager_env: Vec::new(),

@@ -34,7 +34,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     policy,
-    seeds::{TEST, object, of_kind, place, reconciler, seed},
+    seeds::{TEST, build_access, object, of_kind, reconciler, seed},
     world::{self, IMAGE, Region, SHOOT},
 };
 
@@ -48,7 +48,7 @@ const SOON: Duration = Duration::from_secs(60);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_gets_its_zone_and_loses_its_taint_through_the_cloud_controller_manager_alone() -> Result<()> {
     let (moto, plane) = (Moto::start().await?, Plane::start("seed-and-shoot").await?);
-    let region = Region::of(&moto, REGION).await?;
+    let region = Region::start(&moto, REGION).await?;
     let (status, _) = region.made().await?;
     let client = seed(&plane).await?;
     let _pods = PlayedKubelet::start(&client);
@@ -90,7 +90,7 @@ async fn a_node_gets_its_zone_and_loses_its_taint_through_the_cloud_controller_m
     }
 
     // No kubelet reports. The Node of the ended instance is removed, and no further Node.
-    let machines = Machines::of(region.direct.clone(), SHOOT);
+    let machines = Machines::for_cluster(region.direct.clone(), SHOOT);
     world::until_done(|| machines.terminate("one", None, SOON)).await?;
     eventually("the Node of the ended instance is gone", SOON, || async {
         match Api::<Node>::all(client.clone()).get_opt(&one).await {
@@ -148,7 +148,7 @@ async fn deployed(
             endpoint: Some(region.proxy.endpoint.clone()),
             environment: Vec::new(),
         }),
-        place: place(region),
+        place: build_access(region),
     };
     let provider = reconciler(&provider, ControlPlaneActuator(parts));
     eventually("the ControlPlane is deployed", SOON, || async {
@@ -219,7 +219,7 @@ async fn joined(
         security_group_ids: status.groups_of_nodes(),
         ..ProviderSpec::new(SHOOT, REGION)
     };
-    let machines = Machines::of(region.direct.clone(), SHOOT);
+    let machines = Machines::for_cluster(region.direct.clone(), SHOOT);
     let instance = machines.launch(name, &spec, "true").await?;
     let node: Node = of_kind(json!({
         "metadata": {"name": name},

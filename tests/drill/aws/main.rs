@@ -43,7 +43,7 @@ use serde_json::{Value, json};
 use testkit::{ControlPlane, Moto, PlayedKubelet, eventually, grant_chart};
 
 use played::PlayedMachines;
-use seeds::{TEST, equip, object, place, reconciler, seed};
+use seeds::{TEST, build_access, equip, object, reconciler, seed};
 use world::{Instances, Region, SHOOT, is_complete};
 
 /// Longer than any of these steps takes on a busy machine.
@@ -78,12 +78,16 @@ impl Provider {
         let machines = AwsMachines {
             manager_image: "machine-controller-manager-aws:test".into(),
             manager_environment: Vec::new(),
-            place: place(region),
+            place: build_access(region),
         };
         Ok(Self {
-            infrastructure: Hand::new(&admin, &client, InfrastructureActuator(place(region))),
+            infrastructure: Hand::new(&admin, &client, InfrastructureActuator(build_access(region))),
             worker: Hand::new(&admin, &client, WorkerActuator(machines)),
-            zone: Hand::new(&admin, &client, SubnetIsolationActuator(AwsZones(place(region)))),
+            zone: Hand::new(
+                &admin,
+                &client,
+                SubnetIsolationActuator(AwsZones(build_access(region))),
+            ),
             admin,
         })
     }
@@ -109,7 +113,7 @@ where
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_zone_is_cut_off_moved_and_taken_back() -> Result<()> {
     let moto = Moto::start().await?;
-    let region = Region::of(&moto, REGION).await?;
+    let region = Region::start(&moto, REGION).await?;
     let [a, b, shoot] = ControlPlane::start_all(["seed-a", "seed-b", "shoot"]).await?;
     let mut clients = Vec::new();
     for plane in [&a, &b] {
@@ -234,9 +238,9 @@ async fn moved(from: &Provider, to: &Provider, objects: &mut Objects) -> Result<
 async fn gone(by: &Provider, region: &Region, objects: &Objects) -> Result<()> {
     deleted(&by.worker, &objects.worker).await?;
     ensure!(region.instances().await?.is_empty(), "machines are left");
-    is_complete(&region.found().await?)?;
+    is_complete(&region.list_parts().await?)?;
     deleted(&by.infrastructure, &objects.infrastructure).await?;
-    let found = region.found().await?;
+    let found = region.list_parts().await?;
     ensure!(found.vpcs.is_empty() && found.addresses.is_empty(), "{found:#?}");
     Ok(())
 }

@@ -30,7 +30,8 @@ use kube::{
 };
 use machine_controllers::Timing;
 use provider_aws::{
-    account::Place, infrastructure::InfrastructureActuator, subnet_isolation::AwsZones, worker::AwsMachines,
+    account::AccountAccess, infrastructure::InfrastructureActuator, subnet_isolation::AwsZones,
+    worker::AwsMachines,
 };
 use runtime::clock;
 use serde_json::{Value, json};
@@ -130,8 +131,7 @@ static CASES: [Case; 8] = [
     },
 ];
 
-/// The network of the zone is closed at the deadline, the status names the cause, and nothing is made in the
-/// zone.
+/// The zone's network is closed at the deadline, the status names the cause, and no object is made there.
 pub async fn is_closed_in_its_budget(moto: &Moto, plane: &ControlPlane) -> Result<()> {
     let client = plane.admin();
     let cases = CASES.iter().map(|case| async {
@@ -222,7 +222,7 @@ struct Stage<'a> {
     relay: Relay,
     infrastructure: Operated<Infrastructure, InfrastructureActuator>,
     worker: Operated<Worker, WorkerActuator<AwsMachines>>,
-    place: Place,
+    place: AccountAccess,
     network: InfrastructureStatus,
     _tasks: [tokio::task::JoinSet<()>; 2],
 }
@@ -230,7 +230,7 @@ struct Stage<'a> {
 impl<'a> Stage<'a> {
     async fn set(moto: &Moto, client: &'a Client, case: &'a Case) -> Result<Self> {
         let shoot = format!("shoot--sick--{}", case.name);
-        let region = Region::of(moto, case.region).await?;
+        let region = Region::start(moto, case.region).await?;
         add_shoot(client, &shoot, case.region).await?;
         equip_shoot(
             client,
@@ -251,7 +251,7 @@ impl<'a> Stage<'a> {
             managers::manage_in(&shoot, client, &nodes, &ec2.endpoint, timing),
             managers::play_nodes_of(&shoot, client, client),
         ];
-        let place = Place {
+        let place = AccountAccess {
             access: Ec2Access::with_bound(Some(ec2.endpoint.clone()), Duration::ZERO),
         };
         let config = json!({"providerConfig": region.config()});
@@ -338,7 +338,7 @@ impl<'a> Stage<'a> {
             Hindrance::ShuttingDown => SickAnswer::ShuttingDown,
             Hindrance::TerminationRefused(code) => SickAnswer::TerminationRefused(code),
             Hindrance::NatGateway(state) => {
-                let owned = Names::of(&self.shoot).owned();
+                let owned = Names::for_cluster(&self.shoot).owned();
                 let all = refused(self.region.direct.nat_gateways(&owned).await)?;
                 let subnets = self.network.subnets_of(sick);
                 let gateway = all.into_iter().find(|nat| subnets.contains(&nat.subnet_id));
@@ -398,7 +398,7 @@ impl<'a> Stage<'a> {
                 subnets.len()
             );
             let acls = self.region.acls(vpc).await?;
-            let of_zone = acls.of(&subnets);
+            let of_zone = acls.acl_ids(&subnets);
             let [acl] = of_zone.iter().collect::<Vec<_>>()[..] else {
                 bail!("the subnets have the ACLs {of_zone:?}");
             };

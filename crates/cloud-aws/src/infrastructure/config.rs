@@ -69,7 +69,7 @@ impl Plan {
     /// # Errors
     /// The configuration names no zone, or a zone twice; a range is invalid, lies outside of the VPC, or
     /// overlaps a different range.
-    pub fn of(config: &InfrastructureConfig) -> Result<Self> {
+    pub fn from_config(config: &InfrastructureConfig) -> Result<Self> {
         let range = parse(&config.networks.vpc.cidr, "networks.vpc.cidr")?;
         let mut zones = BTreeMap::new();
         for zone in &config.networks.zones {
@@ -239,7 +239,7 @@ mod tests {
     fn plan(vpc: &str, zones: &Value) -> Result<Plan> {
         let config =
             json!({"kind": "InfrastructureConfig", "networks": {"vpc": {"cidr": vpc}, "zones": zones}});
-        Plan::of(&serde_json::from_value(config).unwrap())
+        Plan::from_config(&serde_json::from_value(config).unwrap())
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct Names {
 impl Names {
     /// Of the shoot with this technical id.
     #[must_use]
-    pub fn of(technical_id: &str) -> Self {
+    pub fn for_cluster(technical_id: &str) -> Self {
         Self {
             id: technical_id.to_owned(),
             owned: Owned::by(technical_id),
@@ -76,7 +76,7 @@ impl Names {
 
 /// All things with the shoot's tag.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct NetworkParts {
     /// The VPC: a single VPC if complete.
     pub vpcs: Vec<Vpc>,
     /// The internet gateway: a single gateway if complete.
@@ -95,12 +95,12 @@ pub struct Found {
     pub addresses: Vec<Address>,
 }
 
-impl Found {
+impl NetworkParts {
     /// Lists the parts. This function changes no part.
     ///
     /// # Errors
     /// EC2 refuses or does not answer.
-    pub async fn look(ec2: &Ec2, names: &Names) -> Result<Self> {
+    pub async fn list(ec2: &Ec2, names: &Names) -> Result<Self> {
         let of = &names.owned;
         let (vpcs, gateways, subnets, groups, tables, nats, addresses) = try_join!(
             ec2.vpcs(of),

@@ -10,7 +10,7 @@ use tracing::warn;
 
 use super::{
     config::{GroupStatus, InfrastructureStatus, NODES, Plan, SubnetStatus, VpcStatus, problem},
-    found::{Found, Names},
+    found::{Names, NetworkParts},
     plan_checks::{refuse_changes, zones},
     state::{Journal, Ledger, State, VPC},
     vpc::{Chosen, choose},
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Requeue delay for NAT gateways. EC2 takes up to three minutes for a NAT gateway, at least a minute.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const NAT_CREATION_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Purpose of the subnets for NAT gateways.
 const PUBLIC: &str = "public";
 
@@ -88,7 +88,7 @@ struct Maker<'a, 'l, J> {
     ec2: &'a Ec2,
     names: &'a Names,
     ledger: &'a mut Ledger<'l, J>,
-    found: Found,
+    found: NetworkParts,
     without_uid: Vec<String>,
     vpc: String,
     subnets: Vec<SubnetStatus>,
@@ -100,7 +100,7 @@ struct Maker<'a, 'l, J> {
 
 impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
     async fn new(ec2: &'a Ec2, names: &'a Names, ledger: &'a mut Ledger<'l, J>) -> Result<Self> {
-        let found = Found::look(ec2, names).await?;
+        let found = NetworkParts::list(ec2, names).await?;
         Ok(Self {
             without_uid: found.without_uid(names),
             found,
@@ -393,7 +393,7 @@ impl<'a, 'l, J: Journal> Maker<'a, 'l, J> {
         }
         if !self.pending.is_empty() {
             return Err(Error::not_ready(
-                LOOK_AGAIN,
+                NAT_CREATION_POLL_INTERVAL,
                 format!("the NAT gateways of {} are being made", self.pending.join(", ")),
             ));
         }

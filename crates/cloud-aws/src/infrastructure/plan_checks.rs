@@ -4,7 +4,7 @@ use runtime::Result;
 
 use super::{
     config::{Plan, problem},
-    found::Found,
+    found::NetworkParts,
 };
 use crate::{Ec2, zones::Zone};
 
@@ -38,7 +38,7 @@ pub(super) async fn zones(ec2: &Ec2, plan: &Plan) -> Result<Vec<Zone>> {
 ///
 /// # Errors
 /// A zone or a range has changed: [`runtime::Error::Config`].
-pub(super) fn refuse_changes(plan: &Plan, found: &Found) -> Result<()> {
+pub(super) fn refuse_changes(plan: &Plan, found: &NetworkParts) -> Result<()> {
     for subnet in &found.subnets {
         let (zone, range) = (&subnet.availability_zone, &subnet.cidr_block);
         match plan.zones.get(zone) {

@@ -6,7 +6,7 @@ use runtime::{Error, Result};
 use serde::de::DeserializeOwned;
 
 use super::{
-    found::{Found, Names, named},
+    found::{Names, NetworkParts, named},
     state::State,
 };
 use crate::{Call, Ec2, Tagged, identity::CONFIRMED_ACCOUNT, routing::NatGateway};
@@ -72,10 +72,10 @@ fn is_listed<T: Tagged>(listed: &[T], id: &str) -> bool {
     listed.iter().any(|part| part.id() == id)
 }
 
-impl Found {
+impl NetworkParts {
     /// All parts with the cluster's tag, and the parts that the state names.
-    pub(super) async fn look_with_recorded(ec2: &Ec2, names: &Names, known: &State) -> Result<Self> {
-        let mut found = Self::look(ec2, names).await?;
+    pub(super) async fn list_with_recorded(ec2: &Ec2, names: &Names, known: &State) -> Result<Self> {
+        let mut found = Self::list(ec2, names).await?;
         VPCS.complete(ec2, known, &mut found.vpcs).await?;
         GATEWAYS.complete(ec2, known, &mut found.gateways).await?;
         SUBNETS.complete(ec2, known, &mut found.subnets).await?;

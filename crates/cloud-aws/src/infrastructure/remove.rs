@@ -6,14 +6,14 @@ use std::time::Duration;
 use runtime::{Error, Result};
 
 use super::{
-    found::{Found, Names},
+    found::{Names, NetworkParts},
     recorded::{nat_gateways, unconfirmed},
     state::{Journal, State},
 };
 use crate::Ec2;
 
 /// Requeue delay for NAT gateways. EC2 takes about a minute to delete a NAT gateway.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const NAT_DELETION_POLL_INTERVAL: Duration = Duration::from_secs(5);
 const LISTED_AGAIN: Duration = Duration::from_secs(2);
 
 /// Removes the network. A part without tags is found by the id in the state. Objects of a different Shoot and
@@ -24,7 +24,7 @@ const LISTED_AGAIN: Duration = Duration::from_secs(2);
 /// [`Error::NotReady`].
 pub async fn remove(ec2: &Ec2, names: &Names, known: &State) -> Result<()> {
     let owned = names.owned();
-    let found = Found::look_with_recorded(ec2, names, known).await?;
+    let found = NetworkParts::list_with_recorded(ec2, names, known).await?;
     let found = found.without_foreign(names);
     for nat in &found.nats {
         ec2.delete_nat_gateway(&nat.nat_gateway_id).await?;
@@ -34,7 +34,7 @@ pub async fn remove(ec2: &Ec2, names: &Names, known: &State) -> Result<()> {
     if !going.is_empty() {
         let ids: Vec<&str> = going.iter().map(|nat| nat.nat_gateway_id.as_str()).collect();
         return Err(Error::not_ready(
-            LOOK_AGAIN,
+            NAT_DELETION_POLL_INTERVAL,
             format!("the NAT gateways {} are being removed", ids.join(", ")),
         ));
     }
@@ -65,7 +65,7 @@ pub async fn remove(ec2: &Ec2, names: &Names, known: &State) -> Result<()> {
     for vpc in &found.vpcs {
         ec2.delete_vpc(&vpc.vpc_id).await?;
     }
-    let left = Found::look_with_recorded(ec2, names, known).await?;
+    let left = NetworkParts::list_with_recorded(ec2, names, known).await?;
     let left = left.without_foreign(names);
     if left.ids().is_empty() {
         return Ok(());
@@ -88,7 +88,7 @@ pub async fn remove(ec2: &Ec2, names: &Names, known: &State) -> Result<()> {
 pub async fn confirm_removal(ec2: &Ec2, names: &Names, known: &State, journal: &impl Journal) -> Result<()> {
     let network = format!("the network of {}", names.vpc());
     known.home().confirm(ec2, &network).await?;
-    let found = Found::look_with_recorded(ec2, names, known).await?;
+    let found = NetworkParts::list_with_recorded(ec2, names, known).await?;
     found.refuse_foreign(names, |id| known.ids.values().any(|part| part == id))?;
     found.refuse_other_clusters(names)?;
     if known.ids.is_empty() {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Failed, Tagged, identity::HomeAccount};
 
 /// Requeue delay for a part that EC2 does not list yet.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+const LISTING_POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Key of the VPC.
 pub(super) const VPC: &str = "vpc";
 
@@ -304,7 +304,7 @@ impl<'a, J: Journal> Ledger<'a, J> {
             .map(|id| format!(" ({id})"))
             .unwrap_or_default();
         Error::not_ready(
-            LOOK_AGAIN,
+            LISTING_POLL_INTERVAL,
             format!(
                 "EC2 does not show {key}{id} of {} yet: a part may not be shown for {:?} after its call",
                 self.network, self.bound

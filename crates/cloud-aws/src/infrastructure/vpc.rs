@@ -3,7 +3,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use super::found::Found;
+use super::found::NetworkParts;
 use crate::{Tagged, network::Vpc};
 
 /// The VPC to use, and VPCs that no part needs.
@@ -16,7 +16,7 @@ pub(super) struct Chosen {
 }
 
 /// Chooses the VPC that is known, else the VPC with most parts of the shoot, else the lowest id.
-pub(super) fn choose(found: &Found, name: &str, known: Option<&str>) -> Chosen {
+pub(super) fn choose(found: &NetworkParts, name: &str, known: Option<&str>) -> Chosen {
     let mut parts: BTreeMap<&str, usize> = BTreeMap::new();
     let named = found.vpcs.iter().filter(|vpc| vpc.name() == name);
     for Vpc { vpc_id, .. } in named.clone() {
@@ -49,8 +49,8 @@ mod tests {
     use super::*;
     use crate::{Tag, network::Subnet};
 
-    fn listing(vpcs: &[&str], subnets_in: &[&str]) -> Found {
-        Found {
+    fn listing(vpcs: &[&str], subnets_in: &[&str]) -> NetworkParts {
+        NetworkParts {
             vpcs: vpcs
                 .iter()
                 .map(|id| Vpc {
@@ -66,7 +66,7 @@ mod tests {
                     ..Subnet::default()
                 })
                 .collect(),
-            ..Found::default()
+            ..NetworkParts::default()
         }
     }
 

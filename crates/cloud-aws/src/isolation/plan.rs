@@ -88,7 +88,7 @@ fn acl_of<'a>(subnet: &str, acls: &'a [NetworkAcl]) -> Option<&'a NetworkAcl> {
 }
 
 /// The former ACL of a subnet, as a tag of our ACLs names the former ACL.
-fn told<'a>(subnet: &str, ours: &[&'a NetworkAcl]) -> Option<&'a str> {
+fn find_former_acl<'a>(subnet: &str, ours: &[&'a NetworkAcl]) -> Option<&'a str> {
     let key = format!("{FORMER}{subnet}");
     ours.iter().find_map(|acl| acl.tag(&key))
 }
@@ -113,7 +113,7 @@ pub fn before(
             continue;
         };
         let former = if is_ours(now) {
-            told(subnet, &ours).ok_or_else(|| {
+            find_former_acl(subnet, &ours).ok_or_else(|| {
                 Error::config(
                     ErrorCode::ErrInfraDependencies,
                     format!(
@@ -197,7 +197,7 @@ pub fn opening(
             let known = before
                 .and_then(|before| before.acls.get(subnet))
                 .map(String::as_str);
-            let former = known.or_else(|| told(subnet, &ours));
+            let former = known.or_else(|| find_former_acl(subnet, &ours));
             let there = former.filter(|former| others.iter().any(|acl| acl.network_acl_id == **former));
             let given: &str = match (there, default) {
                 (Some(former), _) => former,

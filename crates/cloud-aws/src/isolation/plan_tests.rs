@@ -34,7 +34,7 @@ fn is_ours(acl: &NetworkAcl) -> bool {
     acl.network_acl_id == OURS
 }
 
-fn known(pairs: &[(&str, &str)]) -> Before {
+fn make_before(pairs: &[(&str, &str)]) -> Before {
     let pairs = pairs
         .iter()
         .map(|(subnet, acl)| ((*subnet).to_owned(), (*acl).to_owned()));
@@ -61,11 +61,11 @@ fn what_is_known_stays_and_what_is_new_is_added() {
     let all = subnets(&["a", "c"]);
     assert_eq!(
         before(&all, &acls, is_ours, None).unwrap(),
-        known(&[("a", "acl-default"), ("c", "acl-x")])
+        make_before(&[("a", "acl-default"), ("c", "acl-x")])
     );
     assert_eq!(
-        before(&all, &acls, is_ours, Some(&known(&[("a", "acl-old")]))).unwrap(),
-        known(&[("a", "acl-old"), ("c", "acl-x")])
+        before(&all, &acls, is_ours, Some(&make_before(&[("a", "acl-old")]))).unwrap(),
+        make_before(&[("a", "acl-old"), ("c", "acl-x")])
     );
 }
 
@@ -73,7 +73,7 @@ fn what_is_known_stays_and_what_is_new_is_added() {
 fn a_seed_that_knows_nothing_reads_the_tags() {
     let acls = [ours(&["a"], &[("a", "acl-x")]), acl("acl-default", &["b"])];
     let told = before(&subnets(&["a", "b"]), &acls, is_ours, None).unwrap();
-    assert_eq!(told, known(&[("a", "acl-x"), ("b", "acl-default")]));
+    assert_eq!(told, make_before(&[("a", "acl-x"), ("b", "acl-default")]));
 
     let untold = [ours(&["a"], &[])];
     let error = before(&subnets(&["a"]), &untold, is_ours, None).unwrap_err();
@@ -85,14 +85,14 @@ fn a_subnet_that_no_acl_lists_keeps_no_other_subnet_open() {
     let acls = [ours(&[], &[]), acl("acl-x", &["a"])];
     let both = subnets(&["a", "gone"]);
     let found = before(&both, &acls, is_ours, None).unwrap();
-    assert_eq!(found, known(&[("a", "acl-x")]));
+    assert_eq!(found, make_before(&[("a", "acl-x")]));
     assert_eq!(closing(&both, &acls, OURS), [swap("acl-x/a", OURS)]);
     assert_eq!(unlisted(&both, &acls), ["gone"]);
 }
 
 #[test]
 fn manual_changes_of_a_closed_zone_are_reported() {
-    let mut recorded = known(&[("a", "acl-x"), ("b", "acl-x"), ("gone", "acl-x")]);
+    let mut recorded = make_before(&[("a", "acl-x"), ("b", "acl-x"), ("gone", "acl-x")]);
     let acls = [ours(&["a"], &[]), acl("acl-x", &["b"])];
     assert!(
         reopened(&recorded, &acls, is_ours).is_empty(),
@@ -128,7 +128,7 @@ fn each_gets_back_what_it_had() {
         acl("acl-default", &[]),
         acl("acl-x", &[]),
     ];
-    let opening = opening(Some(&known(&[("a", "acl-default")])), &acls, is_ours, false);
+    let opening = opening(Some(&make_before(&[("a", "acl-default")])), &acls, is_ours, false);
     assert_eq!(
         opening.swaps,
         [swap("acl-ours/a", "acl-default"), swap("acl-ours/b", "acl-x")]
@@ -143,7 +143,7 @@ fn what_somebody_has_set_is_left_and_told() {
         acl("acl-default", &[]),
         acl("acl-hand", &["b"]),
     ];
-    let before = known(&[
+    let before = make_before(&[
         ("a", "acl-default"),
         ("b", "acl-default"),
         ("gone", "acl-default"),
@@ -160,7 +160,7 @@ fn what_somebody_has_set_is_left_and_told() {
 #[test]
 fn a_former_one_that_is_gone_is_stuck_but_in_a_deletion() {
     let acls = [ours(&["a", "b"], &[]), acl("acl-default", &[])];
-    let before = known(&[("a", "acl-default"), ("b", "acl-gone")]);
+    let before = make_before(&[("a", "acl-default"), ("b", "acl-gone")]);
     let left = opening(Some(&before), &acls, is_ours, false);
     assert_eq!(left.swaps, [swap("acl-ours/a", "acl-default")]);
     assert!(
@@ -185,7 +185,7 @@ fn what_nobody_knows_is_stuck() {
 
 #[test]
 fn an_opening_is_confirmed_by_an_acl_of_others_in_front_of_each_subnet() {
-    let before = known(&[("a", "acl-default"), ("b", "acl-default")]);
+    let before = make_before(&[("a", "acl-default"), ("b", "acl-default")]);
     for (acls, closed, unlisted) in [
         (vec![acl("acl-default", &["a", "b"])], vec![], vec![]),
         (

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Requeue delay while EC2 does not show the last change yet.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const ACL_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The name of our ACL, after the shoot's technical id.
 const ISOLATED: &str = "isolated";
 
@@ -58,7 +58,7 @@ impl ZoneAcl {
     /// closings of a zone. So the client token of a former, removed ACL is not used for the new ACL.
     #[must_use]
     pub fn new(ec2: Ec2, technical_id: &str, vpc: &str, closing: &str) -> Self {
-        let names = Names::of(technical_id);
+        let names = Names::for_cluster(technical_id);
         Self {
             ec2,
             name: names.one(ISOLATED),
@@ -89,15 +89,19 @@ impl ZoneAcl {
     ///
     /// # Errors
     /// The former ACL of a subnet is unknown.
-    pub async fn look(&self, subnets: &BTreeSet<String>, known: Option<&Before>) -> Result<Before> {
+    pub async fn read_former_acls(
+        &self,
+        subnets: &BTreeSet<String>,
+        known: Option<&Before>,
+    ) -> Result<Before> {
         Ok(self.observe(subnets, known).await?.before)
     }
 
-    /// As [`ZoneAcl::look`], with the manual changes since the zone was closed.
+    /// As [`ZoneAcl::read_former_acls`], with the manual changes since the zone was closed.
     ///
     /// # Errors
-    /// See [`ZoneAcl::look`]; the keys belong to a different account, or an ACL with our name belongs to a
-    /// different Shoot: [`Error::Config`].
+    /// See [`ZoneAcl::read_former_acls`]; the keys belong to a different account, or an ACL with our name
+    /// belongs to a different Shoot: [`Error::Config`].
     pub async fn observe(
         &self,
         subnets: &BTreeSet<String>,
@@ -178,7 +182,7 @@ impl ZoneAcl {
         let acls = self.acls(Some(before)).await?;
         let (Some(ours), others) = self.ours(&acls, Some(before)) else {
             return Err(Error::not_ready(
-                LOOK_AGAIN,
+                ACL_POLL_INTERVAL,
                 format!("EC2 does not show the network ACL {} yet", self.name),
             ));
         };
@@ -232,7 +236,7 @@ impl ZoneAcl {
         }
         let awaited: Vec<&str> = awaited.into_iter().map(String::as_str).collect();
         Err(Error::not_ready(
-            LOOK_AGAIN,
+            ACL_POLL_INTERVAL,
             format!(
                 "EC2 does not show the network ACL of the subnets {}; all other subnets of the zone are closed",
                 awaited.join(", ")
@@ -312,7 +316,7 @@ impl ZoneAcl {
             return Ok(());
         }
         Err(Error::not_ready(
-            LOOK_AGAIN,
+            ACL_POLL_INTERVAL,
             format!(
                 "EC2 does not show yet that {} of the zone are open",
                 not_open.join(", ")
@@ -405,7 +409,7 @@ impl ZoneAcl {
             return Ok(());
         }
         Err(Error::not_ready(
-            LOOK_AGAIN,
+            ACL_POLL_INTERVAL,
             format!("EC2 does not show yet that {id} is in front of all subnets of the zone"),
         ))
     }

@@ -19,7 +19,7 @@ pub enum Ec2Power {
 
 impl Ec2Power {
     /// The power state of a machine's instances. A single running instance counts as `Running`.
-    fn of(instances: &[Instance]) -> Self {
+    fn from_instances(instances: &[Instance]) -> Self {
         let states = || instances.iter().map(|instance| instance.state.name.as_str());
         let count = |words: &[&str]| states().filter(|state| words.contains(state)).count();
         if count(&["pending", "running"]) > 0 {
@@ -43,14 +43,14 @@ impl Machines {
         if let Some(known) = known
             && !found.iter().any(|instance| instance.instance_id == known.id)
         {
-            match self.known(known).await? {
+            match self.find_by_id(known).await? {
                 Some(instance) => found.push(instance),
                 // The machine's own instance is not listed, so that different instances with the name do not
                 // prove the end.
                 None => return Ok(Ec2Power::Unclear),
             }
         }
-        Ok(Ec2Power::of(&found))
+        Ok(Ec2Power::from_instances(&found))
     }
 }
 
@@ -83,7 +83,11 @@ mod tests {
             (&["a state of the future"], Ec2Power::Unclear),
             (&[], Ec2Power::Unclear),
         ] {
-            assert_eq!(Ec2Power::of(&instances(states)), expected, "{states:?}");
+            assert_eq!(
+                Ec2Power::from_instances(&instances(states)),
+                expected,
+                "{states:?}"
+            );
         }
     }
 }

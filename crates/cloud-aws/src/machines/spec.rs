@@ -74,7 +74,7 @@ impl ProviderSpec {
     ///
     /// # Errors
     /// The `providerSpec` is invalid: the author of the MachineClass has to correct the field.
-    pub fn of(class: &str, raw: &RawExtension) -> Result<Self> {
+    pub fn from_class(class: &str, raw: &RawExtension) -> Result<Self> {
         let wrong = |why: String| {
             Error::config(
                 ErrorCode::ErrConfigurationProblem,
@@ -113,10 +113,10 @@ mod tests {
             raw.0["rootVolume"],
             json!({"sizeGiB": 50, "type": "gp3", "encrypted": true})
         );
-        assert_eq!(ProviderSpec::of("a", &raw).unwrap(), spec);
+        assert_eq!(ProviderSpec::from_class("a", &raw).unwrap(), spec);
         let mut other = raw;
         other.0["kind"] = json!("Other");
-        let error = ProviderSpec::of("a", &other).unwrap_err();
+        let error = ProviderSpec::from_class("a", &other).unwrap_err();
         assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem]);
         assert!(error.to_string().contains("MachineClass a "), "{error}");
     }

@@ -25,7 +25,7 @@ async fn a_fault_of_ec2_is_handled_in_place_or_reported_as_what_it_is() -> Resul
 
 /// The pauses have an end: the waiting caller then gets the error.
 async fn who_is_throttled_gives_up_in_time(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "us-west-2").await?;
+    let region = Region::start(moto, "us-west-2").await?;
     region.proxy.set(Fault::ThrottleAll);
     let ec2 = region.ec2(&Permit::sole("a test"))?;
     let error = refused(ec2.zones().await).unwrap_err();
@@ -39,7 +39,7 @@ async fn who_is_throttled_gives_up_in_time(moto: &Moto) -> Result<()> {
 /// waiting object. A call that changes an object may have been carried out, and is not repeated.
 async fn a_call_that_only_reads_is_repeated_in_place(moto: &Moto) -> Result<()> {
     for fault in [Fault::FailFirst, Fault::LoseFirst] {
-        let region = Region::of(moto, "us-west-2").await?;
+        let region = Region::start(moto, "us-west-2").await?;
         region.proxy.set(fault);
         let ec2 = region.ec2(&Permit::sole("a test"))?;
         ensure!(!refused(ec2.zones().await)?.is_empty(), "{fault:?}");
@@ -53,7 +53,7 @@ async fn a_call_that_only_reads_is_repeated_in_place(moto: &Moto) -> Result<()> 
 
 /// EC2 refuses a signature with a wrong time by the codes for wrong keys. The answer has EC2's time.
 async fn a_wrong_clock_is_reported_as_a_wrong_clock(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "us-west-2").await?;
+    let region = Region::start(moto, "us-west-2").await?;
     region.proxy.set(Fault::Refuse);
     let ec2 = region.ec2(&Permit::sole("a test"))?;
     let keys = refused(ec2.zones().await).unwrap_err();
@@ -75,7 +75,7 @@ async fn a_wrong_clock_is_reported_as_a_wrong_clock(moto: &Moto) -> Result<()> {
 
 /// After a message about EC2 a user would check rights to EC2, while STS refuses.
 async fn a_refusal_names_the_service(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "us-west-2").await?;
+    let region = Region::start(moto, "us-west-2").await?;
     let ec2 = region.ec2(&Permit::sole("a test"))?;
     region.proxy.set(Fault::Refuse);
     let by_sts = refused(ec2.account_id().await).unwrap_err().to_string();
@@ -94,7 +94,7 @@ async fn a_refusal_names_the_service(moto: &Moto) -> Result<()> {
 /// A Secret with temporary keys has a session token. A Secret without keys is refused before any call, so
 /// that the client never asks the metadata service of the seed's instances instead.
 async fn temporary_keys_are_sent_with_their_session_token(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "us-west-2").await?;
+    let region = Region::start(moto, "us-west-2").await?;
     let access = Ec2Access::new(Some(region.proxy.endpoint.clone()));
     let permit = Permit::sole("a test");
     let open = |data| access.open(&Credentials::new("garden/aws", data), "us-west-2", &permit);

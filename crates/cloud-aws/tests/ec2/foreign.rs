@@ -51,7 +51,7 @@ async fn a_second_garden_takes_no_object_and_a_zone_stays_closed() -> Result<()>
 /// No object is made in the foreign account, and a deletion does not succeed.
 async fn a_network_is_not_gone(moto: &Moto) -> Result<()> {
     let region = "eu-west-1";
-    let (names, home) = (Names::of(SHOOT), Region::of(moto, region).await?);
+    let (names, home) = (Names::for_cluster(SHOOT), Region::start(moto, region).await?);
     let (status, state) = home.made().await?;
     ensure!(state.account_id.as_deref() == Some(HOME), "{state:?}");
     ensure!(status.account_id.as_deref() == Some(HOME), "{status:?}");
@@ -83,7 +83,7 @@ async fn a_network_is_not_gone(moto: &Moto) -> Result<()> {
 
 async fn a_closed_zone_and_instances_are_not_gone(moto: &Moto) -> Result<()> {
     let region = "eu-central-1";
-    let home = Region::of(moto, region).await?;
+    let home = Region::start(moto, region).await?;
     let (status, state) = home.made().await?;
     let (vpc, [zone, _]) = (&status.vpc.id, home.zones());
     let subnets = status.subnets_of(&zone);
@@ -92,7 +92,7 @@ async fn a_closed_zone_and_instances_are_not_gone(moto: &Moto) -> Result<()> {
     let closed = home.acls(vpc).await?;
 
     let other = keys_of(moto, OTHER, region).await?;
-    names_both_accounts(by(&other).look(&subnets, Some(&before)).await)?;
+    names_both_accounts(by(&other).read_former_acls(&subnets, Some(&before)).await)?;
     for deleting in [false, true] {
         names_both_accounts(by(&other).open(Some(&before), deleting).await)?;
     }
@@ -100,7 +100,9 @@ async fn a_closed_zone_and_instances_are_not_gone(moto: &Moto) -> Result<()> {
     ensure!(left == closed, "{left:#?} was {closed:#?}");
     by(&home.direct).open(Some(&before), false).await?;
 
-    let machines = |ec2: &Ec2| Machines::of(ec2.clone(), SHOOT).in_account(HomeAccount::new(Some(HOME)));
+    let machines = |ec2: &Ec2| {
+        Machines::for_cluster(ec2.clone(), SHOOT).in_account(HomeAccount::new(Some(HOME)))
+    };
     let known = format!("aws:///{zone}/i-0123456789abcdef0");
     let known: ProviderId = known.parse().map_err(anyhow::Error::msg)?;
     for known in [None, Some(&known)] {
@@ -121,7 +123,7 @@ async fn a_closed_zone_and_instances_are_not_gone(moto: &Moto) -> Result<()> {
     let subnet = subnets.first().context("no subnet")?;
     let by_subnet = |ec2: &Ec2| {
         let home = HomeAccount::new(None).with_subnet(subnet);
-        Machines::of(ec2.clone(), SHOOT).in_account(home)
+        Machines::for_cluster(ec2.clone(), SHOOT).in_account(home)
     };
     let unproved = by_subnet(&other);
     let ended = unproved.terminate("a-x1", Some(&known), LISTED_WITHIN).await;
@@ -140,7 +142,7 @@ async fn a_closed_zone_and_instances_are_not_gone(moto: &Moto) -> Result<()> {
 /// A state that is older than the record of the account gets the account only from keys that show the VPC.
 async fn an_account_is_adopted_while_the_vpc_is_shown(moto: &Moto) -> Result<()> {
     let region = "us-east-1";
-    let (names, home) = (Names::of(SHOOT), Region::of(moto, region).await?);
+    let (names, home) = (Names::for_cluster(SHOOT), Region::start(moto, region).await?);
     let (_, state) = home.made().await?;
     let old = State {
         account_id: None,
@@ -192,8 +194,8 @@ async fn an_account_is_adopted_while_the_vpc_is_shown(moto: &Moto) -> Result<()>
 /// Objects that are older than the tag get the tag. A Shoot with a different uid changes and removes none of
 /// these objects.
 async fn objects_of_a_second_garden_are_refused(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "eu-west-1").await?;
-    let [first, second] = ["uid-a", "uid-b"].map(|uid| Names::of(SHOOT).of_shoot(Some(uid)));
+    let region = Region::start(moto, "eu-west-1").await?;
+    let [first, second] = ["uid-a", "uid-b"].map(|uid| Names::for_cluster(SHOOT).of_shoot(Some(uid)));
     let (_, state) = region.made().await?;
     let (plan, ec2) = (region.plan()?, region.ec2(&Permit::sole("a test"))?);
     let notebook = Notebook::with(state);
@@ -210,7 +212,7 @@ async fn objects_of_a_second_garden_are_refused(moto: &Moto) -> Result<()> {
         "{:?}",
         made.state
     );
-    let found = region.found().await?;
+    let found = region.list_parts().await?;
     is_complete(&found)?;
     let text = format!("{found:?}");
     let tagged = text.matches("uid-a").count();
@@ -222,7 +224,7 @@ async fn objects_of_a_second_garden_are_refused(moto: &Moto) -> Result<()> {
     let before = close(&acl_of("uid-a"), &subnets, None).await?;
     let from = region.proxy.calls().len();
     let refusals = [
-        acl_of("uid-b").look(&subnets, None).await.err(),
+        acl_of("uid-b").read_former_acls(&subnets, None).await.err(),
         acl_of("uid-b").open(None, true).await.err(),
         Notebook::default().make(&ec2, &second, &plan).await.err(),
         confirm_removal(&ec2, &second, &made.state, &notebook).await.err(),
@@ -244,7 +246,7 @@ async fn objects_of_a_second_garden_are_refused(moto: &Moto) -> Result<()> {
 
     acl_of("uid-a").open(Some(&before), false).await?;
     until_done(|| remove(&ec2, &first, &made.state)).await?;
-    let left = region.found().await?;
+    let left = region.list_parts().await?;
     ensure!(left.vpcs.is_empty(), "{left:?}");
     Ok(())
 }
@@ -255,7 +257,7 @@ async fn an_instance_of_a_second_garden_is_left_alone(
     ec2: &Ec2,
     status: &InfrastructureStatus,
 ) -> Result<()> {
-    let of = |uid| Machines::of(ec2.clone(), SHOOT).of_shoot(Some(uid));
+    let of = |uid| Machines::for_cluster(ec2.clone(), SHOOT).of_shoot(Some(uid));
     let (first, second) = (of("uid-a"), of("uid-b"));
     let instance = first.launch("a-x1", &spec(region, status), "").await?;
     let id = ProviderId::from(&instance);
@@ -287,7 +289,7 @@ async fn an_instance_of_a_second_garden_is_left_alone(
 /// An administrator renames the ACL of a closed zone, or removes the tag of the cluster. The recorded id
 /// counts.
 async fn an_acl_with_changed_tags_closes_the_zone(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "eu-central-1").await?;
+    let region = Region::start(moto, "eu-central-1").await?;
     let (status, _) = region.made().await?;
     let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
     let (subnets, direct) = (status.subnets_of(&zone), &region.direct);
@@ -296,7 +298,7 @@ async fn an_acl_with_changed_tags_closes_the_zone(moto: &Moto) -> Result<()> {
     let before = close(&acl, &subnets, None).await?;
     let ours = before.isolation_acl.clone().context("the ACL is not recorded")?;
     let closed = region.acls(vpc).await?;
-    let cluster = Names::of(SHOOT).owned().key();
+    let cluster = Names::for_cluster(SHOOT).owned().key();
     let untag = Call::new("DeleteTags")
         .with("ResourceId.1", &ours)
         .with("Tag.1.Key", cluster);
@@ -329,7 +331,7 @@ async fn an_acl_with_changed_tags_closes_the_zone(moto: &Moto) -> Result<()> {
 /// An administrator gives the subnets of a closed zone an ACL that lets packets pass, and removes the ACL of
 /// the isolation.
 async fn an_acl_that_was_removed_is_replaced_and_reported(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "us-east-1").await?;
+    let region = Region::start(moto, "us-east-1").await?;
     let (status, _) = region.made().await?;
     let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
     let (subnets, direct) = (status.subnets_of(&zone), &region.direct);
@@ -357,7 +359,7 @@ async fn an_acl_that_was_removed_is_replaced_and_reported(moto: &Moto) -> Result
     let closed = region.acls(vpc).await?;
     let new = again.isolation_acl.clone().context("no ACL closes the zone")?;
     ensure!(
-        new != ours && closed.of(&subnets) == BTreeSet::from([new.clone()]),
+        new != ours && closed.acl_ids(&subnets) == BTreeSet::from([new.clone()]),
         "{closed:#?}"
     );
     ensure!(!closed.rules[&new].0.contains(&allow(10)), "{closed:#?}");
@@ -372,7 +374,7 @@ async fn an_acl_that_was_removed_is_replaced_and_reported(moto: &Moto) -> Result
 /// known subnets are closed at once, and the missing subnet counts as gone when the bound has passed.
 async fn a_missing_subnet_keeps_no_other_subnet_open(moto: &Moto) -> Result<()> {
     const GONE: &str = "subnet-0123456789abcdef0";
-    let region = Region::of(moto, "eu-west-2").await?;
+    let region = Region::start(moto, "eu-west-2").await?;
     let (status, state) = region.made().await?;
     let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
     let there = status.subnets_of(&zone);
@@ -381,7 +383,9 @@ async fn a_missing_subnet_keeps_no_other_subnet_open(moto: &Moto) -> Result<()> 
     let by = |ec2: &Ec2| ZoneAcl::new(ec2.clone(), SHOOT, vpc, "once").in_account(state.home());
 
     let patient = by(&region.ec2_listing_within(Duration::from_secs(3600))?);
-    let before: Before = patient.make(&patient.look(&subnets, None).await?).await?;
+    let before: Before = patient
+        .make(&patient.read_former_acls(&subnets, None).await?)
+        .await?;
     let error = patient
         .close(&subnets, &before)
         .await
@@ -393,10 +397,10 @@ async fn a_missing_subnet_keeps_no_other_subnet_open(moto: &Moto) -> Result<()> 
     );
     let closed = region.acls(vpc).await?;
     let ours = before.isolation_acl.clone().context("the ACL is not recorded")?;
-    ensure!(closed.of(&there) == BTreeSet::from([ours]), "{closed:#?}");
+    ensure!(closed.acl_ids(&there) == BTreeSet::from([ours]), "{closed:#?}");
 
     let late = by(&region.ec2_listing_within(Duration::ZERO)?);
-    let known = late.look(&subnets, Some(&before)).await?;
+    let known = late.read_former_acls(&subnets, Some(&before)).await?;
     ensure!(known.missing == before.missing, "the time begins anew: {known:?}");
     let zone = late.close(&subnets, &known).await?;
     ensure!(zone.missing_subnets == [GONE], "{zone:?}");
@@ -427,9 +431,9 @@ async fn keys_of(moto: &Moto, account: &str, region: &str) -> Result<Ec2> {
 /// A different installation tags with the same cluster tag and no uid. A Shoot without a state removes no
 /// object of this installation.
 async fn objects_that_nothing_claims_are_not_removed(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "ap-south-1").await?;
+    let region = Region::start(moto, "ap-south-1").await?;
     let (status, state) = region.made().await?;
-    let names = Names::of(SHOOT).of_shoot(Some("uid-of-a-new-shoot"));
+    let names = Names::for_cluster(SHOOT).of_shoot(Some("uid-of-a-new-shoot"));
     let notebook = Notebook::with(State::default());
     let removal = confirm_removal(&region.direct, &names, &State::default(), &notebook).await;
     let error = removal

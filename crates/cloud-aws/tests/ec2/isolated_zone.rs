@@ -11,8 +11,8 @@ use super::world::{Notebook, Region, SHOOT, until_done};
 /// isolation a new gateway would be made, and awaited. During the isolation the Infrastructure is ready
 /// without the gateway, and reports the subnets for closing the zone.
 pub async fn holds_up_no_other_zone(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "eu-south-1").await?;
-    let (names, plan) = (Names::of(SHOOT), region.plan()?);
+    let region = Region::start(moto, "eu-south-1").await?;
+    let (names, plan) = (Names::for_cluster(SHOOT), region.plan()?);
     let notebook = Notebook::default();
     let (made, _) = until_done(|| notebook.make(&region.direct, &names, &plan)).await?;
     let [sick, _] = region.zones();

@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use api::meta::ErrorCode;
 use cloud_aws::{
     Tag, Tagged,
-    infrastructure::{Found, Names, State, confirm_removal, remove},
+    infrastructure::{Names, NetworkParts, State, confirm_removal, remove},
     machines::{Machines, ProviderId},
 };
 use futures::try_join;
@@ -42,13 +42,13 @@ async fn what_ec2_lists_late_is_made_once_and_is_not_gone() -> Result<()> {
 /// No part is made twice, no part counts as gone, and no conflict with a part of the shoot is an error of
 /// configuration. The same holds when the first answer to each call is lost.
 async fn parts_are_made_once(moto: &Moto, name: &'static str, fault: Fault) -> Result<()> {
-    let region = Region::of(moto, name).await?;
-    let (names, plan, notebook) = (Names::of(SHOOT), region.plan()?, Notebook::default());
+    let region = Region::start(moto, name).await?;
+    let (names, plan, notebook) = (Names::for_cluster(SHOOT), region.plan()?, Notebook::default());
     let ec2 = region.ec2(&Permit::sole("a test"))?;
     region.proxy.set(fault);
     region.proxy.lag(LAG);
     let (made, awaited) = until_shown(|| notebook.make(&ec2, &names, &plan)).await?;
-    is_complete(&region.found().await?)?;
+    is_complete(&region.list_parts().await?)?;
     let why = "does not show";
     ensure!(awaited.iter().any(|said| said.contains(why)), "{awaited:?}");
     ensure!(made.state.unlisted.is_empty(), "{:?}", made.state);
@@ -68,17 +68,17 @@ async fn parts_are_made_once(moto: &Moto, name: &'static str, fault: Fault) -> R
     ensure!(again == made && writes.is_empty(), "{writes:?}");
 
     until_shown(|| remove(&ec2, &names, &made.state)).await?;
-    let left = format!("{:?}", region.found().await?);
-    ensure!(left == format!("{:?}", Found::default()), "{left}");
+    let left = format!("{:?}", region.list_parts().await?);
+    ensure!(left == format!("{:?}", NetworkParts::default()), "{left}");
     Ok(())
 }
 
 /// The VPC in use is recorded, or the subnets show the VPC. The second VPC is not used, and is removed when
 /// both VPCs are listed.
 async fn of_two_vpcs_the_hidden_one_is_waited_for(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "eu-west-3").await?;
+    let region = Region::start(moto, "eu-west-3").await?;
     let (status, state) = region.made().await?;
-    let (names, plan) = (Names::of(SHOOT), region.plan()?);
+    let (names, plan) = (Names::for_cluster(SHOOT), region.plan()?);
     let ec2 = region.ec2(&Permit::sole("a test"))?;
     for notebook in [Notebook::with(state.clone()), Notebook::default()] {
         let tags = names.tags(names.vpc());
@@ -95,7 +95,7 @@ async fn of_two_vpcs_the_hidden_one_is_waited_for(moto: &Moto) -> Result<()> {
         region.proxy.show();
         let (made, _) = until_shown(|| notebook.make(&ec2, &names, &plan)).await?;
         ensure!(made.status == status, "{:?} was {status:?}", made.status);
-        let found = region.found().await?;
+        let found = region.list_parts().await?;
         ensure!(
             found.vpcs.iter().all(|vpc| vpc.vpc_id != second),
             "{second} is left"
@@ -118,8 +118,8 @@ async fn of_two_vpcs_the_hidden_one_is_waited_for(moto: &Moto) -> Result<()> {
 /// The conflict may be with a part that is not listed yet. When the bound has passed, a foreign object is the
 /// cause.
 async fn an_object_of_others_is_named_when_the_bound_has_passed(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "me-south-1").await?;
-    let (names, plan, notebook) = (Names::of(SHOOT), region.plan()?, Notebook::default());
+    let region = Region::start(moto, "me-south-1").await?;
+    let (names, plan, notebook) = (Names::for_cluster(SHOOT), region.plan()?, Notebook::default());
     let ([zone, _], direct) = (region.zones(), &region.direct);
     let vpc = refused(direct.create_vpc("10.250.0.0/16", &names.tags(names.vpc())).await)?.vpc_id;
     let stranger = refused(
@@ -143,13 +143,13 @@ async fn an_object_of_others_is_named_when_the_bound_has_passed(moto: &Moto) -> 
     ensure!(said.contains("a subnet of others in 10.250.0.0/19"), "{said}");
     refused(direct.delete_subnet(&stranger.subnet_id).await)?;
     until_shown(|| notebook.make(&ec2, &names, &plan)).await?;
-    is_complete(&region.found().await?)
+    is_complete(&region.list_parts().await?)
 }
 
 /// The deletion of a Shoot whose network is still being made leaves no object.
 async fn a_deletion_waits_for_what_is_not_listed_yet(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "ap-northeast-2").await?;
-    let (names, plan, notebook) = (Names::of(SHOOT), region.plan()?, Notebook::default());
+    let region = Region::start(moto, "ap-northeast-2").await?;
+    let (names, plan, notebook) = (Names::for_cluster(SHOOT), region.plan()?, Notebook::default());
     let ec2 = region.ec2(&Permit::sole("a test"))?;
     // Longer than the steps here take on a slow machine.
     region.proxy.lag(Duration::from_secs(600));
@@ -162,8 +162,8 @@ async fn a_deletion_waits_for_what_is_not_listed_yet(moto: &Moto) -> Result<()> 
     region.proxy.lag(3 * LAG);
     until_shown(|| confirm_removal(&ec2, &names, &known, &notebook)).await?;
     until_shown(|| remove(&ec2, &names, &known)).await?;
-    let left = format!("{:?}", region.found().await?);
-    ensure!(left == format!("{:?}", Found::default()), "{left}");
+    let left = format!("{:?}", region.list_parts().await?);
+    ensure!(left == format!("{:?}", NetworkParts::default()), "{left}");
 
     // The answer to a call was lost, and EC2 lists no object until the bound has passed.
     let lost = State {
@@ -179,10 +179,10 @@ async fn a_deletion_waits_for_what_is_not_listed_yet(moto: &Moto) -> Result<()> 
 /// The machine's client token keeps the instance single, and an instance that is not listed is not gone, also
 /// where EC2 lists a second instance of the machine.
 async fn an_instance_is_made_once_and_is_not_gone(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "ap-southeast-1").await?;
+    let region = Region::start(moto, "ap-southeast-1").await?;
     let (status, _) = region.made().await?;
     let spec = spec(&region, &status);
-    let machines = Machines::of(region.ec2(&Permit::sole("a test"))?, SHOOT);
+    let machines = Machines::for_cluster(region.ec2(&Permit::sole("a test"))?, SHOOT);
     machines.find("pool-a-x1", None).await?;
     region.proxy.keep_tokens();
     region.proxy.lag(LAG);
@@ -193,7 +193,7 @@ async fn an_instance_is_made_once_and_is_not_gone(moto: &Moto) -> Result<()> {
     tokio::time::sleep(LAG).await;
 
     let known = ProviderId::from(&one);
-    let direct = Machines::of(region.direct.clone(), SHOOT);
+    let direct = Machines::for_cluster(region.direct.clone(), SHOOT);
     let second = direct.launch("pool-a-x1", &spec, "true").await?;
     region.proxy.hide("DescribeInstances", one.id());
     let found = machines
@@ -217,11 +217,11 @@ async fn an_instance_is_made_once_and_is_not_gone(moto: &Moto) -> Result<()> {
 
 /// Each list comes in pages, and half a list is none.
 async fn all_pages_are_read(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "ap-southeast-3").await?;
+    let region = Region::start(moto, "ap-southeast-3").await?;
     let (status, _) = region.made().await?;
     let ec2 = region.ec2(&Permit::sole("a test"))?;
     region.proxy.page();
-    is_complete(&Found::look(&ec2, &Names::of(SHOOT)).await?)?;
+    is_complete(&NetworkParts::list(&ec2, &Names::for_cluster(SHOOT)).await?)?;
     let zones = refused(ec2.zones().await)?;
     ensure!(zones == refused(region.direct.zones().await)?, "{zones:?}");
     let acls = refused(ec2.network_acls(&status.vpc.id).await)?;
@@ -229,11 +229,11 @@ async fn all_pages_are_read(moto: &Moto) -> Result<()> {
         acls == refused(region.direct.network_acls(&status.vpc.id).await)?,
         "{acls:?}"
     );
-    let direct = Machines::of(region.direct.clone(), SHOOT);
+    let direct = Machines::for_cluster(region.direct.clone(), SHOOT);
     for name in ["pool-a-x1", "pool-a-x2", "pool-a-x3"] {
         direct.launch(name, &spec(&region, &status), "true").await?;
     }
-    let listed = Machines::of(ec2, SHOOT).list().await?;
+    let listed = Machines::for_cluster(ec2, SHOOT).list().await?;
     ensure!(listed.len() == 3, "{listed:?}");
     Ok(())
 }

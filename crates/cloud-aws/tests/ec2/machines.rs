@@ -52,7 +52,7 @@ pub async fn bring(machines: &Machines, name: &str, spec: &ProviderSpec) -> runt
 /// Two machines are launched, found by name and by id, and terminated. No fault of a call makes a second
 /// instance.
 pub async fn come_and_go(region: &Region, made: &Made, fault: Fault) -> Result<()> {
-    let machines = Machines::of(region.ec2(&Permit::sole("a test"))?, SHOOT);
+    let machines = Machines::for_cluster(region.ec2(&Permit::sole("a test"))?, SHOOT);
     let spec = spec(region, &made.status);
     let [zone, _] = region.zones();
     let mut ids = BTreeSet::new();
@@ -102,11 +102,11 @@ pub async fn come_and_go(region: &Region, made: &Made, fault: Fault) -> Result<(
 /// Machines of a different cluster are left alone. A missing image and an unknown instance id get a distinct
 /// error each.
 pub async fn are_told_apart(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "ca-central-1").await?;
+    let region = Region::start(moto, "ca-central-1").await?;
     let (status, _) = region.made().await?;
     let (ec2, spec) = (region.direct.clone(), spec(&region, &status));
-    let machines = Machines::of(ec2.clone(), SHOOT);
-    let others = Machines::of(ec2.clone(), "shoot--dev--two");
+    let machines = Machines::for_cluster(ec2.clone(), SHOOT);
+    let others = Machines::for_cluster(ec2.clone(), "shoot--dev--two");
     let of_others = others.launch("pool-a-x1", &spec, USER_DATA).await?;
     ensure!(
         machines.list().await?.is_empty(),
@@ -184,13 +184,13 @@ pub async fn are_told_apart(moto: &Moto) -> Result<()> {
 
 /// The permit ends after each single call: no further request leaves, and the next owner finds the instance.
 pub async fn are_made_once_although_a_right_ends(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "sa-east-1").await?;
+    let region = Region::start(moto, "sa-east-1").await?;
     let (status, _) = region.made().await?;
     let spec = spec(&region, &status);
     for calls in 1.. {
         let issuer = right();
         region.proxy.end_after(calls, std::sync::Arc::clone(&issuer));
-        let machines = Machines::of(region.ec2(&issuer.permit())?, SHOOT);
+        let machines = Machines::for_cluster(region.ec2(&issuer.permit())?, SHOOT);
         let (name, from) = (format!("pool-b-x{calls}"), region.proxy.calls().len());
         let done = issuer.permit().guard(bring(&machines, &name, &spec)).await;
         let made = region.proxy.calls().len() - from;
@@ -203,7 +203,7 @@ pub async fn are_made_once_although_a_right_ends(moto: &Moto) -> Result<()> {
             "after its right had ended it made {} calls more",
             made - calls
         );
-        let next = Machines::of(region.ec2(&Permit::sole("a test"))?, SHOOT);
+        let next = Machines::for_cluster(region.ec2(&Permit::sole("a test"))?, SHOOT);
         until_done(|| bring(&next, &name, &spec)).await?;
         let all = next.list().await?;
         let count = all.iter().filter(|instance| instance.name() == name).count();

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 use cloud_aws::{
     Call, Tagged,
-    infrastructure::{Found, Made, Names, remove},
+    infrastructure::{Made, Names, NetworkParts, remove},
     isolation::ZoneAcl,
 };
 use futures::{future::try_join_all, try_join};
@@ -70,8 +70,8 @@ fn the_page_names_the_rights_to_keys_of_disks() -> Result<()> {
 }
 
 async fn life(moto: &Moto, region: &'static str, fault: Fault) -> Result<Region> {
-    let region = Region::of(moto, region).await?;
-    let names = Names::of(SHOOT);
+    let region = Region::start(moto, region).await?;
+    let names = Names::for_cluster(SHOOT);
     let ec2 = region.ec2(&Permit::sole("a test"))?;
     let plan = region.plan()?;
 
@@ -82,7 +82,7 @@ async fn life(moto: &Moto, region: &'static str, fault: Fault) -> Result<Region>
         (failed > 20) == (fault == Fault::LoseFirst),
         "{fault:?}: {failed} attempts failed"
     );
-    is_complete(&region.found().await?)?;
+    is_complete(&region.list_parts().await?)?;
 
     region.proxy.set(Fault::None);
     let from = region.proxy.calls().len();
@@ -102,8 +102,8 @@ async fn life(moto: &Moto, region: &'static str, fault: Fault) -> Result<Region>
 
     region.proxy.set(fault);
     until_done(|| remove(&ec2, &names, &made.state)).await?;
-    let left = format!("{:?}", region.found().await?);
-    ensure!(left == format!("{:?}", Found::default()), "{left}");
+    let left = format!("{:?}", region.list_parts().await?);
+    ensure!(left == format!("{:?}", NetworkParts::default()), "{left}");
     Ok(region)
 }
 
@@ -123,7 +123,7 @@ async fn isolate(region: &Region, made: &Made) -> Result<()> {
         let ours = before.isolation_acl.clone().unwrap();
         let closed = region.acls(vpc).await?;
         ensure!(
-            closed.of(&subnets) == BTreeSet::from([ours.clone()]),
+            closed.acl_ids(&subnets) == BTreeSet::from([ours.clone()]),
             "{closed:#?}"
         );
         let open: Vec<_> = closed
@@ -182,10 +182,10 @@ async fn isolate(region: &Region, made: &Made) -> Result<()> {
 
 /// A part of an infrastructure that a user has removed is made again, and a duplicate part is removed.
 async fn mend(region: &Region, made: &Made) -> Result<()> {
-    let names = Names::of(SHOOT);
+    let names = Names::for_cluster(SHOOT);
     let (ec2, plan) = (region.ec2(&Permit::sole("a test"))?, region.plan()?);
     let direct = &region.direct;
-    let found = region.found().await?;
+    let found = region.list_parts().await?;
     let gone = found.nats[0].nat_gateway_id.clone();
     refused(direct.delete_nat_gateway(&gone).await)?;
     // AWS disassociates the address of the gateway automatically.
@@ -219,7 +219,7 @@ async fn mend(region: &Region, made: &Made) -> Result<()> {
     )?;
     let notebook = Notebook::with(made.state.clone());
     let (mended, _) = until_done(|| notebook.make(&ec2, &names, &plan)).await?;
-    is_complete(&region.found().await?)?;
+    is_complete(&region.list_parts().await?)?;
     ensure!(
         mended.status == made.status,
         "{:?} was {:?}",

@@ -17,9 +17,9 @@ const FAILED: &str = "<state>failed</state><failureCode>InsufficientFreeAddresse
 /// The code and the sentence of EC2 are reported, the gateway is removed, and no further gateway is made
 /// until the pause is over.
 pub async fn is_reported_and_paced(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "me-south-1").await?;
+    let region = Region::start(moto, "me-south-1").await?;
     let (_, state) = region.made().await?;
-    let (names, plan) = (Names::of(SHOOT), region.plan()?);
+    let (names, plan) = (Names::for_cluster(SHOOT), region.plan()?);
     let ec2 = region.ec2(&Permit::sole("a test"))?;
     let ([zone, _], notebook) = (region.zones(), Notebook::with(state.clone()));
     let key = format!("natGateway/{zone}");
@@ -51,7 +51,7 @@ pub async fn is_reported_and_paced(moto: &Moto) -> Result<()> {
     }
 
     // AWS releases the address without a call.
-    let found = region.found().await?;
+    let found = region.list_parts().await?;
     let name = names.in_zone("nat", &zone);
     let address = found.addresses.iter().find(|address| address.name() == name);
     let association = address.and_then(|address| address.association_id.clone());
@@ -66,5 +66,5 @@ pub async fn is_reported_and_paced(moto: &Moto) -> Result<()> {
     let (made, _) = until_done(|| notebook.make(&ec2, &names, &plan)).await?;
     ensure!(made.state.failures.is_empty(), "{:?}", made.state);
     ensure!(made.state.ids[&key] != *gateway, "{:?}", made.state);
-    is_complete(&region.found().await?)
+    is_complete(&region.list_parts().await?)
 }

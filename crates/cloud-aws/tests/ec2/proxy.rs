@@ -73,7 +73,7 @@ struct Replacement {
 }
 
 #[derive(Default)]
-struct Seen {
+struct ProxyState {
     fault: Fault,
     met: BTreeSet<String>,
     calls: Vec<String>,
@@ -100,7 +100,7 @@ struct Seen {
 pub struct Proxy {
     /// The URL of the proxy.
     pub endpoint: String,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ProxyState>>,
     _server: JoinSet<()>,
 }
 
@@ -109,7 +109,7 @@ impl Proxy {
     pub async fn start(port: u16) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let endpoint = format!("http://{}", listener.local_addr()?);
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let seen = Arc::new(Mutex::new(ProxyState::default()));
         let mut server = JoinSet::new();
         server.spawn(serve(listener, port, Arc::clone(&seen)));
         Ok(Self {
@@ -211,11 +211,11 @@ impl Proxy {
     }
 }
 
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+fn lock(seen: &Mutex<ProxyState>) -> MutexGuard<'_, ProxyState> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn serve(listener: TcpListener, port: u16, seen: Arc<Mutex<Seen>>) {
+async fn serve(listener: TcpListener, port: u16, seen: Arc<Mutex<ProxyState>>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let seen = Arc::clone(&seen);
@@ -232,7 +232,7 @@ async fn serve(listener: TcpListener, port: u16, seen: Arc<Mutex<Seen>>) {
 async fn answer(
     request: Request<Incoming>,
     port: u16,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ProxyState>>,
 ) -> io::Result<Response<Full<Bytes>>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
@@ -275,7 +275,7 @@ async fn answer(
     }
 }
 
-fn judge(seen: &mut Seen, form: &str) -> Verdict {
+fn judge(seen: &mut ProxyState, form: &str) -> Verdict {
     let pairs: Vec<&str> = form.split('&').collect();
     let action = pairs.iter().find_map(|pair| pair.strip_prefix("Action="));
     seen.calls.push(action.unwrap_or_default().to_owned());
@@ -315,7 +315,7 @@ fn judge(seen: &mut Seen, form: &str) -> Verdict {
     }
 }
 
-impl Seen {
+impl ProxyState {
     /// Records a change.
     fn changes(&mut self, is_done: bool, form: &str, answer: &Bytes) {
         let now = Instant::now();

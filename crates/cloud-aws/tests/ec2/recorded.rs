@@ -17,14 +17,14 @@ use super::{
 /// The state names the parts, so that a removal finds the parts. A part with the tag of a different cluster
 /// is left, and named.
 pub async fn parts_without_tags_are_removed(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "ap-northeast-3").await?;
+    let region = Region::start(moto, "ap-northeast-3").await?;
     let (_, state) = region.made().await?;
-    let (names, direct) = (Names::of(SHOOT), &region.direct);
+    let (names, direct) = (Names::for_cluster(SHOOT), &region.direct);
     let ec2 = region.ec2(&Permit::sole("a test"))?;
     let ids: Vec<&str> = state.ids.values().map(String::as_str).collect();
     ensure!(ids.len() == 14, "{ids:?}");
     refused(direct.tell(&untag(&ids, &names.owned().key())).await)?;
-    ensure!(region.found().await?.vpcs.is_empty(), "the tags are left");
+    ensure!(region.list_parts().await?.vpcs.is_empty(), "the tags are left");
 
     // The ids prove the account, too.
     let old = State {

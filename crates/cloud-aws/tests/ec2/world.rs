@@ -13,7 +13,7 @@ use cloud_aws::{
     Ec2, Ec2Access, Tagged,
     acls::Entry,
     infrastructure::{
-        Found, InfrastructureConfig, InfrastructureStatus, Journal, Made, Names, Plan, State, make,
+        InfrastructureConfig, InfrastructureStatus, Journal, Made, Names, NetworkParts, Plan, State, make,
     },
     isolation::{Before, ZoneAcl},
     machines::Machines,
@@ -44,8 +44,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// Of this name.
-    pub async fn of(moto: &Moto, name: &'static str) -> Result<Self> {
+    /// The region of this name, behind a new proxy.
+    pub async fn start(moto: &Moto, name: &'static str) -> Result<Self> {
         // As a process does at its start. A different test may have installed the provider before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let sole = Permit::sole("a test looks");
@@ -86,25 +86,25 @@ impl Region {
     /// The same, understood.
     pub fn plan(&self) -> Result<Plan> {
         let config: InfrastructureConfig = serde_json::from_value(self.config())?;
-        Ok(Plan::of(&config)?)
+        Ok(Plan::from_config(&config)?)
     }
 
     /// All parts of the shoot without ACLs.
-    pub async fn found(&self) -> Result<Found> {
-        Ok(Found::look(&self.direct, &Names::of(SHOOT)).await?)
+    pub async fn list_parts(&self) -> Result<NetworkParts> {
+        Ok(NetworkParts::list(&self.direct, &Names::for_cluster(SHOOT)).await?)
     }
 
     /// The infrastructure of a shoot, made without faults.
     pub async fn made(&self) -> Result<(InfrastructureStatus, State)> {
         let made = Notebook::default()
-            .make(&self.direct, &Names::of(SHOOT), &self.plan()?)
+            .make(&self.direct, &Names::for_cluster(SHOOT), &self.plan()?)
             .await?;
         Ok((made.status, made.state))
     }
 
     /// The shoot's instances.
     pub async fn instances(&self) -> Result<Instances> {
-        let all = Machines::of(self.direct.clone(), SHOOT).list().await?;
+        let all = Machines::for_cluster(self.direct.clone(), SHOOT).list().await?;
         Ok(all
             .into_iter()
             .map(|one| (one.id().to_owned(), one.placement.availability_zone))
@@ -220,7 +220,7 @@ pub async fn close(
     subnets: &BTreeSet<String>,
     known: Option<&Before>,
 ) -> runtime::Result<Before> {
-    let before = acl.make(&acl.look(subnets, known).await?).await?;
+    let before = acl.make(&acl.read_former_acls(subnets, known).await?).await?;
     acl.close(subnets, &before).await?;
     Ok(before)
 }
@@ -235,8 +235,8 @@ pub struct Acls {
 }
 
 impl Acls {
-    /// Of these subnets.
-    pub fn of(&self, subnets: &BTreeSet<String>) -> BTreeSet<String> {
+    /// The ids of the ACLs of these subnets.
+    pub fn acl_ids(&self, subnets: &BTreeSet<String>) -> BTreeSet<String> {
         let of = self
             .subnets
             .iter()
@@ -316,7 +316,7 @@ where
 }
 
 /// Checks that each part exists once, and each part of a zone once in each of two zones.
-pub fn is_complete(found: &Found) -> Result<()> {
+pub fn is_complete(found: &NetworkParts) -> Result<()> {
     let counts = [
         found.vpcs.len(),
         found.gateways.len(),
@@ -347,7 +347,7 @@ pub fn is_complete(found: &Found) -> Result<()> {
 
 /// Checks the default route of a subnet: by the NAT gateway of the same zone, or by the internet gateway of
 /// the VPC.
-fn has_a_way_out(found: &Found, subnet: &Subnet) -> Result<()> {
+fn has_a_way_out(found: &NetworkParts, subnet: &Subnet) -> Result<()> {
     let id = &subnet.subnet_id;
     let of: Vec<_> = found
         .tables

@@ -17,7 +17,7 @@ use super::world::{Region, SHOOT, close, refused, right, until_done};
 /// reported with the remedy, and all further former ACLs are given back. After the manual fix the ACL of the
 /// isolation is removed. In a deletion the default ACL of the VPC replaces a former ACL that is gone.
 pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "ap-southeast-2").await?;
+    let region = Region::start(moto, "ap-southeast-2").await?;
     let (status, _) = region.made().await?;
     let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
     let subnets = status.subnets_of(&zone);
@@ -55,7 +55,7 @@ pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> 
     );
     let opened = region.acls(vpc).await?;
     ensure!(
-        opened.of(&subnets) == BTreeSet::from([by_hand.clone()]) && opened.rules.len() == 2,
+        opened.acl_ids(&subnets) == BTreeSet::from([by_hand.clone()]) && opened.rules.len() == 2,
         "{opened:#?}"
     );
 
@@ -66,7 +66,7 @@ pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> 
     ensure!(changed.is_empty(), "{changed:?}");
     let opened = region.acls(vpc).await?;
     ensure!(
-        opened.of(&subnets) == BTreeSet::from([default]) && opened.rules.len() == 1,
+        opened.acl_ids(&subnets) == BTreeSet::from([default]) && opened.rules.len() == 1,
         "{opened:#?}"
     );
     Ok(())
@@ -74,7 +74,7 @@ pub async fn what_is_changed_by_hand_is_left_or_told(moto: &Moto) -> Result<()> 
 
 /// A seed died before the state was carried: the tags name the former ACLs.
 pub async fn a_seed_that_knows_nothing_opens_what_another_closed(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "eu-west-2").await?;
+    let region = Region::start(moto, "eu-west-2").await?;
     let (status, _) = region.made().await?;
     let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
     let subnets = status.subnets_of(&zone);
@@ -85,7 +85,7 @@ pub async fn a_seed_that_knows_nothing_opens_what_another_closed(moto: &Moto) ->
     let open = region.acls(vpc).await?;
 
     let before = close(&acl, &subnets, None).await?;
-    let told = acl.look(&subnets, None).await?;
+    let told = acl.read_former_acls(&subnets, None).await?;
     ensure!(told == before, "{told:?} was {before:?}");
     let closed = region.acls(vpc).await?;
     ensure!(closed != open, "nothing is closed");
@@ -98,7 +98,7 @@ pub async fn a_seed_that_knows_nothing_opens_what_another_closed(moto: &Moto) ->
 /// The permit ends after each single call: no further request leaves, and the next owner completes the
 /// operation.
 pub async fn a_right_that_ends_midway_stops_it(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "us-east-2").await?;
+    let region = Region::start(moto, "us-east-2").await?;
     let (status, _) = region.made().await?;
     let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
     let subnets = status.subnets_of(&zone);
@@ -141,21 +141,24 @@ pub async fn a_right_that_ends_midway_stops_it(moto: &Moto) -> Result<()> {
 /// EC2 is eventually consistent: a list of ACLs may be older than the ACL of the isolation. The subnets do
 /// not count as open, and the ACL does not stay.
 pub async fn an_acl_that_is_not_listed_yet_does_not_count_as_opened(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "eu-north-1").await?;
+    let region = Region::start(moto, "eu-north-1").await?;
     let (status, _) = region.made().await?;
     let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
     let subnets = status.subnets_of(&zone);
     let open = region.acls(vpc).await?;
     let ec2 = region.ec2(&Permit::sole("a test"))?;
     let acl = ZoneAcl::new(ec2, SHOOT, vpc, "once");
-    acl.look(&subnets, None).await?;
+    acl.read_former_acls(&subnets, None).await?;
 
     region.proxy.delay(Some("DescribeNetworkAcls"));
-    let before = acl.make(&acl.look(&subnets, None).await?).await?;
+    let before = acl.make(&acl.read_former_acls(&subnets, None).await?).await?;
     let direct = ZoneAcl::new(region.direct.clone(), SHOOT, vpc, "once");
     direct.close(&subnets, &before).await?;
     ensure!(
-        acl.look(&subnets, None).await?.isolation_acl.is_none(),
+        acl.read_former_acls(&subnets, None)
+            .await?
+            .isolation_acl
+            .is_none(),
         "the list is not delayed"
     );
     until_done(|| acl.open(Some(&before), false)).await?;
@@ -166,7 +169,7 @@ pub async fn an_acl_that_is_not_listed_yet_does_not_count_as_opened(moto: &Moto)
 
 /// A seed died after creating the ACL of an isolation: the ACL must not hold the VPC.
 pub async fn a_deletion_removes_an_acl_that_was_left(moto: &Moto) -> Result<()> {
-    let region = Region::of(moto, "af-south-1").await?;
+    let region = Region::start(moto, "af-south-1").await?;
     let (status, state) = region.made().await?;
     let (vpc, [zone, _]) = (&status.vpc.id, region.zones());
     let subnets = status.subnets_of(&zone);
@@ -176,7 +179,7 @@ pub async fn a_deletion_removes_an_acl_that_was_left(moto: &Moto) -> Result<()> 
         None,
     )
     .await?;
-    let names = Names::of(SHOOT);
+    let names = Names::for_cluster(SHOOT);
     until_done(|| remove(&region.direct, &names, &state)).await?;
     let left = refused(region.direct.owned_network_acls(&names.owned()).await)?;
     ensure!(left.is_empty(), "{left:#?}");

@@ -14,7 +14,7 @@ pub const EXCLUDED: &str = "node.kubernetes.io/exclude-from-lifecycle-management
 
 /// The verdict from the Node alone, before a query of the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum NodeVerdict {
     /// Not handled by this controller: excluded, of a foreign cloud, or not described yet. An undescribed
     /// Node was never seen in the cloud, so the instance is not *gone*.
     NotOurs,
@@ -39,14 +39,14 @@ pub enum Action {
 
 /// Reads the Node alone.
 #[must_use]
-pub fn look(node: &Node) -> Look {
+pub fn judge_node(node: &Node) -> NodeVerdict {
     let id = nodes::provider_id(node).and_then(|id| id.parse().ok());
     match id {
         Some(id) if !node.labels().contains_key(EXCLUDED) => match nodes::ready(node) {
-            Some("True") => Look::Ready,
-            _ => Look::Ask(id),
+            Some("True") => NodeVerdict::Ready,
+            _ => NodeVerdict::Ask(id),
         },
-        _ => Look::NotOurs,
+        _ => NodeVerdict::NotOurs,
     }
 }
 
@@ -140,8 +140,8 @@ mod tests {
     ) {
         for ready in [None, Some("False"), Some("Unknown")] {
             let node = node(ready, tainted);
-            let Look::Ask(id) = look(&node) else {
-                unreachable!("{:?}", look(&node))
+            let NodeVerdict::Ask(id) = judge_node(&node) else {
+                unreachable!("{:?}", judge_node(&node))
             };
             assert_eq!(
                 decide_not_ready(&node, &id, &inventory(state)),
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_node_that_is_ready_is_never_removed() {
-        assert_eq!(look(&node(Some("True"), false)), Look::Ready);
+        assert_eq!(judge_node(&node(Some("True"), false)), NodeVerdict::Ready);
         assert_eq!(decide_ready(&node(Some("True"), false)), Action::Nothing);
         assert_eq!(decide_ready(&node(Some("True"), true)), Action::Untaint);
     }
@@ -169,7 +169,10 @@ mod tests {
                 body[section][field] = value.clone();
             }
         }
-        assert_eq!(look(&serde_json::from_value(body).unwrap()), Look::NotOurs);
+        assert_eq!(
+            judge_node(&serde_json::from_value(body).unwrap()),
+            NodeVerdict::NotOurs
+        );
     }
 
     #[test]

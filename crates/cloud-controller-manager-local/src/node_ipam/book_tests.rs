@@ -33,7 +33,7 @@ fn list(book: &mut Book, nodes: &[Node]) {
     book.take(&Event::InitDone);
 }
 
-fn given(book: &mut Book, node: &Node) -> Option<String> {
+fn reserve_range(book: &mut Book, node: &Node) -> Option<String> {
     match book.reserve(node) {
         Answer::Range(range) => Some(range.to_string()),
         Answer::NoneLeft => None,
@@ -50,7 +50,7 @@ fn nothing_is_given_out_before_all_nodes_were_seen() {
     assert_eq!(book.reserve(&node("b", &[])), Answer::NotReady);
     book.take(&Event::InitApply(node("a", &["10.0.0.0/24"])));
     book.take(&Event::InitDone);
-    assert_eq!(given(&mut book, &node("b", &[])).unwrap(), "10.0.1.0/24");
+    assert_eq!(reserve_range(&mut book, &node("b", &[])).unwrap(), "10.0.1.0/24");
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn every_range_is_given_out_once_and_then_none() {
     let mut book = book("10.0.0.0/20", 24);
     list(&mut book, &[node("old", &["10.0.7.0/24"])]);
     let ranges: BTreeSet<_> = (0..15)
-        .map(|i| given(&mut book, &node(&format!("n{i}"), &[])).unwrap())
+        .map(|i| reserve_range(&mut book, &node(&format!("n{i}"), &[])).unwrap())
         .collect();
     assert_eq!(ranges.len(), 15);
     assert!(!ranges.contains("10.0.7.0/24"));
@@ -69,14 +69,14 @@ fn every_range_is_given_out_once_and_then_none() {
 fn a_node_that_asks_again_gets_the_same() {
     let mut book = book("10.0.0.0/22", 24);
     list(&mut book, &[]);
-    let first = given(&mut book, &node("a", &[]));
+    let first = reserve_range(&mut book, &node("a", &[]));
     // The Node's status changed before the Node shows the range.
     book.take(&Event::Apply(node("a", &[])));
-    assert_eq!(given(&mut book, &node("a", &[])), first);
+    assert_eq!(reserve_range(&mut book, &node("a", &[])), first);
     // A relist from before the write.
     list(&mut book, &[node("a", &[])]);
-    assert_eq!(given(&mut book, &node("a", &[])), first);
-    assert_ne!(given(&mut book, &node("b", &[])), first);
+    assert_eq!(reserve_range(&mut book, &node("a", &[])), first);
+    assert_ne!(reserve_range(&mut book, &node("b", &[])), first);
 }
 
 #[test]
@@ -84,12 +84,12 @@ fn a_range_is_free_again_when_its_node_is_gone() {
     let mut book = book("10.0.0.0/23", 24);
     let (a, b) = (node("a", &["10.0.0.0/24"]), node("b", &["10.0.1.0/24"]));
     list(&mut book, &[a.clone(), b.clone()]);
-    assert_eq!(given(&mut book, &node("c", &[])), None);
+    assert_eq!(reserve_range(&mut book, &node("c", &[])), None);
     book.take(&Event::Delete(a.clone()));
-    assert_eq!(given(&mut book, &node("c", &[])).unwrap(), "10.0.0.0/24");
+    assert_eq!(reserve_range(&mut book, &node("c", &[])).unwrap(), "10.0.0.0/24");
     // Missed by the watch, seen in the next list.
     list(&mut book, &[a.clone(), node("c", &[])]);
-    assert_eq!(given(&mut book, &node("d", &[])).unwrap(), "10.0.1.0/24");
+    assert_eq!(reserve_range(&mut book, &node("d", &[])).unwrap(), "10.0.1.0/24");
 }
 
 #[test]
@@ -97,20 +97,20 @@ fn a_range_that_was_given_back_rests() {
     let mut book = book("10.0.0.0/22", 24);
     list(&mut book, &[]);
     let a = node("a", &[]);
-    assert_eq!(given(&mut book, &a).unwrap(), "10.0.0.0/24");
+    assert_eq!(reserve_range(&mut book, &a).unwrap(), "10.0.0.0/24");
     book.take(&Event::Delete(a));
-    assert_eq!(given(&mut book, &node("b", &[])).unwrap(), "10.0.1.0/24");
+    assert_eq!(reserve_range(&mut book, &node("b", &[])).unwrap(), "10.0.1.0/24");
 }
 
 #[test]
 fn what_the_node_shows_wins_over_what_was_reserved() {
     let mut book = book("10.0.0.0/23", 24);
     list(&mut book, &[]);
-    assert_eq!(given(&mut book, &node("a", &[])).unwrap(), "10.0.0.0/24");
+    assert_eq!(reserve_range(&mut book, &node("a", &[])).unwrap(), "10.0.0.0/24");
     // A former lock holder assigned this range.
     book.take(&Event::Apply(node("a", &["10.0.1.0/24"])));
-    assert_eq!(given(&mut book, &node("b", &[])).unwrap(), "10.0.0.0/24");
-    assert_eq!(given(&mut book, &node("c", &[])), None);
+    assert_eq!(reserve_range(&mut book, &node("b", &[])).unwrap(), "10.0.0.0/24");
+    assert_eq!(reserve_range(&mut book, &node("c", &[])), None);
 }
 
 #[test]
@@ -118,12 +118,12 @@ fn a_refused_range_is_given_back_but_not_one_that_is_shown() {
     let mut book = book("10.0.0.0/24", 24);
     list(&mut book, &[]);
     let a = node("a", &[]);
-    assert!(given(&mut book, &a).is_some());
+    assert!(reserve_range(&mut book, &a).is_some());
     book.give_back(&a);
-    assert!(given(&mut book, &node("b", &[])).is_some());
+    assert!(reserve_range(&mut book, &node("b", &[])).is_some());
     book.take(&Event::Apply(node("b", &["10.0.0.0/24"])));
     book.give_back(&node("b", &[]));
-    assert_eq!(given(&mut book, &node("c", &[])), None);
+    assert_eq!(reserve_range(&mut book, &node("c", &[])), None);
 }
 
 #[test]
@@ -133,11 +133,11 @@ fn a_node_of_the_same_name_is_another_node() {
     book.take(&Event::Apply(node_of("a", "second", &[])));
     // A late deletion of the first Node takes no range from the second Node.
     assert_eq!(
-        given(&mut book, &node_of("a", "second", &[])).unwrap(),
+        reserve_range(&mut book, &node_of("a", "second", &[])).unwrap(),
         "10.0.0.0/24"
     );
     book.take(&Event::Delete(node_of("a", "first", &["10.0.0.0/24"])));
-    assert_eq!(given(&mut book, &node("b", &[])).unwrap(), "10.0.1.0/24");
+    assert_eq!(reserve_range(&mut book, &node("b", &[])).unwrap(), "10.0.1.0/24");
 }
 
 #[rstest]
@@ -153,10 +153,10 @@ fn whatever_a_node_has_is_not_given_out(#[case] has: &str, #[case] expected: &st
     let old = node("old", &[has]);
     assert!(has_range(&old));
     list(&mut book, std::slice::from_ref(&old));
-    let range = given(&mut book, &node("new", &[]));
+    let range = reserve_range(&mut book, &node("new", &[]));
     assert_eq!(range.as_deref().unwrap_or("none"), expected);
     book.take(&Event::Delete(old));
-    assert!(given(&mut book, &node("later", &[])).is_some());
+    assert!(reserve_range(&mut book, &node("later", &[])).is_some());
 }
 
 #[test]
@@ -164,9 +164,9 @@ fn the_range_of_services_is_kept_out() {
     let blocked = ["10.0.0.0/23".parse().unwrap()];
     let mut book = Book::new("10.0.0.0/22".parse().unwrap(), 24, &blocked).unwrap();
     list(&mut book, &[]);
-    assert_eq!(given(&mut book, &node("a", &[])).unwrap(), "10.0.2.0/24");
-    assert_eq!(given(&mut book, &node("b", &[])).unwrap(), "10.0.3.0/24");
-    assert_eq!(given(&mut book, &node("c", &[])), None);
+    assert_eq!(reserve_range(&mut book, &node("a", &[])).unwrap(), "10.0.2.0/24");
+    assert_eq!(reserve_range(&mut book, &node("b", &[])).unwrap(), "10.0.3.0/24");
+    assert_eq!(reserve_range(&mut book, &node("c", &[])), None);
 }
 
 #[test]
@@ -178,9 +178,9 @@ fn nodes_that_share_a_range_are_told_and_it_stays_taken_until_both_are_gone() {
     assert_eq!(book.sharers(&b), ["a"]);
     book.take(&Event::Delete(a));
     assert!(book.sharers(&b).is_empty());
-    assert_eq!(given(&mut book, &node("c", &[])), None);
+    assert_eq!(reserve_range(&mut book, &node("c", &[])), None);
     book.take(&Event::Delete(b));
-    assert!(given(&mut book, &node("c", &[])).is_some());
+    assert!(reserve_range(&mut book, &node("c", &[])).is_some());
 }
 
 #[rstest]
@@ -197,7 +197,7 @@ fn sizes_must_fit(#[case] range: &str, #[case] size: u8, #[case] good: bool) {
     assert_eq!(made.is_ok(), good);
     if let Ok(mut book) = made {
         list(&mut book, &[]);
-        let first = given(&mut book, &node("a", &[])).unwrap();
+        let first = reserve_range(&mut book, &node("a", &[])).unwrap();
         assert!(first.ends_with(&format!("/{size}")), "{first}");
     }
 }
@@ -230,7 +230,7 @@ fn no_two_nodes_ever_share_a_range() {
             _ if !cluster.is_empty() => {
                 let at = usize::try_from(next(cluster.len() as u64)).unwrap();
                 if !has_range(&cluster[at])
-                    && let Some(range) = given(&mut book, &cluster[at].clone())
+                    && let Some(range) = reserve_range(&mut book, &cluster[at].clone())
                 {
                     // Half of the writes are refused.
                     if next(2) == 0 {

@@ -23,67 +23,67 @@ use world::World;
 async fn controllers_keep_the_shoot_and_the_cloud_together() -> Result<()> {
     let world = &World::start().await?;
     let outcomes = [
-        told(
+        run_scenario(
             world,
             "new nodes are described",
             cloud_node::new_nodes_are_described(world),
         )
         .await,
-        told(
+        run_scenario(
             world,
             "addresses are followed",
             cloud_node::addresses_are_followed(world),
         )
         .await,
-        told(
+        run_scenario(
             world,
             "an unusable cloud removes no node",
             cloud_node_lifecycle::an_unusable_cloud_removes_no_node(world),
         )
         .await,
-        told(
+        run_scenario(
             world,
             "only nodes whose instance is gone are removed",
             cloud_node_lifecycle::only_nodes_whose_instance_is_gone_are_removed(world),
         )
         .await,
-        told(
+        run_scenario(
             world,
             "stopped instances are marked",
             cloud_node_lifecycle::stopped_instances_are_marked(world),
         )
         .await,
-        told(
+        run_scenario(
             world,
             "services have addresses",
             service::services_have_addresses(world),
         )
         .await,
-        told(
+        run_scenario(
             world,
             "an unusable cloud keeps services",
             service::an_unusable_cloud_keeps_services(world),
         )
         .await,
-        told(
+        run_scenario(
             world,
             "clusters share the ledger",
             service::clusters_share_the_ledger(world),
         )
         .await,
-        told(
+        run_scenario(
             world,
             "many nodes",
             node_ipam::many_nodes_get_ranges_of_their_own(world),
         )
         .await,
-        told(
+        run_scenario(
             world,
             "a used up range",
             node_ipam::a_used_up_range_is_told(world),
         )
         .await,
-        told(
+        run_scenario(
             world,
             "one run after the other",
             node_ipam::one_run_after_the_other_assigns_once(world),
@@ -95,7 +95,11 @@ async fn controllers_keep_the_shoot_and_the_cloud_together() -> Result<()> {
     Ok(())
 }
 
-async fn told(world: &World, what: &str, scenario: impl Future<Output = Result<()>>) -> Result<(), String> {
+async fn run_scenario(
+    world: &World,
+    what: &str,
+    scenario: impl Future<Output = Result<()>>,
+) -> Result<(), String> {
     let begun = tokio::time::Instant::now();
     let mut outcome = scenario.await.map_err(|e| format!("{what}: {e:#}"));
     println!(

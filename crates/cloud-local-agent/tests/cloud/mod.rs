@@ -41,14 +41,14 @@ pub fn host() -> Result<Namespace> {
 }
 
 /// A network namespace with addresses.
-pub struct Place {
+pub struct TestEndpoint {
     pub namespace: Namespace,
     pub address: IpAddr,
     /// The IPv6 address.
     pub address6: IpAddr,
 }
 
-impl Place {
+impl TestEndpoint {
     /// A namespace behind a separate link of the host, number `n`.
     pub fn new(name: &str, n: u8, host: &Namespace) -> Result<Self> {
         let namespace = Namespace::new(name)?;
@@ -232,7 +232,7 @@ pub async fn machine(
     client: &Client,
     (cluster, zone): (&str, &str),
     name: &str,
-    place: &Place,
+    place: &TestEndpoint,
 ) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), ACCOUNT);
     let pod = serde_json::from_value(json!({
@@ -262,7 +262,7 @@ pub fn agent(client: &Client, host: &Namespace) -> Result<JoinSet<()>> {
     parts.spawn(follow(
         cloud.objects(),
         marked,
-        |object| Some(Order::of(object)),
+        |object| Some(Order::from_config_map(object)),
         sender,
     ));
     let (sender, machines) = watch::channel(None);
@@ -270,7 +270,7 @@ pub fn agent(client: &Client, host: &Namespace) -> Result<JoinSet<()>> {
         .labels(MACHINES)
         .fields(&format!("spec.nodeName={NODE}"));
     let pods: Api<Pod> = Api::namespaced(client.clone(), ACCOUNT);
-    parts.spawn(follow(pods, here, Machine::of, sender));
+    parts.spawn(follow(pods, here, Machine::from_pod, sender));
     parts.spawn(agent.run(orders, machines, Metrics::default(), Health::default()));
     Ok(parts)
 }

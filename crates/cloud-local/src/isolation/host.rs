@@ -86,7 +86,7 @@ impl Host {
         let read = objects
             .items
             .iter()
-            .map(|object| Order::of(object).map_err(|why| damaged(&object.name_any(), &why)));
+            .map(|object| Order::from_config_map(object).map_err(|why| damaged(&object.name_any(), &why)));
         read.collect()
     }
 

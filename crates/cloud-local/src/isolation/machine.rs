@@ -27,7 +27,7 @@ impl Machine {
     /// The machine of an instance's pod. `None` for a pod that is not an instance, and for a pod whose
     /// containers have all ended. A later pod may have the addresses by now.
     #[must_use]
-    pub fn of(pod: &Pod) -> Option<Self> {
+    pub fn from_pod(pod: &Pod) -> Option<Self> {
         let status = pod.status.as_ref();
         let phase = status.and_then(|status| status.phase.as_deref());
         let cluster = pod.labels().get(CLUSTER)?.clone();
@@ -37,7 +37,7 @@ impl Machine {
         });
         (!matches!(phase, Some("Succeeded" | "Failed"))).then(|| Self {
             cluster,
-            zone: pod::told(pod, pod::ZONE),
+            zone: pod::read_annotation(pod, pod::ZONE),
             addresses: addresses.filter_map(|ip| ip.parse().ok()).collect(),
             leaves: pod.metadata.deletion_timestamp.is_some(),
         })
@@ -53,7 +53,7 @@ mod tests {
 
     fn machine(status: &Value) -> Option<Machine> {
         let pod = json!({"metadata": {"labels": {CLUSTER: "shoot--dev--web"}, "annotations": {pod::ZONE: "a"}}, "status": status});
-        Machine::of(&serde_json::from_value(pod).unwrap())
+        Machine::from_pod(&serde_json::from_value(pod).unwrap())
     }
 
     #[test]
@@ -65,6 +65,6 @@ mod tests {
         assert!(machine(&json!({})).unwrap().addresses.is_empty());
         let ended = json!({"phase": "Failed", "podIP": "10.0.0.1"});
         assert_eq!(machine(&ended), None);
-        assert_eq!(Machine::of(&Pod::default()), None);
+        assert_eq!(Machine::from_pod(&Pod::default()), None);
     }
 }

@@ -44,7 +44,7 @@ impl Order {
     ///
     /// # Errors
     /// The reason why the object is invalid. An invalid object must change nothing.
-    pub fn of(object: &ConfigMap) -> Result<Self, String> {
+    pub fn from_config_map(object: &ConfigMap) -> Result<Self, String> {
         let data = object.data.as_ref();
         let field = |key: &str| {
             let found = data
@@ -122,7 +122,7 @@ mod tests {
         for (key, value) in change.as_object().into_iter().flatten() {
             object["data"][key] = value.clone();
         }
-        Order::of(&serde_json::from_value(object).unwrap())
+        Order::from_config_map(&serde_json::from_value(object).unwrap())
     }
 
     #[test]

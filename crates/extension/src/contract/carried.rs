@@ -21,7 +21,7 @@ pub struct Carried {
 impl Carried {
     /// Reads the objects named in the status of a migrated object. `apart`: a state that is carried outside
     /// of the status.
-    pub async fn of<K: ExtensionObject>(
+    pub async fn from_object<K: ExtensionObject>(
         seed: &Seed,
         object: &K,
         apart: Option<Value>,
@@ -49,7 +49,7 @@ impl Carried {
     }
 
     /// Creates the carried objects in the destination, and returns the matching status.
-    pub async fn put<K: ExtensionObject>(&self, seed: &Seed, object: &K) -> Result<Value, String> {
+    pub async fn create_objects<K: ExtensionObject>(&self, seed: &Seed, object: &K) -> Result<Value, String> {
         for (named, carried) in self.resources.iter().zip(&self.objects) {
             let api = api_of(seed, object, named)?;
             match api.create(&PostParams::default(), carried).await {

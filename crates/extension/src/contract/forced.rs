@@ -45,7 +45,7 @@ where
         let step = "refused forced delete";
         let uid = self.there(&self.api(), &self.source_object, step).await?.uid();
         self.force(step, None).await?;
-        let left = self.look("refused forced delete").await?;
+        let left = self.read_outside("refused forced delete").await?;
         if left != *before && !self.is_told(uid.as_deref()).await? {
             return Err(format!(
                 "refused forced delete: {left} is left outside, and no Event {LEFT_BEHIND} tells of it"
@@ -66,7 +66,7 @@ where
             "reconcile before a forced delete",
         )
         .await?;
-        self.look("before a forced delete").await
+        self.read_outside("before a forced delete").await
     }
 
     /// Otherwise a forced deletion would prove nothing.

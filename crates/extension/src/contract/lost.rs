@@ -135,7 +135,7 @@ where
             return Ok(Ended::Lost);
         }
         sleep(LANDS_WITHIN).await;
-        let then = self.look(step).await?;
+        let then = self.read_outside(step).await?;
         sleep(STANDS_STILL).await;
         let goes_on = format!("{lost} something goes on (R17-60..62)");
         self.unchanged(&then, &goes_on).await?;
@@ -147,7 +147,7 @@ where
     async fn wait_for_its_epoch(&self, step: &str) -> Result<(), String> {
         let reconciler = (self.source)().owned_by(Played::owner().checks());
         let api = reconciler.api_of(&self.source_object);
-        let before = self.look(step).await?;
+        let before = self.read_outside(step).await?;
         for other in [EPOCH - 1, EPOCH + 1] {
             written_in(&api, &self.source_object, other).await?;
             match reconciler.run(&self.source_object).await {
@@ -170,7 +170,7 @@ where
         let api = reconciler.api_of(&self.source_object);
         annotate(&api, &self.source_object, RECONCILE).await?;
         let (made, before) = (
-            self.look(step).await?,
+            self.read_outside(step).await?,
             self.there(&api, &self.source_object, step).await?,
         );
         match reconciler.run(&self.source_object).await {
@@ -207,7 +207,7 @@ async fn until<F: Future>(when: When, played: &Played, mut work: Pin<&mut F>) ->
         }
         When::Time(time) => {
             let late = pin!(async {
-                played.told().await;
+                played.wait_for_confirmation().await;
                 sleep(time).await;
             });
             match select(work, late).await {

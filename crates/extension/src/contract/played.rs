@@ -57,7 +57,7 @@ impl Played {
     }
 
     /// Waits until the ownership of a shoot was confirmed.
-    pub async fn told(&self) {
+    pub async fn wait_for_confirmation(&self) {
         self.first.notified().await;
     }
 

@@ -37,15 +37,15 @@ impl OwnerChecks {
     /// As [`Self::new`], with a different URL for the processes beside etcd; the URL contains `{namespace}`.
     #[must_use]
     pub fn with_sidecars_at(url: &str, metrics: &Metrics) -> Self {
-        Self::of(SharedChecks::with_sidecars_at(url)).counted(metrics)
+        Self::from_checks(SharedChecks::with_sidecars_at(url)).counted(metrics)
     }
 
     /// With a different source of answers.
     pub(crate) fn asking(asks: Arc<dyn Ask>) -> Self {
-        Self::of(SharedChecks::asking(asks))
+        Self::from_checks(SharedChecks::asking(asks))
     }
 
-    fn of(checks: SharedChecks) -> Self {
+    fn from_checks(checks: SharedChecks) -> Self {
         Self {
             checks,
             refusals: Family::default(),

@@ -10,7 +10,7 @@ use crate::{Operation, Role, kind};
 /// objects without a shoot, and for the owner record. The owner record is written before the record can be
 /// confirmed; the writes are conditional instead.
 pub(crate) fn concerns<K: ExtensionObject>(object: &K, operation: Operation) -> bool {
-    operation.acts_outside() && Role::of(object, None) != Role::Shootless && !is_owner_record(object)
+    operation.acts_outside() && Role::for_object(object, None) != Role::Shootless && !is_owner_record(object)
 }
 
 /// The annotation alone does not make an owner record: a provider writes every further record regardless of

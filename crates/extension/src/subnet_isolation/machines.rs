@@ -32,7 +32,7 @@ pub struct ZoneMachines<'a> {
 
 impl<'a> ZoneMachines<'a> {
     /// For the shoot of this object.
-    pub fn of(context: &Context<SubnetIsolation>, zone: &'a str) -> Result<Self> {
+    pub fn for_zone(context: &Context<SubnetIsolation>, zone: &'a str) -> Result<Self> {
         let namespace = context.namespace()?;
         Ok(Self {
             zone,

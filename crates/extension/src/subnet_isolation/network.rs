@@ -38,7 +38,7 @@ pub trait ZoneNetwork: Send + Sync + 'static {
     ///
     /// # Errors
     /// The former state cannot be determined: [`runtime::Error::Config`].
-    async fn look(
+    async fn read_former_state(
         &self,
         context: &Context<SubnetIsolation>,
         zone: &str,

@@ -31,7 +31,7 @@ impl<B: Serialize> State<B> {
     ///
     /// # Errors
     /// The ID resolved to a different zone before: two zones would be closed.
-    pub fn of(told: Option<Self>, zone: &str, now: Timestamp) -> Result<Self> {
+    pub fn for_zone(told: Option<Self>, zone: &str, now: Timestamp) -> Result<Self> {
         let Some(told) = told else {
             return Ok(Self {
                 zone: zone.to_owned(),
@@ -142,13 +142,13 @@ mod tests {
             (Some(state("a", 40, None)), state("a", 40, None)),
             (Some(state("a", 900, Some("x"))), state("a", 100, Some("x"))),
         ] {
-            assert_eq!(State::of(told, "a", at(100)).unwrap(), is);
+            assert_eq!(State::for_zone(told, "a", at(100)).unwrap(), is);
         }
     }
 
     #[test]
     fn never_are_two_zones_closed() {
-        let error = State::of(Some(state("a", 1, Some("x"))), "b", at(2)).unwrap_err();
+        let error = State::for_zone(Some(state("a", 1, Some("x"))), "b", at(2)).unwrap_err();
         assert_eq!(error.codes(), [ErrorCode::ErrConfigurationProblem]);
         let said = error.to_string();
         assert!(

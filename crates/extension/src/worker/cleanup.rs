@@ -33,7 +33,7 @@ const MOST_TRIES: usize = 5;
 /// Removes all objects. First the MachineDeployments and MachineSets, then the machines, by the
 /// machine-controller-manager; then the remaining objects and the machine-controller-manager.
 pub async fn delete<M: Machines>(machines: &M, context: &Context<Worker>) -> Result<()> {
-    let there = There::of(context)?;
+    let there = There::for_worker(context)?;
     let left = all(&there.machines).await?;
     if !left.is_empty() {
         // The machine-controller-manager must run to remove the machines, also after an earlier attempt, or
@@ -74,7 +74,7 @@ pub async fn force_delete<M: Machines>(machines: &M, context: &Context<Worker>) 
     if tried.left_behind.is_empty() {
         return Ok(tried);
     }
-    let there = There::of(context)?;
+    let there = There::for_worker(context)?;
     let namespace = there.namespace.clone();
     // No controller may act on released objects.
     let stopped = forced::attempt("the machine manager's pod", || {

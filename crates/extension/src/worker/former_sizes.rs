@@ -114,7 +114,7 @@ impl FormerSizes {
             return known.clone();
         }
         let pools = worker.spec.pools.iter().filter(|_| !hibernated);
-        let pools = pools.map(|pool| (pool.name.clone(), FormerPool::of(pool, existing)));
+        let pools = pools.map(|pool| (pool.name.clone(), FormerPool::from_deployments(pool, existing)));
         Self {
             zone: zone.to_owned(),
             pools: pools.collect(),
@@ -145,7 +145,7 @@ impl FormerSizes {
 }
 
 impl FormerPool {
-    fn of(pool: &WorkerPool, existing: &[MachineDeployment]) -> Self {
+    fn from_deployments(pool: &WorkerPool, existing: &[MachineDeployment]) -> Self {
         let of_pool = existing.iter().filter(|deployment| {
             deployment.labels().get(labels::POOL) == Some(&pool.name)
                 && deployment.metadata.deletion_timestamp.is_none()

@@ -14,7 +14,7 @@ const NAMED: usize = 5;
 /// Whether all machines of a deployment are ready and from the newest template. `written`: the generation
 /// that a write has returned, because a watch may begin with the state before the write.
 #[must_use]
-pub fn look(deployment: Option<&MachineDeployment>, written: Option<i64>) -> Look {
+pub fn judge_deployment(deployment: Option<&MachineDeployment>, written: Option<i64>) -> Look {
     let Some(deployment) = deployment else {
         return Look::Wait("it does not exist".into());
     };
@@ -148,7 +148,7 @@ mod tests {
             "status": {"observedGeneration": observed, "replicas": all, "updatedReplicas": updated, "availableReplicas": available},
         }))
         .unwrap();
-        matches!(look(Some(&deployment), Some(written)), Look::Done)
+        matches!(judge_deployment(Some(&deployment), Some(written)), Look::Done)
     }
 
     #[test]
@@ -159,14 +159,14 @@ mod tests {
         assert!(!is_done(3, [3, 2, 2], 3), "an old machine is there");
         assert!(!is_done(3, [2, 1, 2], 3), "an old machine serves");
         assert!(!is_done(3, [2, 2, 1], 3), "one does not serve");
-        assert!(matches!(look(None, None), Look::Wait(_)));
+        assert!(matches!(judge_deployment(None, None), Look::Wait(_)));
     }
 
     fn machine(name: &str, code: Option<&str>) -> Machine {
-        said(name, "Create", "Failed", (None, "no", code))
+        build_machine(name, "Create", "Failed", (None, "no", code))
     }
 
-    fn said(
+    fn build_machine(
         name: &str,
         what: &str,
         state: &str,
@@ -228,7 +228,7 @@ mod tests {
             ),
         ];
         for (what, state, id, why, is_told) in rows {
-            let one = said("m-1", what, state, (id, why, None));
+            let one = build_machine("m-1", what, state, (id, why, None));
             let error = explained(Error::not_ready(Duration::from_secs(5), "d"), [&one]);
             assert!(matches!(error, Error::NotReady { .. }), "{what} {state} {id:?}");
             let wanted = if is_told {
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn what_failed_is_named_before_what_waits() {
         let waits = (0..NAMED).map(|n| {
-            said(
+            build_machine(
                 &format!("w-{n}"),
                 "Delete",
                 "Processing",

@@ -49,7 +49,7 @@ pub struct Begun {
 impl Begun {
     /// The recorded value, or a new value from the deployments of a pool. An invalid record counts as absent.
     #[must_use]
-    pub fn of<'a>(
+    pub fn from_deployments<'a>(
         isolated: &MachineDeployment,
         all: impl Iterator<Item = &'a MachineDeployment>,
         now: Timestamp,
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn what_a_pool_had_is_told_once() {
         let (mut isolated, mut other) = (deployment(2), deployment(3));
-        let begun = Begun::of(&isolated, [&isolated, &other].into_iter(), at(100));
+        let begun = Begun::from_deployments(&isolated, [&isolated, &other].into_iter(), at(100));
         assert_eq!((begun.machines, begun.since), (5, at(100)));
         let (key, value) = begun.annotation();
         isolated
@@ -216,18 +216,21 @@ mod tests {
         // The deployment has grown by now.
         other.spec.replicas = Some(5);
         assert_eq!(
-            Begun::of(&isolated, [&isolated, &other].into_iter(), at(200)),
+            Begun::from_deployments(&isolated, [&isolated, &other].into_iter(), at(200)),
             begun
         );
         assert!(!begun.has_waited(at(699)) && begun.has_waited(at(700)));
-        let early = Begun::of(&isolated, [&isolated, &other].into_iter(), at(40));
+        let early = Begun::from_deployments(&isolated, [&isolated, &other].into_iter(), at(40));
         assert_eq!(
             (early.since, early.machines),
             (at(40), 5),
             "told by a clock that was ahead"
         );
         isolated.annotations_mut().insert(key, "{".into());
-        assert_eq!(Begun::of(&isolated, [&isolated].into_iter(), at(200)).machines, 2);
+        assert_eq!(
+            Begun::from_deployments(&isolated, [&isolated].into_iter(), at(200)).machines,
+            2
+        );
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub async fn restore<M: Machines>(_: &M, context: &Context<Worker>) -> Result<()
         );
         Error::config(ErrorCode::ErrConfigurationProblem, message)
     })?;
-    let there = There::of(context)?;
+    let there = There::for_worker(context)?;
     Box::pin(manager::stop(&context.seed, context.manager, &there.namespace)).await?;
     make(context, &there, &state).await?;
     let workers: Api<Worker> = context.seed.namespaced(&there.namespace);
@@ -91,7 +91,7 @@ async fn may_be_empty(context: &Context<Worker>) -> Result<()> {
     if was_done || context.object.spec.pools.is_empty() {
         return Ok(());
     }
-    if !all(&There::of(context)?.deployments).await?.is_empty() {
+    if !all(&There::for_worker(context)?.deployments).await?.is_empty() {
         return Ok(());
     }
     let message = format!(

@@ -31,7 +31,7 @@ pub const USER_DATA: &str = "userData";
 /// Whether a deployment whose deletion hangs has a successor for the same pool and zone, so that no operation
 /// waits for the deletion.
 #[must_use]
-pub fn is_succeeded(hanging: &MachineDeployment, wanted: &[Wanted], now: Timestamp) -> bool {
+pub fn is_succeeded(hanging: &MachineDeployment, wanted: &[PoolObjects], now: Timestamp) -> bool {
     let place = |deployment: &MachineDeployment| {
         let label = |key: &str| deployment.labels().get(key).cloned();
         (label(labels::POOL), label(labels::ZONE))
@@ -43,7 +43,7 @@ pub fn is_succeeded(hanging: &MachineDeployment, wanted: &[Wanted], now: Timesta
 
 /// The wanted objects for a pool in a zone.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct PoolObjects {
     /// The class.
     pub class: MachineClass,
     /// The Secret of the class, with the name of the class.
@@ -92,7 +92,7 @@ impl Surroundings<'_> {
     }
 
     /// The wanted machines of a zone before the limits apply. `current`: the present number.
-    fn size(&self, place: &Place<'_>, minimum: i32, current: Option<i32>) -> Option<i32> {
+    fn size(&self, place: &PoolZone<'_>, minimum: i32, current: Option<i32>) -> Option<i32> {
         let Some(former) = self.former.filter(|_| self.isolated.is_none()) else {
             return current;
         };
@@ -115,7 +115,7 @@ pub fn wanted(
     worker: &Worker,
     around: &Surroundings<'_>,
     class_of: impl Fn(&WorkerPool, &str) -> Result<Class>,
-) -> Result<Vec<Wanted>> {
+) -> Result<Vec<PoolObjects>> {
     let existing: Vec<Existing> = around
         .existing
         .iter()
@@ -146,7 +146,7 @@ pub fn wanted(
                 continue;
             }
             let class = class_of(pool, zone)?;
-            let place = Place {
+            let place = PoolZone {
                 pool,
                 zone,
                 name,
@@ -174,7 +174,7 @@ fn begun(
     let deployment = around.staying(isolated?.1)?;
     let is_of_pool = |other: &&MachineDeployment| other.labels().get(labels::POOL) == Some(&pool.name);
     let all = around.existing.iter().filter(is_of_pool);
-    let mut begun = Begun::of(deployment, all, around.now);
+    let mut begun = Begun::from_deployments(deployment, all, around.now);
     // A move carries no annotation of a deployment, and the remaining zones have grown by now.
     if let Some(machines) = around.former.and_then(|former| former.machines(pool)) {
         begun.machines = machines;
@@ -238,7 +238,7 @@ fn refuse_in_place(pool: &WorkerPool) -> Result<()> {
     }
 }
 
-struct Place<'a> {
+struct PoolZone<'a> {
     pool: &'a WorkerPool,
     zone: &'a str,
     name: &'a str,
@@ -257,8 +257,8 @@ struct Place<'a> {
     is_left: bool,
 }
 
-impl Place<'_> {
-    fn wanted(&self, worker: &Worker, around: &Surroundings<'_>, class: &Class) -> Result<Wanted> {
+impl PoolZone<'_> {
+    fn wanted(&self, worker: &Worker, around: &Surroundings<'_>, class: &Class) -> Result<PoolObjects> {
         let share = |total| spread::share(total, self.index, self.zones);
         let there = around.staying(self.name);
         let current = there.and_then(|deployment| deployment.spec.replicas);
@@ -283,7 +283,7 @@ impl Place<'_> {
             spread::replicas(minimum, maximum, current.max(grown), around.hibernated)
         };
         let has_grown = !self.is_left && replicas > self.usual_maximum;
-        Ok(Wanted {
+        Ok(PoolObjects {
             class: self.class(worker, around.namespace, class)?,
             secret: self.secret(around)?,
             deployment: self.deployment(replicas, has_grown)?,

@@ -32,7 +32,7 @@ fn worker(pool: &Value) -> Worker {
     .unwrap()
 }
 
-fn made_beside(pool: &Value, existing: &[MachineDeployment], hibernated: bool) -> Result<Vec<Wanted>> {
+fn made_beside(pool: &Value, existing: &[MachineDeployment], hibernated: bool) -> Result<Vec<PoolObjects>> {
     made_without(None, pool, existing, hibernated)
 }
 
@@ -41,7 +41,7 @@ fn made_without(
     pool: &Value,
     existing: &[MachineDeployment],
     hibernated: bool,
-) -> Result<Vec<Wanted>> {
+) -> Result<Vec<PoolObjects>> {
     let around = Surroundings {
         hibernated,
         isolated,
@@ -73,7 +73,7 @@ fn class_of(pool: &WorkerPool, zone: &str) -> Result<Class> {
     })
 }
 
-fn made(pool: &Value) -> Vec<Wanted> {
+fn made(pool: &Value) -> Vec<PoolObjects> {
     made_beside(pool, &[], false).unwrap()
 }
 
@@ -112,7 +112,7 @@ fn each_zone_has_a_deployment_with_its_share() {
 fn a_node_has_labels_of_its_zone_its_region_and_the_id_of_its_zone() {
     let labels = |pool: &Value| {
         let all = made(pool);
-        let of = |one: &Wanted| {
+        let of = |one: &PoolObjects| {
             json!(one.deployment.spec.template.spec)["nodeTemplate"]["metadata"]["labels"].clone()
         };
         all.iter().map(of).collect::<Vec<_>>()
@@ -201,8 +201,8 @@ fn what_exists_keeps_its_name_and_what_an_autoscaler_decided() {
 }
 
 /// Deployments by the last part of the name, with the wanted machines and the limits in the status.
-fn told(all: &[Wanted]) -> Vec<(String, i32, Option<[i32; 2]>)> {
-    let of = |one: &Wanted| {
+fn summarize(all: &[PoolObjects]) -> Vec<(String, i32, Option<[i32; 2]>)> {
+    let of = |one: &PoolObjects| {
         let name = one.deployment.name_any().replace("shoot--dev--one-a-", "");
         let bounds = one
             .is_left
@@ -214,7 +214,7 @@ fn told(all: &[Wanted]) -> Vec<(String, i32, Option<[i32; 2]>)> {
 }
 
 /// The deployments as written.
-fn deployments(all: Vec<Wanted>) -> Vec<MachineDeployment> {
+fn deployments(all: Vec<PoolObjects>) -> Vec<MachineDeployment> {
     all.into_iter().map(|one| one.deployment).collect()
 }
 
@@ -235,7 +235,7 @@ fn a_zone_is_left_and_filled_again() {
             ("z2".to_owned(), 2, None),
             ("z3".to_owned(), 3, Some([3, 3])),
         ];
-        assert_eq!(told(&all), expected);
+        assert_eq!(summarize(&all), expected);
         assert_eq!(all[1].is_left.unwrap().machines, 6);
         for (one, old) in all.iter().zip(&before) {
             let class = |deployment: &MachineDeployment| deployment.spec.template.spec.clone().unwrap().class;
@@ -250,7 +250,7 @@ fn a_zone_is_left_and_filled_again() {
     for _ in 0..2 {
         let all = made_without(Some("y"), &pool, &there, false).unwrap();
         assert_eq!(
-            told(&all),
+            summarize(&all),
             [
                 ("z1".to_owned(), 3, Some([3, 4])),
                 ("z3".to_owned(), 3, Some([3, 3]))
@@ -266,7 +266,7 @@ fn a_zone_is_left_and_filled_again() {
             ("z2".to_owned(), 2, Some([2, 2])),
             ("z3".to_owned(), 3, Some([2, 3])),
         ];
-        assert_eq!(told(&all), expected);
+        assert_eq!(summarize(&all), expected);
         there = deployments(all);
     }
     // An autoscaler removes a machine, and the machine does not return.
@@ -274,12 +274,12 @@ fn a_zone_is_left_and_filled_again() {
     there = deployments(made_without(None, &pool, &there, false).unwrap());
     there[2].spec.replicas = Some(3);
     let all = made_without(None, &pool, &there, false).unwrap();
-    assert_eq!(told(&all)[2], ("z3".to_owned(), 2, Some([2, 2])));
+    assert_eq!(summarize(&all)[2], ("z3".to_owned(), 2, Some([2, 2])));
     // The limits have changed: machines beyond the limits are removed.
     pool["minimum"] = json!(3);
     pool["maximum"] = json!(6);
     let all = made_without(None, &pool, &there, false).unwrap();
-    assert_eq!(told(&all)[0], ("z1".to_owned(), 2, Some([1, 2])));
+    assert_eq!(summarize(&all)[0], ("z1".to_owned(), 2, Some([1, 2])));
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn an_isolation_that_is_called_off_in_the_middle_loses_no_machine() {
     let there = deployments(made_without(Some("x"), &pool(), &before, false).unwrap());
     let after = made_without(None, &pool(), &there, false).unwrap();
     assert_eq!(
-        told(&after),
+        summarize(&after),
         [
             ("z1".to_owned(), 2, Some([2, 3])),
             ("z2".to_owned(), 3, Some([1, 3]))
@@ -319,7 +319,7 @@ fn failback_gives_the_zone_its_size_and_the_others_shrink_to_theirs() {
             ..surroundings(there)
         };
         let all = wanted(&worker(pool), &around, class_of).unwrap();
-        (told(&all), deployments(all))
+        (summarize(&all), deployments(all))
     };
     let mut before = deployments(made(&pool));
     before[0].spec.replicas = Some(3);
@@ -372,7 +372,7 @@ fn a_deployment_whose_deletion_hangs_gets_a_successor_of_another_name() {
         there[0].metadata.deletion_timestamp =
             Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(since));
         let all = made_without(None, &pool(), &there, false).unwrap();
-        let names: Vec<_> = told(&all).into_iter().map(|(name, ..)| name).collect();
+        let names: Vec<_> = summarize(&all).into_iter().map(|(name, ..)| name).collect();
         assert_eq!(names, [name, "z2"]);
         let now = Timestamp::UNIX_EPOCH;
         assert_eq!(super::is_succeeded(&there[0], &all, now), is_succeeded, "{name}");
@@ -387,12 +387,12 @@ fn a_zone_is_left_by_who_sleeps_and_by_pools_that_are_nowhere_else() {
     assert!(asleep.iter().all(|one| one.deployment.spec.replicas == Some(0)));
     let alone = with("zones", json!(["x"]));
     let all = made_without(Some("x"), &alone, &before[..1], false).unwrap();
-    assert_eq!(told(&all), [("z1".to_owned(), 2, None)]);
+    assert_eq!(summarize(&all), [("z1".to_owned(), 2, None)]);
     assert!(made_without(Some("x"), &alone, &[], false).unwrap().is_empty());
     let elsewhere = made_without(Some("w"), &pool(), &before, false).unwrap();
     assert_eq!(
-        told(&elsewhere),
-        told(&made_beside(&pool(), &before, false).unwrap())
+        summarize(&elsewhere),
+        summarize(&made_beside(&pool(), &before, false).unwrap())
     );
 }
 

@@ -22,7 +22,7 @@ use super::{
     isolation::{self, Begun},
     machines::{Class, Machines},
     manager, rollout,
-    wanted::{self, Surroundings, Wanted},
+    wanted::{self, PoolObjects, Surroundings},
 };
 use crate::Context;
 
@@ -35,7 +35,7 @@ const MISSING_OBJECT_REQUEUE: Duration = Duration::from_secs(5);
 
 /// Runs a complete reconcile.
 pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> Result<()> {
-    let there = There::of(context)?;
+    let there = There::for_worker(context)?;
     let existing: Vec<MachineDeployment> = all(&there.deployments).await?;
     let hibernated = context.is_hibernated();
     let id = context.object.spec.isolated_zone_id.as_deref();
@@ -187,7 +187,7 @@ pub struct There {
 
 impl There {
     /// In the namespace of this Worker.
-    pub fn of(context: &Context<Worker>) -> Result<Self> {
+    pub fn for_worker(context: &Context<Worker>) -> Result<Self> {
         let (seed, namespace) = (&context.seed, context.namespace()?);
         Ok(Self {
             secrets: seed.namespaced(&namespace),
@@ -223,7 +223,7 @@ impl There {
     async fn write(
         &self,
         context: &Context<Worker>,
-        wanted: &[Wanted],
+        wanted: &[PoolObjects],
         terminating: &BTreeSet<String>,
     ) -> Result<BTreeMap<String, Option<i64>>> {
         for one in wanted {
@@ -245,7 +245,7 @@ impl There {
         Ok(written)
     }
 
-    async fn apply(&self, context: &Context<Worker>, one: &Wanted) -> Result<MachineDeployment> {
+    async fn apply(&self, context: &Context<Worker>, one: &PoolObjects) -> Result<MachineDeployment> {
         let mut deployment = one.deployment.clone();
         context.tell_epoch(&mut deployment)?;
         context.manager.apply(&self.deployments, &deployment).await
@@ -255,7 +255,7 @@ impl There {
     async fn remake(
         &self,
         context: &Context<Worker>,
-        wanted: &[Wanted],
+        wanted: &[PoolObjects],
         awaited: &mut Awaited<'_>,
         end: Instant,
     ) -> Result<()> {
@@ -286,7 +286,7 @@ impl There {
     async fn arrive(
         &self,
         context: &Context<Worker>,
-        wanted: &[Wanted],
+        wanted: &[PoolObjects],
         mut awaited: Awaited<'_>,
     ) -> Result<Arrived> {
         let end = Instant::now() + READY_WITHIN;
@@ -368,7 +368,7 @@ impl There {
     async fn until_ready(&self, written: &BTreeMap<String, Option<i64>>, end: Instant) -> Result<()> {
         for (name, generation) in written {
             wait::until(&self.deployments, name, left(end), |found| {
-                health::look(found, *generation)
+                health::judge_deployment(found, *generation)
             })
             .await?;
         }
@@ -407,7 +407,7 @@ impl There {
     }
 
     /// Deletes classes, with their Secrets, that are not wanted and that no set or machine uses.
-    async fn prune(&self, wanted: &[Wanted]) -> Result<()> {
+    async fn prune(&self, wanted: &[PoolObjects]) -> Result<()> {
         let sets = all(&self.sets).await?;
         let machines = all(&self.machines).await?;
         let of_sets = sets
@@ -450,7 +450,7 @@ pub async fn all<K: apply::Object>(api: &Api<K>) -> Result<Vec<K>> {
 }
 
 /// Written before the wait for machines: the gardenlet sets up a cluster autoscaler from the status.
-async fn tell(context: &Context<Worker>, wanted: &[Wanted], isolated: Option<&str>) -> Result<()> {
+async fn tell(context: &Context<Worker>, wanted: &[PoolObjects], isolated: Option<&str>) -> Result<()> {
     let staying = wanted.iter().filter(|one| one.is_left.is_none());
     let deployments: Vec<_> = staying.map(|one| &one.status).collect();
     let status = json!({

@@ -89,7 +89,7 @@ pub async fn keep_it(seeds: &Seeds) -> Result<()> {
         reconciler(seed, namespaced, WorkerActuator(ToyMachines))
     };
     let contract = Contract::new(|| make(&seeds.a), || make(&seeds.b), [wanted.clone(), wanted])
-        .outside(Box::new(|| async { Ok(machines.look()) }.boxed()))
+        .outside(Box::new(|| async { Ok(machines.list_instances()) }.boxed()))
         .inside_source(Box::new(|| {
             async { machines.manager_in(&seeds.a).await.map_err(text) }.boxed()
         }))

@@ -72,7 +72,7 @@ impl Cloud {
         Ok(id)
     }
 
-    async fn of(&self, owner: &str) -> runtime::Result<Option<String>> {
+    async fn find_by_owner(&self, owner: &str) -> runtime::Result<Option<String>> {
         self.call().await?;
         let things = self.things.lock().unwrap();
         Ok(things
@@ -129,7 +129,7 @@ impl Toy {
         if self.wrong == Wrong::MakesASecond {
             return self.cloud.make(&owner).await;
         }
-        match self.cloud.of(&owner).await? {
+        match self.cloud.find_by_owner(&owner).await? {
             Some(id) => Ok(id),
             None => self.cloud.make(&owner).await,
         }
@@ -310,7 +310,7 @@ impl Actuator<Infrastructure> for Toy {
 
     async fn delete(&self, context: &Context<Infrastructure>) -> runtime::Result<()> {
         let namespace = context.namespace()?;
-        let found = self.cloud.of(&namespace).await?;
+        let found = self.cloud.find_by_owner(&namespace).await?;
         if self.wrong != Wrong::LeavesOutside {
             match found {
                 Some(id) => drop(self.cloud.remove(&id).await?),
@@ -399,7 +399,7 @@ pub async fn prove(
     let source: Api<Infrastructure> = Api::namespaced(seeds.a.clone(), namespace);
     let contract = Contract::new(|| make(&seeds.a), || make(&seeds.b), [wanted.clone(), wanted])
         .outside(Box::new(|| {
-            let things = json!([*cloud.things.lock().unwrap(), in_shoot.look()]);
+            let things = json!([*cloud.things.lock().unwrap(), in_shoot.list_objects()]);
             async move { Ok(things) }.boxed()
         }))
         .inside_source(Box::new(|| note_in(notes_a.clone()).boxed()))

@@ -89,7 +89,7 @@ struct Cloud {
 impl Cloud {
     /// An owner has two subnets in zone x, of which one has a manual list, and one subnet in zone y. The zone
     /// of a second owner is closed.
-    fn of(owner: &str) -> Arc<Self> {
+    fn with_owner(owner: &str) -> Arc<Self> {
         let subnets = [
             (format!("{owner}/x/1"), DEFAULT),
             (format!("{owner}/x/2"), "acl-by-hand"),
@@ -124,7 +124,7 @@ impl Cloud {
         answer.ok_or_else(|| Error::bug("the cloud did nothing"))
     }
 
-    fn look(&self) -> Account {
+    fn read_account(&self) -> Account {
         self.account.borrow().clone()
     }
 
@@ -160,7 +160,7 @@ impl ZoneNetwork for ToyZones {
         })
     }
 
-    async fn look(
+    async fn read_former_state(
         &self,
         context: &Context<SubnetIsolation>,
         zone: &str,
@@ -247,7 +247,7 @@ impl Actuator<SubnetIsolation> for Wrongly {
         let told: Option<Value> = context.state()?;
         let known = told.and_then(|state| serde_json::from_value(state["before"].clone()).ok());
         let zones = &self.right.0;
-        let before = zones.look(context, "x", known.as_ref()).await?;
+        let before = zones.read_former_state(context, "x", known.as_ref()).await?;
         zones.close(context, "x", &before).await?;
         let state = json!({"zone": "x", "since": "2026-01-01T00:00:00Z", "before": before});
         Ok(Outcome {
@@ -315,7 +315,7 @@ fn make(seed: &Client, cloud: &Arc<Cloud>, wrong: Wrong) -> ExtensionReconciler<
 
 async fn prove(seeds: &Seeds, namespace: &str, wrong: Wrong) -> Result<Proof, String> {
     shoot(seeds, namespace).await.map_err(text)?;
-    let cloud = Cloud::of(namespace);
+    let cloud = Cloud::with_owner(namespace);
     let wanted = isolation(namespace).map_err(text)?;
     let contract = Contract::new(
         || make(&seeds.a, &cloud, wrong),
@@ -323,7 +323,7 @@ async fn prove(seeds: &Seeds, namespace: &str, wrong: Wrong) -> Result<Proof, St
         [wanted.clone(), wanted],
     )
     .outside(Box::new(|| {
-        let seen = json!(cloud.look());
+        let seen = json!(cloud.read_account());
         async move { Ok(seen) }.boxed()
     }))
     .refuse(Box::new(|| {
@@ -354,8 +354,8 @@ pub async fn are_closed_by_the_contract(seeds: &Seeds) -> Result<()> {
 pub async fn wait_for_their_machines(seeds: &Seeds) -> Result<()> {
     let namespace = "shoot--toy--zone-machines";
     shoot(seeds, namespace).await?;
-    let (seed, cloud) = (&seeds.a, Cloud::of(namespace));
-    let before = cloud.look();
+    let (seed, cloud) = (&seeds.a, Cloud::with_owner(namespace));
+    let before = cloud.read_account();
     let objects: Api<SubnetIsolation> = Api::namespaced(seed.clone(), namespace);
     let machines: Api<Machine> = Api::namespaced(seed.clone(), namespace);
 
@@ -372,14 +372,18 @@ pub async fn wait_for_their_machines(seeds: &Seeds) -> Result<()> {
     let by = make(seed, &cloud, Wrong::Nothing);
     let leaves = async {
         remembered(&objects, |state| state["since"].is_string()).await?;
-        ensure!(cloud.look() == before, "it did not wait for the machine");
+        ensure!(cloud.read_account() == before, "it did not wait for the machine");
         machines.delete("m", &DeleteParams::default()).await?;
         anyhow::Ok(())
     };
     let (done, left) = tokio::join!(timeout(SOON, run_until_ready(&by, &made)), leaves);
     left?;
     done??;
-    ensure!(Cloud::is_closed(&cloud.look(), namespace), "{:?}", cloud.look());
+    ensure!(
+        Cloud::is_closed(&cloud.read_account(), namespace),
+        "{:?}",
+        cloud.read_account()
+    );
     let told = objects.get("one").await?.status.unwrap_or_default();
     let told = told.provider_status.unwrap_or_default().0;
     let was = json!({format!("{namespace}/x/1"): DEFAULT, format!("{namespace}/x/2"): "acl-by-hand"});
@@ -387,7 +391,11 @@ pub async fn wait_for_their_machines(seeds: &Seeds) -> Result<()> {
 
     objects.delete("one", &DeleteParams::default()).await?;
     by.run(&made).await?;
-    ensure!(cloud.look().subnets == before.subnets, "{:?}", cloud.look());
+    ensure!(
+        cloud.read_account().subnets == before.subnets,
+        "{:?}",
+        cloud.read_account()
+    );
     closes_when_it_has_waited(seed, namespace, &cloud).await
 }
 

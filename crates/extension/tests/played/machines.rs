@@ -44,7 +44,7 @@ impl PlayedMachines {
     }
 
     /// The present instances.
-    pub fn look(&self) -> Value {
+    pub fn list_instances(&self) -> Value {
         json!(*self.instances.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

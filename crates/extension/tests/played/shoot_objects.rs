@@ -28,7 +28,7 @@ pub struct ShootObjects(Arc<Mutex<BTreeMap<String, String>>>);
 
 impl ShootObjects {
     /// The present content.
-    pub fn look(&self) -> Value {
+    pub fn list_objects(&self) -> Value {
         json!(*self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -23,7 +23,7 @@ pub struct Bounds {
 
 impl Bounds {
     /// Those of this Machine.
-    pub fn of(machine: &Machine, timing: &Timing) -> Result<Self> {
+    pub fn from_machine(machine: &Machine, timing: &Timing) -> Result<Self> {
         let spec = &machine.spec;
         let read = |field: &str, text: &Option<String>, default: Duration| match text {
             None => Ok(default),

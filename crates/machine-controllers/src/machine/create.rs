@@ -15,7 +15,7 @@ use super::{
     Machines,
     bounds::Bounds,
     identity::{node_name, provider_id},
-    status::{Doing, State, Told, since, write},
+    status::{Doing, MachineReport, State, since, write},
 };
 use crate::{
     driver::Instance,
@@ -47,7 +47,7 @@ impl Machines {
             } else {
                 Phase::CrashLoopBackOff
             };
-            self.tell(machine, &Told::error(phase, Doing::Create, &error))
+            self.tell(machine, &MachineReport::error(phase, Doing::Create, &error))
                 .await?;
         }
         Err(error)
@@ -93,8 +93,8 @@ impl Machines {
     /// A change of the Machine's template starts the next attempt, so that the requeue is only a safeguard.
     async fn refuse_in_isolated_zone(&self, machine: &Machine) -> Result<Error> {
         let why = "no instance is created, because the zone of the Machine is isolated";
-        let phase = Phase::told(machine).unwrap_or(Phase::Pending);
-        let report = Told::new(phase, Doing::Create, State::Processing, why);
+        let phase = Phase::from_status(machine).unwrap_or(Phase::Pending);
+        let report = MachineReport::new(phase, Doing::Create, State::Processing, why);
         self.tell(machine, &report).await?;
         Ok(Error::not_ready(RETRY_IN_ISOLATED_ZONE, why))
     }
@@ -111,14 +111,14 @@ impl Machines {
             user_data = user_data.replace(TOKEN_PLACE, &token);
         }
         let user_data = user_data.replace(NAME_PLACE, &machine.name_any());
-        let creating = Told::new(
+        let creating = MachineReport::new(
             Phase::Pending,
             Doing::Create,
             State::Processing,
             "its instance is made",
         );
         // The phase keeps the former value while the cloud refuses, to avoid flapping.
-        if Phase::told(machine).is_none() {
+        if Phase::from_status(machine).is_none() {
             self.tell(machine, &creating).await?;
         }
         let instance = self.cloud.create(machine, class, user_data).await?;
@@ -155,7 +155,7 @@ impl Machines {
             "the instance {} is there; its Node is awaited",
             instance.provider_id
         );
-        let told = Told::new(Phase::Pending, Doing::Create, State::Processing, joining);
+        let told = MachineReport::new(Phase::Pending, Doing::Create, State::Processing, joining);
         self.tell(&written, &told).await
     }
 
@@ -169,7 +169,7 @@ impl Machines {
     }
 
     /// Writes the report, if the report is new.
-    pub(super) async fn tell(&self, machine: &Machine, told: &Told) -> Result<()> {
+    pub(super) async fn tell(&self, machine: &Machine, told: &MachineReport) -> Result<()> {
         write(self.manager, &self.machines_api(), machine, Some(told), None)
             .await
             .context("the status is not up to date")

@@ -19,7 +19,7 @@ use super::{
     bounds::Bounds,
     drain::{Detachment, Drained, silent_for},
     identity::{is_forced, node_name, provider_id},
-    status::{Doing, State, Told, since},
+    status::{Doing, MachineReport, State, since},
 };
 use crate::{driver::Instance, phase::Phase, reach::bounded_write, words::FINALIZER};
 
@@ -37,7 +37,7 @@ impl Machines {
         };
         match self.steps(machine).await {
             Err(error) if error.is_failure() => {
-                let told = Told::error(Phase::Terminating, Doing::Delete, &error);
+                let told = MachineReport::error(Phase::Terminating, Doing::Delete, &error);
                 self.tell(machine, &told).await?;
                 Err(error)
             }
@@ -51,7 +51,7 @@ impl Machines {
 
     async fn steps(&self, machine: &Arc<Machine>) -> Result<Next> {
         let machine = &self.with_instance(machine).await?;
-        let bounds = Bounds::of(machine, &self.timing)?;
+        let bounds = Bounds::from_machine(machine, &self.timing)?;
         let node = match self.node_to_leave(machine).await {
             Ok(node) => node,
             Err(why) => {
@@ -324,7 +324,7 @@ impl Machines {
     }
 
     async fn telling(&self, machine: &Machine, what: &str) -> Result<()> {
-        let told = Told::new(Phase::Terminating, Doing::Delete, State::Processing, what);
+        let told = MachineReport::new(Phase::Terminating, Doing::Delete, State::Processing, what);
         self.tell(machine, &told).await
     }
 

@@ -12,9 +12,9 @@ use tracing::warn;
 use super::{
     Machines,
     bounds::Bounds,
-    health::{Known, Verdict, judge},
+    health::{HealthInputs, Verdict, judge},
     identity::node_name,
-    status::{self, Doing, State, Told},
+    status::{self, Doing, MachineReport, State},
 };
 use crate::phase::Phase;
 
@@ -27,7 +27,7 @@ impl Machines {
     pub(super) async fn expire(&self, seen: &Machine, bounds: &Bounds, why: &str) -> Result<Next> {
         let again = Next::After(self.timing.look_every);
         // Many Machines may expire at once: the cache already answers for most of these Machines.
-        if Phase::told(seen) == Some(Phase::Unknown) {
+        if Phase::from_status(seen) == Some(Phase::Unknown) {
             let (known, families) = (self.known.all()?, self.families().await?);
             if replaced(seen, &families, known.iter().map(Arc::as_ref)) >= self.timing.replaced_at_once {
                 self.tell_of_others(seen, why).await?;
@@ -40,9 +40,9 @@ impl Machines {
         let Some(machine) = read.context(format_args!("could not read Machine {name}"))? else {
             return Ok(Next::Change);
         };
-        let phase = Phase::told(&machine);
+        let phase = Phase::from_status(&machine);
         if machine.uid() != seen.uid()
-            || phase != Phase::told(seen)
+            || phase != Phase::from_status(seen)
             || machine.meta().deletion_timestamp.is_some()
         {
             return Ok(again);
@@ -51,7 +51,7 @@ impl Machines {
             Some(node) => self.reach.node(node).await?,
             None => None,
         };
-        let known = Known {
+        let known = HealthInputs {
             phase,
             lasts: status::lasts(&machine).min(self.reach.answers_for().await?),
             node: node.as_ref(),
@@ -66,7 +66,7 @@ impl Machines {
         }
         let doing = if lost { Doing::HealthCheck } else { Doing::Create };
         warn!(machine = name, why, "a machine failed");
-        let mut told = Told::new(Phase::Failed, doing, State::Failed, why);
+        let mut told = MachineReport::new(Phase::Failed, doing, State::Failed, why);
         told.code = Some(TOO_LATE.into());
         self.tell(&machine, &told).await?;
         self.events.warning(&machine, "MachineFailed", why).await;
@@ -75,7 +75,7 @@ impl Machines {
 
     async fn tell_of_others(&self, machine: &Machine, why: &str) -> Result<()> {
         let waits = format!("{why}; it stays until others of its deployment are there again");
-        let told = Told::new(Phase::Unknown, Doing::HealthCheck, State::Processing, waits);
+        let told = MachineReport::new(Phase::Unknown, Doing::HealthCheck, State::Processing, waits);
         self.tell(machine, &told).await
     }
 
@@ -122,8 +122,9 @@ fn replaced<'a>(
     all.filter(|other| other.name_any() != name && family(other) == own)
         .filter(|other| {
             // A Machine without a reported phase was restored, or is still to be created.
-            Phase::told(other).is_some() && !matches!(Phase::of(other), Phase::Running | Phase::Unknown)
-                || Phase::told(other).is_none() && super::provider_id(other).is_none()
+            let is_reported = Phase::from_status(other).is_some();
+            is_reported && !matches!(Phase::from_machine(other), Phase::Running | Phase::Unknown)
+                || !is_reported && super::provider_id(other).is_none()
         })
         .count()
 }

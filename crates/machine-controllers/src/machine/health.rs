@@ -8,7 +8,7 @@ use super::bounds::Bounds;
 use crate::{phase::Phase, words::NOT_EQUIPPED};
 
 /// The inputs of the judgement.
-pub struct Known<'a> {
+pub struct HealthInputs<'a> {
     /// The phase that was written last.
     pub phase: Option<Phase>,
     /// The time since the phase changed, as far as the shoot's API answered meanwhile.
@@ -31,7 +31,7 @@ pub enum Verdict {
 }
 
 /// Judges a Machine. A Machine without a written phase was restored: the Node decides.
-pub fn judge(known: &Known<'_>, bounds: &Bounds) -> Verdict {
+pub fn judge(known: &HealthInputs<'_>, bounds: &Bounds) -> Verdict {
     let ailment = known.node.map_or_else(
         || Some("it has no Node".to_owned()),
         |node| ailment(node, &bounds.conditions),
@@ -60,7 +60,7 @@ pub fn judge(known: &Known<'_>, bounds: &Bounds) -> Verdict {
     }
 }
 
-fn coming(known: &Known<'_>, bounds: &Bounds, why: String) -> Verdict {
+fn coming(known: &HealthInputs<'_>, bounds: &Bounds, why: String) -> Verdict {
     if known.lasts >= bounds.creation {
         Verdict::Expired(format!(
             "it did not join the cluster within {:?}: {why}",

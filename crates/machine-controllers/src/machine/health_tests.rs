@@ -24,7 +24,7 @@ fn node(conditions: &[(&str, &str)]) -> Node {
 }
 
 /// In short: `+` a phase, `!` expired, `?` waits, `=` stays.
-fn told(verdict: &Verdict) -> String {
+fn format_verdict(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Stays => "=".into(),
         Verdict::Waits(_) => "?".into(),
@@ -60,12 +60,12 @@ fn a_machine_is_as_its_node_is(
     #[case] expected: &str,
 ) {
     let node = conditions.map(node);
-    let known = Known {
+    let known = HealthInputs {
         phase,
         lasts: minutes * MINUTE,
         node: node.as_ref(),
     };
-    assert_eq!(told(&judge(&known, &bounds())), expected);
+    assert_eq!(format_verdict(&judge(&known, &bounds())), expected);
 }
 
 #[test]
@@ -81,12 +81,12 @@ fn a_node_on_which_pods_cannot_run_yet_has_not_come_yet_but_is_no_reason_to_doub
         (Some(Phase::Running), 20, "="),
         (None, 20, "+Running"),
     ] {
-        let known = Known {
+        let known = HealthInputs {
             phase,
             lasts: minutes * MINUTE,
             node: Some(&node),
         };
-        assert_eq!(told(&judge(&known, &bounds())), expected, "{phase:?}");
+        assert_eq!(format_verdict(&judge(&known, &bounds())), expected, "{phase:?}");
     }
 }
 
@@ -96,10 +96,10 @@ fn without_a_bound_it_may_be_unhealthy_for_ever() {
         health: None,
         ..bounds()
     };
-    let known = Known {
+    let known = HealthInputs {
         phase: Some(Phase::Unknown),
         lasts: 9999 * MINUTE,
         node: None,
     };
-    assert_eq!(told(&judge(&known, &bounds)), "?");
+    assert_eq!(format_verdict(&judge(&known, &bounds)), "?");
 }

@@ -11,7 +11,7 @@ use super::{
     Machines,
     bounds::Bounds,
     power_query::answer,
-    status::{Doing, Told, since},
+    status::{Doing, MachineReport, since},
 };
 use crate::phase::Phase;
 
@@ -30,14 +30,17 @@ impl Machines {
         let is_over = since(machine.creation_timestamp().map(|time| time.0)) >= bounds.creation
             && self.reach.answers_for().await.is_ok();
         if is_over {
-            self.tell(machine, &Told::error(Phase::Failed, Doing::Create, &failure))
-                .await?;
+            self.tell(
+                machine,
+                &MachineReport::error(Phase::Failed, Doing::Create, &failure),
+            )
+            .await?;
             self.events
                 .warning(machine.as_ref(), "MachineFailed", &failure.to_string())
                 .await;
             return Ok(Some(Next::Change));
         }
-        let report = Told::error(Phase::CrashLoopBackOff, Doing::Create, &failure);
+        let report = MachineReport::error(Phase::CrashLoopBackOff, Doing::Create, &failure);
         self.tell(machine, &report).await?;
         Ok(Some(Next::After(self.timing.look_every)))
     }

@@ -54,10 +54,10 @@ use self::{
     bounds::Bounds,
     drain::{Drain, Volumes},
     ended_instances::EndedInstances,
-    health::{Known, Verdict, judge},
+    health::{HealthInputs, Verdict, judge},
     launch::LaunchQuestions,
     power::PowerQuestions,
-    status::{Doing, State, Told},
+    status::{Doing, MachineReport, State},
     token::Tokens,
 };
 use crate::{
@@ -150,7 +150,7 @@ impl Machines {
                     .class
                     .as_ref()
                     .and_then(|class| class.name.as_deref());
-                of == Some(&name) && Phase::of(machine) != Phase::Running
+                of == Some(&name) && Phase::from_machine(machine) != Phase::Running
             });
             waiting
                 .iter()
@@ -166,7 +166,7 @@ impl Machines {
 
     async fn watch_over(&self, machine: &Arc<Machine>, bounds: &Bounds, node: &str) -> Result<Next> {
         let node = self.nodes.get(&ObjectRef::new(node))?;
-        let phase = Phase::told(machine);
+        let phase = Phase::from_status(machine);
         let timed = matches!(
             phase,
             Some(Phase::Pending | Phase::Unknown | Phase::CrashLoopBackOff)
@@ -184,7 +184,7 @@ impl Machines {
         {
             return Ok(next);
         }
-        let known = Known {
+        let known = HealthInputs {
             phase,
             lasts,
             node: node.as_deref(),
@@ -220,7 +220,7 @@ impl Machines {
         before: Option<Phase>,
         now: Phase,
         why: String,
-    ) -> Result<Told> {
+    ) -> Result<MachineReport> {
         let name = machine.name_any();
         info!(
             machine = name,
@@ -230,19 +230,19 @@ impl Machines {
         );
         Ok(match now {
             Phase::Running if before == Some(Phase::Unknown) => {
-                Told::new(now, Doing::HealthCheck, State::Successful, why)
+                MachineReport::new(now, Doing::HealthCheck, State::Successful, why)
             }
             Phase::Running => {
                 // The kubelet has a certificate now. A restored Machine has no token, or no longer needs the
                 // token.
                 self.tokens.remove(machine).await?;
-                Told::new(now, Doing::Create, State::Successful, why)
+                MachineReport::new(now, Doing::Create, State::Successful, why)
             }
             Phase::Unknown => {
                 self.events.warning(machine, "Unhealthy", &why).await;
-                Told::new(now, Doing::HealthCheck, State::Processing, why)
+                MachineReport::new(now, Doing::HealthCheck, State::Processing, why)
             }
-            _ => Told::new(now, Doing::Create, State::Processing, why),
+            _ => MachineReport::new(now, Doing::Create, State::Processing, why),
         })
     }
 }
@@ -252,11 +252,11 @@ impl Reconciler<Machine> for Machines {
     const FINALIZER: Option<&'static str> = Some(FINALIZER);
 
     async fn apply(&self, machine: Arc<Machine>) -> Result<Next> {
-        let bounds = Bounds::of(&machine, &self.timing)?;
+        let bounds = Bounds::from_machine(&machine, &self.timing)?;
         if self.delete_on_request(&machine).await? {
             return Ok(Next::Change);
         }
-        if Phase::told(&machine) == Some(Phase::Failed) {
+        if Phase::from_status(&machine) == Some(Phase::Failed) {
             return Ok(Next::Change);
         }
         match (provider_id(&machine), node_name(&machine)) {

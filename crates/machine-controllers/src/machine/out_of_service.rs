@@ -37,7 +37,7 @@ impl Machines {
         if !is_of(node, machine) {
             return Ok(());
         }
-        let marks = Marks::of(node);
+        let marks = Marks::from_node(node);
         let power = if is_kubelet_silent(node) {
             if marks.is_settled() {
                 return Ok(());
@@ -122,7 +122,7 @@ struct Change {
 }
 
 impl Marks {
-    fn of(node: &Node) -> Self {
+    fn from_node(node: &Node) -> Self {
         let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
         let is_tainted = taints.into_iter().any(is_out_of_service);
         let annotations = node.annotations();

@@ -17,7 +17,7 @@ fn node(annotations: &Value, taint: bool) -> Node {
 }
 
 fn applied(node: &Node, power: InstancePower) -> (&'static str, Node) {
-    let Some(change) = Marks::of(node).change(power) else {
+    let Some(change) = Marks::from_node(node).change(power) else {
         return ("", node.clone());
     };
     let mut whole = json!(node);

@@ -35,7 +35,7 @@ pub enum State {
 
 /// The report on a Machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct MachineReport {
     /// The phase of the Machine.
     pub phase: Phase,
     /// The operation on the Machine.
@@ -48,7 +48,7 @@ pub struct Told {
     pub code: Option<String>,
 }
 
-impl Told {
+impl MachineReport {
     /// A report without an error.
     pub fn new(phase: Phase, doing: Doing, state: State, description: impl Into<String>) -> Self {
         Self {
@@ -80,7 +80,7 @@ pub async fn write(
     manager: FieldManager,
     machines: &Api<Machine>,
     machine: &Machine,
-    told: Option<&Told>,
+    told: Option<&MachineReport>,
     conditions: Option<&[NodeCondition]>,
 ) -> Result<()> {
     let old = machine.status.clone().unwrap_or_default();
@@ -102,7 +102,7 @@ pub async fn write(
         .map(drop)
 }
 
-fn tell(status: &mut Value, old: &MachineStatus, told: &Told) {
+fn tell(status: &mut Value, old: &MachineStatus, told: &MachineReport) {
     let now = clock::now_k8s();
     let current = old.current_status.as_ref();
     let active = !matches!(told.phase, Phase::Running | Phase::Failed);

@@ -37,8 +37,8 @@ use serde_json::json;
 use tracing::info;
 
 use self::{
-    rolling::{Manner, Standing, Wanted, next},
-    sets::{Sets, configuration, told},
+    rolling::{Manner, RolloutSpec, Standing, next},
+    sets::{Sets, configuration, find_changed_epoch},
 };
 use crate::{
     context::Context,
@@ -164,7 +164,7 @@ impl MachineDeployments {
     }
 
     /// Moves the sets towards the specification of the deployment, by a single step.
-    async fn step(&self, deployment: &MachineDeployment, wanted: &Wanted, sets: &Sets) -> Result<()> {
+    async fn step(&self, deployment: &MachineDeployment, wanted: &RolloutSpec, sets: &Sets) -> Result<()> {
         for set in sets.all().filter(|set| set.meta().deletion_timestamp.is_none()) {
             let is_new = sets.new.as_ref().is_some_and(|new| new.uid() == set.uid());
             if let Some(body) = configuration(set, deployment, is_new) {
@@ -176,7 +176,7 @@ impl MachineDeployments {
             }
         }
         for set in sets.all().filter(|set| set.meta().deletion_timestamp.is_none()) {
-            if let Some(epoch) = told(set, deployment) {
+            if let Some(epoch) = find_changed_epoch(set, deployment) {
                 let body = json!({"metadata": {"annotations": {WRITTEN_IN_EPOCH: epoch}}});
                 self.change(set, body).await?;
                 return Err(Error::not_ready(COLLISION, "a set was told its epoch"));
@@ -260,7 +260,7 @@ impl MachineDeployments {
     async fn tell(
         &self,
         deployment: &MachineDeployment,
-        wanted: Option<&Wanted>,
+        wanted: Option<&RolloutSpec>,
         sets: &Sets,
         collisions: Option<i32>,
         error: Option<&Error>,
@@ -273,18 +273,21 @@ impl MachineDeployments {
             .collect();
         let failed = own
             .iter()
-            .filter(|m| matches!(Phase::of(m), Phase::Failed | Phase::CrashLoopBackOff));
-        let found = status::Found {
+            .filter(|m| matches!(Phase::from_machine(m), Phase::Failed | Phase::CrashLoopBackOff));
+        let found = status::DeploymentObservation {
             wanted,
             old: &old,
             new: new.as_ref(),
-            ready: own.iter().filter(|m| Phase::of(m) == Phase::Running).count(),
+            ready: own
+                .iter()
+                .filter(|m| Phase::from_machine(m) == Phase::Running)
+                .count(),
             failed: failed.map(|machine| failure(machine)).collect(),
             collisions,
             error,
             now: clock::now_k8s(),
         };
-        let (status, pause) = status::of(deployment, &found);
+        let (status, pause) = status::compute_status(deployment, &found);
         if deployment.status.as_ref() != Some(&status) {
             let mut body = serde_json::to_value(&status)
                 .map_err(|error| Error::bug(format!("a status does not serialise: {error}")))?;
@@ -324,7 +327,7 @@ impl Reconciler<MachineDeployment> for MachineDeployments {
             .status
             .as_ref()
             .and_then(|status| status.collision_count);
-        let wanted = Wanted::of(&deployment.name_any(), spec);
+        let wanted = RolloutSpec::from_deployment(&deployment.name_any(), spec);
         let stepped = match &wanted {
             Ok(wanted) => {
                 if sets.new.is_none()

@@ -37,7 +37,7 @@ impl Standing {
 
 /// The wanted state of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RolloutSpec {
     /// How many.
     pub replicas: usize,
     /// How many more there may be.
@@ -59,9 +59,9 @@ pub enum Manner {
     Paused,
 }
 
-impl Wanted {
+impl RolloutSpec {
     /// The wanted state in the specification of a deployment.
-    pub fn of(name: &str, spec: &MachineDeploymentSpec) -> Result<Self> {
+    pub fn from_deployment(name: &str, spec: &MachineDeploymentSpec) -> Result<Self> {
         let replicas = usize::try_from(spec.replicas.unwrap_or_default()).unwrap_or_default();
         let strategy = spec.strategy.clone().unwrap_or_default();
         let wrong = |what: String| {
@@ -125,7 +125,7 @@ fn number(field: &str, value: Option<&IntOrString>, of: usize, up: bool) -> Resu
 
 /// The next number of replicas of each old set (oldest first) and of the new set. Called again when the sets
 /// have these numbers. Returns the present numbers when there is no step to take.
-pub fn next(wanted: &Wanted, old: &[Standing], new: Option<&Standing>) -> (Vec<usize>, Option<usize>) {
+pub fn next(wanted: &RolloutSpec, old: &[Standing], new: Option<&Standing>) -> (Vec<usize>, Option<usize>) {
     let as_is = || old.iter().map(|set| set.replicas).collect::<Vec<_>>();
     match (wanted.manner, new) {
         (Manner::Paused, _) => paused(wanted, old, new),
@@ -152,7 +152,7 @@ pub fn next(wanted: &Wanted, old: &[Standing], new: Option<&Standing>) -> (Vec<u
 }
 
 /// The new set takes all free room.
-fn grown(wanted: &Wanted, old: &[Standing], new: &Standing) -> usize {
+fn grown(wanted: &RolloutSpec, old: &[Standing], new: &Standing) -> usize {
     if new.replicas >= wanted.replicas {
         return wanted.replicas;
     }
@@ -163,7 +163,7 @@ fn grown(wanted: &Wanted, old: &[Standing], new: &Standing) -> usize {
 
 /// Old sets first lose machines that are not ready, and then as many ready machines as the surplus of ready
 /// machines allows.
-fn shrunk(wanted: &Wanted, old: &[Standing], new: &Standing) -> Vec<usize> {
+fn shrunk(wanted: &RolloutSpec, old: &[Standing], new: &Standing) -> Vec<usize> {
     let least = wanted.replicas.saturating_sub(wanted.unavailable);
     let all: usize = old.iter().map(|set| set.replicas).sum::<usize>() + new.replicas;
     let mut useless = all.saturating_sub(least + new.replicas - new.useful());
@@ -182,7 +182,7 @@ fn shrunk(wanted: &Wanted, old: &[Standing], new: &Standing) -> Vec<usize> {
 }
 
 /// Keeps only the number, without a replacement. With more than a single set in use, an existing surge stays.
-fn paused(wanted: &Wanted, old: &[Standing], new: Option<&Standing>) -> (Vec<usize>, Option<usize>) {
+fn paused(wanted: &RolloutSpec, old: &[Standing], new: Option<&Standing>) -> (Vec<usize>, Option<usize>) {
     let mut all: Vec<usize> = old.iter().chain(new).map(|set| set.replicas).collect();
     let active = all.iter().filter(|replicas| **replicas > 0).count();
     let sum: usize = all.iter().sum();

@@ -16,8 +16,8 @@ fn standing(text: &str) -> Standing {
     }
 }
 
-fn wanted(replicas: usize, surge: usize, unavailable: usize) -> Wanted {
-    Wanted {
+fn wanted(replicas: usize, surge: usize, unavailable: usize) -> RolloutSpec {
+    RolloutSpec {
         replicas,
         surge,
         unavailable,
@@ -25,7 +25,7 @@ fn wanted(replicas: usize, surge: usize, unavailable: usize) -> Wanted {
     }
 }
 
-fn told(wanted: &Wanted, old: &str, new: &str) -> String {
+fn format_step(wanted: &RolloutSpec, old: &str, new: &str) -> String {
     let old: Vec<_> = old.split_whitespace().map(standing).collect();
     let new = (!new.is_empty()).then(|| standing(new));
     let (old, new) = next(wanted, &old, new.as_ref());
@@ -61,12 +61,12 @@ fn told(wanted: &Wanted, old: &str, new: &str) -> String {
 #[case::done(wanted(3, 1, 0), "0/0/0", "3/3/3", "0 > 3")]
 #[case::the_new_set_is_not_there_yet(wanted(3, 1, 0), "3/3/3", "", "3 > -")]
 fn a_rolling_update_goes_step_by_step(
-    #[case] wanted: Wanted,
+    #[case] wanted: RolloutSpec,
     #[case] old: &str,
     #[case] new: &str,
     #[case] expected: &str,
 ) {
-    assert_eq!(told(&wanted, old, new), expected);
+    assert_eq!(format_step(&wanted, old, new), expected);
 }
 
 #[rstest]
@@ -75,11 +75,11 @@ fn a_rolling_update_goes_step_by_step(
 #[case::then_the_new_ones_come("0/0/0", "0/0/0", "0 > 3")]
 #[case::old_ones_that_come_again_are_no_reason_to_delete_new_ones("1/1/1", "3/3/3", "0 > 3")]
 fn recreate_has_never_both(#[case] old: &str, #[case] new: &str, #[case] expected: &str) {
-    let wanted = Wanted {
+    let wanted = RolloutSpec {
         manner: Manner::Recreate,
         ..wanted(3, 1, 1)
     };
-    assert_eq!(told(&wanted, old, new), expected);
+    assert_eq!(format_step(&wanted, old, new), expected);
 }
 
 #[rstest]
@@ -92,11 +92,11 @@ fn recreate_has_never_both(#[case] old: &str, #[case] new: &str, #[case] expecte
 #[case::the_first("", "0/0/0", " > 3")]
 #[case::no_set_yet("", "", " > -")]
 fn a_pause_keeps_the_number(#[case] old: &str, #[case] new: &str, #[case] expected: &str) {
-    let wanted = Wanted {
+    let wanted = RolloutSpec {
         manner: Manner::Paused,
         ..wanted(3, 1, 0)
     };
-    assert_eq!(told(&wanted, old, new), expected);
+    assert_eq!(format_step(&wanted, old, new), expected);
 }
 
 #[rstest]

@@ -125,7 +125,7 @@ fn epoch<K: ResourceExt>(object: &K) -> Option<&String> {
 
 /// The epoch of the deployment, if the set records a different epoch. Machines that are created for the set
 /// record the epoch, too.
-pub fn told<'a>(set: &MachineSet, deployment: &'a MachineDeployment) -> Option<&'a String> {
+pub fn find_changed_epoch<'a>(set: &MachineSet, deployment: &'a MachineDeployment) -> Option<&'a String> {
     epoch(deployment).filter(|wanted| epoch(set) != Some(*wanted))
 }
 

@@ -72,12 +72,12 @@ fn a_set_tells_the_epoch_of_its_deployment() {
     let mut deployment = deployment("c2");
     let sets = Sets::sort(vec![set("a", "c2", 2, "7")], &deployment.spec.template);
     let old = sets.new.as_ref().unwrap();
-    assert_eq!(told(old, &deployment), None);
+    assert_eq!(find_changed_epoch(old, &deployment), None);
     let annotations = deployment.annotations_mut();
     annotations.insert(WRITTEN_IN_EPOCH.to_owned(), "3".to_owned());
-    assert_eq!(told(old, &deployment).unwrap(), "3");
+    assert_eq!(find_changed_epoch(old, &deployment).unwrap(), "3");
     let made = sets.make(&deployment, 0).unwrap();
-    assert_eq!(told(&made, &deployment), None);
+    assert_eq!(find_changed_epoch(&made, &deployment), None);
     assert!(same(&made, &deployment.spec.template) && same(old, &deployment.spec.template));
 }
 

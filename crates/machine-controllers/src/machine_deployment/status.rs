@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource;
 use runtime::Error;
 
-use super::rolling::{Manner, Standing, Wanted};
+use super::rolling::{Manner, RolloutSpec, Standing};
 
 /// Progress deadline where a deployment sets none. As long as the deadline of Kubernetes, and longer than a
 /// machine takes to boot.
@@ -20,9 +20,9 @@ const DONE: &str = "NewMachineSetAvailable";
 const TOO_LATE: &str = "ProgressDeadlineExceeded";
 
 /// The observed state of a deployment.
-pub struct Found<'a> {
+pub struct DeploymentObservation<'a> {
     /// The wanted state; `None` where the specification is invalid.
-    pub wanted: Option<&'a Wanted>,
+    pub wanted: Option<&'a RolloutSpec>,
     /// Old sets.
     pub old: &'a [Standing],
     /// The new set.
@@ -39,8 +39,11 @@ pub struct Found<'a> {
     pub now: Time,
 }
 
-/// The status, and when to look again so that a deadline is told.
-pub fn of(deployment: &MachineDeployment, found: &Found<'_>) -> (MachineDeploymentStatus, Option<Duration>) {
+/// The status, and the requeue delay until the next deadline.
+pub fn compute_status(
+    deployment: &MachineDeployment,
+    found: &DeploymentObservation<'_>,
+) -> (MachineDeploymentStatus, Option<Duration>) {
     let old = deployment.status.clone().unwrap_or_default();
     let sum = |of: fn(&Standing) -> usize| found.old.iter().chain(found.new).map(of).sum::<usize>();
     let (there, available) = (sum(|set| set.staying), sum(|set| set.available));
@@ -86,7 +89,7 @@ fn progressing(
     deployment: &MachineDeployment,
     old: &MachineDeploymentStatus,
     status: &MachineDeploymentStatus,
-    found: &Found<'_>,
+    found: &DeploymentObservation<'_>,
 ) -> (MachineDeploymentCondition, Option<Duration>) {
     let before = old
         .conditions

@@ -22,14 +22,14 @@ fn standing(replicas: usize, available: usize) -> Standing {
 }
 
 /// The condition Progressing at a second, for these sets; the status is kept for the next check.
-fn look(deployment: &mut MachineDeployment, second: i64, old: &Standing, new: &Standing) -> String {
-    let wanted = Wanted {
+fn check_progress(deployment: &mut MachineDeployment, second: i64, old: &Standing, new: &Standing) -> String {
+    let wanted = RolloutSpec {
         replicas: 2,
         surge: 1,
         unavailable: 0,
         manner: Manner::Rolling,
     };
-    let found = Found {
+    let found = DeploymentObservation {
         wanted: Some(&wanted),
         old: std::slice::from_ref(old),
         new: Some(new),
@@ -39,7 +39,7 @@ fn look(deployment: &mut MachineDeployment, second: i64, old: &Standing, new: &S
         error: None,
         now: Time(jiff::Timestamp::from_second(second).unwrap()),
     };
-    let (status, pause) = of(deployment, &found);
+    let (status, pause) = compute_status(deployment, &found);
     deployment.status = Some(status.clone());
     let told = status
         .conditions
@@ -60,38 +60,38 @@ fn an_update_that_stands_still_is_told_and_one_that_goes_on_is_done_some_time() 
     let mut d = deployment();
     let (full, none) = (standing(2, 2), standing(0, 0));
     assert_eq!(
-        look(&mut d, 0, &full, &standing(1, 0)),
+        check_progress(&mut d, 0, &full, &standing(1, 0)),
         "True MachineSetUpdated 61"
     );
     assert_eq!(
-        look(&mut d, 40, &full, &standing(1, 0)),
+        check_progress(&mut d, 40, &full, &standing(1, 0)),
         "True MachineSetUpdated 21"
     );
     assert_eq!(
-        look(&mut d, 61, &full, &standing(1, 0)),
+        check_progress(&mut d, 61, &full, &standing(1, 0)),
         "False ProgressDeadlineExceeded -"
     );
     assert_eq!(
-        look(&mut d, 99, &full, &standing(1, 0)),
+        check_progress(&mut d, 99, &full, &standing(1, 0)),
         "False ProgressDeadlineExceeded -"
     );
     // The update continues.
     assert_eq!(
-        look(&mut d, 100, &full, &standing(1, 1)),
+        check_progress(&mut d, 100, &full, &standing(1, 1)),
         "True MachineSetUpdated 61"
     );
     assert_eq!(
-        look(&mut d, 101, &none, &standing(2, 2)),
+        check_progress(&mut d, 101, &none, &standing(2, 2)),
         "True NewMachineSetAvailable -"
     );
     // A machine that fails later is no update that stands still.
     assert_eq!(
-        look(&mut d, 500, &none, &standing(2, 1)),
+        check_progress(&mut d, 500, &none, &standing(2, 1)),
         "True NewMachineSetAvailable -"
     );
     d.metadata.generation = Some(3);
     assert_eq!(
-        look(&mut d, 501, &none, &standing(2, 1)),
+        check_progress(&mut d, 501, &none, &standing(2, 1)),
         "True MachineSetUpdated 61"
     );
 }
@@ -99,9 +99,9 @@ fn an_update_that_stands_still_is_told_and_one_that_goes_on_is_done_some_time() 
 #[test]
 fn times_change_only_with_what_they_are_of() {
     let mut d = deployment();
-    look(&mut d, 0, &standing(2, 2), &standing(1, 0));
+    check_progress(&mut d, 0, &standing(2, 2), &standing(1, 0));
     let before = d.status.clone();
-    look(&mut d, 10, &standing(2, 2), &standing(1, 0));
+    check_progress(&mut d, 10, &standing(2, 2), &standing(1, 0));
     assert_eq!(d.status, before, "nothing to write");
     assert_eq!(before.unwrap().unavailable_replicas, Some(1));
 }

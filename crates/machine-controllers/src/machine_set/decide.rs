@@ -59,7 +59,7 @@ fn sort<'m>(machines: &[&'m Machine]) -> (Vec<&'m Machine>, Vec<&'m Machine>) {
     machines
         .iter()
         .filter(|machine| machine.meta().deletion_timestamp.is_none())
-        .partition(|machine| Phase::of(machine) == Phase::Failed)
+        .partition(|machine| Phase::from_machine(machine) == Phase::Failed)
 }
 
 fn surplus(replicas: usize, mut staying: Vec<&Machine>) -> impl Iterator<Item = &Machine> {
@@ -81,7 +81,7 @@ fn worth(machine: &Machine) -> impl Ord + use<> {
     let made = machine.creation_timestamp().map(|time| time.0);
     (
         priority,
-        Phase::of(machine),
+        Phase::from_machine(machine),
         node_name(machine).is_some(),
         Reverse(made),
         machine.name_any(),

@@ -161,7 +161,7 @@ impl MachineSets {
                 let Some(machine) = own.iter().find(|machine| machine.name_any() == *name) else {
                     continue;
                 };
-                let phase = Phase::of(machine).as_str();
+                let phase = Phase::from_machine(machine).as_str();
                 info!(
                     machine = name,
                     set = set.name_any(),
@@ -393,6 +393,6 @@ pub fn machine_fingerprint(machine: &Machine) -> Option<u64> {
         meta.deletion_timestamp.is_some(),
         &meta.labels,
         owner.collect::<Vec<_>>(),
-        Phase::of(machine),
+        Phase::from_machine(machine),
     ))
 }

@@ -47,7 +47,12 @@ fn counted(set: &MachineSet, own: &[&Machine]) -> (Value, Option<Duration>) {
         .and_then(|t| t.metadata.as_ref()?.labels.as_ref());
     let failed: Vec<_> = staying
         .iter()
-        .filter(|machine| matches!(Phase::of(machine), Phase::Failed | Phase::CrashLoopBackOff))
+        .filter(|machine| {
+            matches!(
+                Phase::from_machine(machine),
+                Phase::Failed | Phase::CrashLoopBackOff
+            )
+        })
         .map(|machine| FailedMachine {
             name: Some(machine.name_any()),
             provider_id: machine.spec.provider_id.clone(),
@@ -67,7 +72,7 @@ fn counted(set: &MachineSet, own: &[&Machine]) -> (Value, Option<Duration>) {
         "fullyLabeledReplicas": count(&|machine| template.is_none_or(|wanted| {
             wanted.iter().all(|(key, value)| machine.labels().get(key) == Some(value))
         })),
-        "readyReplicas": count(&|machine| Phase::of(machine) == Phase::Running),
+        "readyReplicas": count(&|machine| Phase::from_machine(machine) == Phase::Running),
         "availableReplicas": count(&|machine| available(machine, least)),
         "observedGeneration": set.meta().generation,
         "failedMachines": failed,
@@ -77,14 +82,14 @@ fn counted(set: &MachineSet, own: &[&Machine]) -> (Value, Option<Duration>) {
 
 /// Whether a Machine has been ready for long enough.
 pub fn available(machine: &Machine, least: Duration) -> bool {
-    Phase::of(machine) == Phase::Running && running_for(machine) >= least
+    Phase::from_machine(machine) == Phase::Running && running_for(machine) >= least
 }
 
 /// The time until a ready Machine becomes available; `None` for Machines that are not ready or already
 /// available.
 pub fn available_in(machine: &Machine, least: Duration) -> Option<Duration> {
     let left = least.checked_sub(running_for(machine))?;
-    (Phase::of(machine) == Phase::Running && !left.is_zero())
+    (Phase::from_machine(machine) == Phase::Running && !left.is_zero())
         // Times of the API are whole seconds.
         .then(|| left + Duration::from_secs(1))
 }

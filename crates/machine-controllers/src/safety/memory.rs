@@ -7,27 +7,32 @@
 
 use std::collections::BTreeSet;
 
-use crate::driver::Found;
+use crate::driver::ListedInstance;
 
 /// The memory of earlier listings since the start of the process.
 #[derive(Debug, Default)]
 pub struct Memory {
     trusted: bool,
-    suspects: BTreeSet<Found>,
+    suspects: BTreeSet<ListedInstance>,
 }
 
 /// The result of a listing.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct ListingResult {
     /// Instances without a Machine that are kept, because no listing was complete yet.
-    pub untrusted: Vec<Found>,
+    pub untrusted: Vec<ListedInstance>,
     /// Instances without a Machine for the second time.
-    pub orphans: Vec<Found>,
+    pub orphans: Vec<ListedInstance>,
 }
 
 impl Memory {
     /// Takes a listing. `names` and `ids` are those of all Machines, read after the listing.
-    pub fn take(&mut self, found: &[Found], names: &BTreeSet<String>, ids: &BTreeSet<String>) -> Look {
+    pub fn take(
+        &mut self,
+        found: &[ListedInstance],
+        names: &BTreeSet<String>,
+        ids: &BTreeSet<String>,
+    ) -> ListingResult {
         let unmatched: BTreeSet<_> = found
             .iter()
             .filter(|found| !names.contains(&found.machine_name) && !ids.contains(&found.provider_id))
@@ -35,16 +40,16 @@ impl Memory {
             .collect();
         if !self.trusted {
             self.trusted = unmatched.is_empty();
-            return Look {
+            return ListingResult {
                 untrusted: unmatched.into_iter().collect(),
-                ..Look::default()
+                ..ListingResult::default()
             };
         }
         let orphans = unmatched.intersection(&self.suspects).cloned().collect();
         self.suspects = unmatched;
-        Look {
+        ListingResult {
             orphans,
-            ..Look::default()
+            ..ListingResult::default()
         }
     }
 }
@@ -53,15 +58,15 @@ impl Memory {
 mod tests {
     use super::*;
 
-    fn found(names: &str) -> Vec<Found> {
-        let instance = |name: &str| Found {
+    fn build_instances(names: &str) -> Vec<ListedInstance> {
+        let instance = |name: &str| ListedInstance {
             machine_name: name.to_owned(),
             provider_id: format!("id-{name}"),
         };
         names.split_whitespace().map(instance).collect()
     }
 
-    fn names(of: &[Found]) -> String {
+    fn names(of: &[ListedInstance]) -> String {
         let names: Vec<_> = of.iter().map(|found| found.machine_name.as_str()).collect();
         names.join(" ")
     }
@@ -74,7 +79,7 @@ mod tests {
         let mut memory = Memory::default();
         for (number, (listed, machines, ids, untrusted, orphans)) in scenes.iter().enumerate() {
             let set = |text: &str| text.split_whitespace().map(ToOwned::to_owned).collect();
-            let look = memory.take(&found(listed), &set(machines), &set(ids));
+            let look = memory.take(&build_instances(listed), &set(machines), &set(ids));
             assert_eq!(names(&look.untrusted), *untrusted, "scene {number}");
             assert_eq!(names(&look.orphans), *orphans, "scene {number}");
         }

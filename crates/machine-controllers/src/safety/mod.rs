@@ -34,7 +34,7 @@ use self::{memory::Memory, report::Unmanaged, strays::Strays};
 use crate::{
     cloud::Cloud,
     context::{Context, Timing},
-    driver::Found,
+    driver::ListedInstance,
     feed::Cache,
     machine::provider_id,
 };
@@ -63,7 +63,7 @@ struct Listed {
     last: Option<Instant>,
     memory: Memory,
     /// Instances that the last listing found no Machine for, and that are kept.
-    kept: BTreeSet<Found>,
+    kept: BTreeSet<ListedInstance>,
 }
 
 /// The checks of Nodes so far.
@@ -111,7 +111,7 @@ impl Safety {
     }
 
     /// All names and ids of Machines, read live.
-    async fn known(&self) -> Result<(BTreeSet<String>, BTreeSet<String>)> {
+    async fn list_names_and_ids(&self) -> Result<(BTreeSet<String>, BTreeSet<String>)> {
         let machines: Api<Machine> = self.seed.namespaced(&self.namespace);
         let live = machines.list(&ListParams::default()).await;
         let live = live.context("could not list Machines")?.items;
@@ -121,7 +121,7 @@ impl Safety {
 
     /// The orphans that have no Node. An error while the shoot's API does not answer, because the Nodes are
     /// unknown.
-    async fn without_node(&self, orphans: Vec<Found>) -> Result<Vec<Found>> {
+    async fn without_node(&self, orphans: Vec<ListedInstance>) -> Result<Vec<ListedInstance>> {
         let nodes = self
             .shoot
             .cluster_wide::<Node>()
@@ -139,7 +139,7 @@ impl Safety {
             .collect())
     }
 
-    async fn collect(&self, class: &Arc<MachineClass>, orphan: Found) -> Result<()> {
+    async fn collect(&self, class: &Arc<MachineClass>, orphan: ListedInstance) -> Result<()> {
         let mut machine = Machine::new(
             &orphan.machine_name,
             MachineSpec {
@@ -176,7 +176,7 @@ impl Safety {
         // Instances are listed before Machines: a Machine exists before the instance, so that every instance
         // of the list has a Machine in the later read.
         let found = self.cloud.list(class).await?;
-        let (names, ids) = self.known().await?;
+        let (names, ids) = self.list_names_and_ids().await?;
         let look = {
             let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
             let listed = listed.entry(name).or_default();
@@ -245,7 +245,7 @@ impl Safety {
     }
 
     /// All instances that are kept, and whether each class was listed since the process began.
-    fn kept(&self) -> Result<(BTreeSet<Found>, bool)> {
+    fn kept(&self) -> Result<(BTreeSet<ListedInstance>, bool)> {
         let classes = self.classes.all()?;
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = listed

@@ -13,7 +13,7 @@ use runtime::{
     Cluster as _, Result, Seed, apply::FieldManager, clock, conditions, error::Explain as _, words::some_of,
 };
 
-use crate::{driver::Found, words::NOT_MANAGED};
+use crate::{driver::ListedInstance, words::NOT_MANAGED};
 
 /// Nodes or instances that a sentence names. More would not fit into a condition.
 const NAMED: usize = 5;
@@ -24,7 +24,7 @@ pub struct Unmanaged {
     /// Names of Nodes.
     pub nodes: BTreeSet<String>,
     /// Instances that are kept.
-    pub instances: BTreeSet<Found>,
+    pub instances: BTreeSet<ListedInstance>,
 }
 
 impl Unmanaged {
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     fn report(nodes: &[&str], instances: &[&str]) -> Unmanaged {
-        let found = |name: &&str| Found {
+        let found = |name: &&str| ListedInstance {
             machine_name: (*name).to_owned(),
             provider_id: format!("id-{name}"),
         };

@@ -14,7 +14,7 @@ use kube::{
     Api, Client, ResourceExt,
     api::{Patch, PatchParams},
 };
-use machine_controllers::{Driver, Found, Instance, InstancePower, Request};
+use machine_controllers::{Driver, Instance, InstancePower, ListedInstance, Request};
 use runtime::{Credentials, Error, Result};
 use serde_json::json;
 use tokio::sync::watch;
@@ -113,7 +113,7 @@ impl Cloud {
     }
 
     /// Adds an instance without a request of the controllers.
-    pub fn put(&self, machine: &str) -> String {
+    pub fn add_instance(&self, machine: &str) -> String {
         let id = id(machine);
         self.state().instances.insert(machine.to_owned(), id.clone());
         id
@@ -177,7 +177,7 @@ impl Driver for Cloud {
         request.credentials.text("token")?;
         let user_data = request.user_data.clone().unwrap_or_default();
         self.state().user_data.insert(name.clone(), user_data);
-        let provider_id = self.put(&name);
+        let provider_id = self.add_instance(&name);
         if *self.joins.borrow() {
             let registered = self.register(&name, "True").await;
             registered.map_err(|error| Error::bug(error.to_string()))?;
@@ -233,13 +233,16 @@ impl Driver for Cloud {
         Ok(self.state().ended.get(&request.machine.name_any()).cloned())
     }
 
-    async fn list(&self, _: &MachineClass, _: Credentials) -> Result<Vec<Found>> {
+    async fn list(&self, _: &MachineClass, _: Credentials) -> Result<Vec<ListedInstance>> {
         let mut state = self.state();
         state.calls.push("list".into());
-        let found = state.instances.iter().map(|(machine_name, provider_id)| Found {
-            machine_name: machine_name.clone(),
-            provider_id: provider_id.clone(),
-        });
+        let found = state
+            .instances
+            .iter()
+            .map(|(machine_name, provider_id)| ListedInstance {
+                machine_name: machine_name.clone(),
+                provider_id: provider_id.clone(),
+            });
         Ok(found.collect())
     }
 }

@@ -112,7 +112,7 @@ pub async fn restored_machines_are_the_same_machines(client: &Client) -> Result<
     create(&world.api::<api::machine::MachineSet>(), set).await?;
     let before = ["restored-12345-a", "restored-12345-b", "restored-12345-c"];
     for name in before {
-        world.cloud.put(name);
+        world.cloud.add_instance(name);
         world.cloud.register(name, "True").await?;
         let mut machine = json!({
             "metadata": {"name": name, "labels": labels},

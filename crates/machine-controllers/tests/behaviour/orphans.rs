@@ -22,7 +22,7 @@ use crate::world::{SOON, World, create, phase, timing};
 /// once; an instance with a Node is always kept.
 pub async fn orphans_are_collected_only_when_it_is_sure_that_they_are(client: &Client) -> Result<()> {
     let world = World::start(client, "orphans").await?;
-    world.cloud.put("before");
+    world.cloud.add_instance("before");
     world.machine("own", json!({})).await?;
     let running = world.run(timing());
     world.until("own", "it runs", |m| phase(m) == "Running").await?;
@@ -36,8 +36,8 @@ pub async fn orphans_are_collected_only_when_it_is_sure_that_they_are(client: &C
     running.until("machine-safety", "success", 2).await?;
     // The Node comes first: without a Node the instance would be an orphan for a moment.
     world.cloud.register("with-node", "False").await?;
-    world.cloud.put("with-node");
-    world.cloud.put("orphan");
+    world.cloud.add_instance("with-node");
+    world.cloud.add_instance("orphan");
     eventually("it is collected", SOON, || async {
         let left = world.cloud.instances();
         ensure!(left == ["own", "with-node"], "{left:?}");
@@ -76,7 +76,7 @@ pub async fn nodes_and_instances_without_a_machine_are_reported_on_the_worker(cl
         "spec": {"type": "memory", "region": "r", "secretRef": {"name": "account"}, "pools": []},
     });
     create(&world.api::<Worker>(), worker).await?;
-    world.cloud.put("kept");
+    world.cloud.add_instance("kept");
     world.machine("own", json!({})).await?;
     // The first of all Nodes by name: a report names five.
     create::<Node>(&world.nodes(), json!({"metadata": {"name": "a-stray"}})).await?;

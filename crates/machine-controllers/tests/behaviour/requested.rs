@@ -51,7 +51,7 @@ pub async fn the_node_of_a_machine_that_never_knew_its_instance_goes_too(client:
             "spec": {"class": {"kind": "MachineClass", "name": "first"}},
         });
         create(&world.api::<api::machine::Machine>(), body).await?;
-        world.cloud.put(machine);
+        world.cloud.add_instance(machine);
         world.delete_machine(machine).await?;
     }
     world.cloud.register("before", "True").await?;

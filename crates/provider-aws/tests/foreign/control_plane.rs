@@ -22,7 +22,7 @@ use testkit::{Moto, PlayedKubelet};
 use crate::{
     REGION, again, asking,
     keys::{HOME, OTHER, issue},
-    seeds::{TEST, object, of_kind, place, reconciler},
+    seeds::{TEST, build_access, object, of_kind, reconciler},
     set_keys,
     world::{Region, SHOOT, credentials},
 };
@@ -44,7 +44,7 @@ pub async fn keeps_the_keys_of_the_recorded_account(
             endpoint: None,
             environment: Vec::new(),
         }),
-        place: place(region),
+        place: build_access(region),
     };
     let by = reconciler(client, ControlPlaneActuator(parts));
     let control_planes: Api<ControlPlane> = Api::namespaced(client.clone(), SHOOT);

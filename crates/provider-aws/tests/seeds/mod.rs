@@ -15,7 +15,7 @@ use k8s_openapi::{
     api::core::v1::{Namespace, Secret},
 };
 use kube::{Api, Client, Resource, api::PostParams};
-use provider_aws::{account::Place, controllers};
+use provider_aws::{account::AccountAccess, controllers};
 use runtime::{Permit, Seed, apply::FieldManager};
 use serde_json::{Value, json};
 use testkit::ControlPlane;
@@ -27,8 +27,8 @@ pub const TEST: FieldManager = FieldManager("test");
 
 /// EC2 behind the proxy. This EC2 lists an object as soon as the object is made. So an abandoned
 /// reconciliation has made no object where EC2 lists none.
-pub fn place(region: &Region) -> Place {
-    Place {
+pub fn build_access(region: &Region) -> AccountAccess {
+    AccountAccess {
         access: Ec2Access::with_bound(Some(region.proxy.endpoint.clone()), Duration::ZERO),
     }
 }

@@ -41,7 +41,7 @@ pub fn migration_file(wanted: Option<&CloudControllerManager>) -> Option<ConfigM
 
 /// The inputs for the cloud-controller-manager of a shoot.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct ManagerInputs<'a> {
     /// The shoot's technical id.
     pub cluster: &'a str,
     /// The part of the ControlPlane's spec.
@@ -50,7 +50,7 @@ pub struct Wanted<'a> {
     pub owner: Option<&'a OwnerClaim>,
 }
 
-impl Wanted<'_> {
+impl ManagerInputs<'_> {
     fn migrates(&self) -> bool {
         self.spec.is_some_and(|spec| spec.leader_migration.is_some())
     }
@@ -58,7 +58,7 @@ impl Wanted<'_> {
 
 /// The process.
 #[must_use]
-pub fn process(settings: &Settings, wanted: Wanted<'_>) -> Workload {
+pub fn process(settings: &Settings, wanted: ManagerInputs<'_>) -> Workload {
     let mut files: Vec<_> = SECRETS.map(Files::Secret).into();
     if wanted.migrates() {
         files.push(Files::ConfigMap(MIGRATION));
@@ -96,7 +96,7 @@ pub struct Settings {
 }
 
 /// The flags of the process, in a fixed order.
-fn arguments(settings: &Settings, wanted: Wanted<'_>) -> Vec<String> {
+fn arguments(settings: &Settings, wanted: ManagerInputs<'_>) -> Vec<String> {
     let cluster = wanted.cluster;
     let mut arguments = vec![
         format!("--kubeconfig={MOUNTS}/{NAME}/kubeconfig"),

@@ -51,15 +51,15 @@ fn settings() -> Settings {
 }
 
 fn made(wanted: Option<&CloudControllerManager>) -> Deployment {
-    deployment(of(wanted))
+    deployment(build_inputs(wanted))
 }
 
-fn deployment(wanted: Wanted<'_>) -> Deployment {
+fn deployment(wanted: ManagerInputs<'_>) -> Deployment {
     process(&settings(), wanted).deployment(&BTreeMap::new()).unwrap()
 }
 
-fn of(spec: Option<&CloudControllerManager>) -> Wanted<'_> {
-    Wanted {
+fn build_inputs(spec: Option<&CloudControllerManager>) -> ManagerInputs<'_> {
+    ManagerInputs {
         cluster: CLUSTER,
         spec,
         owner: None,
@@ -109,7 +109,7 @@ fn addresses_of_load_balancers_come_from_the_range_of_the_seeds_operator() {
         load_balancer_range: range,
         ..settings()
     };
-    let flags = arguments(&settings, of(None));
+    let flags = arguments(&settings, build_inputs(None));
     assert_eq!(flags.last().unwrap(), "--load-balancer-range=192.0.2.0/24");
 }
 
@@ -159,9 +159,9 @@ fn where_the_seed_says_so_it_asks_whose_the_shoot_is() {
         epoch: 4,
         terms: ownership::Terms::default(),
     };
-    let wanted = Wanted {
+    let wanted = ManagerInputs {
         owner: Some(&owner),
-        ..of(None)
+        ..build_inputs(None)
     };
     let pod = pod_of(&deployment(wanted));
     let args = pod.containers[0].args.clone().unwrap();

@@ -19,7 +19,7 @@ use runtime::{Error, Result};
 
 /// A seed's claim to a shoot in an epoch, expressed by a DNSRecord.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Claim {
+pub(super) struct RecordClaim {
     /// The name of the text with the owner of the shoot.
     pub(super) name: Name,
     /// The name of the text with the epoch.
@@ -33,9 +33,9 @@ pub(super) struct Claim {
 /// A change of both names at once.
 pub(super) type Changes = [Change; 2];
 
-impl Claim {
+impl RecordClaim {
     /// The claim of a DNSRecord; `None` for an ordinary record.
-    pub(super) fn of(record: &DNSRecord) -> Result<Option<Self>> {
+    pub(super) fn from_record(record: &DNSRecord) -> Result<Option<Self>> {
         let Some(epoch) = record.annotations().get(OWNERSHIP_EPOCH) else {
             return Ok(None);
         };
@@ -90,7 +90,7 @@ impl Claim {
     /// The change that writes this claim. `None`: the record already matches. An error: the claim is refused,
     /// now or for ever.
     pub(super) fn write(&self, epoch: &Held, owner: &Held) -> Result<Option<Changes>> {
-        let found = self.found(epoch, owner)?;
+        let found = self.parse_record(epoch, owner)?;
         let write = match found.claim(self.identity.clone(), self.epoch) {
             Err(_) if Mutation::OwnerRecordReplaced.is_active() => {
                 let becomes = Record {
@@ -113,7 +113,7 @@ impl Claim {
     /// forgotten.
     pub(super) fn remove(&self, epoch: &Held, owner: &Held) -> Option<Changes> {
         // An invalid record is foreign, and must not hold up a deletion.
-        let found = self.found(epoch, owner).ok()?;
+        let found = self.parse_record(epoch, owner).ok()?;
         let write = if self.forgotten {
             found.delete(&self.identity, self.epoch)
         } else {
@@ -164,7 +164,7 @@ impl Claim {
     }
 
     /// The parsed record, if all values are valid.
-    fn found(&self, epoch: &Held, owner: &Held) -> Result<Record<String>> {
+    fn parse_record(&self, epoch: &Held, owner: &Held) -> Result<Record<String>> {
         let epoch = self.epoch_in(epoch)?;
         Ok(Record {
             identity: self.owner_in(owner)?.map(str::to_owned),

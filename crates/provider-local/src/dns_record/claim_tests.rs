@@ -18,8 +18,10 @@ fn record(epoch: &str, values: &[&str]) -> DNSRecord {
 }
 
 /// Seed a in epoch 3.
-fn claim() -> Claim {
-    Claim::of(&record("3", &["seed-a"])).unwrap().unwrap()
+fn claim() -> RecordClaim {
+    RecordClaim::from_record(&record("3", &["seed-a"]))
+        .unwrap()
+        .unwrap()
 }
 
 fn text(text: &str) -> Held {
@@ -176,16 +178,21 @@ fn a_shoot_that_goes_takes_its_epoch_along() {
     annotated
         .annotations_mut()
         .insert(OWNERSHIP_FORGOTTEN.into(), "true".into());
-    assert_eq!(Claim::of(&annotated).unwrap(), Some(claim().forgotten()));
+    assert_eq!(
+        RecordClaim::from_record(&annotated).unwrap(),
+        Some(claim().forgotten())
+    );
 }
 
 #[test]
 fn a_claim_that_no_record_could_hold_is_refused() {
     let mut ordinary = record("3", &["seed-a"]);
     ordinary.metadata.annotations = None;
-    assert_eq!(Claim::of(&ordinary).unwrap(), None);
+    assert_eq!(RecordClaim::from_record(&ordinary).unwrap(), None);
     for epoch in ["", "0", "-1", "03", "+3", "3 ", "three", "9223372036854775808"] {
-        let told = Claim::of(&record(epoch, &["seed-a"])).unwrap_err().to_string();
+        let told = RecordClaim::from_record(&record(epoch, &["seed-a"]))
+            .unwrap_err()
+            .to_string();
         assert!(told.contains(OWNERSHIP_EPOCH), "{told}");
     }
     let long = "x".repeat(256);
@@ -197,7 +204,10 @@ fn a_claim_that_no_record_could_hold_is_refused() {
         vec!["\"a\""],
         vec![long.as_str()],
     ] {
-        assert!(Claim::of(&record("3", &values)).is_err(), "{values:?}");
+        assert!(
+            RecordClaim::from_record(&record("3", &values)).is_err(),
+            "{values:?}"
+        );
     }
     // 255 bytes are a valid name, but leave no room for the epoch label.
     let mut long = record("3", &["seed-a"]);
@@ -208,6 +218,6 @@ fn a_claim_that_no_record_could_hold_is_refused() {
         ["w"; 58].concat(),
     ]
     .join(".");
-    let told = Claim::of(&long).unwrap_err().to_string();
+    let told = RecordClaim::from_record(&long).unwrap_err().to_string();
     assert!(told.contains("no room"), "{told}");
 }

@@ -33,14 +33,14 @@ pub(super) struct Epoch {
 impl Epoch {
     /// The requirement for updates of a zone. `None` if owners are not checked, or if the owner record is in
     /// a different zone. A server can only compare records in the zone of the update.
-    pub(super) fn of(context: &Context<DNSRecord>, zone: &Name) -> Result<Option<Self>> {
+    pub(super) fn for_zone(context: &Context<DNSRecord>, zone: &Name) -> Result<Option<Self>> {
         context
             .cluster
             .as_ref()
-            .map_or(Ok(None), |cluster| Self::told(cluster, zone))
+            .map_or(Ok(None), |cluster| Self::from_cluster(cluster, zone))
     }
 
-    fn told(cluster: &Cluster, zone: &Name) -> Result<Option<Self>> {
+    fn from_cluster(cluster: &Cluster, zone: &Name) -> Result<Option<Self>> {
         let Some(claim) = OwnerClaim::of(cluster)? else {
             return Ok(None);
         };
@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    fn told(zone: &str, change: impl FnOnce(&mut Value)) -> Option<(String, String)> {
+    fn read_epoch(zone: &str, change: impl FnOnce(&mut Value)) -> Option<(String, String)> {
         let mut spec = json!({
             "cloudProfile": {},
             "seed": {
@@ -111,25 +111,28 @@ mod tests {
         change(&mut spec);
         let cluster =
             serde_json::from_value(json!({"metadata": {"name": "shoot--dev--web"}, "spec": spec})).unwrap();
-        let epoch = Epoch::told(&cluster, &absolute(zone).unwrap()).unwrap();
+        let epoch = Epoch::from_cluster(&cluster, &absolute(zone).unwrap()).unwrap();
         epoch.map(|epoch| (epoch.name.to_ascii(), epoch.text))
     }
 
     #[test]
     fn what_is_beside_the_owner_record_is_changed_in_its_epoch() {
         let name = "epoch.owner.web.dev.internal.example.test.".to_owned();
-        assert_eq!(told("example.test", |_| {}), Some((name.clone(), "3".into())));
-        let first = told("Example.Test.", |spec| {
+        assert_eq!(
+            read_epoch("example.test", |_| {}),
+            Some((name.clone(), "3".into()))
+        );
+        let first = read_epoch("Example.Test.", |spec| {
             spec["shoot"]["status"]["ownership"] = Value::Null;
         });
         assert_eq!(first, Some((name, "1".into())));
         // For users' names, the zone of the record is unknown: a parent zone does not have the record, nor
         // has a delegated subzone.
         for other in ["test", "internal.example.test", "example.com"] {
-            assert_eq!(told(other, |_| {}), None, "{other}");
+            assert_eq!(read_epoch(other, |_| {}), None, "{other}");
         }
         let off =
             |spec: &mut Value| spec["seed"]["spec"]["settings"]["ownerChecks"]["enabled"] = json!(false);
-        assert_eq!(told("example.test", off), None);
+        assert_eq!(read_epoch("example.test", off), None);
     }
 }

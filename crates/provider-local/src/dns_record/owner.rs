@@ -10,7 +10,7 @@ use hickory_proto::{op::ResponseCode, rr::Name};
 use runtime::{Error, Result};
 use tracing::info;
 
-use super::claim::{Changes, Claim};
+use super::claim::{Changes, RecordClaim};
 
 /// Default TTL in seconds. Owner checks bypass every cache (docs/understand/ownership.md).
 const TTL: u32 = 10;
@@ -20,7 +20,7 @@ const ATTEMPTS: usize = 3;
 
 /// Writes the claim into the record. The write is refused for ever after a later epoch has begun, or after
 /// this epoch has ended.
-pub(super) async fn write(server: &Server, zone: &Name, claim: &Claim, ttl: Option<i64>) -> Result<()> {
+pub(super) async fn write(server: &Server, zone: &Name, claim: &RecordClaim, ttl: Option<i64>) -> Result<()> {
     let ttl = ttl.and_then(|ttl| u32::try_from(ttl).ok()).unwrap_or(TTL);
     for _ in 0..ATTEMPTS {
         // The epoch is read first. Otherwise the former owner could be combined with the epoch that a second
@@ -50,7 +50,7 @@ pub(super) async fn write(server: &Server, zone: &Name, claim: &Claim, ttl: Opti
 }
 
 /// Removes the values of the claim, if still present.
-pub(super) async fn remove(server: &Server, zone: &Name, claim: &Claim) -> Result<()> {
+pub(super) async fn remove(server: &Server, zone: &Name, claim: &RecordClaim) -> Result<()> {
     for _ in 0..ATTEMPTS {
         let epoch = server.text_of(&claim.epoch_name).await?;
         let owner = server.text_of(&claim.name).await?;
@@ -77,7 +77,7 @@ async fn change(server: &Server, zone: &Name, changes: &Changes, ttl: u32) -> Re
     }
 }
 
-fn contended(claim: &Claim) -> Error {
+fn contended(claim: &RecordClaim) -> Error {
     Error::transient(format!(
         "{} or its epoch is changed by somebody else all the time",
         claim.name

@@ -35,7 +35,7 @@ fn retry() -> RetryConfig {
 
 /// The address of a bucket. The constructor checks the URL from the Secret, because the library assumes a
 /// valid URL.
-pub struct Place {
+pub struct BucketAddress {
     url: Url,
     region: String,
     /// The role that the Secret names instead of the keys of an account.
@@ -44,9 +44,9 @@ pub struct Place {
     pub name: String,
 }
 
-impl Place {
+impl BucketAddress {
     /// `region` counts if the credentials name no region.
-    pub fn of(credentials: &Credentials, name: &str, region: &str) -> Result<Self> {
+    pub fn from_secret(credentials: &Credentials, name: &str, region: &str) -> Result<Self> {
         let wrong = |key: &str, what: String| {
             let message = format!(
                 "key {key:?} of the Secret {} {what}: correct it",
@@ -179,11 +179,11 @@ mod tests {
 
     use super::*;
 
-    fn place(endpoint: Option<&str>, region: &str, name: &str) -> Result<Place> {
+    fn parse_address(endpoint: Option<&str>, region: &str, name: &str) -> Result<BucketAddress> {
         let mut data = BTreeMap::from([("region".to_owned(), region.into())]);
         data.extend(endpoint.map(|endpoint| ("endpoint".to_owned(), endpoint.into())));
         let credentials = Credentials::new("garden/backup", data);
-        Place::of(&credentials, name, "")
+        BucketAddress::from_secret(&credentials, name, "")
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
             (Some("http://host:9000"), "r", "b", "http://host:9000/b"),
             (Some("https://host/s3/"), "r", "b", "https://host/s3/b"),
         ] {
-            assert_eq!(place(endpoint, region, name)?.url.as_str(), url);
+            assert_eq!(parse_address(endpoint, region, name)?.url.as_str(), url);
         }
         Ok(())
     }
@@ -214,7 +214,7 @@ mod tests {
             (None, "a b"),
             (None, "</LocationConstraint>"),
         ] {
-            told(&place(endpoint, region, "b"));
+            assert_refused(&parse_address(endpoint, region, "b"));
         }
     }
 
@@ -222,11 +222,11 @@ mod tests {
     #[test]
     fn what_is_no_bucket_is_told() {
         for name in ["", ".", "..", "a/b", "a?b", "a b", "%2e%2e"] {
-            told(&place(Some("http://host"), "r", name));
+            assert_refused(&parse_address(Some("http://host"), "r", name));
         }
     }
 
-    fn told(place: &Result<Place>) {
+    fn assert_refused(place: &Result<BucketAddress>) {
         let what = place.as_ref().map(|place| place.url.to_string());
         assert!(
             matches!(&what, Err(error) if error.codes() == [ErrorCode::ErrConfigurationProblem]),
@@ -242,8 +242,8 @@ mod tests {
             ("credential_process", "remove the key"),
         ] {
             let data = BTreeMap::from([(key.to_owned(), b"x".to_vec())]);
-            let refused = Place::of(&Credentials::new("garden/backup", data), "b", "r");
-            told(&refused);
+            let refused = BucketAddress::from_secret(&Credentials::new("garden/backup", data), "b", "r");
+            assert_refused(&refused);
             let message = refused.err().map(|error| error.to_string()).unwrap_or_default();
             assert!(
                 message.contains(&format!("the Secret garden/backup has the key {key}"))
@@ -260,7 +260,7 @@ mod tests {
         let keys = ["accessKeyID", "secretAccessKey", "sessionToken"];
         let data = keys.map(|key| (key.to_owned(), key.as_bytes().to_vec())).into();
         let credentials = Credentials::new("garden/backup", data);
-        let place = Place::of(&credentials, "b", "r")?;
+        let place = BucketAddress::from_secret(&credentials, "b", "r")?;
         let connector = || connector(&Permit::sole("a test"));
         let keys = place.provide_keys(&credentials, connector().client())?;
         let bucket = place.bucket(Arc::clone(&keys), connector().client());
@@ -275,8 +275,8 @@ mod tests {
 
     #[test]
     fn a_bucket_is_told_of_its_region() -> Result<()> {
-        assert_eq!(place(None, "us-east-1", "b")?.location(), "");
-        let told = place(None, "eu-west-1", "b")?.location();
+        assert_eq!(parse_address(None, "us-east-1", "b")?.location(), "");
+        let told = parse_address(None, "eu-west-1", "b")?.location();
         assert!(
             told.contains("<LocationConstraint>eu-west-1</LocationConstraint>"),
             "{told}"

@@ -10,14 +10,14 @@ use runtime::Error;
 /// A refusal as an error.
 #[derive(Debug, thiserror::Error)]
 #[error("the object store answered {status} {code} {message}")]
-pub struct Refusal {
+pub struct S3Error {
     status: u16,
     /// The error code of S3; empty without a code.
     pub code: String,
     message: String,
 }
 
-impl Refusal {
+impl S3Error {
     /// Reads an answer. As an error of the client, the refusal comes out of the library at any depth in the
     /// library's own error.
     pub async fn read(answer: HttpResponse) -> HttpError {
@@ -42,7 +42,7 @@ impl Refusal {
     }
 
     /// The refusal inside an error.
-    pub fn of<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e Self> {
+    pub fn find_in<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e Self> {
         std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref())
     }
 
@@ -109,7 +109,7 @@ impl HttpService for Telling {
         let answer = self.0.execute(request).await?;
         let status = answer.status();
         if status.is_client_error() && !matches!(status.as_u16(), 408 | 429) {
-            return Err(Refusal::read(answer).await);
+            return Err(S3Error::read(answer).await);
         }
         Ok(answer)
     }
@@ -157,7 +157,7 @@ mod tests {
             (404, "", None, true),
             (404, "<Error><Code>NoSuchKey</Code></Error>", None, false),
         ] {
-            let refusal = Refusal::new(status, text);
+            let refusal = S3Error::new(status, text);
             let error = refusal.error("could not list bucket b", "garden/backup");
             assert_eq!(error.codes().first().copied(), code, "{text}");
             assert_eq!(refusal.is_missing(), missing, "{text}");

@@ -15,11 +15,11 @@ pub(super) type Secrets = BTreeMap<(String, String), Vec<u8>>;
 const UNITS: &str = "/etc/systemd/system";
 
 /// The script; an error is a sentence.
-pub(super) fn of(files: &[File], units: &[Unit], secrets: &Secrets) -> Result<String, String> {
+pub(super) fn render_script(files: &[File], units: &[Unit], secrets: &Secrets) -> Result<String, String> {
     let mut script = String::from("#!/bin/bash\nset -eu\n");
     for file in files {
         let content = content_of(&file.path, &file.content, secrets)?;
-        put(
+        append_file(
             &mut script,
             &file.path,
             file.permissions.unwrap_or(0o644),
@@ -31,7 +31,7 @@ pub(super) fn of(files: &[File], units: &[Unit], secrets: &Secrets) -> Result<St
             return Err(format!("unit {:?} has no usable name", unit.name));
         }
         if let Some(content) = &unit.content {
-            put(
+            append_file(
                 &mut script,
                 &format!("{UNITS}/{}", unit.name),
                 0o644,
@@ -40,7 +40,7 @@ pub(super) fn of(files: &[File], units: &[Unit], secrets: &Secrets) -> Result<St
         }
         for drop_in in &unit.drop_ins {
             let path = format!("{UNITS}/{}.d/{}", unit.name, drop_in.name);
-            put(&mut script, &path, 0o644, drop_in.content.as_bytes())?;
+            append_file(&mut script, &path, 0o644, drop_in.content.as_bytes())?;
         }
     }
     script.push_str("systemctl daemon-reload\n");
@@ -95,7 +95,7 @@ fn content_of(path: &str, content: &FileContent, secrets: &Secrets) -> Result<Ve
     ))
 }
 
-fn put(script: &mut String, path: &str, permissions: i32, content: &[u8]) -> Result<(), String> {
+fn append_file(script: &mut String, path: &str, permissions: i32, content: &[u8]) -> Result<(), String> {
     if !path.starts_with('/') || path.contains('\'') || path.contains('\n') {
         return Err(format!("file {path:?} has no usable path"));
     }
@@ -145,7 +145,7 @@ mod tests {
         ]))
         .unwrap();
         let secrets = Secrets::from([(("s".into(), "k".into()), b"secret\n".to_vec())]);
-        let script = of(&files, &[], &secrets).unwrap();
+        let script = render_script(&files, &[], &secrets).unwrap();
         assert!(
             script.contains("<<NAME>>"),
             "words to be filled in stay: {script}"
@@ -175,9 +175,9 @@ mod tests {
                 json!({"path": path, "content": {"inline": {"encoding": "", "data": ""}}}),
             )
             .unwrap();
-            assert!(of(&[file], &[], &Secrets::new()).is_err(), "{path:?}");
+            assert!(render_script(&[file], &[], &Secrets::new()).is_err(), "{path:?}");
         }
         let unit: Unit = serde_json::from_value(json!({"name": "a.service", "command": "reboot"})).unwrap();
-        assert!(of(&[], &[unit], &Secrets::new()).is_err());
+        assert!(render_script(&[], &[unit], &Secrets::new()).is_err());
     }
 }

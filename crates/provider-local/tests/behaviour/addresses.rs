@@ -21,7 +21,7 @@ use tokio::{
 use super::{
     World,
     owner::{self, version},
-    told,
+    run_scenario,
     world::{self, ZONE, named, object},
 };
 
@@ -31,17 +31,17 @@ const FRONT: &str = "192.0.2.1";
 
 pub async fn all(world: &World) -> Result<()> {
     world::namespace(&world.seed, NAMESPACE, &world::dns_credentials(&world.dns)).await?;
-    told(
+    run_scenario(
         "a late address",
         an_address_that_lands_late_changes_nothing(world),
     )
     .await?;
-    told(
+    run_scenario(
         "an update of another zone",
         an_update_outside_of_the_owners_zone_that_lands_late_changes_nothing(world),
     )
     .await?;
-    told(
+    run_scenario(
         "no owner record",
         without_an_owner_record_nothing_is_written(world),
     )

@@ -139,7 +139,7 @@ pub async fn a_source_that_cannot_help_is_claimed(world: &World) -> Result<()> {
     let mut own: BackupEntry = object(&name, namespace, json!({"bucketName": "claimed"}))?;
     own.annotations_mut().insert(OWNERSHIP_EPOCH.into(), "3".into());
     run_created(&reconciler, &own).await?;
-    world::given(
+    world::create_handed_over(
         &world.seed,
         namespace,
         json!({"epoch": 4, "phase": "Claiming", "drained": true}),
@@ -166,7 +166,7 @@ pub async fn a_source_that_cannot_help_is_claimed(world: &World) -> Result<()> {
         "{:?}",
         secret.annotations()
     );
-    world::given(&world.seed, namespace, json!({"epoch": 4, "phase": "Claiming"})).await?;
+    world::create_handed_over(&world.seed, namespace, json!({"epoch": 4, "phase": "Claiming"})).await?;
     let entries = Api::<BackupEntry>::all(world.seed.clone());
     let name = source.name_any();
     MANAGER_OF_TEST

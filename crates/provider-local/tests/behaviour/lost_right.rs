@@ -37,9 +37,9 @@ enum Line {
 }
 
 impl Line {
-    fn said(&self) -> usize {
+    fn count_sent(&self) -> usize {
         match self {
-            Self::Tcp(tap) => tap.said(),
+            Self::Tcp(tap) => tap.count_sent(),
             Self::Api(relay) => relay.asked().len(),
         }
     }
@@ -90,15 +90,15 @@ where
             return Ok(answered);
         }
         issuer.end("it was lost");
-        let said = line.said();
+        let said = line.count_sent();
         // Immediately, although the answer never arrives.
         not_permitted(timeout(SOON, working).await.context("it waits on")?)?;
         line.release();
         not_permitted(work(permit).await)?;
         ensure!(
-            line.said() == said,
+            line.count_sent() == said,
             "{} pieces were said after the right was lost when {answered} were answered",
-            line.said() - said
+            line.count_sent() - said
         );
     }
     unreachable!("an operation has an end")

@@ -49,51 +49,51 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
     let outcomes = [
         Box::pin(networks(world)).await,
         Box::pin(control_plane::all(world)).await,
-        told(
+        run_scenario(
             "refused cloud credentials",
             infrastructure::refused_cloud_credentials(world),
         )
         .await,
-        told(
+        run_scenario(
             "configuration survives",
             infrastructure::unknown_configuration_survives(world),
         )
         .await,
-        told(
+        run_scenario(
             "a failed shoot is left alone",
             infrastructure::a_failed_shoot_is_left_alone(world),
         )
         .await,
         Box::pin(closed_zones(world)).await,
-        told("rights", rights(world)).await,
+        run_scenario("rights", rights(world)).await,
         Box::pin(names(world)).await,
-        told(
+        run_scenario(
             "backup entry waits",
             backups::a_backup_entry_waits_for_its_namespace(world),
         )
         .await,
-        told("entry's place", backups::an_entry_takes_its_place(world)).await,
-        told(
+        run_scenario("entry's place", backups::an_entry_takes_its_place(world)).await,
+        run_scenario(
             "source's claim",
             backups::a_source_that_cannot_help_is_claimed(world),
         )
         .await,
-        told(
+        run_scenario(
             "backup objects",
             backups::only_the_own_entry_removes_objects(world),
         )
         .await,
-        told(
+        run_scenario(
             "a later epoch's place",
             backups::a_place_of_a_later_epoch_keeps_its_backups(world),
         )
         .await,
-        told(
+        run_scenario(
             "forced backup entry",
             backups::a_forced_entry_leaves_its_backups(world),
         )
         .await,
-        told(
+        run_scenario(
             "refused store credentials",
             backups::refused_store_credentials(world),
         )
@@ -109,17 +109,17 @@ async fn actuators_behave_when_something_is_in_the_way() -> Result<()> {
 
 /// The networks of Infrastructures.
 async fn networks(world: &World) -> Result<()> {
-    told(
+    run_scenario(
         "networks never overlap",
         infrastructure::networks_never_overlap(world),
     )
     .await?;
-    told(
+    run_scenario(
         "a lost network is never replaced",
         infrastructure::a_lost_network_is_never_replaced(world),
     )
     .await?;
-    told(
+    run_scenario(
         "a list of instances is begun once",
         infrastructure::a_list_of_instances_is_begun_once(world),
     )
@@ -128,22 +128,22 @@ async fn networks(world: &World) -> Result<()> {
 
 /// Zones with a closed network.
 async fn closed_zones(world: &World) -> Result<()> {
-    told(
+    run_scenario(
         "a zone opened by hand",
         zones::a_zone_opened_by_hand_is_closed_again(world),
     )
     .await?;
-    told(
+    run_scenario(
         "a zone closed by others",
         zones::a_zone_closed_by_others_is_left_alone(world),
     )
     .await?;
-    told(
+    run_scenario(
         "a zone that is none",
         zones::a_zone_that_is_none_is_refused(world),
     )
     .await?;
-    told(
+    run_scenario(
         "an awaited machine",
         zones::an_awaited_machine_occupies_no_worker(world),
     )
@@ -152,17 +152,17 @@ async fn closed_zones(world: &World) -> Result<()> {
 
 /// Names in DNS.
 async fn names(world: &World) -> Result<()> {
-    told(
+    run_scenario(
         "late deletion of a record",
         dns::a_late_deletion_leaves_the_record_of_another_seed(world),
     )
     .await?;
-    told(
+    run_scenario(
         "alias and addresses",
         dns::an_alias_and_addresses_replace_each_other(world),
     )
     .await?;
-    told("refused DNS key", dns::a_refused_dns_key_is_told(world)).await?;
+    run_scenario("refused DNS key", dns::a_refused_dns_key_is_told(world)).await?;
     owner::all(world).await?;
     mutations::an_update_without_a_test_is_noticed(world).await;
     addresses::all(world).await
@@ -179,7 +179,7 @@ async fn rights(world: &World) -> Result<()> {
     late::a_finalizer_that_goes_late_undoes_no_success(world).await
 }
 
-async fn told(what: &'static str, work: impl Future<Output = Result<()>>) -> Result<()> {
+async fn run_scenario(what: &'static str, work: impl Future<Output = Result<()>>) -> Result<()> {
     Box::pin(work).await.context(what)
 }
 

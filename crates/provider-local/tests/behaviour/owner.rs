@@ -19,9 +19,8 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
-    World, codes, delete, run, run_created,
+    World, codes, delete, run, run_created, run_scenario,
     tap::Tap,
-    told,
     world::{self, MANAGER_OF_TEST, SOON, ZONE, object},
 };
 
@@ -40,22 +39,22 @@ pub fn record(name: &str, namespace: &str, owner: &str, identity: &str, epoch: i
 
 pub async fn all(world: &World) -> Result<()> {
     world::namespace(&world.seed, NAMESPACE, &world::dns_credentials(&world.dns)).await?;
-    told("hand-over of a record", a_record_is_handed_over(world)).await?;
-    told("forgotten record", a_shoot_that_goes_leaves_nothing(world)).await?;
-    told("foreign records", what_is_not_ours_is_left_alone(world)).await?;
-    told(
+    run_scenario("hand-over of a record", a_record_is_handed_over(world)).await?;
+    run_scenario("forgotten record", a_shoot_that_goes_leaves_nothing(world)).await?;
+    run_scenario("foreign records", what_is_not_ours_is_left_alone(world)).await?;
+    run_scenario(
         "a key that may not write",
         a_key_that_may_not_write_takes_no_shoot(world),
     )
     .await?;
-    told("two writers", of_two_writers_one_has_the_epoch(world)).await?;
-    told("a writer that slept", a_writer_that_slept_changes_nothing(world)).await?;
-    told(
+    run_scenario("two writers", of_two_writers_one_has_the_epoch(world)).await?;
+    run_scenario("a writer that slept", a_writer_that_slept_changes_nothing(world)).await?;
+    run_scenario(
         "a late update",
         an_update_that_lands_late_changes_nothing(world, "late"),
     )
     .await?;
-    told("a writer that ended", a_writer_may_end_anywhere(world)).await
+    run_scenario("a writer that ended", a_writer_may_end_anywhere(world)).await
 }
 
 /// Runs the actuator for a record, without an object in a seed.
@@ -425,12 +424,12 @@ async fn a_writer_that_slept_changes_nothing(world: &World) -> Result<()> {
     }
     write(world, "slept", "seed-b", 3).await?;
     let before = version(world).await?;
-    let said = line.said();
+    let said = line.count_sent();
     line.release();
     refused(world, timeout(SOON, sleeper).await?, "went on elsewhere", &before).await?;
     // The writer did send an update, and the server compared: the refusal is not only the result of a fresh
     // read.
-    ensure!(line.said() > said + 2, "nothing was tried");
+    ensure!(line.count_sent() > said + 2, "nothing was tried");
     holds(world, "slept", &["seed-b"], &["3"]).await
 }
 

@@ -28,7 +28,7 @@ use tokio::{
 };
 
 use super::{
-    World, owner, roles, run, told,
+    World, owner, roles, run, run_scenario,
     world::{self, MANAGER_OF_TEST, SOON, THIS_SEED, ZONE, create, object},
 };
 
@@ -36,9 +36,9 @@ use super::{
 const IDENTITY: &str = "landscape-this-seed";
 
 pub async fn all(world: &World) -> Result<()> {
-    told("a record is lost", a_lost_record_ends_the_work(world)).await?;
-    told("one silent witness", one_silent_witness_ends_nothing(world)).await?;
-    told("both silent", without_witnesses_nothing_is_done(world)).await
+    run_scenario("a record is lost", a_lost_record_ends_the_work(world)).await?;
+    run_scenario("one silent witness", one_silent_witness_ends_nothing(world)).await?;
+    run_scenario("both silent", without_witnesses_nothing_is_done(world)).await
 }
 
 /// A fake process beside etcd with answers that the test sets; silent at first.

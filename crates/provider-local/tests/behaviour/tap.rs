@@ -64,7 +64,7 @@ impl Tap {
     }
 
     /// The number of pieces that clients have sent.
-    pub fn said(&self) -> usize {
+    pub fn count_sent(&self) -> usize {
         self.state.borrow().said
     }
 

@@ -51,13 +51,16 @@ pub async fn a_zone_opened_by_hand_is_closed_again(world: &World) -> Result<()> 
         .annotate(&api, "zone", OPERATION, Some(RECONCILE))
         .await?;
     run(&by, &object).await?;
-    let closed = of(world, namespace).find().await?;
+    let closed = build_isolation(world, namespace).find().await?;
     ensure!(
         closed.as_ref().is_some_and(|it| it.zone == "x" && it.confirmed),
         "{closed:?}"
     );
     delete(&by, &object).await?;
-    ensure!(of(world, namespace).find().await?.is_none(), "it is still closed");
+    ensure!(
+        build_isolation(world, namespace).find().await?.is_none(),
+        "it is still closed"
+    );
     Ok(())
 }
 
@@ -68,7 +71,7 @@ pub async fn a_zone_closed_by_others_is_left_alone(world: &World) -> Result<()> 
     world::namespace(&world.seed, namespace, &world.cloud).await?;
     world::pool_in(&world.seed, namespace, &["x", "y"]).await?;
     let _hosts = hosts::play(&world.seed, ["host-1"]).await?;
-    of(world, namespace).close("y").await?;
+    build_isolation(world, namespace).close("y").await?;
     let by = world::subnet_isolation(&world.seed);
     let object = zone(namespace, &zones::id_of("x"))?;
     create(&by.api_of(&object), &object).await?;
@@ -76,7 +79,7 @@ pub async fn a_zone_closed_by_others_is_left_alone(world: &World) -> Result<()> 
     ensure!(error.codes() == [ErrorCode::ErrInfraDependencies], "{error:?}");
     ensure!(error.to_string().contains("zone y is closed"), "{error}");
     delete(&by, &object).await?;
-    let closed = of(world, namespace).find().await?;
+    let closed = build_isolation(world, namespace).find().await?;
     ensure!(
         closed.as_ref().is_some_and(|it| it.zone == "y" && it.confirmed),
         "{closed:?}"
@@ -103,7 +106,7 @@ pub async fn an_awaited_machine_occupies_no_worker(world: &World) -> Result<()> 
         "{attempt:?}"
     );
     ensure!(
-        of(world, namespace).find().await?.is_none(),
+        build_isolation(world, namespace).find().await?.is_none(),
         "it is closed already"
     );
     let machines: Api<Machine> = Api::namespaced(world.seed.clone(), namespace);
@@ -138,7 +141,7 @@ pub async fn a_zone_that_is_none_is_refused(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn of(world: &World, namespace: &str) -> Isolation {
+fn build_isolation(world: &World, namespace: &str) -> Isolation {
     let cloud = Cloud::inside(world.seed.clone(), ACCOUNT, MANAGER_OF_TEST);
     Isolation::new(cloud, namespace)
 }

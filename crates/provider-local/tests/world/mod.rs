@@ -215,7 +215,7 @@ pub async fn cluster(seed: &Client, name: &str, acting: &str) -> Result<()> {
 }
 
 /// As [`cluster`], for a shoot that was handed over to this seed: with `status.ownership`.
-pub async fn given(seed: &Client, name: &str, ownership: Value) -> Result<()> {
+pub async fn create_handed_over(seed: &Client, name: &str, ownership: Value) -> Result<()> {
     cluster_of(seed, name, THIS_SEED, ownership).await
 }
 

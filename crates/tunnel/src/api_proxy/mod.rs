@@ -40,7 +40,7 @@ use crate::{
 };
 
 use front::Front;
-use name::Known;
+use name::ResolvedAddresses;
 use seats::Seats;
 
 /// The proxy of a node.
@@ -84,7 +84,7 @@ impl Numbers {
 struct Shared {
     host: String,
     dials: Semaphore,
-    known: watch::Receiver<Known>,
+    known: watch::Receiver<ResolvedAddresses>,
     numbers: Numbers,
 }
 
@@ -107,7 +107,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 impl Proxy {
     /// Serves connections until `shutdown`. Then the connections are dropped, and clients have to reconnect.
     pub async fn run(self, shutdown: CancellationToken) {
-        let (sender, known) = watch::channel(Known::default());
+        let (sender, known) = watch::channel(ResolvedAddresses::default());
         let shared = Arc::new(Shared {
             host: self.way.host.clone(),
             dials: Semaphore::new(DIALS),

@@ -16,7 +16,7 @@ use crate::{
 
 /// The result of the lookups.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct ResolvedAddresses {
     /// The last addresses that a lookup returned. The proxy uses these addresses while DNS is away.
     addresses: Vec<SocketAddr>,
     /// The result of the last lookup.
@@ -24,7 +24,7 @@ pub(super) struct Known {
 }
 
 /// Resolves the name periodically, without end.
-pub(super) async fn follow(way: &Way, known: &watch::Sender<Known>, count: &Gauge) {
+pub(super) async fn follow(way: &Way, known: &watch::Sender<ResolvedAddresses>, count: &Gauge) {
     let mut looks = interval(LOOK_UP_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut told = None;
@@ -55,7 +55,9 @@ pub(super) async fn follow(way: &Way, known: &watch::Sender<Known>, count: &Gaug
 }
 
 /// The known addresses; waits for the first result.
-pub(super) async fn addresses(known: &mut watch::Receiver<Known>) -> Result<Vec<SocketAddr>, String> {
+pub(super) async fn addresses(
+    known: &mut watch::Receiver<ResolvedAddresses>,
+) -> Result<Vec<SocketAddr>, String> {
     let found = known.wait_for(|known| !known.addresses.is_empty()).await;
     found
         .map(|known| known.addresses.clone())
@@ -63,7 +65,7 @@ pub(super) async fn addresses(known: &mut watch::Receiver<Known>) -> Result<Vec<
 }
 
 /// Returns when several consecutive lookups have not contained this address.
-pub(super) async fn led_elsewhere(mut known: watch::Receiver<Known>, address: SocketAddr) {
+pub(super) async fn led_elsewhere(mut known: watch::Receiver<ResolvedAddresses>, address: SocketAddr) {
     let mut doubt = Doubt::default();
     // The sender is dropped when the process ends, and then the connection ends too.
     while known.changed().await.is_ok() {
@@ -118,7 +120,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn connections_leave_when_the_name_has_surely_left_and_ask_nobody() {
         let (way, asked) = name(&[HERE, THERE, HERE, AWAY, THERE, AWAY, THERE, THERE]);
-        let (sender, known) = watch::channel(Known::default());
+        let (sender, known) = watch::channel(ResolvedAddresses::default());
         let count = Gauge::default();
         let here = HERE.parse().unwrap();
         let begun = Instant::now();
@@ -134,7 +136,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn while_dns_is_away_all_stays_as_it_was() {
         let (way, _) = name(&[HERE, AWAY]);
-        let (sender, known) = watch::channel(Known::default());
+        let (sender, known) = watch::channel(ResolvedAddresses::default());
         let count = Gauge::default();
         let here: SocketAddr = HERE.parse().unwrap();
         let mut asking = known.clone();
@@ -152,7 +154,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_first_connection_waits_for_the_first_answer() {
         let (way, _) = name(&[AWAY, AWAY, HERE]);
-        let (sender, mut known) = watch::channel(Known::default());
+        let (sender, mut known) = watch::channel(ResolvedAddresses::default());
         let count = Gauge::default();
         let found = tokio::select! {
             () = follow(&way, &sender, &count) => unreachable!(),

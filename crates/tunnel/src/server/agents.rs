@@ -37,7 +37,7 @@ struct Agent {
 
 /// Why there is no connection: a status of HTTP and a sentence.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct DialError {
     /// 503 without a connected agent, 504 without an answer, else the status of the agent.
     pub status: StatusCode,
     /// The fault.
@@ -56,16 +56,16 @@ pub struct Opened {
     /// The bytes of the connection.
     pub stream: Upgraded,
     /// Must be held while the connection is open.
-    pub place: Place,
+    pub place: StreamGuard,
 }
 
 /// Counts a connection of an agent.
-pub struct Place {
+pub struct StreamGuard {
     agent: Arc<Agent>,
     numbers: Numbers,
 }
 
-impl Drop for Place {
+impl Drop for StreamGuard {
     fn drop(&mut self) {
         self.agent.streams.fetch_sub(1, Ordering::Relaxed);
         self.numbers.streams.dec();
@@ -120,7 +120,7 @@ impl Agents {
     ///
     /// # Errors
     /// The reason without a connection, within [`WAIT_FOR_AGENT`] and [`ANSWER`] for each agent.
-    pub async fn open(&self, target: &Authority) -> Result<Opened, Refusal> {
+    pub async fn open(&self, target: &Authority) -> Result<Opened, DialError> {
         let opened = self.open_by_one(target).await;
         let count = if opened.is_ok() {
             &self.numbers.opened
@@ -131,11 +131,11 @@ impl Agents {
         opened
     }
 
-    async fn open_by_one(&self, target: &Authority) -> Result<Opened, Refusal> {
+    async fn open_by_one(&self, target: &Authority) -> Result<Opened, DialError> {
         let mut tried = Vec::new();
         let mut last = None;
         loop {
-            let Some(place) = self.place(target, &tried).await else {
+            let Some(place) = self.reserve_stream(target, &tried).await else {
                 return Err(last.unwrap_or_else(|| self.nobody()));
             };
             let id = place.agent.id;
@@ -144,14 +144,14 @@ impl Agents {
                 Ok(Answer::Refused(refusal)) => return Err(refusal),
                 Ok(Answer::Lost(why)) => {
                     info!(agent = id, why, "an agent failed; the next one is asked");
-                    last = Some(Refusal {
+                    last = Some(DialError {
                         status: StatusCode::BAD_GATEWAY,
                         why: format!("the connection to the agent of the shoot was lost: {why}"),
                     });
                 }
                 Err(_) => {
                     info!(agent = id, "an agent does not answer; the next one is asked");
-                    last = Some(Refusal {
+                    last = Some(DialError {
                         status: StatusCode::GATEWAY_TIMEOUT,
                         why: format!("no agent of the shoot answered within {} s", ANSWER.as_secs()),
                     });
@@ -162,7 +162,7 @@ impl Agents {
     }
 
     /// Reserves a connection at an agent that was not tried yet. Before the first try, waits for an agent.
-    async fn place(&self, target: &Authority, tried: &[u64]) -> Option<Place> {
+    async fn reserve_stream(&self, target: &Authority, tried: &[u64]) -> Option<StreamGuard> {
         let target = target.host().trim_matches(['[', ']']).parse().ok();
         let mut known = self.known.subscribe();
         let mut found = None;
@@ -175,7 +175,7 @@ impl Agents {
         found
     }
 
-    fn take(&self, known: &[Arc<Agent>], target: Option<IpAddr>, tried: &[u64]) -> Option<Place> {
+    fn take(&self, known: &[Arc<Agent>], target: Option<IpAddr>, tried: &[u64]) -> Option<StreamGuard> {
         let candidates: Vec<_> = known
             .iter()
             .filter(|agent| !agent.ask.is_closed())
@@ -189,20 +189,20 @@ impl Agents {
         let agent = Arc::clone(known.iter().find(|agent| agent.id == id)?);
         agent.streams.fetch_add(1, Ordering::Relaxed);
         self.numbers.streams.inc();
-        Some(Place {
+        Some(StreamGuard {
             agent,
             numbers: self.numbers.clone(),
         })
     }
 
-    fn nobody(&self) -> Refusal {
+    fn nobody(&self) -> DialError {
         let connected = self.known.borrow().len();
         let why = if connected == 0 {
             "no agent of the shoot is connected to the tunnel: its nodes cannot be reached".to_owned()
         } else {
             format!("all {connected} agents of the shoot carry as many connections as they may")
         };
-        Refusal {
+        DialError {
             status: StatusCode::SERVICE_UNAVAILABLE,
             why,
         }
@@ -211,12 +211,12 @@ impl Agents {
 
 enum Answer {
     Opened(Opened),
-    Refused(Refusal),
+    Refused(DialError),
     Lost(String),
 }
 
 /// Sends the request to an agent. Before the answer no bytes were sent, so a second agent may be tried.
-async fn ask(place: Place, target: &Authority) -> Answer {
+async fn ask(place: StreamGuard, target: &Authority) -> Answer {
     let mut request = Request::new(Empty::new());
     *request.method_mut() = Method::CONNECT;
     *request.uri_mut() = Uri::from(target.clone());
@@ -236,7 +236,7 @@ async fn ask(place: Place, target: &Authority) -> Answer {
         let why = why
             .unwrap_or("the agent of the shoot does not say why")
             .to_owned();
-        return Answer::Refused(Refusal { status, why });
+        return Answer::Refused(DialError { status, why });
     }
     match hyper::upgrade::on(response).await {
         Ok(stream) => Answer::Opened(Opened { stream, place }),

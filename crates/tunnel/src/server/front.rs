@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tracing::{debug, info};
 
-use super::agents::{Agents, Opened, Refusal};
+use super::agents::{Agents, DialError, Opened};
 use crate::{
     bounds::{HANDSHAKE, HEADERS, IDLE},
     pipe,
@@ -76,8 +76,8 @@ async fn answer(agents: &Agents, joined: &Joined, request: Request<Incoming>) ->
 }
 
 /// The target of the request.
-fn target<B>(request: &Request<B>) -> Result<&Authority, Refusal> {
-    let bad = |status, why: &str| Refusal {
+fn target<B>(request: &Request<B>) -> Result<&Authority, DialError> {
+    let bad = |status, why: &str| DialError {
         status,
         why: why.to_owned(),
     };
@@ -93,7 +93,7 @@ fn target<B>(request: &Request<B>) -> Result<&Authority, Refusal> {
 
 /// The sentence is the reason phrase of the status line, because kube-apiserver repeats the status line to
 /// the user.
-fn refused(refusal: &Refusal) -> Response<Empty<Bytes>> {
+fn refused(refusal: &DialError) -> Response<Empty<Bytes>> {
     let mut response = Response::new(Empty::new());
     *response.status_mut() = refusal.status;
     if let Ok(phrase) = ReasonPhrase::try_from(refusal.why.clone()) {

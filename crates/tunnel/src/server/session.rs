@@ -49,7 +49,7 @@ pub(super) async fn keep(agents: Arc<Agents>, stream: TlsStream<TcpStream>, from
         let Some(id) = agents.add(ask, node) else {
             return warn!(%from, "an agent is sent away: there are {AGENTS} already");
         };
-        let _known = Known { agents: &agents, id };
+        let _known = AgentRegistration { agents: &agents, id };
         info!(%from, agent = id, ?node, "an agent is connected");
         std::future::pending::<()>().await;
     };
@@ -63,12 +63,12 @@ pub(super) async fn keep(agents: Arc<Agents>, stream: TlsStream<TcpStream>, from
 }
 
 /// Removes the agent from the list on every kind of end of the connection.
-struct Known<'a> {
+struct AgentRegistration<'a> {
     agents: &'a Agents,
     id: u64,
 }
 
-impl Drop for Known<'_> {
+impl Drop for AgentRegistration<'_> {
     fn drop(&mut self) {
         self.agents.remove(self.id);
     }

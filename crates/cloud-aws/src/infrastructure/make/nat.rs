@@ -9,7 +9,7 @@ use super::Maker;
 use crate::{
     Ec2, Tagged,
     infrastructure::state::{Failure, Journal},
-    refusal::{CREATE_NAT_GATEWAY, Refusal},
+    refusal::{CREATE_NAT_GATEWAY, ServiceError},
     routing::{Address, NatGateway},
     token::token_since,
 };
@@ -107,7 +107,7 @@ fn failure_error(ec2: &Ec2, zone: &str, failure: &Failure) -> Option<Error> {
     let Failure {
         id, code, message, ..
     } = failure;
-    let refusal = Refusal::of_failure(CREATE_NAT_GATEWAY, &ec2.account, code, message);
+    let refusal = ServiceError::of_failure(CREATE_NAT_GATEWAY, &ec2.account, code, message);
     Some(refusal.error_with(format!(
         "EC2 could not make NAT gateway {id} of zone {zone}: {code} ({message}). The gateway is removed, and the next gateway is \
          made in {} s",

@@ -65,14 +65,14 @@ pub async fn explain(shoot: &Shoot, refused: Vec<Refused<'_>>) -> Result<Refusal
 /// The part of a `PodDisruptionBudget` that counts here.
 #[derive(Deserialize)]
 struct Budget {
-    metadata: Place,
+    metadata: BudgetMeta,
     spec: Option<BudgetSpec>,
     #[serde(default)]
     status: BudgetStatus,
 }
 
 #[derive(Deserialize)]
-struct Place {
+struct BudgetMeta {
     name: String,
     #[serde(default)]
     namespace: String,
