@@ -180,7 +180,14 @@ async fn only_the_gardenlet_marks_a_namespace(desk: &Desk) {
         "shoot.gardener.cloud/uid=of-another-shoot",
     ];
     let try_mark = |user: &'static str, mark: &'static str| async move {
-        let args = ["annotate", "--overwrite", "--dry-run=server", "--as", user, "namespace"];
+        let args = [
+            "annotate",
+            "--overwrite",
+            "--dry-run=server",
+            "--as",
+            user,
+            "namespace",
+        ];
         desk.run("kubectl", &[&args[..], &[NAMESPACE, mark]].concat())
             .await
             .unwrap()

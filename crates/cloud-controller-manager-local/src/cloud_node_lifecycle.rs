@@ -32,7 +32,9 @@ use runtime::{
 use serde_json::Value;
 use tracing::info;
 
-pub use decide::{Action, EXCLUDED, NodeVerdict, SHUTDOWN, decide_not_ready, decide_ready, judge_node, taints};
+pub use decide::{
+    Action, EXCLUDED, NodeVerdict, SHUTDOWN, decide_not_ready, decide_ready, judge_node, taints,
+};
 
 use crate::nodes;
 

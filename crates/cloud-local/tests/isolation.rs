@@ -217,6 +217,9 @@ async fn only_one_zone_of_a_cluster_is_closed() -> Result<()> {
     let mended = Patch::Merge(json!({"data": {"wanted": "open"}}));
     objects.patch(&name, &PatchParams::default(), &mended).await?;
     objects.delete(HOSTS, &DeleteParams::default()).await?;
-    assert!(matches!(build_isolation(&cloud).open().await, Err(Error::Config { .. })));
+    assert!(matches!(
+        build_isolation(&cloud).open().await,
+        Err(Error::Config { .. })
+    ));
     Ok(())
 }

@@ -88,9 +88,8 @@ impl Outgoing {
                 continue;
             };
             let node = self.known.get(&ObjectRef::new(name))?;
-            let is_due = |node: &Arc<Node>| {
-                self.is_older_than_written(node) || change(node, is_outgoing).is_some()
-            };
+            let is_due =
+                |node: &Arc<Node>| self.is_older_than_written(node) || change(node, is_outgoing).is_some();
             nodes.extend(node.filter(is_due));
         }
         if nodes.is_empty() {
@@ -118,7 +117,8 @@ impl Outgoing {
                 if is_outgoing {
                     return Ok(());
                 }
-                let report = format!("the taint of outgoing Nodes could not be removed from Node {name}: {error}");
+                let report =
+                    format!("the taint of outgoing Nodes could not be removed from Node {name}: {error}");
                 Err(Error::not_ready(RELEASED_AGAIN, report))
             }
             other => other,

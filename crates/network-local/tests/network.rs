@@ -56,7 +56,12 @@ fn run(client: &Client, agent: Agent) -> JoinSet<()> {
     let mut parts = JoinSet::new();
     let nodes = Api::all(client.clone());
     let all = watcher::Config::default();
-    parts.spawn(follow(nodes, all, |node| Some(fleet::Machine::from_node(node)), sender));
+    parts.spawn(follow(
+        nodes,
+        all,
+        |node| Some(fleet::Machine::from_node(node)),
+        sender,
+    ));
     parts.spawn(agent.run(known, Metrics::default(), Health::default()));
     parts
 }

@@ -19,7 +19,9 @@ use serde_json::json;
 
 use crate::{
     Stay, Wait, configuration_problem, dynamic,
-    extension_resource::{Awaited, WaitState, annotations, look_deleting, look_migrated, of_any, operation_of},
+    extension_resource::{
+        Awaited, WaitState, annotations, look_deleting, look_migrated, of_any, operation_of,
+    },
     verbs::{Destroy, Migrate, Tasks},
 };
 

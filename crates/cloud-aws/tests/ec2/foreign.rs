@@ -100,9 +100,8 @@ async fn a_closed_zone_and_instances_are_not_gone(moto: &Moto) -> Result<()> {
     ensure!(left == closed, "{left:#?} was {closed:#?}");
     by(&home.direct).open(Some(&before), false).await?;
 
-    let machines = |ec2: &Ec2| {
-        Machines::for_cluster(ec2.clone(), SHOOT).in_account(HomeAccount::new(Some(HOME)))
-    };
+    let machines =
+        |ec2: &Ec2| Machines::for_cluster(ec2.clone(), SHOOT).in_account(HomeAccount::new(Some(HOME)));
     let known = format!("aws:///{zone}/i-0123456789abcdef0");
     let known: ProviderId = known.parse().map_err(anyhow::Error::msg)?;
     for known in [None, Some(&known)] {

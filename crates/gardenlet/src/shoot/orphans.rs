@@ -70,7 +70,10 @@ impl Orphans {
         if present.is_none_or(|present| present.metadata.deletion_timestamp.is_some()) {
             return Ok(());
         }
-        let host = shoot.status.as_ref().and_then(|status| status.seed_name.as_deref());
+        let host = shoot
+            .status
+            .as_ref()
+            .and_then(|status| status.seed_name.as_deref());
         let why = format!(
             "Shoot {} runs in seed {:?}, and its status.formerSeeds does not name this seed, so that this control plane is not cleaned \
              up and may still act: stop its processes, then add this seed with the epoch of its stay to status.formerSeeds",
