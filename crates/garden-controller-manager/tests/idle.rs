@@ -88,7 +88,7 @@ async fn a_garden_controller_manager_idles_in_little_memory() -> Result<()> {
     .await;
     manager.check_alive()?;
     settled.with_context(|| manager.log_tail())?;
-    let idle = Idle::of(&manager).await?;
+    let idle = Idle::measure(&manager).await?;
     idle.tell(
         "garden-controller-manager",
         &format!("{count} shoots, {large} of them as large as they may be"),

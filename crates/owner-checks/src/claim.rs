@@ -43,7 +43,7 @@ impl OwnerClaim {
     /// # Errors
     /// The seed checks owners, and a required field is missing or invalid. Then no work may be done for the
     /// shoot.
-    pub fn of(cluster: &ClusterObject) -> Result<Option<Self>> {
+    pub fn from_cluster(cluster: &ClusterObject) -> Result<Option<Self>> {
         let Some(seed) = &cluster.spec.seed else {
             return Ok(None);
         };

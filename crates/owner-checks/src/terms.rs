@@ -16,7 +16,9 @@ use ownership::{GivenError, Settings, Terms};
 /// # Errors
 /// The field, the fault (of the field or of all fields together), and the remedy.
 pub fn terms(checks: &OwnerChecks, usual: Terms) -> Result<Terms, String> {
-    usual.given(checks.durations(), checks.drift).map_err(said)
+    usual
+        .given(checks.durations(), checks.drift)
+        .map_err(describe_error)
 }
 
 /// The time that a destination waits for a seed with these settings: the longer of the seed's fence and the
@@ -36,7 +38,7 @@ pub fn settings(checks: &OwnerChecks, usual: Terms) -> Result<Settings, String> 
     usual
         .settings()
         .given(checks.durations(), checks.drift)
-        .map_err(said)
+        .map_err(describe_error)
 }
 
 /// Whether a destination with this fence may take over beside an etcd with these settings. `false` if the
@@ -48,7 +50,7 @@ pub fn is_fenced_by(check: &OwnerCheckSpec, fence: Duration) -> bool {
         && settings.is_ok_and(|settings| settings.is_fenced_by(fence))
 }
 
-fn said(error: GivenError) -> String {
+fn describe_error(error: GivenError) -> String {
     match error {
         GivenError::Field { field, what } => {
             format!("spec.settings.ownerChecks.{field} of the Seed {what}")

@@ -43,7 +43,7 @@ pub async fn deploy(context: &Context<Worker>, mut manager: Manager, replicas: i
         .cluster
         .as_ref()
         .filter(|_| manager.asks_whose_the_shoot_is);
-    let asks = cluster.map_or(Ok(None), OwnerClaim::of)?;
+    let asks = cluster.map_or(Ok(None), OwnerClaim::from_cluster)?;
     manager
         .args
         .extend(asks.iter().flat_map(|claim| claim.flags(&namespace)));
