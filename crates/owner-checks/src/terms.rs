@@ -17,7 +17,7 @@ use ownership::{GivenError, Settings, Terms};
 /// The field, the fault (of the field or of all fields together), and the remedy.
 pub fn terms(checks: &OwnerChecks, usual: Terms) -> Result<Terms, String> {
     usual
-        .given(checks.durations(), checks.drift)
+        .with_overrides(checks.durations(), checks.drift)
         .map_err(describe_error)
 }
 
@@ -37,7 +37,7 @@ pub fn needed_fence(checks: &OwnerChecks, usual: Terms) -> Result<Duration, Stri
 pub fn settings(checks: &OwnerChecks, usual: Terms) -> Result<Settings, String> {
     usual
         .settings()
-        .given(checks.durations(), checks.drift)
+        .with_overrides(checks.durations(), checks.drift)
         .map_err(describe_error)
 }
 
@@ -45,7 +45,7 @@ pub fn settings(checks: &OwnerChecks, usual: Terms) -> Result<Settings, String> 
 /// settings cannot be parsed, because such an etcd continues with the earlier settings.
 #[must_use]
 pub fn is_fenced_by(check: &OwnerCheckSpec, fence: Duration) -> bool {
-    let settings = Settings::default().given(check.durations(), check.drift);
+    let settings = Settings::default().with_overrides(check.durations(), check.drift);
     check.silence != Some(OwnerCheckSilence::Tolerate)
         && settings.is_ok_and(|settings| settings.is_fenced_by(fence))
 }

@@ -12,7 +12,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Fuse, join_all, pending};
 use mutation::Mutation;
 use ownership::{
-    Duty, Guard as State, Loss, Network, Report, SecondWitness, Standing, Told as Heard, Watch, Witnesses,
+    Duty, Guard as State, GuardEvent, Loss, Network, Report, SecondWitness, Standing, Watch, Witnesses,
     hear,
 };
 use permit::{Clock, Permit};
@@ -174,7 +174,7 @@ impl Guardian {
             let report = reports.borrow_and_update().clone();
             self.told.heard(&report);
             let serves = tenure.as_ref().is_some_and(|tenure| tenure.permit.is_valid());
-            let heard = Heard::of(&report.standing, serves);
+            let heard = GuardEvent::from_standing(&report.standing, serves);
             let (to, duties) = hear(self.told.state(), heard);
             if to != State::Serving {
                 // Readiness first: Services must not route new clients to this etcd.

@@ -137,7 +137,7 @@ impl OwnershipStatus {
                 }
                 _ => Duration::ZERO,
             };
-            let said = Relayed::of(inner.state == State::Sealed, left);
+            let said = Relayed::from_permit(inner.state == State::Sealed, left);
             json!({
                 "epoch": self.epoch,
                 "answer": said.word(),
@@ -251,7 +251,7 @@ mod tests {
             "{said}"
         );
         assert_eq!(said["serversNamed"], true, "{said}");
-        let unnamed = Arc::new(Authorities::found("example.test").unwrap());
+        let unnamed = Arc::new(Authorities::discover("example.test").unwrap());
         let said = OwnershipStatus::new(3, Settings::default(), unnamed, Arc::default()).ownership();
         assert_eq!(
             (&said["servers"], &said["serversNamed"]),
