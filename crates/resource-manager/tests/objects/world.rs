@@ -35,7 +35,7 @@ pub struct World {
 }
 
 /// Namespace of a shoot in the seed, and a namespace of the same name in the shoot for the objects.
-pub struct Place<'a> {
+pub struct ShootNamespace<'a> {
     pub world: &'a World,
     pub name: &'static str,
 }
@@ -51,19 +51,19 @@ impl World {
     }
 
     /// A shoot with a kubeconfig Secret.
-    pub async fn shoot(&self, name: &'static str) -> Result<Place<'_>> {
+    pub async fn shoot(&self, name: &'static str) -> Result<ShootNamespace<'_>> {
         let place = self.namespace(name).await?;
         place.give_way(&self.kubeconfig).await?;
         Ok(place)
     }
 
     /// The same without the kubeconfig Secret.
-    pub async fn namespace(&self, name: &'static str) -> Result<Place<'_>> {
+    pub async fn namespace(&self, name: &'static str) -> Result<ShootNamespace<'_>> {
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
         for client in [&self.seed, &self.shoot] {
             TEST.apply(&Api::all(client.clone()), &namespace).await?;
         }
-        Ok(Place { world: self, name })
+        Ok(ShootNamespace { world: self, name })
     }
 
     pub fn way(&self) -> &[u8] {
@@ -71,7 +71,7 @@ impl World {
     }
 }
 
-impl Place<'_> {
+impl ShootNamespace<'_> {
     pub async fn give_way(&self, kubeconfig: &[u8]) -> Result<()> {
         self.secret(KUBECONFIG_SECRET, &[(KUBECONFIG_KEY, kubeconfig)])
             .await
