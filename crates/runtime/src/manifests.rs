@@ -115,7 +115,7 @@ impl Manifests {
     pub async fn applied(&self, seed: &Seed, namespace: &str, within: Duration) -> Result<()> {
         let wanted = self.checksum();
         let api: Api<ManagedResource> = seed.namespaced(namespace);
-        wait::until(&api, &self.name, within, |resource| look(resource, &wanted))
+        wait::until(&api, &self.name, within, |resource| check(resource, &wanted))
             .await
             .map(drop)
     }
@@ -182,7 +182,7 @@ fn key(name: &str) -> String {
     format!("{name}.yaml")
 }
 
-fn look(resource: Option<&ManagedResource>, wanted: &str) -> Look {
+fn check(resource: Option<&ManagedResource>, wanted: &str) -> Look {
     let Some(resource) = resource else {
         return Look::Fail(Error::transient("the ManagedResource is gone again"));
     };
@@ -230,12 +230,12 @@ mod tests {
         let (wanted, other) = (manifests("A").checksum(), manifests("B").checksum());
         assert_ne!(wanted, other);
         let looked =
-            |observed, checksum: &str, applied| look(Some(&resource(observed, checksum, applied)), &wanted);
+            |observed, checksum: &str, applied| check(Some(&resource(observed, checksum, applied)), &wanted);
         assert!(matches!(looked(2, &wanted, "True"), Look::Done));
         assert!(matches!(looked(1, &wanted, "True"), Look::Wait(_)));
         assert!(matches!(looked(2, &other, "True"), Look::Wait(_)));
         assert!(matches!(looked(2, &wanted, "False"), Look::Wait(why) if why == "said so"));
-        assert!(matches!(look(None, &wanted), Look::Fail(_)));
+        assert!(matches!(check(None, &wanted), Look::Fail(_)));
     }
 
     #[test]

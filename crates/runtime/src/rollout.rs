@@ -46,9 +46,11 @@ impl<'n> Rollout<'n> {
     }
 
     /// Waits until exactly the wanted pods run and are available. The error states the missing part and the
-    /// messages of the pods. `written`: as in [`look`].
+    /// messages of the pods. `written`: as in [`check`].
     pub async fn wait_until_done(&self, written: Option<i64>, within: Duration) -> Result<()> {
-        let looked = wait::until(&self.deployments, self.name, within, |found| look(found, written));
+        let looked = wait::until(&self.deployments, self.name, within, |found| {
+            check(found, written)
+        });
         let Err(error) = looked.await else {
             return Ok(());
         };
@@ -72,7 +74,7 @@ impl<'n> Rollout<'n> {
     /// Waits until a Deployment with zero replicas has no pod left, terminating pods included. `within`: for
     /// each object.
     pub async fn wait_until_stopped(&self, within: Duration) -> Result<()> {
-        wait::until(&self.deployments, self.name, within, |found| look(found, None)).await?;
+        wait::until(&self.deployments, self.name, within, |found| check(found, None)).await?;
         self.wait_until_no_pod(within).await
     }
 
@@ -103,7 +105,7 @@ impl<'n> Rollout<'n> {
 /// Whether only the wanted pods run, and are available. `written`: the generation that a write has returned,
 /// because a watch may begin with the state before the write. A terminating pod may still exist.
 #[must_use]
-pub fn look(deployment: Option<&Deployment>, written: Option<i64>) -> Look {
+pub fn check(deployment: Option<&Deployment>, written: Option<i64>) -> Look {
     let wait = |why: &str| Look::Wait(why.into());
     let Some(deployment) = deployment else {
         return wait("it does not exist");
@@ -264,7 +266,7 @@ mod tests {
             "status": {"observedGeneration": observed, "replicas": all, "updatedReplicas": updated, "availableReplicas": available},
         });
         let deployment = serde_json::from_value(deployment).unwrap();
-        matches!(look(Some(&deployment), Some(written)), Look::Done)
+        matches!(check(Some(&deployment), Some(written)), Look::Done)
     }
 
     #[test]
@@ -276,7 +278,7 @@ mod tests {
         assert!(!is_done(3, [2, 1, 1], 3), "both run");
         assert!(!is_done(3, [1, 1, 0], 3), "the new one does not serve yet");
         assert!(!is_done(3, [1, 1, 1], 4), "what is seen is of before the write");
-        assert!(matches!(look(None, None), Look::Wait(_)));
+        assert!(matches!(check(None, None), Look::Wait(_)));
     }
 
     fn says(status: &Value) -> Option<String> {
