@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use runtime::wait::{self, Look};
+use runtime::wait::{self, WaitState};
 use runtime::{Error, Result};
 use serde_json::{Value, json};
 
@@ -124,16 +124,16 @@ async fn replace(secrets: &Api<Secret>, name: &str, data: &Value) -> Result<()> 
     Ok(())
 }
 
-fn is_held_up(infrastructure: Option<&Infrastructure>) -> Look {
+fn is_held_up(infrastructure: Option<&Infrastructure>) -> WaitState {
     let Some(infrastructure) = infrastructure else {
-        return Look::Fail(Error::bug(
+        return WaitState::Fail(Error::bug(
             "the cloud refuses, and the Infrastructure is gone nevertheless",
         ));
     };
     let status = infrastructure.status.as_ref();
     let error = status.and_then(|status| status.default.last_error.as_ref());
     match error {
-        Some(error) if error.codes == [ErrorCode::ErrInfraUnauthenticated] => Look::Done,
-        other => Look::Wait(format!("its last error is {other:?}")),
+        Some(error) if error.codes == [ErrorCode::ErrInfraUnauthenticated] => WaitState::Done,
+        other => WaitState::Wait(format!("its last error is {other:?}")),
     }
 }

@@ -105,9 +105,9 @@ impl SourceBackupEntry {
     pub async fn gone(f: &Facts) -> Result<()> {
         let timeout = f.settings.timeouts.backup_entry.timeout;
         let look = |entry: Option<&gardencore::BackupEntry>| match entry {
-            None => wait::Look::Done,
-            Some(entry) if removal_refusal(entry).is_some() => wait::Look::Done,
-            Some(entry) => wait::Look::Wait(describe_deletion(entry)),
+            None => wait::WaitState::Done,
+            Some(entry) if removal_refusal(entry).is_some() => wait::WaitState::Done,
+            Some(entry) => wait::WaitState::Wait(describe_deletion(entry)),
         };
         wait::until(&f.entries(), &f.source_name(), timeout, look)
             .await
@@ -166,9 +166,9 @@ fn describe_deletion(entry: &gardencore::BackupEntry) -> String {
 ///
 /// In a takeover garden-controller-manager releases the entry from a seed that can no longer end the
 /// deletion.
-fn look_writable(name: &str, own_seed: &str, entry: Option<&gardencore::BackupEntry>) -> wait::Look {
+fn look_writable(name: &str, own_seed: &str, entry: Option<&gardencore::BackupEntry>) -> wait::WaitState {
     let Some(entry) = entry.filter(|entry| entry.metadata.deletion_timestamp.is_some()) else {
-        return wait::Look::Done;
+        return wait::WaitState::Done;
     };
     let on = entry
         .status
@@ -178,12 +178,12 @@ fn look_writable(name: &str, own_seed: &str, entry: Option<&gardencore::BackupEn
         .or(entry.spec.seed_name.as_deref())
         .filter(|on| *on != own_seed);
     match (removal_refusal(entry), on) {
-        (Some(cause), None) => wait::Look::Fail(configuration_problem(format!(
+        (Some(cause), None) => wait::WaitState::Fail(configuration_problem(format!(
             "BackupEntry {name} of an earlier move is still being deleted, and cannot name the bucket of the former seed before it \
              is gone: {}. See \"The source BackupEntry cannot be deleted\" in docs/operate/runbooks.md",
             cause.trim_end_matches('.')
         ))),
-        (_, on) => wait::Look::Wait(format!(
+        (_, on) => wait::WaitState::Wait(format!(
             "an earlier move has left it{}, and {}. See \"The source BackupEntry cannot be deleted\" in docs/operate/runbooks.md",
             on.map_or(String::new(), |on| format!(" to seed {on}")),
             describe_deletion(entry).trim_end_matches('.')
@@ -266,10 +266,10 @@ impl Facts {
         let look = |entry: Option<&gardencore::BackupEntry>| {
             let other = entry.and_then(|entry| entry.spec.seed_name.as_deref());
             match other.filter(|name| !name.is_empty() && *name != own) {
-                Some(other) => wait::Look::Wait(format!(
+                Some(other) => wait::WaitState::Wait(format!(
                     "garden-controller-manager has not given it from seed {other} to seed {own} yet"
                 )),
-                None => wait::Look::Done,
+                None => wait::WaitState::Done,
             }
         };
         let limit = self.settings.timeouts.backup_entry.severe;
@@ -450,7 +450,7 @@ mod tests {
         let refused =
             json!({"description": "the retention has not ended.", "codes": ["ERR_INFRA_UNAUTHORIZED"]});
         let look_writable = |entry: Option<&gardencore::BackupEntry>| look_writable("source-a", "own", entry);
-        let wait::Look::Fail(error) = look_writable(Some(&deleted(&refused))) else {
+        let wait::WaitState::Fail(error) = look_writable(Some(&deleted(&refused))) else {
             panic!("a restore goes on with an entry that is being deleted");
         };
         let words = "BackupEntry source-a of an earlier move is still being deleted";
@@ -460,9 +460,9 @@ mod tests {
             "{error}"
         );
         let going = deleted(&json!(null));
-        assert!(matches!(look_writable(Some(&going)), wait::Look::Wait(_)));
+        assert!(matches!(look_writable(Some(&going)), wait::WaitState::Wait(_)));
         for writable in [None, Some(&entry("source-a", "former"))] {
-            assert!(matches!(look_writable(writable), wait::Look::Done));
+            assert!(matches!(look_writable(writable), wait::WaitState::Done));
         }
     }
 
@@ -474,7 +474,7 @@ mod tests {
             json!({"description": "the retention has not ended.", "codes": ["ERR_INFRA_UNAUTHORIZED"]});
         let mut left = deleted(&refused);
         left.status.as_mut().unwrap().seed_name = Some("seed-b".to_owned());
-        let wait::Look::Wait(why) = look_writable("source-a", "seed-c", Some(&left)) else {
+        let wait::WaitState::Wait(why) = look_writable("source-a", "seed-c", Some(&left)) else {
             panic!("the restore does not wait for the release");
         };
         assert!(
@@ -482,7 +482,7 @@ mod tests {
             "{why}"
         );
         let own = look_writable("source-a", "seed-b", Some(&left));
-        assert!(matches!(own, wait::Look::Fail(_)));
+        assert!(matches!(own, wait::WaitState::Fail(_)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use api::{
 };
 use jiff::Timestamp;
 use kube::{ResourceExt, api::ObjectMeta};
-use runtime::{Error, Result, wait::Look};
+use runtime::{Error, Result, wait::WaitState};
 
 /// State of an awaited extension object.
 #[derive(Debug)]
@@ -169,18 +169,18 @@ impl Awaited {
     }
 
     /// Converts the state of the object into the action of the wait.
-    pub(crate) fn look(&mut self, seen: Seen) -> Look {
+    pub(crate) fn look(&mut self, seen: Seen) -> WaitState {
         self.last = None;
         match seen {
-            Seen::Done => Look::Done,
-            Seen::Missing => Look::Wait("it does not exist".into()),
-            Seen::Pending(why) => Look::Wait(why),
+            Seen::Done => WaitState::Done,
+            Seen::Missing => WaitState::Wait("it does not exist".into()),
+            Seen::Pending(why) => WaitState::Wait(why),
             Seen::Failing(error) => {
                 self.last = Some(error.clone());
                 if self.failed() {
-                    Look::Fail(self.error(&error))
+                    WaitState::Fail(self.error(&error))
                 } else {
-                    Look::Wait(error.description)
+                    WaitState::Wait(error.description)
                 }
             }
         }
@@ -250,11 +250,11 @@ mod tests {
         let mut awaited = Awaited::new("Infrastructure web".into());
         assert!(matches!(
             awaited.look(look_deleting(&meta, Some(&status))),
-            Look::Fail(_)
+            WaitState::Fail(_)
         ));
         let (meta, status) = refused(&json!({(constants::CONFIRMATION_FORCE_DELETION): "true"}));
         let seen = awaited.look(look_deleting(&meta, Some(&status)));
-        assert!(matches!(seen, Look::Wait(why) if why.contains("the cloud refuses")));
+        assert!(matches!(seen, WaitState::Wait(why) if why.contains("the cloud refuses")));
         assert!(!awaited.failed());
     }
 

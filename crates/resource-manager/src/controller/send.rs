@@ -7,7 +7,7 @@ use kube::{
     Api,
     api::{Patch, PatchParams},
 };
-use runtime::wait::{self, Look};
+use runtime::wait::{self, WaitState};
 use serde_json::Value;
 
 use super::{
@@ -182,9 +182,9 @@ async fn established(target: &Target, served: &Served, key: &Key) {
     let is_established = |definition: Option<&Live>| {
         let health = definition.map(|found| health::assess(&key.group, &key.kind, found.value()));
         match health.map(|health| health.wrong) {
-            Some(None) => Look::Done,
-            Some(Some(why)) => Look::Wait(why.into()),
-            None => Look::Wait("it is not there".to_owned()),
+            Some(None) => WaitState::Done,
+            Some(Some(why)) => WaitState::Wait(why.into()),
+            None => WaitState::Wait("it is not there".to_owned()),
         }
     };
     let _ = wait::until(&api, &key.name, ESTABLISHED_WITHIN, is_established).await;

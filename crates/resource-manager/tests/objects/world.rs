@@ -19,7 +19,7 @@ use kube::{
 use resource_manager::names::{KUBECONFIG_KEY, KUBECONFIG_SECRET};
 use runtime::{
     apply::{FieldManager, Object},
-    wait::{self, Look},
+    wait::{self, WaitState},
 };
 use serde_json::{Value, json};
 
@@ -226,8 +226,8 @@ pub async fn until<K: Object>(
     holds: impl Fn(&K) -> bool + Send + Sync,
 ) -> Result<K> {
     let look = |object: Option<&K>| match object {
-        Some(object) if holds(object) => Look::Done,
-        other => Look::Wait(format!(
+        Some(object) if holds(object) => WaitState::Done,
+        other => WaitState::Wait(format!(
             "awaiting: {what}; it is {}",
             serde_json::to_string(&other).unwrap()
         )),
