@@ -214,7 +214,7 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
         kills: &[],
         first: 0,
     };
-    let taken = Box::pin(Takeover::of(landscape, shoot, plan)).await.unwrap();
+    let taken = Box::pin(Takeover::run(landscape, shoot, plan)).await.unwrap();
     println!(
         "with a zone cut off, seed-a is writable {:.1} s after the decision",
         taken.writable_after().unwrap().as_secs_f64()
