@@ -12,8 +12,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Fuse, join_all, pending};
 use mutation::Mutation;
 use ownership::{
-    Duty, Guard as State, GuardEvent, Loss, Network, Report, SecondWitness, Standing, Watch, Witnesses,
-    hear,
+    Duty, Guard as State, GuardEvent, Loss, Network, Report, SecondWitness, Standing, Watch, Witnesses, hear,
 };
 use permit::{Clock, Permit};
 use std::sync::{Arc, Mutex, PoisonError};
