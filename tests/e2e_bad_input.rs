@@ -31,7 +31,7 @@ use serde_json::{Value, json};
 const TOLD_WITHIN: Duration = Duration::from_secs(420);
 
 /// Waits for an error with this code and all these words, and prints the sentence.
-async fn told(shoot: &UserShoot, code: ErrorCode, words: &[&str]) -> Shoot {
+async fn wait_for_error(shoot: &UserShoot, code: ErrorCode, words: &[&str]) -> Shoot {
     let tells = |error: &LastError| {
         error.codes.contains(&code) && words.iter().all(|word| error.description.contains(word))
     };
@@ -120,7 +120,7 @@ async fn homeless(landscape: &Landscape) -> UserShoot {
         .await
         .unwrap();
     let shoot = UserShoot::new(landscape, PROJECT, "mended");
-    told(
+    wait_for_error(
         &shoot,
         ErrorCode::ErrConfigurationProblem,
         &["no seed nowhere", "correct spec.seedName"],
@@ -147,7 +147,7 @@ async fn moves_that_cannot_begin(landscape: &Landscape, shoot: &UserShoot, id: &
         ("bare", ["no spec.backup", "set spec.seedName back to seed-a"]),
     ] {
         shoot.set_seed(seed).await.unwrap();
-        let found = told(shoot, ErrorCode::ErrConfigurationProblem, &words).await;
+        let found = wait_for_error(shoot, ErrorCode::ErrConfigurationProblem, &words).await;
         let status = found.status.unwrap();
         assert_eq!(status.seed_name.as_deref(), Some("seed-a"));
         let last = status.last_operation.unwrap();
@@ -199,7 +199,7 @@ async fn broken_restore(landscape: &Landscape, shoot: &UserShoot, id: &str) {
         .await
         .unwrap();
 
-    told(
+    wait_for_error(
         shoot,
         ErrorCode::ErrConfigurationProblem,
         &[
@@ -212,7 +212,7 @@ async fn broken_restore(landscape: &Landscape, shoot: &UserShoot, id: &str) {
     let states: Api<ShootState> = Api::namespaced(landscape.garden.clone(), PROJECT);
     put_back(&states, &shoot.name, &json!({"spec": {"gardener": state}})).await;
 
-    told(shoot, ErrorCode::ErrInfraUnauthenticated, &["StoreCredentials"]).await;
+    wait_for_error(shoot, ErrorCode::ErrInfraUnauthenticated, &["StoreCredentials"]).await;
     let entries: Api<BackupEntry> = Api::namespaced(landscape.garden.clone(), PROJECT);
     let source = entries
         .list(&ListParams::default())
@@ -222,7 +222,7 @@ async fn broken_restore(landscape: &Landscape, shoot: &UserShoot, id: &str) {
         .find(|entry| entry.name_any().starts_with("source-") && entry.name_any().contains(id))
         .expect("there is no source BackupEntry");
     lost(&entries, &source.name_any()).await;
-    told(
+    wait_for_error(
         shoot,
         ErrorCode::ErrConfigurationProblem,
         &["create BackupEntry source-", "uid of the former Seed"],
@@ -232,7 +232,7 @@ async fn broken_restore(landscape: &Landscape, shoot: &UserShoot, id: &str) {
     entries.create(&PostParams::default(), &again).await.unwrap();
     change_store_key(landscape, &key).await;
 
-    told(
+    wait_for_error(
         shoot,
         ErrorCode::ErrRetryableConfigurationProblem,
         &[

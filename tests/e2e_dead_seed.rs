@@ -227,9 +227,9 @@ async fn taken_over(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) {
     let before = proof::read(shoot, landscape.seed(from).unwrap()).await.unwrap();
     lifecycle::backed_up(landscape, shoot, from).await.unwrap();
 
-    let moved = Box::pin(Takeover::of(landscape, shoot, plan)).await.unwrap();
+    let moved = Box::pin(Takeover::run(landscape, shoot, plan)).await.unwrap();
     check_times(&moved, plan);
-    let place = lifecycle::place(&landscape.garden, from).await.unwrap();
+    let place = lifecycle::bucket_name(&landscape.garden, from).await.unwrap();
     check_store(landscape, &moved, plan, &place);
     // Not on the way back. A seed that has only restored a shoot without nodes has changed nothing in the
     // cloud, so there is no record for a proof.
@@ -410,7 +410,7 @@ fn is_verified(shoot: &Shoot) -> bool {
 fn check_store(landscape: &Landscape, moved: &Takeover, plan: Plan<'_>, place: &str) {
     let source = plan.from;
     let all = record::store_changes(landscape, source).unwrap();
-    let within = |from, to| Span::new(from, to).unwrap().of(all.clone());
+    let within = |from, to| Span::new(from, to).unwrap().filter(all.clone());
     let silent = within(fence_of(moved, plan), moved.over);
     assert_eq!(silent, [], "{source} wrote to the object store after its fence");
     let later = within(moved.over, Instant::now());
@@ -426,7 +426,7 @@ fn check_store(landscape: &Landscape, moved: &Takeover, plan: Plan<'_>, place: &
 /// writing process (R17-27). A seed that had the shoot before may write the data of that time once more.
 fn check_nothing_twice(landscape: &Landscape, moved: &Takeover, destination: &str) {
     let all = record::store_changes(landscape, destination).unwrap();
-    let since = Span::new(moved.decided, Instant::now()).unwrap().of(all);
+    let since = Span::new(moved.decided, Instant::now()).unwrap().filter(all);
     assert_eq!(record::written_twice(&since), Vec::<&str>::new());
 }
 
@@ -434,7 +434,7 @@ fn check_nothing_twice(landscape: &Landscape, moved: &Takeover, destination: &st
 /// The source has no further shoot.
 fn check_cloud(landscape: &Landscape, source: &str, fenced: Instant) {
     let all = record::cloud_changes(landscape, source).unwrap();
-    let late = Span::new(fenced, Instant::now()).unwrap().of(all);
+    let late = Span::new(fenced, Instant::now()).unwrap().filter(all);
     assert_eq!(
         late,
         [],

@@ -70,7 +70,7 @@ async fn nodes_and_what_runs_on_them_do_not_notice_a_move() {
     shoot.write_kubeconfig(kubeconfig.path()).await.unwrap();
     web.logs_and_exec_work(&client, kubeconfig.path()).await.unwrap();
     web.a_new_pod_runs_on(&client, &before).await.unwrap();
-    assert_eq!(taints.seen(&client).await.unwrap(), Vec::<String>::new());
+    assert_eq!(taints.collect(&client).await.unwrap(), Vec::<String>::new());
     nothing_left(&landscape, "seed-a", &id).await.unwrap();
 
     // The destination manages the machines now: a changed kubelet configuration replaces the machines.

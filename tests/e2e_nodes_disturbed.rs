@@ -56,7 +56,7 @@ async fn nodes_survive_the_way_there_and_back_whoever_is_killed() {
         );
         now.nothing_lost_since(counted, begin.elapsed()).unwrap();
         before.leases_are_renewed(&client).await.unwrap();
-        assert_eq!(taints.seen(&client).await.unwrap(), Vec::<String>::new());
+        assert_eq!(taints.collect(&client).await.unwrap(), Vec::<String>::new());
         nothing_left(&landscape, from, &id).await.unwrap();
     }
     assert_eq!(instances.ever_and_now().await.unwrap(), [2, 2], "instances");

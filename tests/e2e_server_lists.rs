@@ -47,7 +47,7 @@ async fn a_stale_secondary_of_one_seed_gives_no_second_writer() {
     proof::write_data(&client, OBJECTS).await.unwrap();
     let (copy, real) = servers(&landscape);
     wait_until_all_ask(&shoot, &real).await;
-    let own = OwnServer::of(&landscape, "seed-a").unwrap();
+    let own = OwnServer::freeze(&landscape, "seed-a").unwrap();
     seeds_disagree(&landscape).await;
     reconcile(&shoot).await;
     wait_until_all_ask(&shoot, &copy).await;
@@ -66,7 +66,7 @@ async fn a_stale_secondary_of_one_seed_gives_no_second_writer() {
         kills: &[],
         first: CORRECTED,
     };
-    let moved = Box::pin(Takeover::of(&landscape, &shoot, plan)).await.unwrap();
+    let moved = Box::pin(Takeover::run(&landscape, &shoot, plan)).await.unwrap();
     // Fails if the former seed has acknowledged a write after the first write of the new seed.
     let back = moved.writable_after().unwrap();
     println!(

@@ -63,7 +63,7 @@ async fn nodes_that_no_seed_reaches_survive_a_move() {
     assert_eq!(before.differences(&after), Vec::<String>::new());
     assert_eq!(self::keys(&client).await.unwrap(), keys, "the agents' keys");
     before.leases_are_renewed(&client).await.unwrap();
-    assert_eq!(taints.seen(&client).await.unwrap(), Vec::<String>::new());
+    assert_eq!(taints.collect(&client).await.unwrap(), Vec::<String>::new());
     nothing_left(&landscape, "seed-a", &id).await.unwrap();
     deleted(&landscape, &shoot).await.unwrap();
     Fleet::nothing_left(&landscape, &id).await.unwrap();

@@ -35,7 +35,7 @@ use repot_tests::{
     takeover::{self, Plan, Takeover},
     trouble::{OTHERS, Trouble},
 };
-use runtime::wait::{self, Look};
+use runtime::wait::{self, WaitState};
 use serde_json::json;
 
 /// Bounds the begin of the gardenlet's reaction to a change of the Shoot.
@@ -214,7 +214,7 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
         kills: &[],
         first: 0,
     };
-    let taken = Box::pin(Takeover::of(landscape, shoot, plan)).await.unwrap();
+    let taken = Box::pin(Takeover::run(landscape, shoot, plan)).await.unwrap();
     println!(
         "with a zone cut off, seed-a is writable {:.1} s after the decision",
         taken.writable_after().unwrap().as_secs_f64()
@@ -353,8 +353,8 @@ async fn machine_goes(landscape: &Landscape, id: &str) -> Result<String> {
     let only = machines.list(&of_zone).await?.items;
     let machine = only.first().context("no machine is in the zone")?;
     let look = |found: Option<&Machine>| match found {
-        Some(found) if found.metadata.deletion_timestamp.is_none() => Look::Wait("it stays".into()),
-        _ => Look::Done,
+        Some(found) if found.metadata.deletion_timestamp.is_none() => WaitState::Wait("it stays".into()),
+        _ => WaitState::Done,
     };
     let goes = wait::until(&machines, &machine.name_any(), CUT_OFF_WITHIN, look).await;
     goes.context("the machine of the zone")?;

@@ -148,14 +148,14 @@ impl ShootScenario<'_> {
             | Drilled::Hibernate
             | Drilled::Failover
             | Drilled::Failback
-            | Drilled::AnotherZone => (Some(self.place()), Some(1)),
+            | Drilled::AnotherZone => (Some(self.drilled_seed()), Some(1)),
             Drilled::Restore
             | Drilled::RestoreAsleep
             | Drilled::RestoreIsolated
             | Drilled::TakeOver
             | Drilled::TakeOverIsolated
             | Drilled::CallOff
-            | Drilled::Renew => (Some(self.place()), Some(2)),
+            | Drilled::Renew => (Some(self.drilled_seed()), Some(2)),
             Drilled::Migrate | Drilled::Leave => (None, Some(1)),
             Drilled::Delete | Drilled::DeleteIsolated | Drilled::ForceDelete => (None, None),
         };
@@ -185,10 +185,10 @@ impl ShootScenario<'_> {
         self.check_foreign_at_end().await?;
         match self.drilled {
             Drilled::Create => {
-                self.check_here(self.place()).await?;
+                self.check_here(self.drilled_seed()).await?;
                 // From now on, etcd-druid remembers that the etcd has data; before the first start, no
                 // annotation was set.
-                let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
+                let etcds: Api<Etcd> = Api::namespaced(self.drilled_seed().client(), &self.namespace());
                 let etcd = etcds.get("etcd-main").await?;
                 require(
                     !etcd.annotations().contains_key(DRUID_REQUIRE_SNAPSHOT),
@@ -205,21 +205,21 @@ impl ShootScenario<'_> {
                 self.check_asleep().await?;
                 self.check_same().await?;
                 Box::pin(self.wake()).await?;
-                self.check_here(self.place()).await?;
+                self.check_here(self.drilled_seed()).await?;
                 self.check_same().await?;
                 self.check_etcd_has_a_past().await
             }
             Drilled::Failover | Drilled::Failback | Drilled::AnotherZone => {
-                self.check_here(self.place()).await
+                self.check_here(self.drilled_seed()).await
             }
             Drilled::RestoreIsolated | Drilled::TakeOverIsolated => {
-                self.check_here(self.place()).await?;
+                self.check_here(self.drilled_seed()).await?;
                 self.check_same().await?;
                 self.check_states().await?;
                 Box::pin(self.next_obeys()).await
             }
             Drilled::CallOff | Drilled::Renew | Drilled::Restore | Drilled::TakeOver => {
-                self.check_here(self.place()).await?;
+                self.check_here(self.drilled_seed()).await?;
                 self.check_same().await?;
                 self.check_states().await?;
                 self.check_copy_is_gone().await?;
@@ -230,7 +230,7 @@ impl ShootScenario<'_> {
     }
 
     async fn check_gone(&self) -> Result<()> {
-        self.check_nothing_left(self.place()).await?;
+        self.check_nothing_left(self.drilled_seed()).await?;
         self.check_backups().await?;
         if self.drilled == Drilled::ForceDelete {
             // The cloud and the DNS server refused: their resources are left, and the deletion did not wait.
@@ -260,7 +260,7 @@ impl ShootScenario<'_> {
 
     /// I7.
     pub async fn check_same(&self) -> Result<()> {
-        let mut now = Evidence::collect(self, self.place()).await?;
+        let mut now = Evidence::collect(self, self.drilled_seed()).await?;
         if let (Drilled::Hibernate, Some(before)) = (self.drilled, &self.evidence) {
             // A hibernated shoot must have no machines.
             now.machines.clone_from(&before.machines);
@@ -276,7 +276,7 @@ impl ShootScenario<'_> {
     async fn check_states(&self) -> Result<()> {
         let lets_go = !self.drilled.takes_over() && self.drilled != Drilled::Renew;
         let times = u32::from(lets_go);
-        let objects: Api<Extension> = Api::namespaced(self.place().client(), &self.namespace());
+        let objects: Api<Extension> = Api::namespaced(self.drilled_seed().client(), &self.namespace());
         let all = objects.list(&ListParams::default()).await?;
         let left: Vec<_> = all.iter().map(guest::left).collect();
         require(
@@ -287,7 +287,7 @@ impl ShootScenario<'_> {
 
     /// No process of the shoot runs, and all stopped objects, data and names exist.
     async fn check_asleep(&self) -> Result<()> {
-        let (client, namespace) = (self.place().client(), self.namespace());
+        let (client, namespace) = (self.drilled_seed().client(), self.namespace());
         let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
         let running: Vec<_> = pods
             .list(&ListParams::default().fields("status.phase!=Succeeded"))
@@ -313,7 +313,7 @@ impl ShootScenario<'_> {
             volumes.list(&ListParams::default()).await?.items.len() == 2,
             "etcd lost its data when it fell asleep",
         )?;
-        self.check_reachable(self.place()).await
+        self.check_reachable(self.drilled_seed()).await
     }
 
     /// I9: the BackupEntry and the backups follow the Shoot after the grace period, for any kind of deletion.
@@ -327,13 +327,13 @@ impl ShootScenario<'_> {
     }
 
     async fn etcd_main(&self) -> Result<StatefulSet> {
-        let sets: Api<StatefulSet> = Api::namespaced(self.place().client(), &self.namespace());
+        let sets: Api<StatefulSet> = Api::namespaced(self.drilled_seed().client(), &self.namespace());
         Ok(sets.get("etcd-main").await?)
     }
 
     /// R17-29, R17-30: the copy has left no object, neither in the seed nor in the garden.
     async fn check_copy_is_gone(&self) -> Result<()> {
-        let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
+        let etcds: Api<Etcd> = Api::namespaced(self.drilled_seed().client(), &self.namespace());
         require(
             etcds.get("etcd-main").await?.spec.backup.source_store.is_none(),
             "etcd-main still copies",
@@ -355,9 +355,9 @@ impl ShootScenario<'_> {
             )
         });
         told.await.map_err(transient)?;
-        let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
+        let etcds: Api<Etcd> = Api::namespaced(self.drilled_seed().client(), &self.namespace());
         let before = etcds.get("etcd-main").await?;
-        let facts = Box::pin(self.facts(self.place(), Operation::Reconcile)).await?;
+        let facts = Box::pin(self.facts(self.drilled_seed(), Operation::Reconcile)).await?;
         Box::pin(Etcds::deploy(&facts)).await?;
         let after = etcds.get("etcd-main").await?;
         require(
@@ -375,13 +375,13 @@ impl ShootScenario<'_> {
             state.is_some_and(|state| !state.spec.gardener.is_empty()),
             "I7: the ShootState holds nothing",
         )?;
-        let facts = Box::pin(self.facts(self.place(), Operation::Migrate)).await?;
+        let facts = Box::pin(self.facts(self.drilled_seed(), Operation::Migrate)).await?;
         Writers::check_gone(&facts).await?;
         require(
-            self.is_in(self.place()).await?,
+            self.is_in(self.drilled_seed()).await?,
             "the namespace went before the hand-over",
         )?;
-        let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
+        let etcds: Api<Etcd> = Api::namespaced(self.drilled_seed().client(), &self.namespace());
         require(
             etcds.get_opt("etcd-main").await?.is_some(),
             "etcd went before the hand-over",
@@ -413,13 +413,13 @@ impl ShootScenario<'_> {
             "I6: extension objects are left",
         )?;
         self.check_no_front(&self.world.seeds[0]).await?;
-        let etcds: Api<Etcd> = Api::namespaced(self.place().client(), &self.namespace());
+        let etcds: Api<Etcd> = Api::namespaced(self.drilled_seed().client(), &self.namespace());
         require(
             etcds.list(&ListParams::default()).await?.items.is_empty(),
             "I6: an Etcd is left",
         )?;
         require(
-            self.is_in(self.place()).await?,
+            self.is_in(self.drilled_seed()).await?,
             "the namespace, and with it the data, went before the destination had restored",
         )?;
         // The destination does not need the removed objects.

@@ -30,7 +30,7 @@ fn the_flags_of_a_control_plane_are_understood() {
         epoch: 3,
         // Owner flags beyond the defaults.
         terms: Terms::default()
-            .given([("fence", Some("45s"))], Some(500))
+            .with_overrides([("fence", Some("45s"))], Some(500))
             .unwrap(),
     };
     let ranges = json!({"clusterCIDR": "100.96.0.0/11", "serviceClusterIPRange": "100.64.0.0/13"});

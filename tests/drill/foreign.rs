@@ -222,7 +222,7 @@ impl ShootScenario<'_> {
             Drilled::Migrate | Drilled::CallOff => true,
             _ => return Ok(()),
         };
-        check_untouched(&self.place().client(), &self.namespace(), released)
+        check_untouched(&self.drilled_seed().client(), &self.namespace(), released)
             .await
             .map_err(transient)
     }

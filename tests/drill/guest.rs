@@ -42,7 +42,7 @@ type Things = (u32, BTreeMap<(String, String), u32>);
 
 impl Outside {
     /// The things of this shoot.
-    pub fn of(&self, namespace: &str) -> BTreeMap<String, u32> {
+    pub fn list(&self, namespace: &str) -> BTreeMap<String, u32> {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = inner.1.iter().filter(|((of, _), _)| of == namespace);
         own.map(|((_, type_), number)| (type_.clone(), *number)).collect()

@@ -264,7 +264,7 @@ impl Managers {
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             loop {
-                if let Err(error) = look(&seed, &shoot, &namespace, &written).await {
+                if let Err(error) = check_managers(&seed, &shoot, &namespace, &written).await {
                     eprintln!("managers of {namespace}: {error:#}");
                 }
                 tokio::time::sleep(LOOK_EVERY).await;
@@ -281,7 +281,12 @@ impl Managers {
     }
 }
 
-async fn look(seed: &Client, shoot: &Client, namespace: &str, twice: &Mutex<Vec<String>>) -> Result<()> {
+async fn check_managers(
+    seed: &Client,
+    shoot: &Client,
+    namespace: &str,
+    twice: &Mutex<Vec<String>>,
+) -> Result<()> {
     let leases: Api<Lease> = Api::namespaced(shoot.clone(), "kube-system");
     // Read before the pods: a manager whose pod is gone by the removal of a lock must not create the lock
     // again.

@@ -45,7 +45,7 @@ const KEPT: &str = "the cloud keeps the instance";
 
 impl Instances {
     /// Those of a shoot.
-    pub fn of(&self, namespace: &str) -> BTreeMap<u32, String> {
+    pub fn list(&self, namespace: &str) -> BTreeMap<u32, String> {
         self.lock().1.get(namespace).cloned().unwrap_or_default()
     }
 
@@ -53,7 +53,7 @@ impl Instances {
     /// name and the ID of the instance. No orphan of the shoot is collected: a real machine manager needs two
     /// listings for that, and a forced deletion is over before.
     pub fn hold_first(&self, namespace: &str) -> Option<(String, u32)> {
-        let (id, machine) = self.of(namespace).pop_first()?;
+        let (id, machine) = self.list(namespace).pop_first()?;
         let mut held = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         held.insert(namespace.to_owned(), machine.clone());
         Some((machine, id))

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use runtime::wait::{self, Look};
+use runtime::wait::{self, WaitState};
 use runtime::{Error, Result};
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ const WRONG_KEY: &str = "d3Jvbmcgc2VjcmV0IG9mIDMyIGJ5dGVzLCByZWFsbHkh";
 
 /// Writes an object into the folder of the Shoot's etcd snapshots.
 pub async fn back_up(of: &Subject<'_>) -> Result<()> {
-    let place = place(of).await?;
+    let place = locate_backup(of).await?;
     let written = std::fs::create_dir_all(&place)
         .and_then(|()| std::fs::write(place.join(SNAPSHOT), of.name.as_bytes()));
     written.map_err(|error| Error::transient(format!("{}: {error}", place.display())))
@@ -37,11 +37,11 @@ pub async fn back_up(of: &Subject<'_>) -> Result<()> {
 
 /// Whether that object is unchanged.
 pub async fn is_backed_up(of: &Subject<'_>) -> Result<bool> {
-    let object = place(of).await?.join(SNAPSHOT);
+    let object = locate_backup(of).await?.join(SNAPSHOT);
     Ok(std::fs::read(object).is_ok_and(|content| content == of.name.as_bytes()))
 }
 
-async fn place(of: &Subject<'_>) -> Result<PathBuf> {
+async fn locate_backup(of: &Subject<'_>) -> Result<PathBuf> {
     let seeds: Api<Seed> = Api::all(of.world.garden());
     let bucket = seeds.get("seed-a").await?.uid().unwrap_or_default();
     let uid = of.shoots().get(&of.name).await?.uid().unwrap_or_default();
@@ -58,7 +58,7 @@ async fn place(of: &Subject<'_>) -> Result<PathBuf> {
 /// From now on, cloud and DNS server refuse, and an ordinary deletion is held up. In this situation a user
 /// requests force, and the forced deletion begins.
 pub async fn begin(of: &ShootScenario<'_>) -> Result<()> {
-    let (seed, namespace) = (of.place().client(), of.namespace());
+    let (seed, namespace) = (of.drilled_seed().client(), of.namespace());
     let secrets: Api<Secret> = Api::namespaced(seed.clone(), &namespace);
     let cloud = secrets.get("cloudprovider").await?.data.unwrap_or_default();
     let kubeconfig = cloud
@@ -124,16 +124,16 @@ async fn replace(secrets: &Api<Secret>, name: &str, data: &Value) -> Result<()> 
     Ok(())
 }
 
-fn is_held_up(infrastructure: Option<&Infrastructure>) -> Look {
+fn is_held_up(infrastructure: Option<&Infrastructure>) -> WaitState {
     let Some(infrastructure) = infrastructure else {
-        return Look::Fail(Error::bug(
+        return WaitState::Fail(Error::bug(
             "the cloud refuses, and the Infrastructure is gone nevertheless",
         ));
     };
     let status = infrastructure.status.as_ref();
     let error = status.and_then(|status| status.default.last_error.as_ref());
     match error {
-        Some(error) if error.codes == [ErrorCode::ErrInfraUnauthenticated] => Look::Done,
-        other => Look::Wait(format!("its last error is {other:?}")),
+        Some(error) if error.codes == [ErrorCode::ErrInfraUnauthenticated] => WaitState::Done,
+        other => WaitState::Wait(format!("its last error is {other:?}")),
     }
 }

@@ -194,7 +194,7 @@ impl<'w> ShootScenario<'w> {
     }
 
     /// The seed of the drilled flow.
-    pub fn place(&self) -> &'w RunningSeed {
+    pub fn drilled_seed(&self) -> &'w RunningSeed {
         &self.world.seeds[usize::from(self.drilled.is_on_destination())]
     }
 
@@ -236,7 +236,7 @@ impl<'w> ShootScenario<'w> {
     pub async fn wake(&self) -> Result<()> {
         self.wants_sleep(false).await?;
         self.status(json!({"hibernated": false})).await?;
-        self.flow_on(self.place(), Operation::Reconcile, &Undisturbed)
+        self.flow_on(self.drilled_seed(), Operation::Reconcile, &Undisturbed)
             .await
             .map(|_| ())
             .map_err(|error| Error::transient(error.to_string()))

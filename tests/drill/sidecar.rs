@@ -71,7 +71,7 @@ struct Served {
 type One = (String, i64);
 
 impl Served {
-    async fn of(&self, namespace: String) -> Result<One, Response> {
+    async fn find_process(&self, namespace: String) -> Result<One, Response> {
         let etcds: Api<Etcd> = Api::namespaced(self.seed.clone(), &namespace);
         match etcds.get_opt("etcd-main").await {
             Ok(Some(etcd)) if etcd.spec.replicas == 0 => {
@@ -138,7 +138,7 @@ fn proven(epoch: i64) -> Value {
 }
 
 async fn usual(State(served): State<Served>, Path(namespace): Path<String>) -> Response {
-    match served.of(namespace).await {
+    match served.find_process(namespace).await {
         Ok(one) if served.sidecars.finished().contains(&one) => refused(),
         Ok(_) => Json(json!({"kind": "Incr", "startRevision": 1, "lastRevision": 9})).into_response(),
         Err(response) => response,
@@ -147,7 +147,7 @@ async fn usual(State(served): State<Served>, Path(namespace): Path<String>) -> R
 
 /// With owner checks, a request for the final snapshot is refused: the process takes the snapshot unasked.
 async fn last(State(served): State<Served>, Path(namespace): Path<String>) -> Response {
-    let one = match served.of(namespace).await {
+    let one = match served.find_process(namespace).await {
         Ok(one) => one,
         Err(response) => return response,
     };
@@ -166,7 +166,7 @@ async fn last(State(served): State<Served>, Path(namespace): Path<String>) -> Re
 }
 
 async fn latest(State(served): State<Served>, Path(namespace): Path<String>) -> Response {
-    let one = match served.of(namespace).await {
+    let one = match served.find_process(namespace).await {
         Ok(one) => one,
         Err(response) => return response,
     };
@@ -201,7 +201,7 @@ async fn sealing(
     Path(namespace): Path<String>,
     Json(report): Json<Value>,
 ) -> Response {
-    match served.of(namespace).await {
+    match served.find_process(namespace).await {
         Ok(one) if report["epoch"] == one.1 => {
             lock(&served.sidecars.sealing).insert(one);
             Json(json!({"epoch": report["epoch"], "phase": "Sealing"})).into_response()
@@ -220,7 +220,7 @@ async fn health() -> Response {
 }
 
 async fn resume(State(served): State<Served>, Path(namespace): Path<String>) -> Response {
-    match served.of(namespace).await {
+    match served.find_process(namespace).await {
         Ok(one) => Json(json!({"resumed": served.sidecars.finished().remove(&one)})).into_response(),
         Err(response) => response,
     }

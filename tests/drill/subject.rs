@@ -96,12 +96,12 @@ impl<'w> Subject<'w> {
 
     /// The machines of the Shoot in the cloud.
     pub fn machines(&self) -> BTreeMap<u32, String> {
-        self.world.instances.of(&self.namespace())
+        self.world.instances.list(&self.namespace())
     }
 
     /// The outside things of the Shoot's extensions, by type.
     pub fn extended(&self) -> BTreeMap<String, u32> {
-        self.world.outside.of(&self.namespace())
+        self.world.outside.list(&self.namespace())
     }
 
     /// The BackupEntry of the Shoot in the garden.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use api::gardencore::Seed;
 use kube::{Api, Client};
-use runtime::{wait, wait::Look};
+use runtime::{wait, wait::WaitState};
 use testkit::{ControlPlane, NameServer, ObjectStore, apply_crds};
 use tokio::task::JoinSet;
 
@@ -163,9 +163,9 @@ impl World {
     }
 }
 
-fn look_identified(seed: Option<&Seed>) -> Look {
+fn look_identified(seed: Option<&Seed>) -> WaitState {
     match seed.and_then(|seed| seed.status.as_ref()?.cluster_identity.as_ref()) {
-        Some(_) => Look::Done,
-        None => Look::Wait("its gardenlet has not recorded its identity".to_owned()),
+        Some(_) => WaitState::Done,
+        None => WaitState::Wait("its gardenlet has not recorded its identity".to_owned()),
     }
 }

@@ -86,7 +86,7 @@ impl Wishes {
         }
     }
 
-    fn of(&self, cluster: &str) -> Vec<String> {
+    fn list(&self, cluster: &str) -> Vec<String> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(&isolation::name_of(cluster)).cloned().unwrap_or_default()
     }
@@ -147,7 +147,7 @@ impl ShootScenario<'_> {
             id: "drill".into(),
             name: "gardenlet",
             version: "",
-            seed: self.place().name.into(),
+            seed: self.drilled_seed().name.into(),
         };
         let told = started(&shoot, "dev", &writer, operation, Trigger::Due, &clock::now_k8s());
         let fields = ["zoneIsolation", "conditions"];
@@ -234,7 +234,7 @@ impl ShootScenario<'_> {
     /// RZ-14: the zone is opened after the Worker is gone, and the network is deleted after the zone is open.
     /// Between two runs, only requests of a run have an effect.
     async fn check_order_of_deletion(&self) -> Result<()> {
-        let workers: Api<Worker> = Api::namespaced(self.place().client(), &self.namespace());
+        let workers: Api<Worker> = Api::namespaced(self.drilled_seed().client(), &self.namespace());
         let has_worker = workers.get_opt(&self.name).await?.is_some();
         let is_closed = self.closed().await? != json!([]);
         let has_network = !self.network().await?.is_empty();
@@ -266,7 +266,7 @@ impl ShootScenario<'_> {
             _ => return Ok(()),
         };
         self.check_outcome(&wishes, &machines, kept).await?;
-        let zone = self.zone(self.place()).await?;
+        let zone = self.zone(self.drilled_seed()).await?;
         let is_closed = wishes.last().is_some_and(|wish| wish.ends_with("closed"));
         let remembers = zone
             .remembered
@@ -280,7 +280,7 @@ impl ShootScenario<'_> {
 
     async fn check_outcome(&self, wishes: &[String], machines: &[(&str, usize)], kept: usize) -> Result<()> {
         let seen = eventually("what the cloud was asked for", ANSWER_WITHIN, || async {
-            let seen = self.world.wishes.of(&self.namespace());
+            let seen = self.world.wishes.list(&self.namespace());
             require(
                 seen == wishes,
                 format!("the cloud is to be asked for {wishes:?}, and was for {seen:?}"),
@@ -293,7 +293,7 @@ impl ShootScenario<'_> {
             .collect();
         // A flow does not await the drains of a failback: the other zones shrink after the flow.
         let shrunk = eventually("the machines of each zone", ANSWER_WITHIN, || async {
-            let found = self.machines_in(self.place()).await?;
+            let found = self.machines_in(self.drilled_seed()).await?;
             require(
                 found == wanted,
                 format!("RZ-21, RZ-22: machines are to be {wanted:?} by zone, and are {found:?}"),
@@ -325,7 +325,7 @@ impl ShootScenario<'_> {
             told == Some(wanted) && is_due(&shoot) == waits,
             format!("{wanted:?} is to be recorded, and {told:?} is"),
         )?;
-        self.flow_on(self.place(), Operation::Reconcile, &Undisturbed)
+        self.flow_on(self.drilled_seed(), Operation::Reconcile, &Undisturbed)
             .await
             .map_err(|error| Error::transient(error.to_string()))?;
         if !self.asks_no_more {
@@ -334,7 +334,7 @@ impl ShootScenario<'_> {
         }
         self.check_outcome(&opened(SICK), &[(SICK, 1), (OTHER, 1)], 1)
             .await?;
-        let zone = self.zone(self.place()).await?;
+        let zone = self.zone(self.drilled_seed()).await?;
         require(
             zone.closed == json!([]) && zone.remembered.is_none(),
             format!("RZ-33: {zone:?} is left"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use testkit::{ControlPlane, eventually};
 
-use crate::programs::{Desk, Said};
+use crate::programs::{Desk, ProgramOutput};
 
 /// A policy is in force some seconds after the creation, and a new kind is found every half minute.
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
@@ -18,7 +18,7 @@ const RESOURCE_MANAGER: &str = "system:serviceaccount:garden:resource-manager";
 const PROVIDER: &str = "system:serviceaccount:extension-provider-local:provider-local";
 
 /// Deletes as a dry run, as the administrator or as a different user.
-async fn try_delete(desk: &Desk, user: Option<&str>, object: &[&str]) -> Said {
+async fn try_delete(desk: &Desk, user: Option<&str>, object: &[&str]) -> ProgramOutput {
     let mut args = vec!["delete", "--dry-run=server", "--wait=false"];
     if let Some(user) = user {
         args.extend(["--as", user]);

@@ -10,7 +10,7 @@ use testkit::{ControlPlane, PlayedKubelet, eventually};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::documents::{self, Cluster, Documented};
-use crate::programs::{Desk, Said};
+use crate::programs::{Desk, ProgramOutput};
 use crate::states;
 
 /// Commands that are not run, and why. Each must stand in the documentation.
@@ -352,7 +352,7 @@ async fn type_in(desk: &Desk, text: &str) -> Result<()> {
         child.kill().await?;
         return Ok(());
     }
-    let Said { success, out, err } = desk.run("bash", &["-c", text]).await?;
+    let ProgramOutput { success, out, err } = desk.run("bash", &["-c", text]).await?;
     ensure!(success, "{out}{err}");
     let asks = text.contains(" get ") || text.contains(" describe ");
     // A server without nodes has none to show.

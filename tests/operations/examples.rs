@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::{ControlPlane, eventually};
 
-use crate::programs::{Desk, Said, documents, root};
+use crate::programs::{Desk, ProgramOutput, documents, root};
 
 /// A policy with a parameter kind refuses all requests until the API server has found the kind, every half
 /// minute.
@@ -49,7 +49,7 @@ fn objects(name: &str, text: &str) -> Vec<Value> {
 }
 
 /// Sends an object to the API server, which validates the object strictly and stores nothing.
-async fn dry_run(desk: &Desk, object: &Value) -> Said {
+async fn dry_run(desk: &Desk, object: &Value) -> ProgramOutput {
     desk.write("object.json", &object.to_string()).unwrap();
     let args = [
         "apply",

@@ -22,13 +22,13 @@ pub fn root() -> PathBuf {
 
 /// The output of a program.
 #[derive(Debug)]
-pub struct Said {
+pub struct ProgramOutput {
     pub success: bool,
     pub out: String,
     pub err: String,
 }
 
-impl Said {
+impl ProgramOutput {
     /// The content of stdout; an error after a failure.
     pub fn or_fail(self, what: &str) -> Result<String> {
         if !self.success {
@@ -100,11 +100,11 @@ impl Desk {
     }
 
     /// Runs a program to the end.
-    pub async fn run(&self, program: &str, args: &[&str]) -> Result<Said> {
+    pub async fn run(&self, program: &str, args: &[&str]) -> Result<ProgramOutput> {
         let ended = tokio::time::timeout(ENDS_WITHIN, self.command(program, args)?.output())
             .await
             .with_context(|| format!("{program} {args:?} does not end"))??;
-        Ok(Said {
+        Ok(ProgramOutput {
             success: ended.status.success(),
             out: String::from_utf8_lossy(&ended.stdout).into_owned(),
             err: String::from_utf8_lossy(&ended.stderr).into_owned(),
@@ -112,7 +112,7 @@ impl Desk {
     }
 
     /// Renders a chart, with these further arguments.
-    pub async fn template(&self, chart: &str, args: &[&str]) -> Result<Said> {
+    pub async fn template(&self, chart: &str, args: &[&str]) -> Result<ProgramOutput> {
         let path = format!("charts/{chart}");
         self.run(
             "helm",

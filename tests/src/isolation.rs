@@ -90,7 +90,7 @@ pub async fn take_back(shoot: &UserShoot) -> Result<ZoneIsolation> {
 pub async fn tells(shoot: &UserShoot, phase: Phase, status: Status, within: Duration) -> Result<Shoot> {
     let what = format!("{phase:?} {status:?}");
     let is_told =
-        |shoot: &Shoot| told(shoot).is_some_and(|told| (told.phase, told.status) == (phase, status));
+        |shoot: &Shoot| get_status(shoot).is_some_and(|told| (told.phase, told.status) == (phase, status));
     shoot.wait(&what, within, is_told).await
 }
 
@@ -108,7 +108,7 @@ pub async fn tells_when_asked(
     let (what, looked) = (format!("{is:?}"), Notify::new());
     let seen = shoot.wait(&what, within, |shoot: &Shoot| {
         looked.notify_one();
-        told(shoot).is_some_and(|told| (told.phase, told.status) == is)
+        get_status(shoot).is_some_and(|told| (told.phase, told.status) == is)
     });
     let asks = async {
         looked.notified().await;
@@ -124,18 +124,18 @@ pub async fn tells_when_asked(
 pub async fn done(shoot: &UserShoot, phase: Phase, within: Duration) -> Result<ZoneIsolation> {
     let what = format!("{phase:?} has ended");
     let has_ended = |shoot: &Shoot| {
-        told(shoot)
+        get_status(shoot)
             .is_some_and(|told| told.phase == phase && matches!(told.status, Status::Done | Status::Failed))
     };
     let ended = shoot.wait(&what, within, has_ended).await?;
     let conditions = ended.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let why = find_condition(conditions, ZONE_ISOLATION);
-    let told = told(&ended).filter(|told| told.status == Status::Done);
+    let told = get_status(&ended).filter(|told| told.status == Status::Done);
     told.cloned()
         .ok_or_else(|| anyhow::anyhow!("{what}, and not well: {why:?}"))
 }
 
-fn told(shoot: &Shoot) -> Option<&ZoneIsolation> {
+fn get_status(shoot: &Shoot) -> Option<&ZoneIsolation> {
     shoot.status.as_ref()?.zone_isolation.as_ref()
 }
 

@@ -132,7 +132,7 @@ pub async fn backup_name(shoot: &UserShoot) -> Result<String> {
 ///
 /// # Errors
 /// The garden does not answer.
-pub async fn place(garden: &Client, seed: &str) -> Result<String> {
+pub async fn bucket_name(garden: &Client, seed: &str) -> Result<String> {
     let seed = Api::<Seed>::all(garden.clone()).get(seed).await?;
     seed.uid().context("a seed without a uid")
 }
@@ -169,7 +169,7 @@ pub async fn snapshots_of(landscape: &Landscape, shoot: &UserShoot, seed: &str) 
 }
 
 async fn snapshot_files(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> Result<Vec<String>> {
-    let bucket = place(&landscape.garden, seed).await?;
+    let bucket = bucket_name(&landscape.garden, seed).await?;
     let folder = Path::new(landscape.variable("S3_DATA")?).join(bucket);
     Ok(snapshots(&folder, &backup_name(shoot).await?))
 }

@@ -25,7 +25,7 @@ const SEEN_WITHIN: Duration = Duration::from_secs(120);
 
 /// The setting of node IPAM in a manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum NodeIpamMode {
     /// The manager runs node IPAM under the main lock; no flag of leader migration.
     Main,
     /// The manager runs node IPAM while the manager holds the migration lock.
@@ -36,12 +36,12 @@ pub enum Told {
 
 /// The steps from the kube-controller-manager to the cloud-controller-manager: the settings of both managers,
 /// in this order.
-pub const TO_CLOUD: [(Told, Told); 5] = [
-    (Told::Main, Told::Nothing),
-    (Told::Shared, Told::Nothing),
-    (Told::Shared, Told::Shared),
-    (Told::Nothing, Told::Shared),
-    (Told::Nothing, Told::Main),
+pub const TO_CLOUD: [(NodeIpamMode, NodeIpamMode); 5] = [
+    (NodeIpamMode::Main, NodeIpamMode::Nothing),
+    (NodeIpamMode::Shared, NodeIpamMode::Nothing),
+    (NodeIpamMode::Shared, NodeIpamMode::Shared),
+    (NodeIpamMode::Nothing, NodeIpamMode::Shared),
+    (NodeIpamMode::Nothing, NodeIpamMode::Main),
 ];
 
 /// The flags of a manager's container.
@@ -56,7 +56,7 @@ pub fn flags(deployment: &Deployment) -> Vec<String> {
 }
 
 /// Parses the setting from a manager's flags. The two flags of leader migration need each other.
-fn told(flags: &[String]) -> Result<Told> {
+fn parse_mode(flags: &[String]) -> Result<NodeIpamMode> {
     let has = |flag: &str| flags.iter().any(|given| given.starts_with(flag));
     let left = flags.iter().any(|flag| {
         let chosen = flag.strip_prefix("--controllers=").unwrap_or_default();
@@ -68,16 +68,16 @@ fn told(flags: &[String]) -> Result<Told> {
         has("--allocate-node-cidrs"),
         left,
     ) {
-        (true, true, true, false) => Ok(Told::Shared),
-        (false, false, true, false) => Ok(Told::Main),
-        (false, false, _, true) | (false, false, false, false) => Ok(Told::Nothing),
+        (true, true, true, false) => Ok(NodeIpamMode::Shared),
+        (false, false, true, false) => Ok(NodeIpamMode::Main),
+        (false, false, _, true) | (false, false, false, false) => Ok(NodeIpamMode::Nothing),
         _ => bail!("flags that do not go together: {flags:?}"),
     }
 }
 
 /// Follows the two Deployments of a control plane.
 pub struct Walk {
-    steps: Arc<watch::Sender<Vec<(Told, Told)>>>,
+    steps: Arc<watch::Sender<Vec<(NodeIpamMode, NodeIpamMode)>>>,
     _watching: JoinSet<()>,
 }
 
@@ -100,7 +100,10 @@ impl Walk {
     }
 
     /// The steps until `last`; `last` must come soon. The last step is also the first step of the next walk.
-    pub async fn until(&self, last: (Told, Told)) -> Result<Vec<(Told, Told)>> {
+    pub async fn until(
+        &self,
+        last: (NodeIpamMode, NodeIpamMode),
+    ) -> Result<Vec<(NodeIpamMode, NodeIpamMode)>> {
         let mut seen = self.steps.subscribe();
         let came = seen.wait_for(|steps| steps.last() == Some(&last));
         if tokio::time::timeout(SEEN_WITHIN, came).await.is_err() {
@@ -113,7 +116,7 @@ impl Walk {
     }
 }
 
-async fn follow(deployments: Api<Deployment>, steps: Arc<watch::Sender<Vec<(Told, Told)>>>) {
+async fn follow(deployments: Api<Deployment>, steps: Arc<watch::Sender<Vec<(NodeIpamMode, NodeIpamMode)>>>) {
     let events = watcher(deployments, watcher::Config::default()).default_backoff();
     pin_mut!(events);
     let (mut kubernetes, mut cloud) = (None, None);
@@ -126,7 +129,7 @@ async fn follow(deployments: Api<Deployment>, steps: Arc<watch::Sender<Vec<(Told
             CLOUD => &mut cloud,
             _ => continue,
         };
-        match told(&flags(&deployment)) {
+        match parse_mode(&flags(&deployment)) {
             Ok(told) => *of = Some(told),
             // Not counted as a step: the walk that misses a step fails and prints the steps.
             Err(error) => eprintln!("{}: {error}", deployment.name_any()),
@@ -150,21 +153,21 @@ mod tests {
 
     #[test]
     fn flags_tell_what_a_manager_does() {
-        let told = |flags: &[&str]| told(&flags.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let parse = |flags: &[&str]| parse_mode(&flags.iter().map(ToString::to_string).collect::<Vec<_>>());
         let ranges = "--allocate-node-cidrs=true";
         let migrates = [
             "--enable-leader-migration=true",
             "--leader-migration-config=f",
             ranges,
         ];
-        assert_eq!(told(&[ranges]).unwrap(), Told::Main);
-        assert_eq!(told(&migrates).unwrap(), Told::Shared);
-        assert_eq!(told(&[]).unwrap(), Told::Nothing);
+        assert_eq!(parse(&[ranges]).unwrap(), NodeIpamMode::Main);
+        assert_eq!(parse(&migrates).unwrap(), NodeIpamMode::Shared);
+        assert_eq!(parse(&[]).unwrap(), NodeIpamMode::Nothing);
         assert_eq!(
-            told(&[ranges, "--controllers=*,-node-ipam-controller"]).unwrap(),
-            Told::Nothing
+            parse(&[ranges, "--controllers=*,-node-ipam-controller"]).unwrap(),
+            NodeIpamMode::Nothing
         );
-        assert!(told(&migrates[..1]).is_err());
-        assert!(told(&[&migrates[..], &["--controllers=*,-node-ipam-controller"]].concat()).is_err());
+        assert!(parse(&migrates[..1]).is_err());
+        assert!(parse(&[&migrates[..], &["--controllers=*,-node-ipam-controller"]].concat()).is_err());
     }
 }

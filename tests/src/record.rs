@@ -50,7 +50,7 @@ impl Span {
 
     /// The changes within the span.
     #[must_use]
-    pub fn of(self, mut changes: Vec<Change>) -> Vec<Change> {
+    pub fn filter(self, mut changes: Vec<Change>) -> Vec<Change> {
         changes.retain(|change| (self.from..=self.to).contains(&change.at));
         changes
     }

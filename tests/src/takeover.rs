@@ -80,7 +80,7 @@ impl Takeover {
     ///
     /// # Errors
     /// The step that did not end in time, or the leftovers of the former seed.
-    pub async fn of(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) -> Result<Self> {
+    pub async fn run(landscape: &Landscape, shoot: &UserShoot, plan: Plan<'_>) -> Result<Self> {
         let Plan { from, to, first, .. } = plan;
         let id = proof::technical_id(shoot).await?;
         let mut staying = Writer::staying(shoot.client().await?, STAYING + first);
@@ -214,7 +214,7 @@ impl Takeover {
 /// An upload cannot be removed.
 pub async fn remove_late(landscape: &Landscape, shoot: &UserShoot, seed: &str) -> Result<Vec<String>> {
     let backups = lifecycle::backup_name(shoot).await?;
-    let bucket = lifecycle::place(&landscape.garden, seed).await?;
+    let bucket = lifecycle::bucket_name(&landscape.garden, seed).await?;
     let place = Path::new(landscape.variable("S3_DATA")?)
         .join(bucket)
         .join(&backups);

@@ -258,7 +258,7 @@ impl OwnServer {
     ///
     /// # Errors
     /// The server does not start, or the Seed cannot be written.
-    pub fn of(landscape: &Landscape, seed: &str) -> Result<Self> {
+    pub fn freeze(landscape: &Landscape, seed: &str) -> Result<Self> {
         let own = Self {
             landscape: landscape.name.clone(),
             seed: seed.to_owned(),

@@ -36,17 +36,17 @@ pub struct Crd {
 
 impl Crd {
     fn garden<K: CustomResourceExt>() -> Self {
-        Self::of::<K>(Target::Garden)
+        Self::from_kind::<K>(Target::Garden)
     }
 
     fn seed<K: CustomResourceExt>() -> Self {
-        Self::of::<K>(Target::Seed)
+        Self::from_kind::<K>(Target::Seed)
     }
 
     /// The deletion of a definition deletes all objects of the kind: every shoot of a garden, every etcd of a
     /// seed. So Helm keeps definitions when a chart is uninstalled, or when a later chart no longer has the
     /// definition.
-    fn of<K: CustomResourceExt>(target: Target) -> Self {
+    fn from_kind<K: CustomResourceExt>(target: Target) -> Self {
         let mut definition = K::crd();
         definition
             .metadata

@@ -226,10 +226,10 @@ impl Compute {
     async fn address(&self, name: &str) -> Result<String> {
         let found = wait::until(&self.pods, name, ADDRESS_WITHIN, |pod| {
             match pod.map(|pod| (pod::address_of(pod), pod::trouble_of(pod))) {
-                Some((Some(_), _)) => wait::Look::Done,
-                Some((None, Some(why))) => wait::Look::Wait(why),
-                Some((None, None)) => wait::Look::Wait("it has no address yet".into()),
-                None => wait::Look::Fail(Error::transient("it came and went")),
+                Some((Some(_), _)) => wait::WaitState::Done,
+                Some((None, Some(why))) => wait::WaitState::Wait(why),
+                Some((None, None)) => wait::WaitState::Wait("it has no address yet".into()),
+                None => wait::WaitState::Fail(Error::transient("it came and went")),
             }
         });
         let pod = found.await?;

@@ -209,12 +209,12 @@ impl Isolation {
     /// Waits until every host has confirmed the order. Returns the object at that time.
     async fn await_hosts(&self, order: &Order, hosts: &BTreeSet<String>) -> Result<ConfigMap> {
         let name = name_of(&self.cluster);
-        let overtaken = || wait::Look::Fail(self.overtaken());
+        let overtaken = || wait::WaitState::Fail(self.overtaken());
         let found = wait::until(&self.objects, &name, self.patience, |object| {
             match object.map(Order::from_config_map) {
                 Some(Ok(now)) if now.same_as(order) => match now.missing(hosts) {
-                    missing if missing.is_empty() => wait::Look::Done,
-                    missing => wait::Look::Wait(format!(
+                    missing if missing.is_empty() => wait::WaitState::Done,
+                    missing => wait::WaitState::Wait(format!(
                         "zone {} is not {} on {}: see that cloud-local-agent runs there; a host that is gone for \
                          good has to be taken out of ConfigMap {HOSTS}",
                         now.zone,
@@ -222,7 +222,7 @@ impl Isolation {
                         missing.join(", ")
                     )),
                 },
-                Some(Err(why)) => wait::Look::Fail(order::damaged(&name, &why)),
+                Some(Err(why)) => wait::WaitState::Fail(order::damaged(&name, &why)),
                 Some(Ok(_)) | None => overtaken(),
             }
         });

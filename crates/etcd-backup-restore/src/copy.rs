@@ -122,7 +122,7 @@ impl Copy {
         }
         let chosen = Recorded {
             complete: report.complete,
-            ..Recorded::of(&chain, epoch, origin)
+            ..Recorded::from_chain(&chain, epoch, origin)
         };
         let recorded = self.target.record(chosen.clone()).await?;
         if recorded != chosen {

@@ -191,7 +191,7 @@ mod tests {
         assert!(victims(&[], Policy::LimitBased, 7, 0).is_empty());
     }
 
-    fn of(epoch: i64, mut snapshot: Snapshot) -> Snapshot {
+    fn at_epoch(epoch: i64, mut snapshot: Snapshot) -> Snapshot {
         snapshot.epoch = epoch;
         snapshot
     }
@@ -217,10 +217,10 @@ mod tests {
     /// A copy waits for the final snapshot, and transfers existing objects meanwhile.
     #[test]
     fn what_was_copied_ahead_of_a_final_snapshot_goes_as_an_older_chain() {
-        let ahead = [of(1, full(10, 1)), of(1, delta(11, 20, 2))];
-        let end = of(1, last(25, 3));
+        let ahead = [at_epoch(1, full(10, 1)), at_epoch(1, delta(11, 20, 2))];
+        let end = at_epoch(1, last(25, 3));
         let recorded = begun_with(&[&end]);
-        let listing = [end, of(2, delta(26, 30, 4)), of(2, full(40, 5))];
+        let listing = [end, at_epoch(2, delta(26, 30, 4)), at_epoch(2, full(40, 5))];
         // The copied chain is the third chain: after the chain of this epoch and the final snapshot.
         assert!(gone(&ahead, &listing, &recorded, 3).is_empty());
         assert_eq!(gone(&ahead, &listing, &recorded, 2), names(&ahead));
@@ -240,38 +240,41 @@ mod tests {
     /// even an old chain.
     #[test]
     fn what_the_epoch_began_with_is_not_left_over() {
-        let older = [of(1, full(3, 0)), of(1, delta(4, 9, 1))];
+        let older = [at_epoch(1, full(3, 0)), at_epoch(1, delta(4, 9, 1))];
         let chain = [
-            of(1, full(10, 1)),
-            of(1, delta(11, 20, 2)),
-            of(1, delta(21, 25, 3)),
+            at_epoch(1, full(10, 1)),
+            at_epoch(1, delta(11, 20, 2)),
+            at_epoch(1, delta(21, 25, 3)),
         ];
         let recorded = begun_with(&chain.each_ref());
-        for listing in [chain.to_vec(), [&chain[..], &[of(2, full(40, 5))]].concat()] {
+        for listing in [chain.to_vec(), [&chain[..], &[at_epoch(2, full(40, 5))]].concat()] {
             assert_eq!(gone(&older, &listing, &recorded, 1), names(&older));
         }
         // The listing is older than the recorded chain.
         let all = [&older[..], &chain[..]].concat();
-        assert_eq!(gone(&all, &[of(2, full(40, 5))], &recorded, 1), names(&older));
+        assert_eq!(
+            gone(&all, &[at_epoch(2, full(40, 5))], &recorded, 1),
+            names(&older)
+        );
     }
 
     #[test]
     fn what_may_hold_lost_changes_stays_with_all_that_it_continues() {
-        let end = of(1, full(25, 3));
+        let end = at_epoch(1, full(25, 3));
         let recorded = begun_with(&[&end]);
-        let listing = [end, of(2, full(1_000_000_030, 5))];
-        let older = of(1, full(10, 1));
-        for late in [of(1, delta(26, 30, 4)), of(1, full(30, 4))] {
+        let listing = [end, at_epoch(2, full(1_000_000_030, 5))];
+        let older = at_epoch(1, full(10, 1));
+        for late in [at_epoch(1, delta(26, 30, 4)), at_epoch(1, full(30, 4))] {
             assert!(gone(&[older.clone(), late], &listing, &recorded, 1).is_empty());
         }
         // A late final snapshot holds all data by itself, and stays.
-        let late = of(1, last(30, 4));
+        let late = at_epoch(1, last(30, 4));
         assert_eq!(
             gone(&[older.clone(), late], &listing, &recorded, 1),
             names(std::slice::from_ref(&older))
         );
         // Snapshots of later epochs do not concern this epoch.
-        let later = [of(3, full(20, 6)), of(2, full(20, 6))];
+        let later = [at_epoch(3, full(20, 6)), at_epoch(2, full(20, 6))];
         assert_eq!(gone(&later, &listing, &recorded, 1), [] as [String; 0]);
     }
 

@@ -7,7 +7,7 @@
 //! a bucket that refuses requests must not take etcd out of service.
 
 use crate::error::{Class, Error, Result};
-use crate::owner::{Desk, Told};
+use crate::owner::{Desk, OwnershipStatus};
 use crate::snapshot_name::Snapshot;
 use crate::snapshotter::{Handle, Proof};
 use axum::extract::{Query, State};
@@ -51,7 +51,7 @@ pub struct Behind {
     /// Handle of the running snapshotter.
     pub desk: Desk,
     /// The ownership state; `None` without the owner check.
-    pub owner: Option<Arc<Told>>,
+    pub owner: Option<Arc<OwnershipStatus>>,
 }
 
 impl Behind {

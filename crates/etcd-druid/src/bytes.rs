@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 /// The quantity in bytes; `None` if the quantity is not a whole number of bytes, or does not fit.
 #[must_use]
-pub fn of(quantity: &Quantity) -> Option<u64> {
+pub fn parse(quantity: &Quantity) -> Option<u64> {
     let text = quantity.0.trim();
     let digits = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -59,7 +59,7 @@ mod tests {
             ("-1Gi", None),
             ("99999999Ti", None),
         ] {
-            assert_eq!(of(&Quantity(text.to_owned())), bytes, "{text:?}");
+            assert_eq!(parse(&Quantity(text.to_owned())), bytes, "{text:?}");
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::{
     observed::Observed,
     retry::start_afresh,
     rollout, sidecar, status,
-    wanted::{Wanted, without_effect},
+    wanted::{ValidatedEtcd, without_effect},
 };
 
 const MANAGER: FieldManager = FieldManager(DRUID);
@@ -118,7 +118,7 @@ impl EtcdController {
         if etcd.annotations().contains_key(SUSPEND_ANNOTATION) {
             return Ok(());
         }
-        let wanted = Wanted::new(etcd, &self.defaults)?;
+        let wanted = ValidatedEtcd::new(etcd, &self.defaults)?;
         ensure(&self.seed, &wanted, observed).await
     }
 

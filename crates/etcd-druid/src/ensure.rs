@@ -21,7 +21,7 @@ use crate::{
     },
     observed::Observed,
     status::copy::is_complete,
-    wanted::{Backup, Wanted, wrong},
+    wanted::{Backup, ValidatedEtcd, wrong},
 };
 
 const MANAGER: FieldManager = FieldManager(DRUID);
@@ -31,7 +31,7 @@ const JOB_GONE_AFTER: Duration = Duration::from_secs(2);
 
 /// Applies every object. A repeated call changes nothing, and reverts changes of other managers in fields of
 /// this controller.
-pub async fn ensure(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Result<()> {
+pub async fn ensure(seed: &Seed, wanted: &ValidatedEtcd, observed: &Observed) -> Result<()> {
     let accounts: Api<ServiceAccount> = seed.namespaced(&wanted.namespace);
     MANAGER.apply(&accounts, &service_account(wanted)).await?;
     match wanted.copy() {
@@ -40,7 +40,7 @@ pub async fn ensure(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Result
     }
 }
 
-async fn ensure_member(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Result<()> {
+async fn ensure_member(seed: &Seed, wanted: &ValidatedEtcd, observed: &Observed) -> Result<()> {
     if let Some(job) = &observed.job {
         // etcd must not restore from a store that a copy still writes to.
         delete_exactly(&seed.namespaced(&wanted.namespace), job).await?;
@@ -76,7 +76,12 @@ fn rolls_by_itself(set: &StatefulSet) -> bool {
     strategy.is_none_or(|strategy| strategy.type_.as_deref() != Some(ON_DELETE))
 }
 
-async fn ensure_copy(seed: &Seed, wanted: &Wanted, backup: &Backup, observed: &Observed) -> Result<()> {
+async fn ensure_copy(
+    seed: &Seed,
+    wanted: &ValidatedEtcd,
+    backup: &Backup,
+    observed: &Observed,
+) -> Result<()> {
     if let Some(running) = &observed.stateful_set {
         return Err(wrong(
             "spec.backup.sourceStore",

@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::{
     names::{DRUID, DRUID_KEEP_VOLUME, OWNERSHIP_EPOCH},
     observed::{Observed, is_kept},
-    wanted::{Wanted, epoch},
+    wanted::{ValidatedEtcd, epoch},
 };
 
 const MANAGER: FieldManager = FieldManager(DRUID);
@@ -76,7 +76,7 @@ pub async fn keep(seed: &Seed, etcd: &Etcd, observed: &Observed) -> Result<()> {
 }
 
 /// Adopts a kept claim that the StatefulSet is about to use, or refuses to start etcd on the claim.
-pub async fn adopt(seed: &Seed, wanted: &Wanted, observed: &Observed) -> Result<()> {
+pub async fn adopt(seed: &Seed, wanted: &ValidatedEtcd, observed: &Observed) -> Result<()> {
     let name = wanted.claim_name();
     let Some((claim, of)) = observed
         .claims

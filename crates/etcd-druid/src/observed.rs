@@ -15,7 +15,7 @@ use crate::{
         OWNERSHIP_EPOCH, PART_OF_LABEL,
     },
     rollout,
-    sidecar::{Ownership, Said},
+    sidecar::{Ownership, SidecarHealth},
 };
 
 /// The existing objects of an Etcd, with the answers of its processes.
@@ -34,7 +34,7 @@ pub struct Observed {
     /// Pods of an older template that have to be replaced; `None` before that is known.
     pub outdated: Option<Vec<String>>,
     /// The last answer of the member's etcd-backup-restore.
-    pub sidecar: Option<Said>,
+    pub sidecar: Option<SidecarHealth>,
     /// The ownership that the process reports, if the process has an owner check.
     pub ownership: Option<Ownership>,
     /// Whether etcd refuses writes, because alarm NOSPACE is raised.

@@ -24,7 +24,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// The response of `/healthz`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Said {
+pub struct SidecarHealth {
     /// `Starting`, `Active`, `Interrupted`, or `Finished` after a final snapshot.
     #[serde(rename = "snapshotter")]
     pub phase: String,
@@ -53,7 +53,7 @@ pub struct ReportedRelief {
     pub message: String,
 }
 
-impl Said {
+impl SidecarHealth {
     /// The remedy where compaction and defragmentation made no room for etcd.
     #[must_use]
     pub fn full_database(&self) -> Option<&str> {
@@ -121,7 +121,7 @@ impl Ownership {
     /// The settings of the running process: whether silence ends its right, and the shortest time that a
     /// destination must wait. `None` if the process does not report these settings.
     #[must_use]
-    pub fn goes_by(&self) -> Option<(bool, Duration)> {
+    pub fn reported_fence(&self) -> Option<(bool, Duration)> {
         // An unknown value may have any meaning.
         let ends = self.silence.as_deref()? == Silence::Deactivate.word();
         Some((ends, Duration::from_millis(self.least_fence_milliseconds?)))
@@ -130,7 +130,7 @@ impl Ownership {
 
 /// Asks the sidecar of the running member for its state and for the ownership of the shoot. `None` if no
 /// sidecar can be expected to answer, or no sidecar answered.
-pub async fn ask(seed: &Seed, etcd: &Etcd, members: &[Pod]) -> (Option<Said>, Option<Ownership>) {
+pub async fn ask(seed: &Seed, etcd: &Etcd, members: &[Pod]) -> (Option<SidecarHealth>, Option<Ownership>) {
     let of_itself = async {
         let pod = members.iter().find(|pod| runs(pod))?;
         get(seed, etcd, pod, "healthz").await
@@ -225,7 +225,7 @@ mod tests {
         ] {
             let said: Ownership = serde_json::from_str(answer).unwrap();
             let outlasts = said
-                .goes_by()
+                .reported_fence()
                 .map(|(ends, fence)| lasts_beyond_a_fence(ends, fence));
             assert_eq!(outlasts, expected, "{answer}");
         }

@@ -67,7 +67,10 @@ impl<P: ControlPlaneParts> Actuator<ControlPlane> for ControlPlaneActuator<P> {
     const NAME: &'static str = P::NAME;
 
     async fn reconcile(&self, context: &Context<ControlPlane>) -> Result<Outcome> {
-        let owner = context.cluster.as_ref().map_or(Ok(None), OwnerClaim::of)?;
+        let owner = context
+            .cluster
+            .as_ref()
+            .map_or(Ok(None), OwnerClaim::from_cluster)?;
         let parts = self.0.parts(context, owner.as_ref())?;
         parts.check(P::PROCESSES, P::CONFIG_MAPS)?;
         let [processes, config_maps] = parts.stale(P::PROCESSES, P::CONFIG_MAPS);

@@ -15,7 +15,7 @@
 use api::extensions::{Cluster as ClusterObject, ExtensionObject};
 use kube::{Api, ResourceExt};
 use mutation::Mutation;
-use owner_checks::{OWNERSHIP_LOST, Patience, Refusal, Tenure};
+use owner_checks::{OWNERSHIP_LOST, OwnershipError, Patience, Tenure};
 use runtime::{Error, Next, Result, clock, finalizer};
 use tracing::warn;
 
@@ -56,13 +56,13 @@ where
         object: &K,
         operation: Operation,
         cluster: Option<&ClusterObject>,
-    ) -> Result<Option<Tenure>, Refusal> {
+    ) -> Result<Option<Tenure>, OwnershipError> {
         if Mutation::OwnerNotConfirmed.is_active() {
             return Ok(None);
         }
         let owners = &self.provider.owners;
         let wanted = owners.wanted(object, operation, cluster);
-        let Some(wanted) = wanted.map_err(Refusal::Impossible)? else {
+        let Some(wanted) = wanted.map_err(OwnershipError::Impossible)? else {
             return Ok(None);
         };
         let epoch = wanted.epoch;
@@ -74,7 +74,7 @@ where
         let confirmed = owners.confirm(&self.provider.seed, &namespace, wanted, patience);
         let right = Box::pin(confirmed).await?;
         // Checked after the confirmation: this seed may not write an object of a lost shoot.
-        written_in(object, operation, epoch).map_err(Refusal::OtherEpoch)?;
+        written_in(object, operation, epoch).map_err(OwnershipError::OtherEpoch)?;
         Ok(Some(right))
     }
 
@@ -84,10 +84,10 @@ where
         api: &Api<K>,
         object: &K,
         operation: Operation,
-        refusal: Refusal,
+        refusal: OwnershipError,
     ) -> Result<Next> {
         self.provider.owners.count::<K>(&refusal);
-        if let Refusal::Lost(why) = &refusal {
+        if let OwnershipError::Lost(why) = &refusal {
             self.tell_of_loss(object, why).await;
             return Err(refusal.into());
         }

@@ -88,7 +88,7 @@ async fn a_garden_controller_manager_idles_in_little_memory() -> Result<()> {
     .await;
     manager.check_alive()?;
     settled.with_context(|| manager.log_tail())?;
-    let idle = Idle::of(&manager).await?;
+    let idle = Idle::measure(&manager).await?;
     idle.tell(
         "garden-controller-manager",
         &format!("{count} shoots, {large} of them as large as they may be"),
@@ -107,9 +107,9 @@ fn as_much_as_may_be() -> Value {
 /// Whether each shoot has its Secret, its ShootState, and the RoleBinding for the readers.
 async fn settled(client: &Client, count: usize) -> Result<(), String> {
     for found in [
-        known::<Secret>(client).await,
-        known::<ShootState>(client).await,
-        known::<RoleBinding>(client).await,
+        count_objects::<Secret>(client).await,
+        count_objects::<ShootState>(client).await,
+        count_objects::<RoleBinding>(client).await,
     ] {
         let found = found.map_err(|error| error.to_string())?;
         if found < count {
@@ -119,7 +119,7 @@ async fn settled(client: &Client, count: usize) -> Result<(), String> {
     Ok(())
 }
 
-async fn known<K>(client: &Client) -> Result<usize, kube::Error>
+async fn count_objects<K>(client: &Client) -> Result<usize, kube::Error>
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug,
 {

@@ -88,7 +88,7 @@ async fn a_gardenlet_with_250_shoots_idles_below_40_mib() -> Result<()> {
     if std::env::var_os(CARE).is_none() {
         asks_the_garden_for_nothing(&client, count).await?;
     }
-    let idle = Idle::of(&gardenlet).await?;
+    let idle = Idle::measure(&gardenlet).await?;
     idle.tell("gardenlet", &format!("{count} shoots"));
     ensure!(idle.own < AT_MOST, "{} KiB are more than {AT_MOST} KiB", idle.own);
     Ok(())

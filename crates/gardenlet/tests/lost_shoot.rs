@@ -23,7 +23,7 @@ use kube::{
 };
 use runtime::{
     clock,
-    wait::{self, Look},
+    wait::{self, WaitState},
 };
 use serde_json::{Value, json};
 use testkit::{ControlPlane, NameServer, apply, eventually};
@@ -204,9 +204,9 @@ impl World {
             SOON,
             |record: Option<&DNSRecord>| match record {
                 Some(record) if record.metadata.deletion_timestamp.is_none() => {
-                    Look::Wait("the owner record is not deleted".to_owned())
+                    WaitState::Wait("the owner record is not deleted".to_owned())
                 }
-                _ => Look::Done,
+                _ => WaitState::Done,
             },
         )
         .await?;
@@ -340,9 +340,9 @@ impl World {
         let seen = wait::until(&self.records, "web-owner", SOON, |record: Option<&DNSRecord>| {
             let of = record.and_then(|record| record.annotations().get(OWNERSHIP_EPOCH));
             if of.is_some_and(|of| of == epoch) {
-                Look::Done
+                WaitState::Done
             } else {
-                Look::Wait(format!("the owner record is of epoch {of:?}"))
+                WaitState::Wait(format!("the owner record is of epoch {of:?}"))
             }
         });
         seen.await?;

@@ -237,9 +237,9 @@ async fn until(
 ) -> Result<ShootState> {
     let found = wait::until(states, "web", SOON, |state: Option<&ShootState>| {
         if state.is_some_and(&holds) {
-            wait::Look::Done
+            wait::WaitState::Done
         } else {
-            wait::Look::Wait(why.to_owned())
+            wait::WaitState::Wait(why.to_owned())
         }
     });
     found.await?.context("a ShootState")
@@ -256,9 +256,9 @@ async fn reported(garden: &Garden, constraint: &str, status: Option<ConditionSta
         let found = shoot.and_then(|shoot| shoot.status.as_ref());
         let found = found.and_then(|found| found.constraint(constraint));
         if found.map(|found| found.status) == status {
-            wait::Look::Done
+            wait::WaitState::Done
         } else {
-            wait::Look::Wait(format!("{found:?}"))
+            wait::WaitState::Wait(format!("{found:?}"))
         }
     });
     Box::pin(seen).await?;

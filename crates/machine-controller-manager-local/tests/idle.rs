@@ -59,7 +59,7 @@ async fn a_machine_controller_manager_idles_in_little_memory() -> Result<()> {
     made.with_context(|| format!("not all machines are there within {MADE_WITHIN:?}"))
         .flatten()
         .with_context(|| manager.log_tail())?;
-    let idle = Idle::of(&manager).await?;
+    let idle = Idle::measure(&manager).await?;
     idle.tell("machine-controller-manager-local", &format!("{count} machines"));
     ensure!(idle.own < AT_MOST, "{} KiB are more than {AT_MOST} KiB", idle.own);
     Ok(())

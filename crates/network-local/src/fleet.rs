@@ -79,7 +79,7 @@ mod tests {
     }
 
     fn names(fleet: &Fleet) -> Option<Vec<&str>> {
-        let known = fleet.0.known()?;
+        let known = fleet.0.known_values()?;
         Some(known.keys().map(String::as_str).collect())
     }
 

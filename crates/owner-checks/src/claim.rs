@@ -7,7 +7,9 @@ use api::{
     gardencore::seed::{OwnerChecks, SeedDNSProviderConfig},
     meta::{ErrorCode, RawExtension},
 };
-use ownership::{Authorities, Claim, Network, SecondWitness, Terms, Watch, Witnesses, check_before_sealing};
+use ownership::{
+    Authorities, Network, OwnershipClaim, SecondWitness, Terms, Watch, Witnesses, check_before_sealing,
+};
 use permit::Clock;
 use runtime::{Error, Result};
 use serde::de::DeserializeOwned;
@@ -43,7 +45,7 @@ impl OwnerClaim {
     /// # Errors
     /// The seed checks owners, and a required field is missing or invalid. Then no work may be done for the
     /// shoot.
-    pub fn of(cluster: &ClusterObject) -> Result<Option<Self>> {
+    pub fn from_cluster(cluster: &ClusterObject) -> Result<Option<Self>> {
         let Some(seed) = &cluster.spec.seed else {
             return Ok(None);
         };
@@ -93,10 +95,10 @@ impl OwnerClaim {
         checked.map_err(Error::transient)
     }
 
-    fn parsed(&self) -> Result<(Claim, Authorities)> {
-        let claim = Claim::new(&self.name, &self.identity, self.epoch).map_err(cannot_be_asked)?;
+    fn parsed(&self) -> Result<(OwnershipClaim, Authorities)> {
+        let claim = OwnershipClaim::new(&self.name, &self.identity, self.epoch).map_err(cannot_be_asked)?;
         let authorities = match self.authorities.as_slice() {
-            [] => Authorities::found(&self.zone),
+            [] => Authorities::discover(&self.zone),
             named => Authorities::named(&self.zone, named.iter().copied()),
         };
         Ok((claim, authorities.map_err(cannot_be_asked)?))

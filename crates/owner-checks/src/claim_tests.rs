@@ -34,7 +34,7 @@ fn cluster(change: impl FnOnce(&mut Value)) -> ClusterObject {
 /// R17-13.
 #[test]
 fn all_that_is_needed_comes_with_the_cluster() {
-    let wanted = OwnerClaim::of(&cluster(|_| {})).unwrap().unwrap();
+    let wanted = OwnerClaim::from_cluster(&cluster(|_| {})).unwrap().unwrap();
     assert_eq!(
         wanted,
         OwnerClaim {
@@ -50,7 +50,7 @@ fn all_that_is_needed_comes_with_the_cluster() {
             terms: Terms::default(),
         }
     );
-    let first = OwnerClaim::of(&cluster(|spec| {
+    let first = OwnerClaim::from_cluster(&cluster(|spec| {
         spec["shoot"]["status"]["ownership"] = Value::Null;
     }));
     assert_eq!(first.unwrap().unwrap().epoch, 1);
@@ -66,7 +66,10 @@ fn the_uid_is_that_of_the_first_reconciliation() {
         (json!("first"), "first"),
     ] {
         let of = cluster(move |spec| spec["shoot"]["status"]["uid"] = status);
-        assert_eq!(OwnerClaim::of(&of).unwrap().unwrap().shoot_uid, expected);
+        assert_eq!(
+            OwnerClaim::from_cluster(&of).unwrap().unwrap().shoot_uid,
+            expected
+        );
     }
 }
 
@@ -84,7 +87,11 @@ fn the_zone_is_a_name_around_the_domain() {
     ] {
         let told = zone.clone();
         let of = cluster(move |spec| spec["seed"]["spec"]["dns"]["internal"]["zone"] = told);
-        assert_eq!(OwnerClaim::of(&of).unwrap().unwrap().zone, expected, "{zone}");
+        assert_eq!(
+            OwnerClaim::from_cluster(&of).unwrap().unwrap().zone,
+            expected,
+            "{zone}"
+        );
     }
 }
 
@@ -96,7 +103,7 @@ fn nothing_is_asked_where_the_seed_does_not_say_so() {
         |spec| spec["seed"]["spec"]["settings"]["ownerChecks"]["enabled"] = json!(false),
         |spec| spec["seed"] = Value::Null,
     ] {
-        assert_eq!(OwnerClaim::of(&cluster(change)), Ok(None));
+        assert_eq!(OwnerClaim::from_cluster(&cluster(change)), Ok(None));
     }
 }
 
@@ -142,7 +149,7 @@ fn what_is_missing_or_wrong_is_said() {
         ),
     ];
     for (change, class, said) in cases {
-        let error = OwnerClaim::of(&cluster(change)).unwrap_err();
+        let error = OwnerClaim::from_cluster(&cluster(change)).unwrap_err();
         assert_eq!(error.class(), class, "{error}");
         assert!(error.to_string().contains(said), "{error}");
     }

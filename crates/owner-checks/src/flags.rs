@@ -93,7 +93,7 @@ impl TermsFlags {
             ("fence", &self.owner_check_fence),
         ];
         let durations = durations.map(|(field, text)| (field, text.as_deref()));
-        let given = Terms::default().given(durations, self.owner_check_drift);
+        let given = Terms::default().with_overrides(durations, self.owner_check_drift);
         given.map_err(|error| {
             Error::config(
                 ErrorCode::ErrConfigurationProblem,
@@ -234,7 +234,7 @@ mod tests {
             ("fence", "1m30s"),
         ];
         let given = given.map(|(field, text)| (field, Some(text)));
-        let terms = Terms::default().given(given, Some(500)).unwrap();
+        let terms = Terms::default().with_overrides(given, Some(500)).unwrap();
         let claim = OwnerClaim { terms, ..claim() };
         let mut flags = claim.flags("shoot--dev--web");
         assert_eq!(read(&flags).unwrap().owner.terms.terms(), Ok(terms));

@@ -16,7 +16,9 @@ use ownership::{GivenError, Settings, Terms};
 /// # Errors
 /// The field, the fault (of the field or of all fields together), and the remedy.
 pub fn terms(checks: &OwnerChecks, usual: Terms) -> Result<Terms, String> {
-    usual.given(checks.durations(), checks.drift).map_err(said)
+    usual
+        .with_overrides(checks.durations(), checks.drift)
+        .map_err(describe_error)
 }
 
 /// The time that a destination waits for a seed with these settings: the longer of the seed's fence and the
@@ -35,20 +37,20 @@ pub fn needed_fence(checks: &OwnerChecks, usual: Terms) -> Result<Duration, Stri
 pub fn settings(checks: &OwnerChecks, usual: Terms) -> Result<Settings, String> {
     usual
         .settings()
-        .given(checks.durations(), checks.drift)
-        .map_err(said)
+        .with_overrides(checks.durations(), checks.drift)
+        .map_err(describe_error)
 }
 
 /// Whether a destination with this fence may take over beside an etcd with these settings. `false` if the
 /// settings cannot be parsed, because such an etcd continues with the earlier settings.
 #[must_use]
 pub fn is_fenced_by(check: &OwnerCheckSpec, fence: Duration) -> bool {
-    let settings = Settings::default().given(check.durations(), check.drift);
+    let settings = Settings::default().with_overrides(check.durations(), check.drift);
     check.silence != Some(OwnerCheckSilence::Tolerate)
         && settings.is_ok_and(|settings| settings.is_fenced_by(fence))
 }
 
-fn said(error: GivenError) -> String {
+fn describe_error(error: GivenError) -> String {
     match error {
         GivenError::Field { field, what } => {
             format!("spec.settings.ownerChecks.{field} of the Seed {what}")

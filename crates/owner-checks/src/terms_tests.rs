@@ -7,7 +7,7 @@ const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn given(fields: &Value) -> OwnerChecks {
+fn checks_with(fields: &Value) -> OwnerChecks {
     let mut all = json!({"enabled": true});
     for (field, value) in fields.as_object().unwrap() {
         all[field] = value.clone();
@@ -17,8 +17,11 @@ fn given(fields: &Value) -> OwnerChecks {
 
 #[test]
 fn what_a_seed_does_not_give_is_as_usual() {
-    assert_eq!(terms(&given(&json!({})), Terms::default()), Ok(Terms::default()));
-    let all = given(&json!({
+    assert_eq!(
+        terms(&checks_with(&json!({})), Terms::default()),
+        Ok(Terms::default())
+    );
+    let all = checks_with(&json!({
         "interval": "5s", "timeout": "500ms", "storeTimeout": "2s", "validity": "20s", "requests": "4s", "propagation": "0s",
         "dnsCacheTTL": "1m", "fence": "1m30s", "drift": 500, "silence": "Tolerate",
     }));
@@ -103,7 +106,7 @@ fn what_is_wrong_is_said_with_what_to_write() {
         ),
         (json!({"dnsCacheTTL": "10s"}), &format!("{TOGETHER}fence")),
     ] {
-        let error = terms(&given(&fields), Terms::default()).unwrap_err();
+        let error = terms(&checks_with(&fields), Terms::default()).unwrap_err();
         let path = "spec.settings.ownerChecks";
         assert!(
             error.starts_with(path) && error.contains(sentence),
@@ -123,10 +126,10 @@ fn a_seed_is_waited_for_as_long_as_it_says_and_as_it_needs() {
         (json!({"validity": "30s"}), Duration::from_millis(41_072)),
         (json!({"silence": "Tolerate"}), s(24)),
     ] {
-        let needed = needed_fence(&given(&fields), Terms::default());
+        let needed = needed_fence(&checks_with(&fields), Terms::default());
         assert_eq!(needed, Ok(expected), "{fields}");
     }
-    assert!(needed_fence(&given(&json!({"fence": "soon"})), Terms::default()).is_err());
+    assert!(needed_fence(&checks_with(&json!({"fence": "soon"})), Terms::default()).is_err());
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub(crate) enum Dns {
 /// An answer of a single authority is enough, because a destination waits for all authorities before the
 /// fence begins. But the authorities that answer must agree: a difference means an update under way or a
 /// broken authority.
-pub(crate) fn of(said: &[(SocketAddr, Saying)]) -> Dns {
+pub(crate) fn combine(said: &[(SocketAddr, Saying)]) -> Dns {
     let spoken: Vec<&Saying> = said
         .iter()
         .map(|(_, saying)| saying)

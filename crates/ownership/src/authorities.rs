@@ -11,7 +11,7 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::config::ResolveHosts;
 use tokio::time::{Instant, timeout_at};
 
-use crate::claim::{Claim, absolute};
+use crate::claim::{OwnershipClaim, absolute};
 
 /// The NS records are looked up again after this time. Much shorter than the time between changes of a zone's
 /// servers.
@@ -109,18 +109,18 @@ impl Authorities {
 
     /// The servers that the zone's NS records name, found by this machine's resolver and asked at port 53.
     /// Resolvers may keep the NS records for the TTL of the records.
-    pub fn found(zone: &str) -> Result<Self, AuthoritiesError> {
+    pub fn discover(zone: &str) -> Result<Self, AuthoritiesError> {
         let wrong = |error: hickory_resolver::net::NetError| AuthoritiesError::Resolver(error.to_string());
         let mut builder = TokioResolver::builder_tokio().map_err(wrong)?;
         let options = builder.options_mut();
         options.cache_size = 0;
         options.attempts = 1;
         options.use_hosts_file = ResolveHosts::Never;
-        Self::found_by(zone, builder.build().map_err(wrong)?, 53)
+        Self::discover_with(zone, builder.build().map_err(wrong)?, 53)
     }
 
-    /// As [`Authorities::found`], by the given resolver and at the given port.
-    pub fn found_by(zone: &str, resolver: TokioResolver, port: u16) -> Result<Self, AuthoritiesError> {
+    /// As [`Authorities::discover`], by the given resolver and at the given port.
+    pub fn discover_with(zone: &str, resolver: TokioResolver, port: u16) -> Result<Self, AuthoritiesError> {
         let finder = Finder {
             resolver,
             port,
@@ -133,7 +133,7 @@ impl Authorities {
     }
 
     /// Fails unless the claim's records belong to this zone.
-    pub fn check(&self, claim: &Claim) -> Result<(), AuthoritiesError> {
+    pub fn check(&self, claim: &OwnershipClaim) -> Result<(), AuthoritiesError> {
         if self.zone.zone_of(&claim.owner_name) {
             return Ok(());
         }
@@ -154,7 +154,7 @@ impl Authorities {
     pub fn known_servers(&self) -> Vec<SocketAddr> {
         match &self.source {
             Source::Named(servers) => servers.clone(),
-            Source::Found(finder) => finder.known().map_or_else(Vec::new, |known| known.servers),
+            Source::Found(finder) => finder.read_cache().map_or_else(Vec::new, |known| known.servers),
         }
     }
 
@@ -180,7 +180,7 @@ impl Authorities {
     pub(crate) async fn servers(&self, within: Duration) -> Result<Vec<SocketAddr>, String> {
         match &self.source {
             Source::Named(servers) => Ok(servers.clone()),
-            Source::Found(finder) => match finder.known() {
+            Source::Found(finder) => match finder.read_cache() {
                 Some(known) => Ok(known.servers),
                 None => finder.find(&self.zone, within).await,
             },
@@ -194,7 +194,7 @@ impl Authorities {
             return;
         };
         let is_due = finder
-            .known()
+            .read_cache()
             .is_none_or(|known| known.since.elapsed() >= LOOKED_FOR_EVERY);
         if is_due && let Err(why) = finder.find(&self.zone, within).await {
             tracing::warn!(zone = %self.zone, why, "the zone's servers cannot be found again");
@@ -203,7 +203,7 @@ impl Authorities {
 }
 
 impl Finder {
-    fn known(&self) -> Option<Known> {
+    fn read_cache(&self) -> Option<Known> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.clone().filter(|known| known.since.elapsed() < KEPT)
     }
@@ -213,7 +213,7 @@ impl Finder {
     async fn find(&self, zone: &Name, within: Duration) -> Result<Vec<SocketAddr>, String> {
         let found = self.look_up(zone, within).await?;
         let since = Instant::now();
-        let mut earlier = self.known().map_or_else(BTreeMap::new, |known| known.hosts);
+        let mut earlier = self.read_cache().map_or_else(BTreeMap::new, |known| known.hosts);
         let mut hosts = BTreeMap::new();
         for (host, addresses) in found {
             match addresses {

@@ -56,7 +56,7 @@ async fn a_server_whose_name_is_not_answered_keeps_its_addresses() {
     let config = ResolverConfig::from_name_servers(vec![upstream]);
     let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
     builder.options_mut().cache_size = 0;
-    let found = Authorities::found_by(ZONE, builder.build().unwrap(), 53).unwrap();
+    let found = Authorities::discover_with(ZONE, builder.build().unwrap(), 53).unwrap();
     let two_answers = Arc::new(AtomicBool::new(false));
     let serves = async {
         let mut buffer = [0; 1024];

@@ -11,7 +11,7 @@ const LONGEST_IDENTITY: usize = 255;
 
 /// A seed's claim to a single shoot in a single epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct OwnershipClaim {
     pub(crate) owner_name: Name,
     pub(crate) epoch_name: Name,
     pub(crate) identity: String,
@@ -41,7 +41,7 @@ pub enum ClaimError {
     Epoch(i64),
 }
 
-impl Claim {
+impl OwnershipClaim {
     /// The claim of the seed `identity` to be the owner in `epoch` (1 or more). `owner_name` is the owner
     /// record's name, `owner.<shoot>.<project>.<internal domain>` (R17-10, R17-13).
     pub fn new(owner_name: &str, identity: &str, epoch: i64) -> Result<Self, ClaimError> {

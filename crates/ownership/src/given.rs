@@ -80,13 +80,13 @@ impl Settings {
     ///
     /// # Errors
     /// The field, the value, and the remedy. [`Terms::new`] finds settings that do not fit together.
-    pub fn given<'a>(
+    pub fn with_overrides<'a>(
         mut self,
         durations: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
         drift: Option<i32>,
     ) -> Result<Self, GivenError> {
         for (name, text) in durations {
-            if let Some((field, text)) = known(name).zip(text) {
+            if let Some((field, text)) = find_field(name).zip(text) {
                 *(field.of)(&mut self) = field.read(text)?;
             }
         }
@@ -123,13 +123,13 @@ impl Terms {
     /// validates the settings here.
     ///
     /// # Errors
-    /// As [`Settings::given`] and [`Terms::new`].
-    pub fn given<'a>(
+    /// As [`Settings::with_overrides`] and [`Terms::new`].
+    pub fn with_overrides<'a>(
         self,
         durations: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
         drift: Option<i32>,
     ) -> Result<Self, GivenError> {
-        let settings = self.settings().given(durations, drift)?;
+        let settings = self.settings().with_overrides(durations, drift)?;
         Ok(Self::new(settings)?)
     }
 }
@@ -140,10 +140,10 @@ pub fn flag_of(field: &str) -> Option<&'static str> {
     if field == "drift" {
         return Some(DRIFT);
     }
-    known(field).map(|field| field.flag)
+    find_field(field).map(|field| field.flag)
 }
 
-fn known(name: &str) -> Option<&'static Field> {
+fn find_field(name: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|field| field.name == name)
 }
 

@@ -37,7 +37,7 @@ impl Guard {
 
 /// The report of the watch, relative to the permit that the sidecar uses, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum GuardEvent {
     /// The seed owns the shoot, under the permit that is in use.
     Owner,
     /// The seed owns the shoot under a new permit: the permit in use differs, or none is in use.
@@ -48,11 +48,11 @@ pub enum Told {
     Lost,
 }
 
-impl Told {
+impl GuardEvent {
     /// Classifies a report. `serves`: the sidecar serves under a permit that is still valid. An ended permit
     /// is never revived, so a valid permit in use is the permit of the report.
     #[must_use]
-    pub fn of(standing: &Standing, serves: bool) -> Self {
+    pub fn from_standing(standing: &Standing, serves: bool) -> Self {
         match standing {
             Standing::Lost(_) => Self::Lost,
             Standing::Unconfirmed => Self::Unconfirmed,
@@ -81,19 +81,19 @@ pub enum Duty {
 
 /// The next state, and the actions on the way.
 #[must_use]
-pub fn hear(state: Guard, heard: Told) -> (Guard, &'static [Duty]) {
+pub fn hear(state: Guard, heard: GuardEvent) -> (Guard, &'static [Duty]) {
     use Duty::{Seal, Serve, Stop, TerminateEtcd};
     let sealed = Sealed {
         marker: state == Guard::Sealed,
         ..Sealed::default()
     };
-    let serves = forwards(sealed, matches!(heard, Told::Owner | Told::OwnerAnew));
+    let serves = forwards(sealed, matches!(heard, GuardEvent::Owner | GuardEvent::OwnerAnew));
     match (state, heard) {
         (Guard::Sealed, _) => (Guard::Sealed, &[]),
-        (Guard::Serving, Told::Lost) => (Guard::Sealed, &[Stop, Seal]),
+        (Guard::Serving, GuardEvent::Lost) => (Guard::Sealed, &[Stop, Seal]),
         // An earlier process may have ended before its SIGTERM reached etcd. A second SIGTERM does no harm.
-        (Guard::Waiting | Guard::Suspended, Told::Lost) => (Guard::Sealed, &[Seal]),
-        (Guard::Serving, Told::Owner) if serves => (Guard::Serving, &[]),
+        (Guard::Waiting | Guard::Suspended, GuardEvent::Lost) => (Guard::Sealed, &[Seal]),
+        (Guard::Serving, GuardEvent::Owner) if serves => (Guard::Serving, &[]),
         (Guard::Serving, _) if serves => (Guard::Serving, &[Stop, Serve]),
         (Guard::Waiting | Guard::Suspended, _) if serves => (Guard::Serving, &[Serve]),
         (Guard::Serving, _) => (Guard::Suspended, &[Stop, TerminateEtcd]),

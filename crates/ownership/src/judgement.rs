@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::agreement::Dns;
-use crate::claim::Claim;
+use crate::claim::OwnershipClaim;
 use crate::saying::Loss;
 use crate::witness::Testimony;
 
@@ -55,7 +55,7 @@ pub(crate) fn by_record(dns: Dns, own: OwnEpoch) -> Result<Answer, String> {
 
 /// The answer of the second witness when the first witness is `silent`, or shows the epoch without an
 /// identity.
-pub(crate) fn by_second_witness(claim: &Claim, silent: &str, testimony: Testimony) -> Answer {
+pub(crate) fn by_second_witness(claim: &OwnershipClaim, silent: &str, testimony: Testimony) -> Answer {
     let mine = claim.epoch;
     let unknown = |second: String| Answer::Unknown(format!("{silent}; and the second witness: {second}"));
     if let Some(loss) = testimony.loss(mine) {
@@ -75,7 +75,10 @@ pub(crate) fn by_second_witness(claim: &Claim, silent: &str, testimony: Testimon
 }
 
 /// Fails unless the second witness shows my epoch to every process that asks.
-pub(crate) fn is_shown_by_second_witness(claim: &Claim, testimony: &Testimony) -> Result<(), String> {
+pub(crate) fn is_shown_by_second_witness(
+    claim: &OwnershipClaim,
+    testimony: &Testimony,
+) -> Result<(), String> {
     match testimony {
         Testimony::Owned { epoch, .. } | Testimony::Claimed { epoch } if *epoch == claim.epoch => Ok(()),
         other => Err(format!("the second witness does not show it: {other:?}")),

@@ -4,7 +4,7 @@
 //! ```no_run
 //! # use std::sync::Arc;
 //! # async fn example(second: Arc<dyn ownership::SecondWitness>) -> Result<(), Box<dyn std::error::Error>> {
-//! let claim = ownership::Claim::new("owner.demo.dev.internal.example.org", "seed-a", 1)?;
+//! let claim = ownership::OwnershipClaim::new("owner.demo.dev.internal.example.org", "seed-a", 1)?;
 //! let terms = ownership::Terms::new(ownership::Settings::default())?;
 //! let authorities = ownership::Authorities::named("internal.example.org", ["192.0.2.1:53".parse()?])?;
 //! let witnesses = ownership::Witnesses {
@@ -81,12 +81,12 @@ mod simulation;
 mod tests;
 
 pub use authorities::{Authorities, AuthoritiesError};
-pub use claim::{Claim, ClaimError, epoch_of, is_identity};
+pub use claim::{ClaimError, OwnershipClaim, epoch_of, is_identity};
 pub use conditional::Conditional;
 pub use fence_servers::{AskedServers, fence_servers};
 pub use gates::{Evidence, SealStep, Sealed, Wait, forwards, keeps_data, may_act, may_open};
 pub use given::{GivenError, flag_of};
-pub use guard::{Duty, Guard, Told, hear};
+pub use guard::{Duty, Guard, GuardEvent, hear};
 pub use judgement::{Answer, OWNED_BY_BUCKET_ALONE};
 pub use marks::{Barred, Mark, Object, Record};
 pub use operation::operation_id;

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::agreement::{self, Dns};
 use crate::authorities::Authorities;
-use crate::claim::Claim;
+use crate::claim::OwnershipClaim;
 use crate::question::{Heard, Question};
 use crate::reply::{self, Reply};
 use crate::saying::{self, Saying};
@@ -21,7 +21,7 @@ use crate::wire::{Flow, Transport, Wire};
 pub(crate) struct Lookup<'a> {
     pub(crate) wire: &'a dyn Wire,
     pub(crate) authorities: &'a Authorities,
-    pub(crate) claim: &'a Claim,
+    pub(crate) claim: &'a OwnershipClaim,
     /// Bound of a single try.
     pub(crate) attempt: Duration,
     /// False only in the simulation's broken variants.
@@ -31,14 +31,14 @@ pub(crate) struct Lookup<'a> {
 impl Lookup<'_> {
     /// The combined answer of the authorities, and whether an authority has shown the claim's own epoch.
     pub(crate) async fn ask(&self) -> (Dns, bool) {
-        match self.said().await {
-            Ok(said) => (agreement::of(&said), agreement::shows_own_epoch(&said)),
+        match self.ask_all().await {
+            Ok(said) => (agreement::combine(&said), agreement::shows_own_epoch(&said)),
             Err(why) => (Dns::Silent(why), false),
         }
     }
 
     /// Asks all authorities. Takes the time of two attempts at most.
-    pub(crate) async fn said(&self) -> Result<Vec<(SocketAddr, Saying)>, String> {
+    pub(crate) async fn ask_all(&self) -> Result<Vec<(SocketAddr, Saying)>, String> {
         let end = Instant::now() + self.attempt * TRIES;
         // Only a lookup of unknown servers takes time here; that time is missing for the questions.
         let servers = self.authorities.servers(self.attempt).await?;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::claim::{Claim, epoch_of, is_identity};
+use crate::claim::{OwnershipClaim, epoch_of, is_identity};
 use crate::reply::Reply;
 
 /// The meaning of an authority's answer for a claim.
@@ -52,7 +52,7 @@ impl fmt::Display for Loss {
 ///
 /// The epoch is asked first. If the epoch came last, a claimant's own update could happen between the two
 /// replies. The claimant would read the former owner beside the new epoch, and lose the new epoch for ever.
-pub(crate) fn of_epoch(claim: &Claim, epoch: &Reply) -> Option<Saying> {
+pub(crate) fn of_epoch(claim: &OwnershipClaim, epoch: &Reply) -> Option<Saying> {
     match epoch {
         Reply::Silent(why) => Some(Saying::Silent(why.clone())),
         Reply::Unusable(why) => Some(Saying::Nothing(why.clone())),
@@ -71,7 +71,7 @@ pub(crate) fn of_epoch(claim: &Claim, epoch: &Reply) -> Option<Saying> {
 }
 
 /// The meaning of an authority's reply for the owner's name, beside my epoch.
-pub(crate) fn of_owner(claim: &Claim, owner: &Reply) -> Saying {
+pub(crate) fn of_owner(claim: &OwnershipClaim, owner: &Reply) -> Saying {
     match owner {
         Reply::Silent(why) => Saying::Silent(why.clone()),
         Reply::Unusable(why) => Saying::Nothing(why.clone()),

@@ -4,7 +4,7 @@ use tokio::time::timeout;
 
 use crate::agreement;
 use crate::authorities::Authorities;
-use crate::claim::Claim;
+use crate::claim::OwnershipClaim;
 use crate::judgement;
 use crate::lookup::Lookup;
 use crate::settings::Terms;
@@ -17,7 +17,11 @@ use crate::wire::Wire;
 /// begins anew. The error names the witnesses that do not show the claim.
 ///
 /// `witnesses.second` is the second witness of the *former* owner. The function takes no longer than a check.
-pub async fn shown_by_all(claim: &Claim, terms: &Terms, witnesses: &Witnesses) -> Result<(), String> {
+pub async fn shown_by_all(
+    claim: &OwnershipClaim,
+    terms: &Terms,
+    witnesses: &Witnesses,
+) -> Result<(), String> {
     let settings = terms.settings();
     let lookup = Lookup {
         wire: &*witnesses.wire,
@@ -26,7 +30,7 @@ pub async fn shown_by_all(claim: &Claim, terms: &Terms, witnesses: &Witnesses) -
         attempt: settings.attempt,
         compares_epochs: true,
     };
-    agreement::is_shown_everywhere(&lookup.said().await?)?;
+    agreement::is_shown_everywhere(&lookup.ask_all().await?)?;
     let testimony = timeout(settings.second_witness, witnesses.second.ask())
         .await
         .map_err(|_| {
@@ -42,7 +46,7 @@ pub async fn shown_by_all(claim: &Claim, terms: &Terms, witnesses: &Witnesses) -
 /// error lists the answer of each authority. Silent authorities, and a zone without known servers, are no
 /// obstacle.
 pub async fn check_before_sealing(
-    claim: &Claim,
+    claim: &OwnershipClaim,
     terms: &Terms,
     authorities: &Authorities,
     wire: &dyn Wire,
@@ -54,7 +58,7 @@ pub async fn check_before_sealing(
         attempt: terms.settings().attempt,
         compares_epochs: true,
     };
-    match lookup.said().await {
+    match lookup.ask_all().await {
         Ok(said) => agreement::lets_an_epoch_end(&said),
         Err(_) => Ok(()),
     }

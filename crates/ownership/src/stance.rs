@@ -10,7 +10,7 @@ use crate::settings::Terms;
 
 /// The state of a seed's claim to a shoot in an epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Stance<M> {
+pub(crate) enum ClaimState<M> {
     /// Not confirmed yet, or not recently enough.
     Unconfirmed,
     /// Confirmed.
@@ -22,7 +22,7 @@ pub(crate) enum Stance<M> {
     Lost(Loss),
 }
 
-impl<M: Copy + Ord + Add<Duration, Output = M>> Stance<M> {
+impl<M: Copy + Ord + Add<Duration, Output = M>> ClaimState<M> {
     /// The stance at this moment: an expired right is Unconfirmed.
     pub(crate) fn at(self, now: M) -> Self {
         match self {

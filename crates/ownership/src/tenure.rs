@@ -10,7 +10,7 @@ use tokio::time::sleep_until;
 use crate::judgement::Answer;
 use crate::saying::Loss;
 use crate::settings::Terms;
-use crate::stance::Stance;
+use crate::stance::ClaimState;
 
 /// An answer, and the time of its question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) struct Tenure {
     by: String,
     clock: Clock,
     terms: Terms,
-    stance: Stance<Moment>,
+    stance: ClaimState<Moment>,
     /// Present exactly while `stance` is `Owner`.
     held: Option<Box<Held>>,
 }
@@ -58,16 +58,16 @@ impl Tenure {
             by,
             clock,
             terms,
-            stance: Stance::Unconfirmed,
+            stance: ClaimState::Unconfirmed,
             held: None,
         }
     }
 
     pub(crate) fn standing(&self) -> Standing {
         match (&self.stance, &self.held) {
-            (Stance::Lost(loss), _) => Standing::Lost(loss.clone()),
-            (Stance::Owner { .. }, Some(held)) => Standing::Owner(held.issuer.permit()),
-            (Stance::Owner { .. }, None) | (Stance::Unconfirmed, _) => Standing::Unconfirmed,
+            (ClaimState::Lost(loss), _) => Standing::Lost(loss.clone()),
+            (ClaimState::Owner { .. }, Some(held)) => Standing::Owner(held.issuer.permit()),
+            (ClaimState::Owner { .. }, None) | (ClaimState::Unconfirmed, _) => Standing::Unconfirmed,
         }
     }
 
@@ -80,14 +80,14 @@ impl Tenure {
             .clone()
             .hear(now, checked.asked, &checked.answer, &self.terms);
         match &self.stance {
-            Stance::Owner { until } => self.own(*until) || expired,
-            Stance::Lost(loss) => {
+            ClaimState::Owner { until } => self.own(*until) || expired,
+            ClaimState::Lost(loss) => {
                 if let Some(held) = self.held.take() {
                     held.issuer.end(&loss.to_string());
                 }
                 before != self.stance
             }
-            Stance::Unconfirmed => {
+            ClaimState::Unconfirmed => {
                 // The validity ended between two reads of the clock.
                 let was_owner = self.held.take().is_some();
                 was_owner || expired
@@ -101,7 +101,7 @@ impl Tenure {
         let over = self.held.take_if(|held| !held.issuer.in_time());
         if let Some(held) = &over {
             held.issuer.end("ownership was not confirmed in time");
-            self.stance = Stance::Unconfirmed;
+            self.stance = ClaimState::Unconfirmed;
         }
         over.is_some()
     }

@@ -21,11 +21,11 @@ mod watch;
 
 use hickory_proto::rr::Name;
 
-use crate::Claim;
+use crate::OwnershipClaim;
 
 /// The claim of these tests: seed-a, epoch 3.
-fn claim() -> Claim {
-    Claim::new("owner.demo.dev.internal.example", "seed-a", 3).unwrap()
+fn claim() -> OwnershipClaim {
+    OwnershipClaim::new("owner.demo.dev.internal.example", "seed-a", 3).unwrap()
 }
 
 fn name(text: &str) -> Name {

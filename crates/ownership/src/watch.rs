@@ -12,7 +12,7 @@ use tokio::sync::{
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::authorities::{Authorities, AuthoritiesError};
-use crate::claim::Claim;
+use crate::claim::OwnershipClaim;
 use crate::judgement::{self, Answer, OwnEpoch};
 use crate::lookup::Lookup;
 use crate::mutation::Mutation;
@@ -51,7 +51,7 @@ pub struct Witnesses {
 /// A process has one watch for each shoot and epoch, shared by all work for the shoot. The watch spawns no
 /// task: all work happens while [`Watch::run`] is polled, and dropping that future ends the permit.
 pub struct Watch {
-    claim: Claim,
+    claim: OwnershipClaim,
     terms: Terms,
     witnesses: Witnesses,
     clock: Clock,
@@ -67,7 +67,7 @@ impl Watch {
     /// A watch of this claim. The watch grants no right before the first check has said Owned. Validity is
     /// judged by `clock`, a clock that counts suspension.
     pub fn new(
-        claim: Claim,
+        claim: OwnershipClaim,
         terms: Terms,
         witnesses: Witnesses,
         clock: Clock,
@@ -184,7 +184,7 @@ impl Watch {
 
 /// A single check.
 struct Checker {
-    claim: Claim,
+    claim: OwnershipClaim,
     terms: Terms,
     witnesses: Witnesses,
     clock: Clock,

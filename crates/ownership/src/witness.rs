@@ -67,7 +67,7 @@ impl Relayed {
     /// The response to give. `left`: the remaining validity of the process's own permit, zero without a
     /// permit.
     #[must_use]
-    pub fn of(is_lost: bool, left: Duration) -> Self {
+    pub fn from_permit(is_lost: bool, left: Duration) -> Self {
         if is_lost {
             Self::Sealed
         } else if left.is_zero() {

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::{
     ClaimPlan, EtcdCopy, FIELD_MANAGER, Facts, Operation, configuration_problem,
     etcd::epoch_annotation,
-    extension_resource::{Awaited, WaitState, annotations},
+    extension_resource::{Awaited, ObjectState, annotations},
     from_json,
     source_bucket::{SOURCE, source_bucket},
     verbs::{Deploy, Tasks},
@@ -105,9 +105,9 @@ impl SourceBackupEntry {
     pub async fn gone(f: &Facts) -> Result<()> {
         let timeout = f.settings.timeouts.backup_entry.timeout;
         let look = |entry: Option<&gardencore::BackupEntry>| match entry {
-            None => wait::Look::Done,
-            Some(entry) if removal_refusal(entry).is_some() => wait::Look::Done,
-            Some(entry) => wait::Look::Wait(describe_deletion(entry)),
+            None => wait::WaitState::Done,
+            Some(entry) if removal_refusal(entry).is_some() => wait::WaitState::Done,
+            Some(entry) => wait::WaitState::Wait(describe_deletion(entry)),
         };
         wait::until(&f.entries(), &f.source_name(), timeout, look)
             .await
@@ -166,9 +166,9 @@ fn describe_deletion(entry: &gardencore::BackupEntry) -> String {
 ///
 /// In a takeover garden-controller-manager releases the entry from a seed that can no longer end the
 /// deletion.
-fn look_writable(name: &str, own_seed: &str, entry: Option<&gardencore::BackupEntry>) -> wait::Look {
+fn look_writable(name: &str, own_seed: &str, entry: Option<&gardencore::BackupEntry>) -> wait::WaitState {
     let Some(entry) = entry.filter(|entry| entry.metadata.deletion_timestamp.is_some()) else {
-        return wait::Look::Done;
+        return wait::WaitState::Done;
     };
     let on = entry
         .status
@@ -178,12 +178,12 @@ fn look_writable(name: &str, own_seed: &str, entry: Option<&gardencore::BackupEn
         .or(entry.spec.seed_name.as_deref())
         .filter(|on| *on != own_seed);
     match (removal_refusal(entry), on) {
-        (Some(cause), None) => wait::Look::Fail(configuration_problem(format!(
+        (Some(cause), None) => wait::WaitState::Fail(configuration_problem(format!(
             "BackupEntry {name} of an earlier move is still being deleted, and cannot name the bucket of the former seed before it \
              is gone: {}. See \"The source BackupEntry cannot be deleted\" in docs/operate/runbooks.md",
             cause.trim_end_matches('.')
         ))),
-        (_, on) => wait::Look::Wait(format!(
+        (_, on) => wait::WaitState::Wait(format!(
             "an earlier move has left it{}, and {}. See \"The source BackupEntry cannot be deleted\" in docs/operate/runbooks.md",
             on.map_or(String::new(), |on| format!(" to seed {on}")),
             describe_deletion(entry).trim_end_matches('.')
@@ -268,10 +268,10 @@ impl Facts {
         let look = |entry: Option<&gardencore::BackupEntry>| {
             let other = entry.and_then(|entry| entry.spec.seed_name.as_deref());
             match other.filter(|name| !name.is_empty() && *name != own) {
-                Some(other) => wait::Look::Wait(format!(
+                Some(other) => wait::WaitState::Wait(format!(
                     "garden-controller-manager has not given it from seed {other} to seed {own} yet"
                 )),
-                None => wait::Look::Done,
+                None => wait::WaitState::Done,
             }
         };
         let limit = self.settings.timeouts.backup_entry.severe;
@@ -338,7 +338,7 @@ impl Facts {
     async fn wait_for_entry(&self, name: &str) -> Result<()> {
         let own = self.seed_object.name_any();
         self.await_entry(name, |entry| {
-            entry.map_or(WaitState::Missing, |entry| look_reconciled(entry, &own))
+            entry.map_or(ObjectState::Missing, |entry| look_reconciled(entry, &own))
         })
         .await
     }
@@ -346,7 +346,7 @@ impl Facts {
     async fn await_entry(
         &self,
         name: &str,
-        look: impl Fn(Option<&gardencore::BackupEntry>) -> WaitState + Send + Sync,
+        look: impl Fn(Option<&gardencore::BackupEntry>) -> ObjectState + Send + Sync,
     ) -> Result<()> {
         let limits = self.settings.timeouts.backup_entry;
         let mut awaited = Awaited::new(format!("BackupEntry {name}"));
@@ -375,36 +375,36 @@ impl Facts {
     }
 }
 
-fn look_reconciled(entry: &gardencore::BackupEntry, own_seed: &str) -> WaitState {
+fn look_reconciled(entry: &gardencore::BackupEntry, own_seed: &str) -> ObjectState {
     let Some(status) = &entry.status else {
-        return WaitState::Pending("no gardenlet has answered yet".into());
+        return ObjectState::Pending("no gardenlet has answered yet".into());
     };
     let Some(last) = &status.last_operation else {
-        return WaitState::Pending("no gardenlet has started yet".into());
+        return ObjectState::Pending("no gardenlet has started yet".into());
     };
     if status.seed_name.as_deref().is_some_and(|seed| seed != own_seed) {
-        return WaitState::Pending("the former seed has not let go of it yet".into());
+        return ObjectState::Pending("the former seed has not let go of it yet".into());
     }
     let touched = entry
         .annotations()
         .get(constants::TIMESTAMP)
         .and_then(|text| text.parse::<jiff::Timestamp>().ok());
     if touched.is_some_and(|touched| last.last_update_time.0.as_second() < touched.as_second()) {
-        return WaitState::Pending("the last change has not been taken up yet".into());
+        return ObjectState::Pending("the last change has not been taken up yet".into());
     }
     if let Some(error) = &status.last_error {
-        return WaitState::Failing(error.clone());
+        return ObjectState::Failing(error.clone());
     }
     if let Some(operation) = entry.annotations().get(constants::OPERATION) {
-        return WaitState::Pending(format!("operation {operation} is not finished"));
+        return ObjectState::Pending(format!("operation {operation} is not finished"));
     }
     if last.state != LastOperationState::Succeeded || last.type_ == LastOperationType::Migrate {
-        return WaitState::Pending(format!("{} is {}: {}", last.type_, last.state, last.description));
+        return ObjectState::Pending(format!("{} is {}: {}", last.type_, last.state, last.description));
     }
     if status.observed_generation != entry.metadata.generation {
-        return WaitState::Pending("the last change has not been seen yet".into());
+        return ObjectState::Pending("the last change has not been seen yet".into());
     }
-    WaitState::Done
+    ObjectState::Done
 }
 
 #[cfg(test)]
@@ -452,7 +452,7 @@ mod tests {
         let refused =
             json!({"description": "the retention has not ended.", "codes": ["ERR_INFRA_UNAUTHORIZED"]});
         let look_writable = |entry: Option<&gardencore::BackupEntry>| look_writable("source-a", "own", entry);
-        let wait::Look::Fail(error) = look_writable(Some(&deleted(&refused))) else {
+        let wait::WaitState::Fail(error) = look_writable(Some(&deleted(&refused))) else {
             panic!("a restore goes on with an entry that is being deleted");
         };
         let words = "BackupEntry source-a of an earlier move is still being deleted";
@@ -462,9 +462,9 @@ mod tests {
             "{error}"
         );
         let going = deleted(&json!(null));
-        assert!(matches!(look_writable(Some(&going)), wait::Look::Wait(_)));
+        assert!(matches!(look_writable(Some(&going)), wait::WaitState::Wait(_)));
         for writable in [None, Some(&entry("source-a", "former"))] {
-            assert!(matches!(look_writable(writable), wait::Look::Done));
+            assert!(matches!(look_writable(writable), wait::WaitState::Done));
         }
     }
 
@@ -476,7 +476,7 @@ mod tests {
             json!({"description": "the retention has not ended.", "codes": ["ERR_INFRA_UNAUTHORIZED"]});
         let mut left = deleted(&refused);
         left.status.as_mut().unwrap().seed_name = Some("seed-b".to_owned());
-        let wait::Look::Wait(why) = look_writable("source-a", "seed-c", Some(&left)) else {
+        let wait::WaitState::Wait(why) = look_writable("source-a", "seed-c", Some(&left)) else {
             panic!("the restore does not wait for the release");
         };
         assert!(
@@ -484,7 +484,7 @@ mod tests {
             "{why}"
         );
         let own = look_writable("source-a", "seed-b", Some(&left));
-        assert!(matches!(own, wait::Look::Fail(_)));
+        assert!(matches!(own, wait::WaitState::Fail(_)));
     }
 
     #[test]
@@ -492,7 +492,10 @@ mod tests {
         let mut held = entry("a", "own");
         held.status = Some(from_json(json!({"seedName": "seed-a", "lastOperation": {"type": "Restore",
             "state": "Succeeded", "progress": 100, "description": "", "lastUpdateTime": "2026-01-01T00:00:00Z"}})).unwrap());
-        assert!(matches!(look_reconciled(&held, "seed-b"), WaitState::Pending(_)));
-        assert!(matches!(look_reconciled(&held, "seed-a"), WaitState::Done));
+        assert!(matches!(
+            look_reconciled(&held, "seed-b"),
+            ObjectState::Pending(_)
+        ));
+        assert!(matches!(look_reconciled(&held, "seed-a"), ObjectState::Done));
     }
 }

@@ -11,7 +11,7 @@ use api::{
 };
 use kube::ResourceExt;
 use mutation::Mutation;
-use runtime::{Cluster, Error, Result, awaited, error::Explain, wait, wait::Look};
+use runtime::{Cluster, Error, Result, awaited, error::Explain, wait, wait::WaitState};
 
 use crate::{
     ClaimPlan, FIELD_MANAGER, Facts, Stay,
@@ -100,7 +100,7 @@ impl Deploy for EtcdCopy {
 }
 
 /// Whether the copy is complete; reports the copied bytes meanwhile.
-fn look_copied(etcd: Option<&Etcd>) -> Look {
+fn look_copied(etcd: Option<&Etcd>) -> WaitState {
     let status = etcd.and_then(|etcd| etcd.status.as_ref());
     if let Some(progress) = status.and_then(|status| status.copying) {
         awaited::report_copied(progress.copied_bytes, progress.total_bytes);

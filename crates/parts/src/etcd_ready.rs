@@ -2,7 +2,7 @@
 
 use api::druid::Etcd;
 use kube::ResourceExt;
-use runtime::{Error, Result, wait, wait::Look};
+use runtime::{Error, Result, wait, wait::WaitState};
 
 use crate::{Stay, Wait, etcd_owner};
 
@@ -12,7 +12,7 @@ impl Stay {
         &self,
         name: &str,
         limits: Wait,
-        is_there: fn(Option<&Etcd>) -> Look,
+        is_there: fn(Option<&Etcd>) -> WaitState,
     ) -> Result<()> {
         let api = self.etcds();
         let first = wait::until(&api, name, limits.severe, is_there).await;
@@ -23,7 +23,7 @@ impl Stay {
         let rest = limits.timeout.saturating_sub(limits.severe);
         let failed = |etcd: &Etcd| etcd_owner::sealed(etcd).or_else(|| last_error(etcd));
         let look = |etcd: Option<&Etcd>| match (is_there(etcd), etcd.and_then(failed)) {
-            (Look::Wait(_), Some(error)) => Look::Fail(error),
+            (WaitState::Wait(_), Some(error)) => WaitState::Fail(error),
             (other, _) => other,
         };
         wait::until(&api, name, rest, look).await.map(|_| ())
@@ -33,20 +33,20 @@ impl Stay {
 /// Done when etcd-druid reports readiness after the last change. An etcd that refuses writes (alarm NOSPACE)
 /// counts as ready: the remedy is to delete objects, which needs kube-apiserver. `ControlPlaneHealthy`
 /// reports the cause.
-pub(crate) fn look_ready(etcd: Option<&Etcd>) -> Look {
+pub(crate) fn look_ready(etcd: Option<&Etcd>) -> WaitState {
     let Some(etcd) = etcd else {
-        return Look::Wait("it does not exist".into());
+        return WaitState::Wait("it does not exist".into());
     };
     let Some(status) = &etcd.status else {
-        return Look::Wait("etcd-druid has not answered yet".into());
+        return WaitState::Wait("etcd-druid has not answered yet".into());
     };
     if status.observed_generation != etcd.metadata.generation {
-        return Look::Wait("etcd-druid has not seen the last change yet".into());
+        return WaitState::Wait("etcd-druid has not seen the last change yet".into());
     }
     match (status.ready, last_error(etcd)) {
-        (Some(true), _) => Look::Done,
-        (_, Some(error)) => Look::Wait(error.to_string()),
-        _ => Look::Wait(
+        (Some(true), _) => WaitState::Done,
+        (_, Some(error)) => WaitState::Wait(error.to_string()),
+        _ => WaitState::Wait(
             etcd_owner::fenced(etcd)
                 .unwrap_or("its member is not ready")
                 .to_owned(),
@@ -56,9 +56,9 @@ pub(crate) fn look_ready(etcd: Option<&Etcd>) -> Look {
 
 /// Like [`look_ready`]; also done for an etcd that refuses clients for ever. Such an etcd only has to take
 /// the final snapshot, which does not wait for readiness (R17-53).
-pub(crate) fn look_migrating(etcd: Option<&Etcd>) -> Look {
+pub(crate) fn look_migrating(etcd: Option<&Etcd>) -> WaitState {
     match look_ready(etcd) {
-        Look::Wait(_) if etcd.is_some_and(|etcd| etcd_owner::lost(etcd).is_some()) => Look::Done,
+        WaitState::Wait(_) if etcd.is_some_and(|etcd| etcd_owner::lost(etcd).is_some()) => WaitState::Done,
         look => look,
     }
 }
@@ -109,13 +109,13 @@ mod tests {
     fn ready_counts_only_for_the_last_change() {
         assert!(matches!(
             look_ready(Some(&etcd(&json!({"observedGeneration": 2, "ready": true})))),
-            Look::Done
+            WaitState::Done
         ));
         assert!(matches!(
             look_ready(Some(&etcd(&json!({"observedGeneration": 1, "ready": true})))),
-            Look::Wait(_)
+            WaitState::Wait(_)
         ));
-        assert!(matches!(look_ready(None), Look::Wait(_)));
+        assert!(matches!(look_ready(None), WaitState::Wait(_)));
     }
 
     /// R17-53: a lost etcd answers 503 by design, and a repeated move waits for no further report.
@@ -134,17 +134,20 @@ mod tests {
             etcd.spec.backup.owner_check = checked.then(api::druid::OwnerCheckSpec::default);
             etcd
         };
-        assert!(matches!(look_migrating(Some(&fenced("False", true))), Look::Done));
+        assert!(matches!(
+            look_migrating(Some(&fenced("False", true))),
+            WaitState::Done
+        ));
         // A flow that needs a serving etcd waits and reports the reason.
-        let Look::Wait(why) = look_ready(Some(&fenced("False", true))) else {
+        let WaitState::Wait(why) = look_ready(Some(&fenced("False", true))) else {
             panic!("it is not ready");
         };
         assert_eq!(why, "another seed has it");
         for (verified, checked) in [("Unknown", true), ("True", true), ("False", false)] {
             let look = look_migrating(Some(&fenced(verified, checked)));
-            assert!(matches!(look, Look::Wait(_)), "{verified} {checked}");
+            assert!(matches!(look, WaitState::Wait(_)), "{verified} {checked}");
         }
-        assert!(matches!(look_migrating(None), Look::Wait(_)));
+        assert!(matches!(look_migrating(None), WaitState::Wait(_)));
     }
 
     /// A restore, a wake-up and a cancelled move deploy kube-apiserver after etcd, and the remedy for alarm
@@ -165,10 +168,10 @@ mod tests {
         };
         for look in [look_ready, look_migrating] {
             let mut no_space = full(true, NO_SPACE);
-            assert!(matches!(look(Some(&no_space)), Look::Done));
+            assert!(matches!(look(Some(&no_space)), WaitState::Done));
             no_space.metadata.generation = Some(3);
-            assert!(matches!(look(Some(&no_space)), Look::Wait(_)));
-            let Look::Wait(why) = look(Some(&full(false, "NotReady"))) else {
+            assert!(matches!(look(Some(&no_space)), WaitState::Wait(_)));
+            let WaitState::Wait(why) = look(Some(&full(false, "NotReady"))) else {
                 panic!("its member is not ready");
             };
             assert!(why.contains("the cause"), "{why}");

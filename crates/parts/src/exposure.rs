@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Service;
 use kube::{Api, ResourceExt, api::ListParams};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
-use runtime::{Cluster, Error, Result, apply, error::Explain, wait, wait::Look};
+use runtime::{Cluster, Error, Result, apply, error::Explain, wait, wait::WaitState};
 use serde_json::json;
 
 use crate::{
@@ -73,9 +73,9 @@ pub(crate) async fn wait_for_front(stay: &Stay) -> Result<()> {
     let api: Api<Service> = stay.seed.namespaced(&stay.settings.exposure_namespace);
     let timeout = stay.settings.timeouts.kube_apiserver_service;
     let look = |service: Option<&Service>| match service {
-        None => Look::Wait("it does not exist: install the seed's front".into()),
-        Some(service) if address(service).is_some() => Look::Done,
-        Some(_) => Look::Wait("its load balancer has no address yet".into()),
+        None => WaitState::Wait("it does not exist: install the seed's front".into()),
+        Some(service) if address(service).is_some() => WaitState::Done,
+        Some(_) => WaitState::Wait("its load balancer has no address yet".into()),
     };
     wait::until(&api, &stay.settings.ingress_service, timeout, look)
         .await

@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::{
     Stay, Wait, configuration_problem, dynamic,
     extension_resource::{
-        Awaited, WaitState, annotations, look_deleting, look_migrated, of_any, operation_of,
+        Awaited, ObjectState, annotations, look_deleting, look_migrated, of_any, operation_of,
     },
     verbs::{Destroy, Migrate, Tasks},
 };
@@ -288,7 +288,7 @@ impl Stay {
     async fn migrate_kinds(&self, which: Which) -> Result<()> {
         for any in self.meant(which).await? {
             let told = operation_of(&any.object) == Some(operation::MIGRATE);
-            let done = matches!(look_migrated(any.status().as_ref()), WaitState::Done);
+            let done = matches!(look_migrated(any.status().as_ref()), ObjectState::Done);
             if told || done || any.object.metadata.deletion_timestamp.is_some() {
                 continue;
             }
@@ -306,7 +306,7 @@ impl Stay {
     /// Waits until the providers have released all these objects.
     async fn wait_until_kinds_migrated(&self, which: Which) -> Result<()> {
         self.wait_for_all(which, |object| {
-            object.map_or(WaitState::Done, |object| look_migrated(of_any(object).as_ref()))
+            object.map_or(ObjectState::Done, |object| look_migrated(of_any(object).as_ref()))
         })
         .await
     }
@@ -335,7 +335,7 @@ impl Stay {
     /// Waits until all these objects are gone.
     async fn wait_until_kinds_deleted(&self, which: Which) -> Result<()> {
         self.wait_for_all(which, |object| {
-            object.map_or(WaitState::Done, |object| {
+            object.map_or(ObjectState::Done, |object| {
                 look_deleting(&object.metadata, of_any(object).as_ref())
             })
         })
@@ -345,7 +345,7 @@ impl Stay {
     async fn wait_for_all(
         &self,
         which: Which,
-        look: impl Fn(Option<&DynamicObject>) -> WaitState + Copy + Send + Sync,
+        look: impl Fn(Option<&DynamicObject>) -> ObjectState + Copy + Send + Sync,
     ) -> Result<()> {
         let all = self.meant(which).await?;
         try_join_all(all.iter().map(|any| self.wait_for(any, look)))
@@ -356,7 +356,7 @@ impl Stay {
     async fn wait_for(
         &self,
         any: &AnyExtension,
-        look: impl Fn(Option<&DynamicObject>) -> WaitState + Copy + Send + Sync,
+        look: impl Fn(Option<&DynamicObject>) -> ObjectState + Copy + Send + Sync,
     ) -> Result<()> {
         let name = any.object.name_any();
         let Wait { severe, timeout } = self.wait_of(&any.kind.kind);

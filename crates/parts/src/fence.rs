@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, FutureExt};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use mutation::Mutation;
-use ownership::{Claim, Network, SecondWitness, Testimony, Witnesses, shown_by_all};
+use ownership::{Network, OwnershipClaim, SecondWitness, Testimony, Witnesses, shown_by_all};
 use placement::record;
 use runtime::{Cluster, Error, Result, error::Explain};
 
@@ -98,9 +98,9 @@ fn testimony(name: &str, secret: Option<&Secret>, chosen: bool, epoch: i64) -> T
     ))
 }
 
-fn claim(f: &Facts) -> Result<Claim> {
+fn claim(f: &Facts) -> Result<OwnershipClaim> {
     let (name, _) = owner_claim::name(&f.seed_object, &f.names)?;
-    Claim::new(&name, &owner_claim::identity(&f.seed_object)?, f.epoch())
+    OwnershipClaim::new(&name, &owner_claim::identity(&f.seed_object)?, f.epoch())
         .map_err(|error| configuration_problem(error.to_string()))
 }
 

@@ -161,7 +161,7 @@ fn servers_of(
 async fn found_servers(f: &Facts) -> Result<Vec<SocketAddr>> {
     let (_, dns) = owner_claim::name(&f.seed_object, &f.names)?;
     let authorities =
-        Authorities::found(dns.zone_name()).map_err(|error| configuration_problem(error.to_string()))?;
+        Authorities::discover(dns.zone_name()).map_err(|error| configuration_problem(error.to_string()))?;
     let servers = authorities.every_server(LOOKUP_TIMEOUT).await;
     servers.map_err(|why| Error::transient(format!("the former seed is not fenced yet: {why}")))
 }

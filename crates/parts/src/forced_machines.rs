@@ -21,7 +21,7 @@ use kube::{
 };
 use runtime::{
     Cluster, Error, Events, Result, clock,
-    wait::{self, Look},
+    wait::{self, WaitState},
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -137,8 +137,8 @@ async fn wait_for_each(stay: &Stay, end: Instant) -> Result<Vec<DynamicObject>> 
     for machine in machines(stay).await? {
         let rest = end.saturating_duration_since(Instant::now());
         let ended = |machine: Option<&DynamicObject>| match machine {
-            Some(machine) if is_asked(machine) && !is_refused(machine) => Look::Wait(String::new()),
-            _ => Look::Done,
+            Some(machine) if is_asked(machine) && !is_refused(machine) => WaitState::Wait(String::new()),
+            _ => WaitState::Done,
         };
         match wait::until(&api, &machine.name_any(), rest, ended).await {
             Ok(_) | Err(Error::NotReady { .. }) => {}

@@ -4,7 +4,7 @@ use api::constants;
 use k8s_openapi::api::core::v1;
 use kube::{ResourceExt, api::PostParams};
 use placement::names;
-use runtime::{Cluster, Error, Result, apply, error::Explain, wait, wait::Look};
+use runtime::{Cluster, Error, Result, apply, error::Explain, wait, wait::WaitState};
 use serde_json::json;
 
 use crate::{
@@ -103,8 +103,8 @@ impl Destroy for Namespace {
         let api = stay.seed.cluster_wide::<v1::Namespace>();
         let timeout = stay.settings.timeouts.namespace;
         let look = |object: Option<&v1::Namespace>| match object {
-            None => Look::Done,
-            Some(object) => Look::Wait(what_remains(object)),
+            None => WaitState::Done,
+            Some(object) => WaitState::Wait(what_remains(object)),
         };
         wait::until(&api, &stay.namespace, timeout, look)
             .await

@@ -81,7 +81,7 @@ impl Kinds {
 
     /// The kind of an object, if cached.
     #[must_use]
-    pub fn known(&self, key: &Key) -> Option<Arc<Served>> {
+    pub fn find_cached(&self, key: &Key) -> Option<Arc<Served>> {
         self.lock().iter().find(|served| served.is_of(key)).cloned()
     }
 
@@ -155,11 +155,11 @@ mod tests {
         assert!(Arc::ptr_eq(&kept, &same));
         // A cluster that serves the kind with different properties.
         let odd = other.remember(&key("Secret"), served("Secret", false));
-        assert_eq!(other.known(&key("Secret")), Some(odd));
-        assert_eq!(one.known(&key("Secret")), Some(kept));
+        assert_eq!(other.find_cached(&key("Secret")), Some(odd));
+        assert_eq!(one.find_cached(&key("Secret")), Some(kept));
         one.forget(&key("Secret"));
-        assert_eq!(one.known(&key("Secret")), None);
-        assert!(other.known(&key("Secret")).is_some());
+        assert_eq!(one.find_cached(&key("Secret")), None);
+        assert!(other.find_cached(&key("Secret")).is_some());
         drop((one, other, same));
         catalogue.entry(served("Node", false));
         assert_eq!(

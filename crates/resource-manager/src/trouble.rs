@@ -33,7 +33,7 @@ pub enum Trouble {
 impl Trouble {
     /// The trouble of a refused request for an object.
     #[must_use]
-    pub fn of(key: &Key, refused: Refused) -> Self {
+    pub fn from_refused(key: &Key, refused: Refused) -> Self {
         match refused {
             Refused::Away(why) => Self::Away(why),
             Refused::Lost(lost) => Self::Lost(lost),

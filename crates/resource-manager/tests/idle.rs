@@ -89,7 +89,7 @@ async fn a_resource_manager_idles_in_little_memory() -> Result<()> {
         })
     })
     .await?;
-    let idle = Idle::of(&manager).await?;
+    let idle = Idle::measure(&manager).await?;
     idle.tell(
         "resource-manager",
         &format!("{shoots} shoots, {kinds} kinds each"),

@@ -103,7 +103,7 @@ impl<V: PartialEq> Kept<V> {
 
     /// The known values; `None` before the first complete list.
     #[must_use]
-    pub fn known(&self) -> Option<&BTreeMap<String, V>> {
+    pub fn known_values(&self) -> Option<&BTreeMap<String, V>> {
         self.known.as_ref()
     }
 

@@ -19,7 +19,7 @@ use crate::{
     apply::{self, FieldManager},
     error::Explain,
     rollout::checksum,
-    wait::{self, Look},
+    wait::{self, WaitState},
 };
 
 /// The condition for applied objects.
@@ -115,7 +115,7 @@ impl Manifests {
     pub async fn applied(&self, seed: &Seed, namespace: &str, within: Duration) -> Result<()> {
         let wanted = self.checksum();
         let api: Api<ManagedResource> = seed.namespaced(namespace);
-        wait::until(&api, &self.name, within, |resource| look(resource, &wanted))
+        wait::until(&api, &self.name, within, |resource| check(resource, &wanted))
             .await
             .map(drop)
     }
@@ -182,23 +182,23 @@ fn key(name: &str) -> String {
     format!("{name}.yaml")
 }
 
-fn look(resource: Option<&ManagedResource>, wanted: &str) -> Look {
+fn check(resource: Option<&ManagedResource>, wanted: &str) -> WaitState {
     let Some(resource) = resource else {
-        return Look::Fail(Error::transient("the ManagedResource is gone again"));
+        return WaitState::Fail(Error::transient("the ManagedResource is gone again"));
     };
     let status = resource.status.clone().unwrap_or_default();
     let generation = resource.metadata.generation;
     if status.observed_generation != generation || status.secrets_data_checksum.as_deref() != Some(wanted) {
-        return Look::Wait("the resource-manager has not acted on it yet".to_owned());
+        return WaitState::Wait("the resource-manager has not acted on it yet".to_owned());
     }
     match status
         .conditions
         .iter()
         .find(|condition| condition.type_ == APPLIED)
     {
-        Some(condition) if condition.status == ConditionStatus::True => Look::Done,
-        Some(condition) => Look::Wait(condition.message.clone()),
-        None => Look::Wait(format!("it has no condition {APPLIED} yet")),
+        Some(condition) if condition.status == ConditionStatus::True => WaitState::Done,
+        Some(condition) => WaitState::Wait(condition.message.clone()),
+        None => WaitState::Wait(format!("it has no condition {APPLIED} yet")),
     }
 }
 
@@ -230,12 +230,12 @@ mod tests {
         let (wanted, other) = (manifests("A").checksum(), manifests("B").checksum());
         assert_ne!(wanted, other);
         let looked =
-            |observed, checksum: &str, applied| look(Some(&resource(observed, checksum, applied)), &wanted);
-        assert!(matches!(looked(2, &wanted, "True"), Look::Done));
-        assert!(matches!(looked(1, &wanted, "True"), Look::Wait(_)));
-        assert!(matches!(looked(2, &other, "True"), Look::Wait(_)));
-        assert!(matches!(looked(2, &wanted, "False"), Look::Wait(why) if why == "said so"));
-        assert!(matches!(look(None, &wanted), Look::Fail(_)));
+            |observed, checksum: &str, applied| check(Some(&resource(observed, checksum, applied)), &wanted);
+        assert!(matches!(looked(2, &wanted, "True"), WaitState::Done));
+        assert!(matches!(looked(1, &wanted, "True"), WaitState::Wait(_)));
+        assert!(matches!(looked(2, &other, "True"), WaitState::Wait(_)));
+        assert!(matches!(looked(2, &wanted, "False"), WaitState::Wait(why) if why == "said so"));
+        assert!(matches!(check(None, &wanted), WaitState::Fail(_)));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     Cluster, Error, Result, apply,
     error::Explain as _,
-    wait::{self, Look},
+    wait::{self, WaitState},
 };
 
 /// Bytes of a checksum. Enough to exclude a collision between two contents of an object.
@@ -46,9 +46,11 @@ impl<'n> Rollout<'n> {
     }
 
     /// Waits until exactly the wanted pods run and are available. The error states the missing part and the
-    /// messages of the pods. `written`: as in [`look`].
+    /// messages of the pods. `written`: as in [`check`].
     pub async fn wait_until_done(&self, written: Option<i64>, within: Duration) -> Result<()> {
-        let looked = wait::until(&self.deployments, self.name, within, |found| look(found, written));
+        let looked = wait::until(&self.deployments, self.name, within, |found| {
+            check(found, written)
+        });
         let Err(error) = looked.await else {
             return Ok(());
         };
@@ -72,7 +74,7 @@ impl<'n> Rollout<'n> {
     /// Waits until a Deployment with zero replicas has no pod left, terminating pods included. `within`: for
     /// each object.
     pub async fn wait_until_stopped(&self, within: Duration) -> Result<()> {
-        wait::until(&self.deployments, self.name, within, |found| look(found, None)).await?;
+        wait::until(&self.deployments, self.name, within, |found| check(found, None)).await?;
         self.wait_until_no_pod(within).await
     }
 
@@ -103,8 +105,8 @@ impl<'n> Rollout<'n> {
 /// Whether only the wanted pods run, and are available. `written`: the generation that a write has returned,
 /// because a watch may begin with the state before the write. A terminating pod may still exist.
 #[must_use]
-pub fn look(deployment: Option<&Deployment>, written: Option<i64>) -> Look {
-    let wait = |why: &str| Look::Wait(why.into());
+pub fn check(deployment: Option<&Deployment>, written: Option<i64>) -> WaitState {
+    let wait = |why: &str| WaitState::Wait(why.into());
     let Some(deployment) = deployment else {
         return wait("it does not exist");
     };
@@ -124,14 +126,14 @@ pub fn look(deployment: Option<&Deployment>, written: Option<i64>) -> Look {
     ]
     .map(Option::unwrap_or_default);
     if updated < wanted || available < wanted {
-        return Look::Wait(format!(
+        return WaitState::Wait(format!(
             "of {wanted} pods {updated} are as wanted, {available} are available"
         ));
     }
     if all > wanted {
         return wait("a former pod still runs");
     }
-    Look::Done
+    WaitState::Done
 }
 
 /// The reason why pods do not run, in the words of the kubelet or the scheduler; `None` without such a
@@ -264,7 +266,7 @@ mod tests {
             "status": {"observedGeneration": observed, "replicas": all, "updatedReplicas": updated, "availableReplicas": available},
         });
         let deployment = serde_json::from_value(deployment).unwrap();
-        matches!(look(Some(&deployment), Some(written)), Look::Done)
+        matches!(check(Some(&deployment), Some(written)), WaitState::Done)
     }
 
     #[test]
@@ -276,7 +278,7 @@ mod tests {
         assert!(!is_done(3, [2, 1, 1], 3), "both run");
         assert!(!is_done(3, [1, 1, 0], 3), "the new one does not serve yet");
         assert!(!is_done(3, [1, 1, 1], 4), "what is seen is of before the write");
-        assert!(matches!(look(None, None), Look::Wait(_)));
+        assert!(matches!(check(None, None), WaitState::Wait(_)));
     }
 
     fn says(status: &Value) -> Option<String> {

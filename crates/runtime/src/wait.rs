@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::{Error, Result, awaited};
 
 /// The verdict on an awaited object.
-pub enum Look {
+pub enum WaitState {
     /// The condition holds.
     Done,
     /// Not yet, and why (for the sentence when time runs out).
@@ -35,28 +35,30 @@ pub async fn until<K: Watched>(
     api: &Api<K>,
     name: &str,
     timeout: Duration,
-    mut look: impl FnMut(Option<&K>) -> Look + Send,
+    mut look: impl FnMut(Option<&K>) -> WaitState + Send,
 ) -> Result<Option<K>> {
     let title = title(api.resource_url(), name);
-    let last = Mutex::new((&mut look, Look::Wait("it was not seen yet".into())));
+    let last = Mutex::new((&mut look, WaitState::Wait("it was not seen yet".into())));
     let condition = |object: Option<&K>| {
         let Ok(mut last) = last.lock() else { return true };
         let seen = (last.0)(object);
-        if let Look::Wait(why) = &seen {
+        if let WaitState::Wait(why) = &seen {
             awaited::report_reason(&format!("{title}: {why}"));
         }
-        let stop = !matches!(seen, Look::Wait(_));
+        let stop = !matches!(seen, WaitState::Wait(_));
         last.1 = seen;
         stop
     };
     let outcome = tokio::time::timeout(timeout, await_condition(api.clone(), name, condition)).await;
     let (_, seen) = last.into_inner().unwrap_or_else(PoisonError::into_inner);
     match (outcome, seen) {
-        (_, Look::Fail(error)) => Err(error),
-        (Ok(object), Look::Done) => Ok(object?),
-        (Ok(other), Look::Wait(why)) => Err(other.err().map_or_else(|| Error::transient(why), Error::from)),
-        (Err(_), Look::Done) => Err(Error::bug("a wait ended after its condition held")),
-        (Err(_), Look::Wait(why)) => Err(Error::not_ready(
+        (_, WaitState::Fail(error)) => Err(error),
+        (Ok(object), WaitState::Done) => Ok(object?),
+        (Ok(other), WaitState::Wait(why)) => {
+            Err(other.err().map_or_else(|| Error::transient(why), Error::from))
+        }
+        (Err(_), WaitState::Done) => Err(Error::bug("a wait ended after its condition held")),
+        (Err(_), WaitState::Wait(why)) => Err(Error::not_ready(
             Duration::from_secs(5),
             format!("{title} was not ready within {timeout:?}: {why}"),
         )),
@@ -76,8 +78,8 @@ fn title(url: &str, name: &str) -> String {
 /// As for [`until`].
 pub async fn until_gone<K: Watched>(api: &Api<K>, name: &str, timeout: Duration) -> Result<()> {
     until(api, name, timeout, |object: Option<&K>| match object {
-        None => Look::Done,
-        Some(object) => Look::Wait(describe_deletion(object)),
+        None => WaitState::Done,
+        Some(object) => WaitState::Wait(describe_deletion(object)),
     })
     .await
     .map(|_| ())

@@ -42,7 +42,7 @@ impl Idle {
     ///
     /// # Errors
     /// The process has ended.
-    pub async fn of(server: &Server) -> Result<Self> {
+    pub async fn measure(server: &Server) -> Result<Self> {
         let [own, all] = server.memory()?;
         let (files, before, begun) = (server.open_files()?, server.cpu()?, Instant::now());
         tokio::time::sleep(Duration::from_secs(size(IDLE_FOR, 0)?.try_into()?)).await;

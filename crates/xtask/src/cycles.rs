@@ -24,7 +24,7 @@ pub fn breaches(root: &Path) -> Result<Vec<String>> {
         for first in ["src/lib.rs", "src/main.rs"] {
             let first = folder.join(first);
             if first.is_file() {
-                breaches.extend(told(&name, &cycles_of(&imports::of(&first)?)));
+                breaches.extend(describe_cycles(&name, &cycles_of(&imports::collect(&first)?)));
             }
         }
     }
@@ -39,7 +39,7 @@ struct Cycle {
     edges: Vec<String>,
 }
 
-fn told(name: &str, cycles: &[Cycle]) -> Vec<String> {
+fn describe_cycles(name: &str, cycles: &[Cycle]) -> Vec<String> {
     let line = |cycle: &Cycle| format!("{name}: files import each other: {}", cycle.edges.join(", "));
     cycles.iter().map(line).collect()
 }
@@ -116,7 +116,7 @@ mod tests {
             ("x", "a"),
         ];
         assert_eq!(
-            told("c", &cycles_of(&graph(&edges))),
+            describe_cycles("c", &cycles_of(&graph(&edges))),
             [
                 "c: files import each other: a → b, b → a",
                 "c: files import each other: x → y, y → z, z → x"

@@ -23,7 +23,7 @@ pub type Imports = BTreeMap<String, BTreeSet<String>>;
 const LONGEST_CHAIN: usize = 16;
 
 /// Imports between the files of the library or program with this first file.
-pub fn of(first_file: &Path) -> Result<Imports> {
+pub fn collect(first_file: &Path) -> Result<Imports> {
     Ok(of_tree(&Tree::read(first_file)?))
 }
 
@@ -99,7 +99,7 @@ mod tests {
     /// Imports in a crate of these files.
     fn imports(files: &[(&str, &str)]) -> Vec<String> {
         let files: BTreeMap<&str, &str> = files.iter().copied().collect();
-        let tree = Tree::of("lib.rs", &|path: &str| files.get(path).map(ToString::to_string)).unwrap();
+        let tree = Tree::read_from("lib.rs", &|path: &str| files.get(path).map(ToString::to_string)).unwrap();
         of_tree(&tree)
             .iter()
             .flat_map(|(file, others)| others.iter().map(move |other| format!("{file} {other}")))

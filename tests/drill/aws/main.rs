@@ -68,7 +68,7 @@ struct Hand<K: ExtensionObject, A: Actuator<K>> {
 }
 
 impl Provider {
-    async fn of(plane: &ControlPlane, region: &Region) -> Result<Self> {
+    async fn new(plane: &ControlPlane, region: &Region) -> Result<Self> {
         let admin = plane.admin();
         grant_chart(&admin, "provider-aws", USER).await?;
         let client = plane.client(USER, &[]).await?;
@@ -142,7 +142,7 @@ async fn is_cut_off_moved_and_taken_back(
         .iter()
         .map(|client| managers::play_nodes(client, &shoot))
         .collect();
-    let [from, to] = [Provider::of(a, region).await?, Provider::of(b, region).await?];
+    let [from, to] = [Provider::new(a, region).await?, Provider::new(b, region).await?];
 
     let (mut objects, machines) = Box::pin(made(&from, region)).await?;
     let open = region.acls(&objects.vpc).await?;

@@ -37,7 +37,7 @@ pub async fn no_move_begins(world: &World) -> Result<()> {
     make_ready(world, "seed-b").await?;
     stands_on(world, "seed-a").await?;
     wants(world, "seed-b").await?;
-    let before = seen(world).await?;
+    let before = observe(world).await?;
     let mut running = JoinSet::new();
     running.spawn(garden_controller_manager::shoot_migration::run(
         world.manager.clone(),
@@ -49,7 +49,7 @@ pub async fn no_move_begins(world: &World) -> Result<()> {
         ensure!(said.contains(&format!("{kind} of type {type_}")), "{said}");
     }
     ensure!(!said.contains("Infrastructure"), "it is registered: {said}");
-    ensure!(seen(world).await? == before, "{:#}", seen(world).await?);
+    ensure!(observe(world).await? == before, "{:#}", observe(world).await?);
 
     // Registered does not mean installed: no extension runs in the destination seed.
     let resources = LACKING.map(|(kind, type_)| json!({"kind": kind, "type": type_}));
@@ -60,7 +60,7 @@ pub async fn no_move_begins(world: &World) -> Result<()> {
     )
     .await?;
     is_told(world, "DestinationExtensionsNotReady").await?;
-    ensure!(seen(world).await? == before, "{:#}", seen(world).await?);
+    ensure!(observe(world).await? == before, "{:#}", observe(world).await?);
     Ok(())
 }
 
@@ -147,7 +147,7 @@ async fn is_told(world: &World, reason: &str) -> Result<String> {
 }
 
 /// The first changes of a move: the owner of the shoot, the operation, and the Infrastructure.
-async fn seen(world: &World) -> Result<Value> {
+async fn observe(world: &World) -> Result<Value> {
     let status = shoots(world).get(NAME).await?.status.unwrap_or_default();
     let objects: Api<Infrastructure> = Api::namespaced(world.admin(), ID);
     Ok(json!({

@@ -149,7 +149,9 @@ async fn a_registration_in_use_stays(world: &World, installation: &str) -> Resul
     world.delete::<ControllerRegistration>("mesh").await?;
     // The same for a manual deletion of an installation: the served object still exists.
     world.delete::<ControllerInstallation>(installation).await?;
-    world.told(installation, "ControllerInstallationRequired").await?;
+    world
+        .wait_for_event(installation, "ControllerInstallationRequired")
+        .await?;
     let registration = world
         .get::<ControllerRegistration>("mesh")
         .await?

@@ -205,7 +205,7 @@ impl World {
     }
 
     /// Awaits an Event of an installation.
-    pub async fn told(&self, name: &str, reason: &str) -> Result<()> {
+    pub async fn wait_for_event(&self, name: &str, reason: &str) -> Result<()> {
         let api: Api<Event> = Api::all(self.admin());
         eventually(&format!("an Event {reason} of {name}"), SOON, || async {
             let all = api

@@ -166,7 +166,7 @@ impl<'w> Journey<'w> {
         match tokio::time::timeout(STEP_WITHIN, waiting).await {
             Ok(Some(shoot)) => Ok(shoot),
             Ok(None) => bail!("{what}: the Shoot is gone"),
-            Err(_) => bail!("{what}: not so within {STEP_WITHIN:?}: {}", self.told().await),
+            Err(_) => bail!("{what}: not so within {STEP_WITHIN:?}: {}", self.report().await),
         }
     }
 
@@ -179,7 +179,7 @@ impl<'w> Journey<'w> {
     }
 
     /// The present status in the user's view.
-    async fn told(&self) -> String {
+    async fn report(&self) -> String {
         let found = self.shoots().get(&self.name).await;
         let (generation, status) = match found {
             Ok(found) => (found.metadata.generation, found.status.unwrap_or_default()),
@@ -201,7 +201,7 @@ impl<'w> Journey<'w> {
         if tokio::time::timeout(STEP_WITHIN, waiting).await.is_err() {
             bail!(
                 "the Shoot is not gone within {STEP_WITHIN:?}: {}",
-                self.told().await
+                self.report().await
             )
         }
         Ok(())

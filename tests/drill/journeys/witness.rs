@@ -139,7 +139,7 @@ async fn shoots(world: Arc<World>, notes: Arc<Mutex<Seen>>) {
             succeeded(old.as_ref(), &shoot)
         };
         let Some(told) = told else { continue };
-        match look(&world, &shoot, told, is_gone).await {
+        match find_faults(&world, &shoot, told, is_gone).await {
             Ok(wrong) => {
                 let mut seen = lock(&notes);
                 for what in wrong {
@@ -166,7 +166,7 @@ fn line(shoot: &Shoot, is_gone: bool) -> String {
 }
 
 /// The faults of a success.
-async fn look(world: &Arc<World>, shoot: &Shoot, told: Type, is_gone: bool) -> Result<Vec<String>> {
+async fn find_faults(world: &Arc<World>, shoot: &Shoot, told: Type, is_gone: bool) -> Result<Vec<String>> {
     let subject = Subject {
         world,
         name: shoot.name_any(),

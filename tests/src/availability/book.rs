@@ -25,7 +25,7 @@ pub enum Manager {
 impl Manager {
     /// The manager by a name that the manager uses for writes or locks.
     #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         if name.contains("cloud-controller-manager") {
             Some(Self::Cloud)
         } else if name.contains("kube-controller-manager") {
@@ -297,7 +297,7 @@ impl Book {
             let range = node.range.as_ref()?;
             let version = range.version?;
             let holder = self.holders.range(..=version).next_back()?.1;
-            let allowed = Manager::of(holder)?;
+            let allowed = Manager::from_name(holder)?;
             (range.by != Some(allowed)).then(|| {
                 format!(
                     "{name} has its range of {:?} while {holder} held the lock",
@@ -346,7 +346,7 @@ fn giver(fields: &[ManagedFieldsEntry]) -> Option<Manager> {
         let fields = entry.fields_v1.as_ref();
         fields.is_some_and(|fields| fields.0.pointer("/f:spec/f:podCIDR").is_some())
     };
-    Manager::of(fields.iter().find(wrote)?.manager.as_deref()?)
+    Manager::from_name(fields.iter().find(wrote)?.manager.as_deref()?)
 }
 
 fn version(resource_version: Option<String>) -> Option<u64> {

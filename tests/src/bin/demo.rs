@@ -167,7 +167,7 @@ async fn take_it_over(landscape: &Landscape, shoot: &UserShoot, from: &str, to: 
         kills: &[],
         first,
     };
-    let taken = Takeover::of(landscape, shoot, plan).await?;
+    let taken = Takeover::run(landscape, shoot, plan).await?;
     watch.kill().await?;
     say("The bad case");
     println!(

@@ -69,7 +69,7 @@ impl Herd {
         );
         let now = self.web.counts(&client).await?;
         now.nothing_lost_since(self.counted, self.since.elapsed())?;
-        let taints = self.taints.seen(&client).await?;
+        let taints = self.taints.collect(&client).await?;
         ensure!(taints.is_empty(), "nodes were tainted: {taints:?}");
         self.before.leases_are_renewed(&client).await?;
         self.web.a_new_pod_runs_on(&client, &self.before).await

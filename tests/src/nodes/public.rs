@@ -49,7 +49,7 @@ impl Public {
         let address = shown.as_ref().and_then(address_of).context("an address")?;
         let page = Client::try_from(Config::new(format!("http://{address}").parse()?))?;
         let end = time::Instant::now() + SHOWN_WITHIN;
-        while let Err(why) = look(&page).await {
+        while let Err(why) = fetch_page(&page).await {
             ensure!(time::Instant::now() < end, "nothing answers at {address}: {why}");
             time::sleep(EVERY).await;
         }
@@ -77,7 +77,7 @@ async fn ask(page: Client, answered: Arc<AtomicU64>, failed: Arc<Mutex<Vec<Strin
     let mut every = time::interval(EVERY);
     loop {
         every.tick().await;
-        match look(&page).await {
+        match fetch_page(&page).await {
             Ok(()) => {
                 answered.fetch_add(1, Ordering::Relaxed);
             }
@@ -89,7 +89,7 @@ async fn ask(page: Client, answered: Arc<AtomicU64>, failed: Arc<Mutex<Vec<Strin
     }
 }
 
-async fn look(page: &Client) -> Result<()> {
+async fn fetch_page(page: &Client) -> Result<()> {
     // A new connection per request, because a kept connection would not test new connections.
     let request = http::Request::get("/page")
         .header("connection", "close")

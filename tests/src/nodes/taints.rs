@@ -35,7 +35,7 @@ impl Taints {
                 // An error does not end the watch: the API is away while the shoot moves.
                 .for_each(|node| {
                     let mut all = told.lock().unwrap_or_else(PoisonError::into_inner);
-                    all.extend(node.iter().flat_map(of));
+                    all.extend(node.iter().flat_map(no_execute_taints));
                     futures::future::ready(())
                 })
                 .await;
@@ -47,17 +47,17 @@ impl Taints {
     }
 
     /// All recorded taints, with the present taints.
-    pub async fn seen(&self, shoot: &Client) -> Result<Vec<String>> {
+    pub async fn collect(&self, shoot: &Client) -> Result<Vec<String>> {
         let now = Api::<Node>::all(shoot.clone())
             .list(&kube::api::ListParams::default())
             .await?;
         let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        all.extend(now.items.iter().flat_map(of));
+        all.extend(now.items.iter().flat_map(no_execute_taints));
         Ok(all.into_iter().collect())
     }
 }
 
-fn of(node: &Node) -> Vec<String> {
+fn no_execute_taints(node: &Node) -> Vec<String> {
     let taints = node.spec.iter().filter_map(|spec| spec.taints.as_ref()).flatten();
     taints
         .filter(|taint| taint.effect == "NoExecute")

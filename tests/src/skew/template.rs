@@ -51,12 +51,12 @@ impl Template {
             "the cloud-controller-manager gives no ranges: {ranges:?}"
         );
         Ok((
-            Self::of(managers::KUBERNETES, kubernetes, ranges.clone())?,
-            Self::of(managers::CLOUD, cloud, ranges)?,
+            Self::from_deployment(managers::KUBERNETES, kubernetes, ranges.clone())?,
+            Self::from_deployment(managers::CLOUD, cloud, ranges)?,
         ))
     }
 
-    fn of(name: &'static str, deployment: &Deployment, ranges: Vec<String>) -> Result<Self> {
+    fn from_deployment(name: &'static str, deployment: &Deployment, ranges: Vec<String>) -> Result<Self> {
         let template = deployment.spec.as_ref().map(|spec| &spec.template);
         let pod = serde_json::to_value(template.and_then(|template| template.spec.as_ref()))?;
         let given = managers::flags(deployment);

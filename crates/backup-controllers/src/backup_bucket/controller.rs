@@ -145,6 +145,6 @@ impl BackupBucketController {
     }
 
     fn credentials(&self, bucket: &str) -> Credentials {
-        credentials::of(&self.context, format!("bucket-{bucket}"))
+        credentials::for_secret(&self.context, format!("bucket-{bucket}"))
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Credentials {
 }
 
 /// The Secret of that name.
-pub(crate) fn of(context: &Context, name: String) -> Credentials {
+pub(crate) fn for_secret(context: &Context, name: String) -> Credentials {
     Credentials {
         garden: context.garden.clone(),
         seed: context.seed.clone(),

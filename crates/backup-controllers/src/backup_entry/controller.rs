@@ -157,7 +157,7 @@ impl BackupEntryController {
     }
 
     pub(super) fn credentials(&self, entry: &BackupEntry) -> Credentials {
-        credentials::of(&self.context, format!("entry-{}", entry.name_any()))
+        credentials::for_secret(&self.context, format!("entry-{}", entry.name_any()))
     }
 
     pub(super) async fn write(&self, entry: &BackupEntry, status: &Value) -> Result<BackupEntry> {
@@ -166,7 +166,7 @@ impl BackupEntryController {
             .await
     }
 
-    pub(super) async fn found(&self, entry: &BackupEntry) -> Result<Option<extensions::BackupEntry>> {
+    pub(super) async fn get_extension(&self, entry: &BackupEntry) -> Result<Option<extensions::BackupEntry>> {
         let name = entry.name_any();
         self.theirs()
             .get_opt(&name)
@@ -229,7 +229,7 @@ impl BackupEntryController {
             SecretReference::new(GARDEN_NAMESPACE, credentials.name()),
         );
         let epoch = entry.annotations().get(OWNERSHIP_EPOCH);
-        let mut found = self.found(entry).await?;
+        let mut found = self.get_extension(entry).await?;
         if let Some(why) = why_deploy(last.as_ref(), found.as_ref(), (&spec, epoch), changed) {
             tracing::info!(entry = name, why, "the provider is asked for the backup entry");
             found = Some(

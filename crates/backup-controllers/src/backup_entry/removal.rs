@@ -42,7 +42,7 @@ impl BackupEntryController {
     /// Removes the seed's object without changing the bucket. `false`: the provider is not done yet.
     async fn take_away(&self, entry: &BackupEntry) -> Result<bool> {
         let theirs = self.theirs();
-        let Some(found) = self.found(entry).await? else {
+        let Some(found) = self.get_extension(entry).await? else {
             self.credentials(entry).remove().await?;
             return Ok(true);
         };
@@ -55,7 +55,7 @@ impl BackupEntryController {
                 .annotate(&theirs, &name, CONFIRMATION_DELETION, Some("true"))
                 .await?;
             apply::delete(&theirs, &name).await?;
-            return Ok(self.found(entry).await?.is_none());
+            return Ok(self.get_extension(entry).await?.is_none());
         }
         if found.annotations().get(OPERATION).is_none_or(|o| o != MIGRATE) {
             let annotations = json!({OPERATION: MIGRATE, TIMESTAMP: clock::now_rfc3339_nano()});
@@ -68,7 +68,7 @@ impl BackupEntryController {
     }
 
     pub(super) async fn delete(&self, entry: &BackupEntry) -> Result<Next> {
-        let Some(found) = self.found(entry).await? else {
+        let Some(found) = self.get_extension(entry).await? else {
             self.credentials(entry).remove().await?;
             return Ok(Next::Change);
         };

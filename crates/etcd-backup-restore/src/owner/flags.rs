@@ -6,7 +6,7 @@ use super::marker::Marker;
 use crate::bounds::{number, period, period_or_zero};
 use crate::error::{Class, Error, Result};
 use clap::Args;
-use ownership::{Authorities, Claim, Settings, Silence, Terms};
+use ownership::{Authorities, OwnershipClaim, Settings, Silence, Terms};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ pub(super) struct EventsGate {
 
 /// The validated settings of the owner check.
 pub struct OwnerCheck {
-    pub(super) claim: Claim,
+    pub(super) claim: OwnershipClaim,
     pub(super) terms: Terms,
     pub(super) authorities: Arc<Authorities>,
     pub(super) uid: String,
@@ -142,10 +142,10 @@ impl OwnerArgs {
             .ok_or_else(|| missing("--gate-listen-address"))?;
         let target = self.gate_target.ok_or_else(|| missing("--gate-target"))?;
         let data_dir = data_dir.ok_or_else(|| missing("--data-dir"))?;
-        let claim = Claim::new(name, id, epoch).map_err(|e| wrong("--owner-name, --owner-id", e))?;
+        let claim = OwnershipClaim::new(name, id, epoch).map_err(|e| wrong("--owner-name, --owner-id", e))?;
         let terms = Terms::new(self.settings()).map_err(|e| wrong("--owner-check-*", e))?;
         let authorities = match self.owner_authorities.as_slice() {
-            [] => Authorities::found(zone),
+            [] => Authorities::discover(zone),
             named => Authorities::named(zone, named.iter().copied()),
         };
         let authorities = authorities.map_err(|e| wrong("--owner-zone, --owner-authorities", e))?;

@@ -2,7 +2,7 @@
 
 use super::flags::OwnerCheck;
 use super::gate::{Gate, GateTarget};
-use super::told::Told;
+use super::told::OwnershipStatus;
 use super::witness::Bucket;
 use crate::error::{Class, Error, Result};
 use crate::metrics::Metrics;
@@ -12,8 +12,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Fuse, join_all, pending};
 use mutation::Mutation;
 use ownership::{
-    Duty, Guard as State, Loss, Network, Report, SecondWitness, Standing, Told as Heard, Watch, Witnesses,
-    hear,
+    Duty, Guard as State, GuardEvent, Loss, Network, Report, SecondWitness, Standing, Watch, Witnesses, hear,
 };
 use permit::{Clock, Permit};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +35,7 @@ pub struct Guardian {
     pub(super) settings: SettingsUnder,
     desk: Desk,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) told: Arc<Told>,
+    pub(super) told: Arc<OwnershipStatus>,
     /// The permit for work that needs no ownership: the check, the seal, and the final snapshot after the
     /// seal.
     pub(super) sole: Permit,
@@ -87,7 +86,7 @@ impl Guardian {
         let metrics = Arc::<Metrics>::default();
         let epoch = store.epoch();
         let handle = Handle::idle(&store.prefix(), epoch, metrics.clone());
-        let told = Arc::new(Told::new(
+        let told = Arc::new(OwnershipStatus::new(
             epoch,
             *check.terms.settings(),
             check.authorities.clone(),
@@ -111,7 +110,7 @@ impl Guardian {
 
     /// For the HTTP interface.
     #[must_use]
-    pub fn view(&self) -> (Desk, Arc<Told>) {
+    pub fn view(&self) -> (Desk, Arc<OwnershipStatus>) {
         (self.desk.clone(), self.told.clone())
     }
 
@@ -174,7 +173,7 @@ impl Guardian {
             let report = reports.borrow_and_update().clone();
             self.told.heard(&report);
             let serves = tenure.as_ref().is_some_and(|tenure| tenure.permit.is_valid());
-            let heard = Heard::of(&report.standing, serves);
+            let heard = GuardEvent::from_standing(&report.standing, serves);
             let (to, duties) = hear(self.told.state(), heard);
             if to != State::Serving {
                 // Readiness first: Services must not route new clients to this etcd.
@@ -218,7 +217,7 @@ impl Guardian {
             bound.push((gate.clone(), gate.bind().await?));
         }
         let (snapshotter, handle) = Snapshotter::measured((self.settings)(permit)?, self.metrics.clone());
-        self.put(handle);
+        self.set_handle(handle);
         let (forward, take, stop) = (permit.clone(), permit.clone(), stop.clone());
         let forwarding: BoxFuture<()> = Box::pin(async move {
             let open = bound.into_iter().map(|(gate, listener)| {
@@ -259,13 +258,13 @@ impl Guardian {
         self.told.etcd_was_told(&self.check.etcd.terminate());
     }
 
-    pub(super) fn put(&self, handle: Handle) {
+    pub(super) fn set_handle(&self, handle: Handle) {
         *self.desk.lock().unwrap_or_else(PoisonError::into_inner) = handle;
     }
 
     fn end(&self, tenure: &mut Option<Tenure>) {
         *tenure = None;
         let store = &self.bucket.store;
-        self.put(Handle::idle(&store.prefix(), store.epoch(), self.metrics.clone()));
+        self.set_handle(Handle::idle(&store.prefix(), store.epoch(), self.metrics.clone()));
     }
 }

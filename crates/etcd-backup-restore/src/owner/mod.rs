@@ -40,4 +40,4 @@ pub use flags::{OwnerArgs, OwnerCheck};
 pub use gate::{Gate, GateTarget};
 pub use guardian::{Desk, Guardian, SettingsUnder};
 pub use marker::Marker;
-pub use told::Told;
+pub use told::OwnershipStatus;

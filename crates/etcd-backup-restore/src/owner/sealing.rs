@@ -44,7 +44,7 @@ impl Guardian {
         let settings = (self.settings)(&self.sole)?;
         let (finale, handle) = Snapshotter::measured(settings, self.metrics.clone());
         let progress = handle.state.clone();
-        self.put(handle);
+        self.set_handle(handle);
         let sealed = async {
             let mut sealed = pin!(self.before_the_final_snapshot(why, &progress));
             let fence = self.check.terms.settings().fence;

@@ -30,7 +30,7 @@ struct Inner {
 }
 
 /// Shared between the guardian, which writes, and the HTTP interface, which reads.
-pub struct Told {
+pub struct OwnershipStatus {
     inner: Mutex<Inner>,
     expected: Arc<Notify>,
     metrics: Arc<Metrics>,
@@ -42,7 +42,7 @@ pub struct Told {
     is_sealing: AtomicBool,
 }
 
-impl Told {
+impl OwnershipStatus {
     /// Initially no authority has confirmed the owner. This process follows `settings` and asks
     /// `authorities`.
     #[must_use]
@@ -98,7 +98,7 @@ impl Told {
         epoch == self.epoch && self.is_sealing.load(Ordering::SeqCst)
     }
 
-    /// The notification that [`Told::is_awaited`] triggers.
+    /// The notification that [`OwnershipStatus::is_awaited`] triggers.
     pub(super) fn expected(&self) -> Arc<Notify> {
         Arc::clone(&self.expected)
     }
@@ -137,7 +137,7 @@ impl Told {
                 }
                 _ => Duration::ZERO,
             };
-            let said = Relayed::of(inner.state == State::Sealed, left);
+            let said = Relayed::from_permit(inner.state == State::Sealed, left);
             json!({
                 "epoch": self.epoch,
                 "answer": said.word(),
@@ -243,7 +243,7 @@ mod tests {
     /// A destination asks these servers when the seed of this process is dead.
     #[tokio::test]
     async fn the_servers_that_the_process_asks_are_reported() {
-        let told = Told::new(3, Settings::default(), authorities(), Arc::default());
+        let told = OwnershipStatus::new(3, Settings::default(), authorities(), Arc::default());
         let said = told.ownership();
         assert_eq!(
             said["servers"],
@@ -251,8 +251,8 @@ mod tests {
             "{said}"
         );
         assert_eq!(said["serversNamed"], true, "{said}");
-        let unnamed = Arc::new(Authorities::found("example.test").unwrap());
-        let said = Told::new(3, Settings::default(), unnamed, Arc::default()).ownership();
+        let unnamed = Arc::new(Authorities::discover("example.test").unwrap());
+        let said = OwnershipStatus::new(3, Settings::default(), unnamed, Arc::default()).ownership();
         assert_eq!(
             (&said["servers"], &said["serversNamed"]),
             (&json!([]), &json!(false))
@@ -262,7 +262,7 @@ mod tests {
     /// A takeover of a seed whose clocks may stop needs a human approval.
     #[tokio::test]
     async fn the_clock_of_the_host_that_guards_the_process_is_reported() {
-        let told = Told::new(3, Settings::default(), authorities(), Arc::default());
+        let told = OwnershipStatus::new(3, Settings::default(), authorities(), Arc::default());
         let reads_rtc = std::fs::read_dir("/sys/class/rtc").is_ok_and(|rtcs| rtcs.count() > 0);
         let reported = told.ownership()["hostClock"].as_str().unwrap().to_owned();
         let expected: &[&str] = if reads_rtc {
@@ -275,7 +275,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_told_follows_the_clock_not_the_last_event() {
-        let told = Told::new(3, Settings::default(), authorities(), Arc::default());
+        let told = OwnershipStatus::new(3, Settings::default(), authorities(), Arc::default());
         assert!(told.ready().unwrap_err().starts_with("Waiting: "));
         assert_eq!(told.ownership()["answer"], "Unknown");
         // A machine that is suspended: an hour is longer than this test takes.
@@ -306,7 +306,7 @@ mod tests {
 
     #[tokio::test]
     async fn phase_sealing_is_recorded_for_the_own_epoch_alone_and_prompts_a_check() {
-        let told = Told::new(3, Settings::default(), authorities(), Arc::default());
+        let told = OwnershipStatus::new(3, Settings::default(), authorities(), Arc::default());
         for other in [2, 4] {
             let refused = told.record_sealing(other).unwrap_err();
             assert_eq!(refused.class, Class::OtherEpoch);
@@ -323,7 +323,7 @@ mod tests {
     #[tokio::test]
     async fn an_owner_that_the_record_does_not_confirm_is_reported_with_the_servers() {
         let metrics = Arc::<Metrics>::default();
-        let told = Told::new(3, Settings::default(), authorities(), metrics.clone());
+        let told = OwnershipStatus::new(3, Settings::default(), authorities(), metrics.clone());
         for (silent, why, confirmed) in [
             (None, OWNS.to_owned(), 1),
             (
@@ -363,7 +363,7 @@ mod tests {
             (longer, "Deactivate", 26_000),
             (tolerates, "Tolerate", 23_036),
         ] {
-            let told = Told::new(3, settings, authorities(), Arc::default());
+            let told = OwnershipStatus::new(3, settings, authorities(), Arc::default());
             // In any state.
             for _ in 0..2 {
                 let said = told.ownership();

@@ -1,6 +1,6 @@
 //! The bucket as second witness: `ownership.json`, read at this moment.
 
-use super::told::Told;
+use super::told::OwnershipStatus;
 use crate::store::{Ownership, Store};
 use futures::future::BoxFuture;
 use ownership::{Object, SecondWitness, Testimony};
@@ -12,7 +12,7 @@ pub(super) struct Bucket {
     /// Uid of the shoot.
     pub(super) uid: String,
     /// The gardenlet's reports to this process.
-    pub(super) told: Arc<Told>,
+    pub(super) told: Arc<OwnershipStatus>,
 }
 
 impl SecondWitness for Bucket {

@@ -82,7 +82,7 @@ impl Initialize {
         let stated = StatedEnd::read(&self.store, origin).await?;
         let chosen = Recorded {
             complete: stated.is_reached_by(&newest, origin),
-            ..Recorded::of(&newest, epoch, origin)
+            ..Recorded::from_chain(&newest, epoch, origin)
         };
         let recorded = self.store.record(chosen).await?;
         tracing::info!(

@@ -62,7 +62,7 @@ mod tests {
             deltas,
         };
         let all = chain(vec![delta(6, 9, 2)]);
-        let recorded = Recorded::of(&all, 2, 1);
+        let recorded = Recorded::from_chain(&all, 2, 1);
         assert!(check(&recorded, Some(&all), "p/v2").is_ok());
         let of_its_own = chain(vec![delta(6, 9, 2), delta(10, 30, 3)]);
         assert!(check(&recorded, Some(&of_its_own), "p/v2").is_ok());

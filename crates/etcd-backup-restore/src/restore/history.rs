@@ -43,7 +43,7 @@ impl History {
     /// Opens the database.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let database = Database::open(path)?;
-        let tail = Tail::of(&database, CHANGES)?;
+        let tail = Tail::open(&database, CHANGES)?;
         // An etcd without a key is at revision 1.
         let mut revision = tail.last_key().map_or(Ok(1), revision_of)?;
         database.each(MEMORY, |key, value| {
@@ -130,7 +130,7 @@ impl History {
             .checked_add(revisions)
             .ok_or_else(|| broken("its revisions are at their end"))?;
         let mark = (TO_BE_DROPPED.to_vec(), key_of(revision, 0));
-        put(&mut self.database, MEMORY, [mark])?;
+        upsert_entries(&mut self.database, MEMORY, [mark])?;
         self.database.seal()?;
         Ok(revision)
     }
@@ -143,7 +143,7 @@ impl History {
                 let lease = m::Lease { id, ttl };
                 (id.to_be_bytes().to_vec(), lease.encode_to_vec())
             });
-            put(&mut self.database, LEASES, granted)?;
+            upsert_entries(&mut self.database, LEASES, granted)?;
         }
         self.database.seal()
     }
@@ -158,7 +158,7 @@ pub(super) enum Change {
 }
 
 /// Inserts entries into a small bucket, and replaces entries with the same key.
-fn put(
+fn upsert_entries(
     database: &mut Database,
     bucket: &str,
     entries: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>,

@@ -8,7 +8,7 @@ const TOKEN: &str = "aGVhZA.Ym9keQ.c2ln";
 const RENEWED: &str = "aGVhZA.bmV3.c2ln";
 const NOT_FOUND: &str = "404 Not Found";
 
-fn told(change: impl FnOnce(&mut Credentials)) -> Option<String> {
+fn check_error(change: impl FnOnce(&mut Credentials)) -> Option<String> {
     let mut credentials = Credentials {
         region: "us-east-1".into(),
         endpoint: Some("https://store.example.com:9000".into()),
@@ -173,16 +173,16 @@ fn a_bucket_is_in_the_domain_of_its_partition() {
 /// Invalid values in a Secret must not end the process that takes the backups.
 #[test]
 fn what_is_no_place_is_told_instead_of_a_panic_in_the_library() {
-    assert_eq!(told(|_| {}), None);
-    assert_eq!(told(|c| c.endpoint = None), None);
+    assert_eq!(check_error(|_| {}), None);
+    assert_eq!(check_error(|c| c.endpoint = None), None);
     for endpoint in ["store", "store:9000", "ftp://store", "http://", "http://a b"] {
-        let told = told(|c| c.endpoint = Some(endpoint.into())).unwrap_or_default();
+        let told = check_error(|c| c.endpoint = Some(endpoint.into())).unwrap_or_default();
         assert!(told.contains("endpoint is no URL"), "{endpoint}: {told}");
     }
     for name in ["", "..", "a/b", "a b", "a?b"] {
-        let bucket = told(|c| c.bucket = name.into()).unwrap_or_default();
+        let bucket = check_error(|c| c.bucket = name.into()).unwrap_or_default();
         assert!(bucket.contains("bucketName is no name"), "{name}: {bucket}");
-        let region = told(|c| c.region = name.into()).unwrap_or_default();
+        let region = check_error(|c| c.region = name.into()).unwrap_or_default();
         assert!(region.contains("region is no name"), "{name}: {region}");
     }
 }

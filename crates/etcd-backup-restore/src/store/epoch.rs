@@ -39,7 +39,7 @@ pub struct Recorded {
 impl Recorded {
     /// This chain, for an epoch that begins with the end of `origin`.
     #[must_use]
-    pub fn of(chain: &Chain, epoch: i64, origin: i64) -> Self {
+    pub fn from_chain(chain: &Chain, epoch: i64, origin: i64) -> Self {
         Self {
             epoch,
             origin,
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::chain::tests::{delta, full, last};
 
-    fn of(epoch: i64, snapshot: &Snapshot) -> Snapshot {
+    fn at_epoch(epoch: i64, snapshot: &Snapshot) -> Snapshot {
         Snapshot {
             epoch,
             ..snapshot.clone()
@@ -92,13 +92,13 @@ mod tests {
     #[test]
     fn leftovers_of_another_history_are_not_seen() {
         let listing = vec![
-            of(1, &full(10, 1)),
-            of(1, &delta(11, 20, 2)),
-            of(1, &delta(21, 900, 3)),
-            of(1, &last(950, 9)),
-            of(2, &full(30, 4)),
-            of(2, &delta(31, 40, 5)),
-            of(3, &delta(41, 50, 6)),
+            at_epoch(1, &full(10, 1)),
+            at_epoch(1, &delta(11, 20, 2)),
+            at_epoch(1, &delta(21, 900, 3)),
+            at_epoch(1, &last(950, 9)),
+            at_epoch(2, &full(30, 4)),
+            at_epoch(2, &delta(31, 40, 5)),
+            at_epoch(3, &delta(41, 50, 6)),
         ];
         let recorded = Recorded {
             epoch: 3,

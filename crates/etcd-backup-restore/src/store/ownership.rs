@@ -39,7 +39,7 @@ impl Holding {
         }
     }
 
-    fn of(mark: Mark) -> Self {
+    fn from_mark(mark: Mark) -> Self {
         match mark {
             Mark::Owned => Self::Owned,
             Mark::Sealed => Self::Sealed,
@@ -130,7 +130,7 @@ impl Store {
             };
             let sealed = Ownership {
                 epoch: becomes.epoch,
-                holding: Holding::of(becomes.mark),
+                holding: Holding::from_mark(becomes.mark),
                 written: clock::now().to_string(),
                 ..found
             };
@@ -186,7 +186,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn found(epoch: i64, state: &str) -> Ownership {
+    fn stored_owner(epoch: i64, state: &str) -> Ownership {
         let text = format!(
             r#"{{"uid":"u","epoch":{epoch},"seed":"a","state":"{state}","written":"then","later":[1]}}"#
         );
@@ -199,8 +199,8 @@ mod tests {
             epoch: 3,
             mark: Mark::Sealed,
         };
-        assert_eq!(sealed(&found(3, "Owned"), "u", 3), Ok(becomes));
-        assert_eq!(sealed(&found(3, "Sealed"), "u", 3), Err(Sealing::Sealed));
+        assert_eq!(sealed(&stored_owner(3, "Owned"), "u", 3), Ok(becomes));
+        assert_eq!(sealed(&stored_owner(3, "Sealed"), "u", 3), Err(Sealing::Sealed));
         for (epoch, state, uid) in [
             // No seed has opened the store, and the file states the location of the data: the next owner
             // needs that.
@@ -210,14 +210,14 @@ mod tests {
             (2, "Owned", "u"),
             (3, "Owned", "v"),
         ] {
-            let left = sealed(&found(epoch, state), uid, 3);
+            let left = sealed(&stored_owner(epoch, state), uid, 3);
             assert!(matches!(left, Err(Sealing::Left(_))), "{left:?}");
         }
     }
 
     #[test]
     fn what_others_have_written_stays() {
-        let text = serde_json::to_value(found(3, "Owned")).unwrap();
+        let text = serde_json::to_value(stored_owner(3, "Owned")).unwrap();
         assert_eq!(
             (&text["seed"], &text["later"]),
             (&"a".into(), &serde_json::json!([1]))

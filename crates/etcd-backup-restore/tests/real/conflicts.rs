@@ -13,7 +13,7 @@ const CONFLICT: (StatusCode, &str) = (StatusCode::CONFLICT, "ConditionalRequestC
 
 fn recorded(revision: i64) -> Recorded {
     let full = Snapshot::parse(&format!("Full-00000000-{revision:08}-1700000000")).unwrap();
-    Recorded::of(&chain::newest(&[full]).unwrap().unwrap(), 2, 1)
+    Recorded::from_chain(&chain::newest(&[full]).unwrap().unwrap(), 2, 1)
 }
 
 #[tokio::test(flavor = "multi_thread")]

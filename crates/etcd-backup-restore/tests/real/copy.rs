@@ -9,11 +9,11 @@ async fn source(lab: &Lab) -> (EtcdServer, Server) {
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
     let noise = noise(1, 2_000_000);
     for n in 0..8 {
-        etcd.put(&format!("/large/{n}"), noise.clone()).await;
+        etcd.put_key(&format!("/large/{n}"), noise.clone()).await;
     }
     let server = Server::start(lab, "from", &etcd.endpoint, &["--compression-policy=none"]).await;
     for n in 0..5_u8 {
-        etcd.put(&format!("/delta/{n}"), vec![n; 5000]).await;
+        etcd.put_key(&format!("/delta/{n}"), vec![n; 5000]).await;
         server.snapshot("/snapshot/delta").await;
     }
     (etcd, server)
@@ -178,7 +178,7 @@ async fn what_is_there_is_copied_while_the_final_snapshot_is_waited_for() {
     ];
     let (ran, late) = tokio::join!(lab.copy("from", "to", &flags), async {
         copied_ahead(&lab, &early).await;
-        etcd.put("late", "a change").await;
+        etcd.put_key("late", "a change").await;
         server.snapshot("/snapshot/delta").await
     });
     assert!(ran.success, "{}", ran.errors);
@@ -262,7 +262,7 @@ async fn what_was_copied_ahead_of_the_final_snapshot_is_collected() {
     ];
     let (ran, end) = tokio::join!(lab.copy("from", "to", &flags), async {
         copied_ahead(&lab, &early).await;
-        let revision = etcd.put("late", "a change").await;
+        let revision = etcd.put_key("late", "a change").await;
         let end = server.snapshot("/snapshot/full?final=true").await;
         let (epoch, beat) = (1, 0);
         let note = SealNote {
@@ -284,7 +284,7 @@ async fn what_was_copied_ahead_of_the_final_snapshot_is_collected() {
         "--max-backups=1",
     ];
     let server = Server::start(&lab, "to", &restored.endpoint, &flags).await;
-    restored.put("/later", "in epoch 2").await;
+    restored.put_key("/later", "in epoch 2").await;
     server.snapshot("/snapshot/full").await;
     eventually("collection", async || {
         let left = lab.objects("to");
@@ -319,7 +319,7 @@ async fn garbage_collection_keeps_the_newest_chains() {
     let server = Server::start(&lab, "from", &etcd.endpoint, &flags).await;
     let mut last = String::new();
     for n in 0..5 {
-        etcd.put("/a", n.to_string()).await;
+        etcd.put_key("/a", n.to_string()).await;
         last = server.snapshot("/snapshot/full").await;
     }
     // A delta may lie between them: changes from before the server began a new chain are stored at once.

@@ -9,7 +9,7 @@ async fn refused_credentials_are_told_apart_and_read_again() {
     let secret = lab.credentials().join("secretAccessKey");
     std::fs::write(&secret, "wrong").unwrap();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     let server = Server::spawn(&lab, "p", &etcd.endpoint, &[]).await;
     let (status, json) = eventually("a refusal", async || {
         let answer = server.get("/snapshot/full?final=true").await;

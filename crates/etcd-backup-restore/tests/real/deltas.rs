@@ -3,7 +3,7 @@
 //! `CHANGES=60000 cargo test -p etcd-backup-restore --test real deltas -- --nocapture` restores more changes
 //! and prints the duration. The duration is not asserted: it depends on the load of the machine.
 
-use crate::lab::{EtcdServer, Lab, Server, after_loss, delete, put};
+use crate::lab::{EtcdServer, Lab, Server, after_loss, delete, op_put};
 use futures::StreamExt;
 use std::time::Instant;
 
@@ -12,14 +12,14 @@ async fn write_changes(etcd: &EtcdServer, numbers: std::ops::Range<usize>) {
     let changes = futures::stream::iter(numbers).map(async |n| {
         let key = format!("/registry/leases/{}", n % 50);
         let operations = match n % 10 {
-            3 => vec![put("/registry/short", "lived", 0)],
+            3 => vec![op_put("/registry/short", "lived", 0)],
             4 => vec![delete("/registry/short")],
             0 => vec![delete(&key)],
             7 => (0..5)
-                .map(|m| put(&format!("{key}/{m}"), vec![0; 400], 0))
+                .map(|m| op_put(&format!("{key}/{m}"), vec![0; 400], 0))
                 .collect(),
-            _ if n % 500 == 1 => vec![put(&key, vec![7; 300_000], 0)],
-            _ => vec![put(&key, vec![0; 400], 0)],
+            _ if n % 500 == 1 => vec![op_put(&key, vec![7; 300_000], 0)],
+            _ => vec![op_put(&key, vec![0; 400], 0)],
         };
         etcd.client.txn(operations).await.unwrap();
     });
@@ -86,10 +86,10 @@ async fn overwritten_values_do_not_fill_the_quota_of_the_etcd_that_follows() {
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
     for n in 0..100_u8 {
-        etcd.put("/registry/large", vec![n; 1 << 20]).await;
+        etcd.put_key("/registry/large", vec![n; 1 << 20]).await;
     }
     // The newest change is a deletion: compaction removes every trace of it.
-    etcd.put("/registry/short", "lived").await;
+    etcd.put_key("/registry/short", "lived").await;
     etcd.delete("/registry/short").await;
     server.snapshot("/snapshot/delta").await;
     let before = etcd.dump().await;

@@ -25,7 +25,7 @@ impl CutOff {
         let volume_a = lab.path("volume-a/new.etcd");
         let etcd_a = EtcdServer::start(&volume_a).await;
         let server_a = Server::start(&lab, "a", &etcd_a.endpoint, &[]).await;
-        etcd_a.put("/registry/shared", "before").await;
+        etcd_a.put_key("/registry/shared", "before").await;
         server_a.snapshot("/snapshot/delta").await;
 
         let copied = lab.copy("a", "b", &["--ownership-epoch=2"]).await;
@@ -35,13 +35,13 @@ impl CutOff {
         assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
         let etcd_b = EtcdServer::start(&volume_b).await;
         let server_b = Server::start(&lab, "b", &etcd_b.endpoint, &["--ownership-epoch=2"]).await;
-        etcd_b.put("/registry/shared", "by b").await;
+        etcd_b.put_key("/registry/shared", "by b").await;
         server_b.snapshot("/snapshot/delta").await;
 
         // A's history goes beyond B's, in its bucket, on its volume, and with a final snapshot.
         for n in 0..50 {
             etcd_a
-                .put("/registry/shared", format!("by a, cut off: {n}"))
+                .put_key("/registry/shared", format!("by a, cut off: {n}"))
                 .await;
         }
         server_a.snapshot("/snapshot/delta").await;
@@ -80,7 +80,7 @@ async fn back_at_its_first_seed_a_shoot_finds_what_it_left_at_the_second_and_not
     // Backups continue at A, beside the leftovers.
     let etcd = EtcdServer::start(&lab.path("volume-new/new.etcd")).await;
     let server = Server::start(&lab, "a", &etcd.endpoint, &["--ownership-epoch=3"]).await;
-    etcd.put("/registry/shared", "back at a").await;
+    etcd.put_key("/registry/shared", "back at a").await;
     server.snapshot("/snapshot/delta").await;
     let now = etcd.dump().await;
     let lost = lab.path("volume-lost/new.etcd");
@@ -118,7 +118,7 @@ async fn an_epoch_without_a_recorded_chain_does_not_start_on_another_one() {
     let volume = lab.path("volume/new.etcd");
     let etcd = EtcdServer::start(&volume).await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
-    etcd.put("/a", "b").await;
+    etcd.put_key("/a", "b").await;
     server.snapshot("/snapshot/delta").await;
     let before = etcd.dump().await;
     etcd.stop();
@@ -143,10 +143,10 @@ async fn an_epoch_that_goes_on_in_its_own_place_keeps_what_was_written_last() {
     let volume = lab.path("volume/new.etcd");
     let etcd = EtcdServer::start(&volume).await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
-    etcd.put("/a", "in a snapshot").await;
+    etcd.put_key("/a", "in a snapshot").await;
     server.snapshot("/snapshot/delta").await;
     let stored = etcd.dump().await;
-    etcd.put("/a", "in none").await;
+    etcd.put_key("/a", "in none").await;
     let before = etcd.dump().await;
     drop(server);
     etcd.stop();
@@ -191,10 +191,10 @@ async fn no_revision_is_given_twice_and_who_watches_from_a_lost_one_is_told_to_l
     let lab = Lab::new();
     let etcd_a = EtcdServer::start(&lab.path("volume-a/new.etcd")).await;
     let server_a = Server::start(&lab, "a", &etcd_a.endpoint, &[]).await;
-    etcd_a.put("/kept", "in a snapshot").await;
+    etcd_a.put_key("/kept", "in a snapshot").await;
     server_a.snapshot("/snapshot/delta").await;
     let saved = etcd_a.dump().await;
-    let lost = etcd_a.put("/lost", "in none").await;
+    let lost = etcd_a.put_key("/lost", "in none").await;
     assert!(lab.copy("a", "b", &["--ownership-epoch=2"]).await.success);
 
     let volume = lab.path("volume-b/new.etcd");
@@ -202,7 +202,7 @@ async fn no_revision_is_given_twice_and_who_watches_from_a_lost_one_is_told_to_l
     assert_eq!(ran.json["revision"], saved.1 + LEFT_OUT, "{}", ran.errors);
     let etcd_b = EtcdServer::start(&volume).await;
     assert!(etcd_b.dump().await == gone_on(&saved));
-    assert!(etcd_b.put("/kept", "at b").await > lost);
+    assert!(etcd_b.put_key("/kept", "at b").await > lost);
     for remembered in [saved.1, lost, lost + 1] {
         let mut watch = etcd_b.client.watch(remembered).await.unwrap();
         let told = loop {
@@ -219,7 +219,7 @@ async fn no_revision_is_given_twice_and_who_watches_from_a_lost_one_is_told_to_l
 
     // B's backups begin with a new full snapshot: no delta continues across the skipped revisions.
     let server_b = Server::start(&lab, "b", &etcd_b.endpoint, &["--ownership-epoch=2"]).await;
-    etcd_b.put("/kept", "at b, later").await;
+    etcd_b.put_key("/kept", "at b, later").await;
     server_b.snapshot("/snapshot/delta").await;
     let now = etcd_b.dump().await;
     let other = lab.path("volume-other/new.etcd");
@@ -304,7 +304,7 @@ async fn the_end_of_the_epoch_before_is_not_that_of_the_one_that_began_with_it()
     let lab = Lab::new();
     let etcd_a = EtcdServer::start(&lab.path("volume-a/new.etcd")).await;
     let server_a = Server::start(&lab, "a", &etcd_a.endpoint, &[]).await;
-    etcd_a.put("/kept", "at a").await;
+    etcd_a.put_key("/kept", "at a").await;
     server_a.snapshot("/snapshot/full?final=true").await;
     let at_a = etcd_a.dump().await;
     let end = format!("--required-revision={}", at_a.1);
@@ -320,7 +320,7 @@ async fn the_end_of_the_epoch_before_is_not_that_of_the_one_that_began_with_it()
         ran.errors
     );
     let etcd_b = EtcdServer::start(&volume).await;
-    let lost = etcd_b.put("/kept", "at b, in no snapshot").await;
+    let lost = etcd_b.put_key("/kept", "at b, in no snapshot").await;
     lab.hold(
         "b",
         json!({"epoch": 3, "seed": "c", "state": "Claimed", "origin": 2}),
@@ -340,9 +340,9 @@ async fn the_end_of_the_epoch_before_is_not_that_of_the_one_that_began_with_it()
     // For the owners of two epochs.
     assert_eq!(ran.json["revision"], at_a.1 + 2 * LEFT_OUT, "{}", ran.errors);
     let etcd_c = EtcdServer::start(&volume).await;
-    assert!(etcd_c.put("/kept", "at c").await > lost);
+    assert!(etcd_c.put_key("/kept", "at c").await > lost);
     let server_c = Server::start(&lab, "c", &etcd_c.endpoint, &["--ownership-epoch=3"]).await;
-    etcd_c.put("/kept", "at c, later").await;
+    etcd_c.put_key("/kept", "at c, later").await;
     server_c.snapshot("/snapshot/delta").await;
     let now = etcd_c.dump().await;
     let other = lab.path("volume-other/new.etcd");
@@ -360,7 +360,7 @@ async fn a_fresh_etcd_of_a_later_epoch_is_not_taken_for_one_of_the_first() {
         assert_eq!(ran.json["result"], "Fresh", "{}", ran.errors);
     }
     let etcd = EtcdServer::start(&volume).await;
-    etcd.put("/a", "b").await;
+    etcd.put_key("/a", "b").await;
     etcd.stop();
     let ran = lab.initialize("p", &volume, &["--ownership-epoch=4"]).await;
     assert_eq!(ran.json["result"], "Kept", "{}", ran.errors);
@@ -377,7 +377,7 @@ async fn a_replaced_data_directory_is_kept_until_etcd_serves() {
     let volume = lab.path("volume/new.etcd");
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
-    etcd.put("/a", "b").await;
+    etcd.put_key("/a", "b").await;
     server.snapshot("/snapshot/full").await;
     drop(server);
     etcd.stop();

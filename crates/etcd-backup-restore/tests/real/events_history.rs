@@ -29,7 +29,7 @@ async fn an_etcd_without_backups_begins_above_all_former_revisions() {
 
     // A restart of the same epoch, for example a wake-up from hibernation, changes no data.
     let etcd = EtcdServer::start(&first).await;
-    let written = etcd.put("/registry/events/default/a", "1").await;
+    let written = etcd.put_key("/registry/events/default/a", "1").await;
     assert_eq!(written, begun + 1);
     etcd.stop();
     let (kept, now) = begins(&lab, &first, 1).await;
@@ -48,7 +48,10 @@ async fn an_etcd_without_backups_begins_above_all_former_revisions() {
     let etcd = EtcdServer::start(&first).await;
     let key = etcd.client.page(b"", 2).await.unwrap().0.pop().unwrap();
     assert_eq!((key.mod_revision, &key.value[..]), (written, &b"1"[..]));
-    assert_eq!(etcd.put("/registry/events/default/b", "2").await, returned + 1);
+    assert_eq!(
+        etcd.put_key("/registry/events/default/b", "2").await,
+        returned + 1
+    );
     etcd.stop();
     let (kept, _) = begins(&lab, &first, 3).await;
     assert_eq!(kept.json, json!({"result": "Kept"}));
@@ -73,7 +76,7 @@ async fn data_of_an_earlier_release_stay_and_the_next_epoch_begins_above_their_r
     let lab = Lab::new();
     let volume = lab.path("volume/new.etcd");
     let etcd = EtcdServer::start(&volume).await;
-    let written = etcd.put("/registry/events/default/a", "1").await;
+    let written = etcd.put_key("/registry/events/default/a", "1").await;
     etcd.stop();
     let (kept, now) = begins(&lab, &volume, 1).await;
     assert_eq!((kept.json, now), (json!({"result": "Kept"}), written));

@@ -21,12 +21,12 @@ impl HandedOver {
     async fn begin(saved: bool) -> Self {
         let lab = Lab::new();
         let etcd = EtcdServer::start(&lab.path("etcd")).await;
-        etcd.put("/early", "x").await;
+        etcd.put_key("/early", "x").await;
         let server = Server::start(&lab, "a", &etcd.endpoint, &["--delta-snapshot-period=24h"]).await;
-        etcd.put("/in-a-delta", "x").await;
+        etcd.put_key("/in-a-delta", "x").await;
         server.snapshot("/snapshot/delta").await;
         for number in 0..17 {
-            etcd.put(&format!("/late/{number}"), "x").await;
+            etcd.put_key(&format!("/late/{number}"), "x").await;
         }
         if saved {
             server.snapshot("/snapshot/delta").await;
@@ -318,9 +318,9 @@ async fn a_source_whose_place_was_claimed_saves_its_last_changes() {
 async fn sealed_source() -> (Lab, EtcdServer, Server, SealNote) {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/early", "x").await;
+    etcd.put_key("/early", "x").await;
     let server = Server::start(&lab, "a", &etcd.endpoint, &["--delta-snapshot-period=24h"]).await;
-    let revision = etcd.put("/late", "x").await;
+    let revision = etcd.put_key("/late", "x").await;
     let note = SealNote {
         epoch: 1,
         revision,

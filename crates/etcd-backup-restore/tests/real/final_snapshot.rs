@@ -7,9 +7,9 @@ use std::time::Instant;
 async fn asking_again_takes_no_other_and_nothing_follows() {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &["--delta-snapshot-period=1s"]).await;
-    etcd.put("/a", "2").await;
+    etcd.put_key("/a", "2").await;
     let (first, second) = tokio::join!(
         server.snapshot("/snapshot/full?final=true"),
         server.snapshot("/snapshot/full?final=true")
@@ -35,14 +35,14 @@ async fn asking_again_takes_no_other_and_nothing_follows() {
 async fn a_shoot_that_came_back_makes_an_old_final_snapshot_worthless_at_once() {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
     server.snapshot("/snapshot/full?final=true").await;
     drop(server);
     let copied = lab.copy("p", "q", &["--ownership-epoch=3"]).await;
     assert!(copied.success, "{}", copied.errors);
     let _server = Server::start(&lab, "q", &etcd.endpoint, &["--ownership-epoch=3"]).await;
-    etcd.put("/a", "2").await;
+    etcd.put_key("/a", "2").await;
     eventually("the first change is stored", async || {
         lab.objects("q").pop().filter(|o| o.starts_with("Incr"))
     })
@@ -53,12 +53,12 @@ async fn a_shoot_that_came_back_makes_an_old_final_snapshot_worthless_at_once() 
 async fn it_is_final_only_when_it_was_read_back_and_holds_etcds_last_revision() {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &["--ownership-epoch=4"]).await;
     let (_, before) = server.get("/snapshot/latest").await;
     assert_eq!(before["finished"], false);
     assert_eq!(before["fullSnapshot"]["verified"], false);
-    let revision = etcd.put("/a", "2").await;
+    let revision = etcd.put_key("/a", "2").await;
     let (status, proven) = server.post("/snapshot/full?final=true").await;
     assert_eq!(status, 200, "{proven}");
     let is_proven = |snapshot: &serde_json::Value| {
@@ -74,7 +74,7 @@ async fn it_is_final_only_when_it_was_read_back_and_holds_etcds_last_revision() 
     assert_eq!((&latest["finished"], &latest["epoch"]), (&true.into(), &4.into()));
     assert_eq!(server.get("/healthz").await.1["finished"], true);
     // A write after the end: a new final snapshot is due.
-    let revision = etcd.put("/a", "3").await;
+    let revision = etcd.put_key("/a", "3").await;
     let (status, another) = server.post("/snapshot/full?final=true").await;
     assert_eq!(
         (status, &another["lastRevision"]),
@@ -89,7 +89,7 @@ async fn it_is_final_only_when_it_was_read_back_and_holds_etcds_last_revision() 
 async fn gated(flags: &[&str]) -> (Lab, EtcdServer, Gate, Server) {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", noise(1, 200_000)).await;
+    etcd.put_key("/a", noise(1, 200_000)).await;
     let gate = Gate::before(&lab.s3.endpoint).await;
     let endpoint = format!("--store-endpoint-override={}", gate.endpoint);
     let flags: Vec<_> = flags.iter().copied().chain([&*endpoint]).collect();
@@ -128,7 +128,7 @@ async fn a_write_while_it_is_taken_is_found_out() {
     gate.hold("PUT ");
     let (answer, ()) = tokio::join!(server.post("/snapshot/full?final=true"), async {
         gate.something_is_held().await;
-        etcd.put("/late", "1").await;
+        etcd.put_key("/late", "1").await;
         gate.release();
     });
     assert_eq!(
@@ -158,7 +158,7 @@ async fn it_does_not_wait_for_other_work() {
     ] {
         let (_lab, etcd, gate, server) = gated(flags).await;
         gate.hold(request);
-        let revision = etcd.put("/b", "1").await;
+        let revision = etcd.put_key("/b", "1").await;
         let other = server.get("/snapshot/full");
         let urgent = async {
             gate.something_is_held().await;

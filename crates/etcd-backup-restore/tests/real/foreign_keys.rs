@@ -19,12 +19,12 @@ async fn keys_of_a_user_do_not_stop_snapshots_copies_and_restores() {
     let lab = Lab::new();
     let bucket = KeyBucket::start(&lab).await;
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     for key in FOREIGN {
-        bucket.put(key, "x").await;
+        bucket.put_key(key, "x").await;
     }
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
-    etcd.put("/a", "2").await;
+    etcd.put_key("/a", "2").await;
     server.snapshot("/snapshot/delta").await;
     let last = server.snapshot("/snapshot/full?final=true").await;
     drop(server);
@@ -59,10 +59,12 @@ async fn keys_of_a_user_do_not_stop_snapshots_copies_and_restores() {
 async fn a_name_in_the_folder_that_looks_like_a_snapshot_is_never_skipped() {
     let lab = Lab::new();
     let bucket = KeyBucket::start(&lab).await;
-    bucket.put("p/v2/Full-00000000-00000007-1700000000", "x").await;
+    bucket
+        .put_key("p/v2/Full-00000000-00000007-1700000000", "x")
+        .await;
     assert_eq!(names(&lab, "p").await.len(), 1);
     bucket
-        .put("p/v2/Full-00000000-00009999-1700000000\u{1}", "x")
+        .put_key("p/v2/Full-00000000-00009999-1700000000\u{1}", "x")
         .await;
     let data = lab.path("volume/new.etcd");
     let ran = lab.initialize("p", &data, &[]).await;

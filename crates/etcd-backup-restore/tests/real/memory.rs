@@ -34,12 +34,12 @@ async fn costs(megabytes: u32, runs: u8) -> [Cost; 3] {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
     for n in 0..megabytes {
-        etcd.put(&format!("/value/{n}"), noise(u64::from(n) + 1, 1024 * 1024))
+        etcd.put_key(&format!("/value/{n}"), noise(u64::from(n) + 1, 1024 * 1024))
             .await;
     }
     let server = Server::start(&lab, "from", &etcd.endpoint, &["--compression-policy=zstd"]).await;
     for n in 0..megabytes / 10 {
-        etcd.put(&format!("/delta/{n}"), vec![1; 1024 * 1024]).await;
+        etcd.put_key(&format!("/delta/{n}"), vec![1; 1024 * 1024]).await;
     }
     server.snapshot("/snapshot/delta").await;
     // Without the first delta, which the start of the server may have taken.

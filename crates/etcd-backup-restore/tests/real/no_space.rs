@@ -18,7 +18,7 @@ async fn fill(etcd: &EtcdServer) -> u8 {
     for number in 0..=u8::MAX {
         let filled = etcd
             .client
-            .txn(vec![crate::lab::put(&key(number), vec![number; 1 << 20], 0)])
+            .txn(vec![crate::lab::op_put(&key(number), vec![number; 1 << 20], 0)])
             .await;
         if let Err(refused) = filled {
             assert!(refused.to_string().contains("space exceeded"), "{refused}");
@@ -36,7 +36,7 @@ async fn take_full(lab: &Lab, prefix: &str, etcd: &EtcdServer) {
 }
 
 async fn refuses_writes(etcd: &EtcdServer) -> bool {
-    let written = etcd.client.txn(vec![crate::lab::put("/after", "x", 0)]).await;
+    let written = etcd.client.txn(vec![crate::lab::op_put("/after", "x", 0)]).await;
     written.is_err()
 }
 
@@ -87,7 +87,7 @@ async fn a_full_snapshot_without_deltas_is_settled_for_a_smaller_quota_of_the_de
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
     for number in 0..20_u8 {
-        etcd.put("/registry/large", vec![number; 1 << 20]).await;
+        etcd.put_key("/registry/large", vec![number; 1 << 20]).await;
     }
     drop(Server::start(&lab, "p", &etcd.endpoint, &[]).await);
     let before = etcd.dump().await;
@@ -174,7 +174,7 @@ async fn fill_with_history(etcd: &EtcdServer) {
 async fn write_until_refused(etcd: &EtcdServer) {
     for number in 0..=u8::MAX {
         let value = vec![number; 1 << 20];
-        let filled = etcd.client.txn(vec![crate::lab::put("/one", value, 0)]).await;
+        let filled = etcd.client.txn(vec![crate::lab::op_put("/one", value, 0)]).await;
         if let Err(refused) = filled {
             assert!(refused.to_string().contains("space exceeded"), "{refused}");
             return;

@@ -1,6 +1,8 @@
 //! A lost shoot: fenced in time, sealed for ever, and its final snapshot holds all acknowledged changes.
 
-use crate::lab::{Acknowledged, EPOCH, EtcdServer, REQUESTS, Stay, VALIDITY, Writer, eventually, now, put};
+use crate::lab::{
+    Acknowledged, EPOCH, EtcdServer, REQUESTS, Stay, VALIDITY, Writer, eventually, now, op_put,
+};
 use etcd_backup_restore::owner::Marker;
 use serde_json::json;
 use std::time::{Duration, SystemTime};
@@ -62,7 +64,7 @@ async fn a_lost_shoot_is_fenced_in_time_and_its_final_snapshot_holds_all_that_wa
     stay.held("Owned", EPOCH).await;
     // etcd runs since its restart.
     eventually("etcd takes a write by itself", async || {
-        stay.etcd.txn(vec![put("/late", "x", 0)]).await.ok()
+        stay.etcd.txn(vec![op_put("/late", "x", 0)]).await.ok()
     })
     .await;
     let before = stay.starts();
@@ -144,7 +146,7 @@ async fn the_final_snapshot_needs_nobody_who_starts_etcd_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_record_brings_the_final_snapshot_and_a_later_claim_in_the_bucket_stays() {
     let stay = Stay::begin().await;
-    stay.etcd.txn(vec![put("/a", "1", 0)]).await.unwrap();
+    stay.etcd.txn(vec![op_put("/a", "1", 0)]).await.unwrap();
     // The claimant was faster than the seal.
     stay.held("Claimed", EPOCH + 1).await;
     stay.passes_sealing().await;

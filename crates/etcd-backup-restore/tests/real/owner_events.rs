@@ -1,7 +1,7 @@
 //! The etcd with the Events: clients are served as long as clients of etcd-main, and a failure harms no
 //! client of etcd-main.
 
-use crate::lab::{EPOCH, EtcdServer, Stay, Writer, eventually, now, put};
+use crate::lab::{EPOCH, EtcdServer, Stay, Writer, eventually, now, op_put};
 use crate::owner::was_fenced_in_time;
 use etcd_backup_restore::etcd::EtcdConfig;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
@@ -36,7 +36,7 @@ async fn a_lost_shoot_acknowledges_nothing_to_clients_of_the_etcd_with_the_event
     beside.goes_on().await;
     let config = EtcdConfig::plain(gate.clone(), Duration::from_secs(30), Permit::sole("a test"));
     let kept = config.connect().await.unwrap();
-    kept.txn(vec![put("/kept", "1", 0)]).await.unwrap();
+    kept.txn(vec![op_put("/kept", "1", 0)]).await.unwrap();
     stay.zone.owned_by("seed-b", EPOCH + 1).await;
     let changed = now();
     stay.is_fenced("Sealed").await;
@@ -44,8 +44,8 @@ async fn a_lost_shoot_acknowledges_nothing_to_clients_of_the_etcd_with_the_event
     was_fenced_in_time(&acknowledged, changed);
     was_fenced_in_time(&beside.settled().await, changed);
     // The etcd with the Events itself is healthy.
-    events.client.txn(vec![put("/direct", "1", 0)]).await.unwrap();
-    kept.txn(vec![put("/kept-after", "1", 0)]).await.unwrap_err();
+    events.client.txn(vec![op_put("/direct", "1", 0)]).await.unwrap();
+    kept.txn(vec![op_put("/kept-after", "1", 0)]).await.unwrap_err();
     let refused = TcpStream::connect(gate.trim_start_matches("http://")).await;
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::ConnectionRefused);
     assert_eq!(writer.acknowledged().len(), acknowledged.len());

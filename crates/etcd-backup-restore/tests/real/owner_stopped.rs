@@ -1,6 +1,6 @@
 //! A process that is stopped in the middle, and woken when the shoot is another's.
 
-use crate::lab::{EPOCH, Stay, VALIDITY, eventually, put};
+use crate::lab::{EPOCH, Stay, VALIDITY, eventually, op_put};
 use etcd_backup_restore::etcd::EtcdConfig;
 use permit::Permit;
 use std::time::Duration;
@@ -14,7 +14,7 @@ async fn a_process_that_was_stopped_and_woken_lets_no_byte_through() {
         Permit::sole("a test"),
     );
     let client = config.connect().await.unwrap();
-    client.txn(vec![put("/before", "x", 0)]).await.unwrap();
+    client.txn(vec![op_put("/before", "x", 0)]).await.unwrap();
     // A further connection, whose answer is in transfer when the process is stopped.
     let watcher = config.connect().await.unwrap();
     let mut watch = watcher.watch(1).await.unwrap();
@@ -22,11 +22,11 @@ async fn a_process_that_was_stopped_and_woken_lets_no_byte_through() {
 
     stay.server().stop().await;
     let mut writing = tokio::task::JoinSet::new();
-    writing.spawn(async move { client.txn(vec![put("/late", "x", 0)]).await });
+    writing.spawn(async move { client.txn(vec![op_put("/late", "x", 0)]).await });
     stay.zone.owned_by("seed-b", EPOCH + 1).await;
     stay.held("Owned", EPOCH - 1).await;
     // The bytes for the watcher wait in the gate too.
-    let revision = stay.etcd.txn(vec![put("/inside", "x", 0)]).await.unwrap();
+    let revision = stay.etcd.txn(vec![op_put("/inside", "x", 0)]).await.unwrap();
     tokio::time::sleep(VALIDITY + Duration::from_secs(1)).await;
     stay.server().signal("-CONT");
 

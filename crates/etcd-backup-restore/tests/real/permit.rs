@@ -92,7 +92,7 @@ async fn a_backup_process_that_loses_its_right_asks_neither_store_nor_etcd_again
     let lab = Lab::new();
     let gate = Gate::before(&lab.s3.endpoint).await;
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     let issuer = right();
     let settings = Settings {
         etcd: EtcdConfig::plain(etcd.endpoint.clone(), Duration::from_secs(30), issuer.permit()),
@@ -114,12 +114,12 @@ async fn a_backup_process_that_loses_its_right_asks_neither_store_nor_etcd_again
         (handle.state.health().0 == Phase::Active).then_some(())
     })
     .await;
-    etcd.put("/a", "2").await;
+    etcd.put_key("/a", "2").await;
     assert!(handle.delta().await.unwrap().is_some());
     let objects = lab.objects("p");
     issuer.end("another holds it");
     let seen = gate.requests();
-    etcd.put("/a", "3").await;
+    etcd.put_key("/a", "3").await;
     let refused = handle.full().await.unwrap_err();
     assert_eq!(refused.class, Class::NotPermitted, "{refused}");
     assert!(handle.delta().await.is_err());

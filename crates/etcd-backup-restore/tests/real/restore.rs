@@ -1,6 +1,6 @@
 //! A restore reproduces all written data, to the last counter.
 
-use crate::lab::{EtcdServer, Lab, Server, after_loss, binary, delete, eventually, put};
+use crate::lab::{EtcdServer, Lab, Server, after_loss, binary, delete, eventually, op_put};
 use ownership::LEFT_OUT_WITHIN_EPOCH;
 use std::os::unix::process::CommandExt;
 
@@ -8,13 +8,13 @@ use std::os::unix::process::CommandExt;
 /// names.
 async fn write_some(etcd: &EtcdServer, round: u8) {
     for n in 0..40 {
-        etcd.put(&format!("/registry/configmaps/{n}"), vec![round; 100 + n])
+        etcd.put_key(&format!("/registry/configmaps/{n}"), vec![round; 100 + n])
             .await;
     }
-    etcd.put("/registry/large", vec![round; 5 * 1024 * 1024 / 2])
+    etcd.put_key("/registry/large", vec![round; 5 * 1024 * 1024 / 2])
         .await;
     let many: Vec<_> = (0..300)
-        .map(|n| put(&format!("/registry/many/{round}/{n}"), vec![round], 0))
+        .map(|n| op_put(&format!("/registry/many/{round}/{n}"), vec![round], 0))
         .collect();
     // More operations than a transaction of etcd's default size holds.
     for part in <[_]>::chunks(&many, 100) {
@@ -29,8 +29,9 @@ async fn write_some(etcd: &EtcdServer, round: u8) {
         .await
         .unwrap();
     etcd.delete("/registry/configmaps/7").await;
-    etcd.put("/registry/\u{0}binary\u{ff}", vec![0, 255, 10]).await;
-    etcd.put("/registry/empty", Vec::new()).await;
+    etcd.put_key("/registry/\u{0}binary\u{ff}", vec![0, 255, 10])
+        .await;
+    etcd.put_key("/registry/empty", Vec::new()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,7 +82,7 @@ async fn a_full_snapshot_and_its_deltas_restore_every_key_and_revision() {
         drop(server);
         for _ in 0..2 {
             let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
-            etcd.put("/after", "restore").await;
+            etcd.put_key("/after", "restore").await;
             server.snapshot("/snapshot/delta").await;
             assert_eq!(
                 lab.objects("p").iter().filter(|o| o.starts_with("Full")).count(),
@@ -103,7 +104,7 @@ async fn many_changes_are_stored_before_the_period_ends() {
     )
     .await;
     for n in 0..12_u8 {
-        etcd.put("/registry/large", vec![n; 500_000]).await;
+        etcd.put_key("/registry/large", vec![n; 500_000]).await;
     }
     eventually("deltas by size", async || {
         (lab.objects("p").len() > 4).then_some(())
@@ -122,14 +123,14 @@ async fn leases_of_deltas_are_granted_again_and_their_keys_still_expire() {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
     etcd.client.grant(77, 3600).await.unwrap();
-    etcd.client.txn(vec![put("/in-full", "x", 77)]).await.unwrap();
+    etcd.client.txn(vec![op_put("/in-full", "x", 77)]).await.unwrap();
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
     // Longer than a slow machine takes to write, to start, and to check; the end of the test awaits the
     // expiry of the lease.
     etcd.client.grant(78, 45).await.unwrap();
-    etcd.client.txn(vec![put("/in-delta", "x", 78)]).await.unwrap();
+    etcd.client.txn(vec![op_put("/in-delta", "x", 78)]).await.unwrap();
     etcd.client
-        .txn(vec![put("/in-delta-by-old-lease", "x", 77)])
+        .txn(vec![op_put("/in-delta-by-old-lease", "x", 77)])
         .await
         .unwrap();
     server.snapshot("/snapshot/delta").await;
@@ -161,10 +162,10 @@ async fn sound_data_are_kept_and_old_or_broken_ones_replaced() {
     );
 
     let etcd = EtcdServer::start(&data).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
     std::fs::create_dir_all(lab.path("old")).unwrap();
-    etcd.put("/a", "2").await;
+    etcd.put_key("/a", "2").await;
     server.snapshot("/snapshot/delta").await;
     let before = etcd.dump().await;
     etcd.stop();
@@ -200,7 +201,7 @@ async fn an_etcd_with_a_past_restarts_and_never_starts_empty() {
     let lab = Lab::new();
     let data = lab.path("volume/new.etcd");
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
     server.snapshot("/snapshot/full").await;
     etcd.stop();
@@ -209,7 +210,7 @@ async fn an_etcd_with_a_past_restarts_and_never_starts_empty() {
     assert_eq!(ran.json["result"], "Restored", "{}", ran.errors);
 
     let etcd = EtcdServer::start(&data).await;
-    etcd.put("/a", "2").await;
+    etcd.put_key("/a", "2").await;
     let before = etcd.dump().await;
     etcd.stop();
     std::fs::remove_dir_all(lab.object("p", "")).unwrap();
@@ -235,7 +236,7 @@ async fn sound_data_need_no_store() {
     let lab = Lab::new();
     let data = lab.path("volume/new.etcd");
     let etcd = EtcdServer::start(&data).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     etcd.stop();
     let ran = lab
         .initialize("p", &data, &["--store-endpoint-override=http://127.0.0.1:1"])
@@ -250,7 +251,7 @@ async fn history_that_etcd_compacted_away_is_replaced_by_a_full_snapshot() {
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
     drop(Server::start(&lab, "p", &etcd.endpoint, &[]).await);
     for n in 0..10 {
-        etcd.put("/a", n.to_string()).await;
+        etcd.put_key("/a", n.to_string()).await;
     }
     // The newest change is a deletion, and compaction removes it: the file no longer shows its revision.
     let revision = etcd.delete("/a").await;
@@ -315,7 +316,7 @@ async fn an_etcd_on_old_data_takes_no_snapshot_not_even_a_final_one() {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
     for n in 0..5 {
-        etcd.put("/a", n.to_string()).await;
+        etcd.put_key("/a", n.to_string()).await;
     }
     drop(Server::start(&lab, "p", &etcd.endpoint, &[]).await);
     let objects = lab.objects("p");

@@ -12,10 +12,10 @@ struct Case {
 async fn prepare() -> Case {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", noise(1, 50_000)).await;
+    etcd.put_key("/a", noise(1, 50_000)).await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
     for n in 2..5 {
-        etcd.put(&format!("/delta/{n}"), noise(n, 5000)).await;
+        etcd.put_key(&format!("/delta/{n}"), noise(n, 5000)).await;
         server.snapshot("/snapshot/delta").await;
     }
     let before = etcd.dump().await;

@@ -6,7 +6,7 @@ use crate::lab::{EtcdServer, Lab, Server, eventually};
 async fn a_move_that_was_called_off_is_backed_up_again() {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &["--delta-snapshot-period=1s"]).await;
     assert_eq!(
         server.post("/snapshot/resume").await.1["resumed"],
@@ -21,7 +21,7 @@ async fn a_move_that_was_called_off_is_backed_up_again() {
         (server.get("/healthz").await.1["finished"] == true).then_some(())
     })
     .await;
-    let revision = etcd.put("/a", "2").await;
+    let revision = etcd.put_key("/a", "2").await;
     assert_eq!(
         server.text("/snapshot/resume").await.0,
         405,
@@ -35,7 +35,7 @@ async fn a_move_that_was_called_off_is_backed_up_again() {
         (latest["fullSnapshot"]["lastRevision"] == revision).then_some(())
     })
     .await;
-    etcd.put("/a", "3").await;
+    etcd.put_key("/a", "3").await;
     eventually("changes are stored", async || {
         lab.objects("p").pop().filter(|o| o.starts_with("Incr"))
     })
@@ -50,7 +50,7 @@ async fn a_move_that_was_called_off_is_backed_up_again() {
 async fn a_final_snapshot_of_another_epoch_does_not_end_the_backups_of_this_one() {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &["--ownership-epoch=1"]).await;
     server.snapshot("/snapshot/full?final=true").await;
     drop(server);

@@ -26,11 +26,11 @@ impl Place {
         server.snapshot("/snapshot/full").await;
         let mut deltas = Vec::new();
         for number in 0..3 {
-            etcd.put(&format!("/delta/{number}"), "x").await;
+            etcd.put_key(&format!("/delta/{number}"), "x").await;
             deltas.push(server.snapshot("/snapshot/delta").await);
         }
         drop(server);
-        let revision = etcd.put("/late", "in no snapshot").await;
+        let revision = etcd.put_key("/late", "in no snapshot").await;
         etcd.stop();
         lab.hold(
             "p",

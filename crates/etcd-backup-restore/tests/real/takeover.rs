@@ -28,12 +28,12 @@ impl Source {
     async fn begin() -> Self {
         let lab = Lab::new();
         let etcd = EtcdServer::start(&lab.path("etcd")).await;
-        etcd.put("/early", "x").await;
+        etcd.put_key("/early", "x").await;
         let server = Server::start(&lab, "a", &etcd.endpoint, &["--delta-snapshot-period=24h"]).await;
         server.snapshot("/snapshot/full").await;
         let (mut deltas, mut revision) = (Vec::new(), 0);
         for number in 0..3 {
-            revision = etcd.put(&format!("/delta/{number}"), "x").await;
+            revision = etcd.put_key(&format!("/delta/{number}"), "x").await;
             deltas.push(server.snapshot("/snapshot/delta").await);
         }
         Self {
@@ -87,7 +87,7 @@ fn is_complete(ran: &Ran) -> bool {
 async fn a_final_snapshot_that_was_taken_while_the_epoch_served_is_no_end() {
     let source = Source::begin().await;
     let name = source.server.snapshot("/snapshot/full?final=true").await;
-    let lost = source.etcd.put("/late", "acknowledged").await;
+    let lost = source.etcd.put_key("/late", "acknowledged").await;
     let ran = source.lab.copy("a", "b", &TAKES_OVER).await;
     assert!(!is_complete(&ran), "{}", ran.json);
     assert_eq!(ran.json["lastRevision"], source.revision);

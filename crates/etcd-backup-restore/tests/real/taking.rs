@@ -8,12 +8,12 @@ use std::fs;
 async fn what_was_collected_is_stored_when_the_process_is_told_to_stop() {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &["--delta-snapshot-period=24h"]).await;
     // Directly after the start the store may be behind, and catches up at once.
     server.get("/snapshot/delta").await;
     let before = lab.objects("p");
-    let revision = etcd.put("/a", "2").await;
+    let revision = etcd.put_key("/a", "2").await;
     assert_eq!(server.terminate().await, Some(0));
     let stored: Vec<_> = lab
         .objects("p")
@@ -27,7 +27,7 @@ async fn what_was_collected_is_stored_when_the_process_is_told_to_stop() {
     );
     // etcd is stopped at the same time: the changes collected before count.
     let server = Server::start(&lab, "p", &etcd.endpoint, &["--delta-snapshot-period=24h"]).await;
-    etcd.put("/a", "3").await;
+    etcd.put_key("/a", "3").await;
     eventually("the change is collected", async || {
         let (_, metrics) = server.text("/metrics").await;
         metrics
@@ -45,7 +45,7 @@ async fn what_was_collected_is_stored_when_the_process_is_told_to_stop() {
 async fn garbage_goes_although_no_full_snapshot_is_ever_due() {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     let folder = lab.object("p", "");
     fs::create_dir_all(&folder).unwrap();
     // Of a schedule that fired each second of the past.
@@ -70,7 +70,7 @@ async fn a_refused_deletion_does_not_end_the_collection_of_garbage() {
     let lab = Lab::new();
     let s3 = RefusingS3::start(&lab).await;
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     let folder = lab.object("p", "");
     fs::create_dir_all(&folder).unwrap();
     let name = |n: u8| format!("Full-00000000-00000001-{n}.gz");
@@ -105,7 +105,7 @@ async fn a_refused_deletion_does_not_end_the_collection_of_garbage() {
 async fn an_object_that_cannot_be_read_stops_everybody_and_is_named() {
     let lab = Lab::new();
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
     let stranger = "Full-00000000-00000099-1518427675.Z";
     fs::write(lab.object("p", stranger), "x").unwrap();

@@ -48,7 +48,7 @@ async fn both_sides_speak_tls() {
         format!("--key-file={key}"),
     ];
     let etcd = EtcdServer::start_with(&lab.path("etcd"), port, &config, &flags).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     let mut flags = lab.store_flags("", "p");
     flags.extend([
         format!("--endpoints={}", etcd.endpoint),

@@ -15,7 +15,7 @@ async fn garbage_goes_with_its_versions_and_a_locked_version_stays_visible() {
     let snapshot = Snapshot::parse(NAME).unwrap();
     let key = format!("p/v2/{NAME}");
     for key in [&key, &key, &format!("{key}.final")] {
-        bucket.put(key, "x").await;
+        bucket.put_key(key, "x").await;
     }
     assert_eq!(store.delete(&snapshot).await.unwrap(), Deletion::Deleted);
     assert_eq!(bucket.versions().await, [format!("{key}.final")]);
@@ -45,8 +45,8 @@ async fn garbage_leaves_the_listing_although_the_account_may_not_delete_versions
         let s3 = RefusingS3::start_before(&lab, bucket.endpoint()).await;
         s3.refuse(method, query, (StatusCode::FORBIDDEN, "AccessDenied"), usize::MAX);
         let store = lab.store("p");
-        bucket.put(&key, "x").await;
-        bucket.put(&key, "x").await;
+        bucket.put_key(&key, "x").await;
+        bucket.put_key(&key, "x").await;
         assert_eq!(store.everything().await.unwrap().len(), 1);
         assert_eq!(
             store.delete(&snapshot).await.unwrap(),

@@ -23,11 +23,11 @@ async fn a_volume_lost_within_an_epoch_gives_no_revision_twice_and_the_loss_is_r
     let lab = Lab::new();
     let first = EtcdServer::start(&lab.path("first/new.etcd")).await;
     let server = Server::start(&lab, "p", &first.endpoint, &[]).await;
-    first.put("/kept", "in a snapshot").await;
+    first.put_key("/kept", "in a snapshot").await;
     server.snapshot("/snapshot/delta").await;
     drop(server);
     let saved = first.dump().await;
-    let mut lost = first.put("/kept", "in none").await;
+    let mut lost = first.put_key("/kept", "in none").await;
     first.stop();
     // The second volume is lost before any snapshot was taken.
     for losses in [1, 2] {
@@ -48,7 +48,7 @@ async fn a_volume_lost_within_an_epoch_gives_no_revision_twice_and_the_loss_is_r
         let etcd = EtcdServer::start(&volume).await;
         assert!(etcd.dump().await == goes_on);
         assert!(compacted(&etcd, lost).await > Some(lost));
-        let next = etcd.put("/kept", "again in none").await;
+        let next = etcd.put_key("/kept", "again in none").await;
         assert!(next > lost);
         lost = next;
         etcd.stop();
@@ -68,7 +68,7 @@ async fn a_volume_lost_before_the_first_snapshot_of_an_epoch_is_a_loss_and_the_b
     let lab = Lab::new();
     let source = EtcdServer::start(&lab.path("source/new.etcd")).await;
     let server = Server::start(&lab, "a", &source.endpoint, &[]).await;
-    source.put("/kept", "at a").await;
+    source.put_key("/kept", "at a").await;
     server.snapshot("/snapshot/full?final=true").await;
     let saved = source.dump().await;
     let end = format!("--required-revision={}", saved.1);
@@ -80,14 +80,14 @@ async fn a_volume_lost_before_the_first_snapshot_of_an_epoch_is_a_loss_and_the_b
     assert_eq!(begun.json["revision"], saved.1, "{begun:?}");
     assert!(begun.json["volumeLoss"].is_null(), "{begun:?}");
     let etcd = EtcdServer::start(&volume).await;
-    let lost = etcd.put("/kept", "at b, in no snapshot").await;
+    let lost = etcd.put_key("/kept", "at b, in no snapshot").await;
     etcd.stop();
     std::fs::remove_dir_all(&volume).unwrap();
     let again = lab.initialize("b", &volume, &["--ownership-epoch=2"]).await;
     assert_eq!(again.json["volumeLoss"]["epoch"], 2, "{again:?}");
     let restored = EtcdServer::start(&volume).await;
     assert!(restored.dump().await == after_loss(&saved, 1));
-    assert!(restored.put("/kept", "at b").await > lost);
+    assert!(restored.put_key("/kept", "at b").await > lost);
 }
 
 /// A cancelled move: the volume continues in the next epoch of the same store, and is lost before the first
@@ -98,7 +98,7 @@ async fn a_kept_volume_that_is_lost_before_the_first_snapshot_of_its_epoch_is_a_
     let volume = lab.path("volume/new.etcd");
     let etcd = EtcdServer::start(&volume).await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
-    etcd.put("/kept", "x").await;
+    etcd.put_key("/kept", "x").await;
     server.snapshot("/snapshot/full?final=true").await;
     drop(server);
     etcd.stop();

@@ -34,7 +34,7 @@ async fn a_role_stores_and_restores_snapshots() {
     let lab = Lab::new();
     let (_bucket, gate) = bucket_of_role(&lab).await;
     let etcd = EtcdServer::start(&lab.path("etcd")).await;
-    etcd.put("/a", "1").await;
+    etcd.put_key("/a", "1").await;
     let server = Server::start(&lab, "p", &etcd.endpoint, &[]).await;
     server.snapshot("/snapshot/full?final=true").await;
     drop(server);

@@ -11,7 +11,7 @@ use crate::{
         BACKUP_CONTAINER, BACKUP_SERVER_MOUNT, CA_MOUNT, CLIENT_MOUNT, DATA_DIR, INITIALIZE_CONTAINER,
         SOURCE_STORE_MOUNT, STORE_MOUNT, local_host,
     },
-    wanted::{Backup, OwnerCheck, SourceEnd, Store, Wanted},
+    wanted::{Backup, OwnerCheck, SourceEnd, Store, ValidatedEtcd},
 };
 
 /// The binary in its image.
@@ -45,7 +45,7 @@ const READINESS_FAILURES: i32 = 2;
 /// Checks the data directory, and restores a missing or broken directory from the backup; etcd starts only
 /// afterwards.
 #[must_use]
-pub fn initialize(wanted: &Wanted, backup: &Backup) -> Container {
+pub fn initialize(wanted: &ValidatedEtcd, backup: &Backup) -> Container {
     let mut args = vec!["initialize".to_owned()];
     args.push(format!("--data-dir={DATA_DIR}"));
     args.extend(store_args("", &backup.store, STORE_MOUNT));
@@ -67,7 +67,7 @@ pub fn initialize(wanted: &Wanted, backup: &Backup) -> Container {
 /// Gives an etcd without backups revisions above all former revisions, so that clients of kube-apiserver that
 /// watch Events across a move list again.
 #[must_use]
-pub fn prepare(wanted: &Wanted) -> Container {
+pub fn prepare(wanted: &ValidatedEtcd) -> Container {
     let mut args = vec![PREPARE.to_owned(), format!("--data-dir={DATA_DIR}")];
     args.extend(member_args(wanted));
     args.push(format!("{QUOTA}={}", wanted.etcd.quota_bytes));
@@ -82,7 +82,7 @@ pub fn prepare(wanted: &Wanted) -> Container {
 }
 
 /// The flags of the member of the data directory, and of the epoch of its data.
-fn member_args(wanted: &Wanted) -> Vec<String> {
+fn member_args(wanted: &ValidatedEtcd) -> Vec<String> {
     let (member, peer) = (wanted.member_name(), wanted.peer_url());
     let mut args = vec![
         format!("--name={member}"),
@@ -96,7 +96,7 @@ fn member_args(wanted: &Wanted) -> Vec<String> {
 
 /// Takes snapshots while etcd runs, and answers snapshot requests.
 #[must_use]
-pub fn server(wanted: &Wanted, backup: &Backup) -> Container {
+pub fn server(wanted: &ValidatedEtcd, backup: &Backup) -> Container {
     let mut args = vec!["server".to_owned()];
     args.extend(store_args("", &backup.store, STORE_MOUNT));
     args.push(format!(
@@ -152,7 +152,7 @@ pub fn server(wanted: &Wanted, backup: &Backup) -> Container {
 }
 
 /// The flags of the owner check, and of the gate that is open while the check succeeds (R17-13, R17-40).
-fn owner_args(wanted: &Wanted, check: &OwnerCheck) -> Vec<String> {
+fn owner_args(wanted: &ValidatedEtcd, check: &OwnerCheck) -> Vec<String> {
     let mut args = vec![
         format!("--owner-name={}", check.name),
         format!("--owner-id={}", check.id),
@@ -183,7 +183,7 @@ fn owner_args(wanted: &Wanted, check: &OwnerCheck) -> Vec<String> {
 
 /// Copies the newest backup from a source store to a target store (R17-25 to R17-27).
 #[must_use]
-pub fn copy(wanted: &Wanted, backup: &Backup) -> Container {
+pub fn copy(wanted: &ValidatedEtcd, backup: &Backup) -> Container {
     let mut args = vec!["copy".to_owned()];
     args.extend(store_args("", &backup.store, STORE_MOUNT));
     if let Some(source) = &backup.source {
@@ -243,7 +243,7 @@ fn plain_container(image: &str, args: Vec<String>) -> Container {
 
 /// The flag of the epoch; `None` for the first epoch, so that the etcd of a shoot that never moved does not
 /// restart when the epoch becomes known.
-fn epoch(wanted: &Wanted) -> Option<String> {
+fn epoch(wanted: &ValidatedEtcd) -> Option<String> {
     (wanted.epoch > 1).then(|| format!("{EPOCH}={}", wanted.epoch))
 }
 

@@ -9,7 +9,7 @@ use k8s_openapi::api::{
 use super::{backup_restore, meta, pod_meta, security, volumes};
 use crate::{
     names::{COPY_COMPONENT, COPY_JOB},
-    wanted::{Backup, Wanted},
+    wanted::{Backup, ValidatedEtcd},
 };
 
 /// The Job does not give up: a wrong credential may be fixed hours later, and the copy then continues. The
@@ -20,7 +20,7 @@ const GRACE_SECONDS: i64 = 10;
 
 /// The Job `etcd-copy` of an Etcd with a store to copy from.
 #[must_use]
-pub fn copy_job(wanted: &Wanted, backup: &Backup) -> Job {
+pub fn copy_job(wanted: &ValidatedEtcd, backup: &Backup) -> Job {
     Job {
         metadata: meta(wanted, COPY_JOB, COPY_COMPONENT),
         spec: Some(JobSpec {

@@ -8,7 +8,7 @@ use k8s_openapi::{
 use super::{requests, security, volumes};
 use crate::{
     names::{CA_MOUNT, DATA_DIR, ETCD_CONTAINER, PROBE_PORT, SERVER_MOUNT, client_service},
-    wanted::Wanted,
+    wanted::ValidatedEtcd,
 };
 
 /// etcd in its image.
@@ -22,7 +22,7 @@ const READINESS_FAILURES: i32 = 3;
 
 /// The container.
 #[must_use]
-pub fn container(wanted: &Wanted) -> Container {
+pub fn container(wanted: &ValidatedEtcd) -> Container {
     Container {
         name: ETCD_CONTAINER.to_owned(),
         image: Some(wanted.etcd.image.clone()),
@@ -46,8 +46,8 @@ pub fn default_resources() -> ResourceRequirements {
 }
 
 /// The flags. There is a single member, so peers meet on loopback and need no certificates.
-fn args(wanted: &Wanted) -> Vec<String> {
-    let Wanted {
+fn args(wanted: &ValidatedEtcd) -> Vec<String> {
+    let ValidatedEtcd {
         name,
         namespace,
         uid,
@@ -98,7 +98,7 @@ fn args(wanted: &Wanted) -> Vec<String> {
 
 /// The listen address of etcd. Clients of an etcd with an owner check have only the path through the gate
 /// (R17-40).
-fn listens_on(wanted: &Wanted) -> &'static str {
+fn listens_on(wanted: &ValidatedEtcd) -> &'static str {
     if wanted.gate().is_some() {
         "127.0.0.1"
     } else {
@@ -106,7 +106,7 @@ fn listens_on(wanted: &Wanted) -> &'static str {
     }
 }
 
-fn ports(wanted: &Wanted) -> Vec<ContainerPort> {
+fn ports(wanted: &ValidatedEtcd) -> Vec<ContainerPort> {
     let mut ports = Vec::new();
     if wanted.gate().is_none() {
         ports.push(port("client", wanted.etcd.client_port));

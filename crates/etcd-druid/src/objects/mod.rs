@@ -19,7 +19,7 @@ use k8s_openapi::{
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
 };
 
-use crate::{names, wanted::Wanted};
+use crate::{names, wanted::ValidatedEtcd};
 
 /// The default requests of a container: enough for a small shoot, so that a node is not overcommitted. There
 /// is no limit: an out-of-memory kill of etcd costs the shoot its API.
@@ -32,7 +32,7 @@ fn requests(cpu: &str, memory: &str) -> ResourceRequirements {
 }
 
 /// Metadata of an object that belongs to the Etcd and is deleted with it.
-fn meta(wanted: &Wanted, name: &str, component: &str) -> ObjectMeta {
+fn meta(wanted: &ValidatedEtcd, name: &str, component: &str) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.to_owned()),
         namespace: Some(wanted.namespace.clone()),
@@ -43,7 +43,7 @@ fn meta(wanted: &Wanted, name: &str, component: &str) -> ObjectMeta {
 }
 
 /// Metadata of a pod: the user's labels and annotations, and the labels for selectors, which take precedence.
-fn pod_meta(wanted: &Wanted, component: &str) -> ObjectMeta {
+fn pod_meta(wanted: &ValidatedEtcd, component: &str) -> ObjectMeta {
     let mut labels = wanted.pod_labels.clone();
     labels.extend(names::labels(&wanted.name, component));
     ObjectMeta {

@@ -12,13 +12,13 @@ use k8s_openapi::{
 use super::meta;
 use crate::{
     names::{self, MEMBER_COMPONENT},
-    wanted::Wanted,
+    wanted::ValidatedEtcd,
 };
 
 /// `<name>-client`: etcd for clients and, where there are backups, backup-restore and a gate to the etcd with
 /// the Events.
 #[must_use]
-pub fn client_service(wanted: &Wanted) -> Service {
+pub fn client_service(wanted: &ValidatedEtcd) -> Service {
     let mut ports = vec![port("client", wanted.etcd.client_port)];
     ports.extend(
         wanted
@@ -49,7 +49,7 @@ pub fn client_service(wanted: &Wanted) -> Service {
 
 /// `<name>-peer`: every pod, ready or not.
 #[must_use]
-pub fn peer_service(wanted: &Wanted) -> Service {
+pub fn peer_service(wanted: &ValidatedEtcd) -> Service {
     let mut ports = vec![port("peer", wanted.etcd.peer_port)];
     ports.extend(
         wanted
@@ -70,7 +70,7 @@ pub fn peer_service(wanted: &Wanted) -> Service {
     }
 }
 
-fn spec(wanted: &Wanted) -> ServiceSpec {
+fn spec(wanted: &ValidatedEtcd) -> ServiceSpec {
     ServiceSpec {
         selector: Some(names::labels(&wanted.name, MEMBER_COMPONENT)),
         ..ServiceSpec::default()

@@ -17,7 +17,7 @@ use k8s_openapi::{
 use super::{backup_restore, etcd, meta, pod_meta, security, volumes};
 use crate::{
     names::{self, MEMBER_COMPONENT},
-    wanted::Wanted,
+    wanted::ValidatedEtcd,
 };
 
 /// Seconds between SIGTERM and SIGKILL. etcd stops in well under a second; a longer time only prolongs a
@@ -29,7 +29,7 @@ pub const ON_DELETE: &str = "OnDelete";
 
 /// The StatefulSet of an Etcd.
 #[must_use]
-pub fn stateful_set(wanted: &Wanted) -> StatefulSet {
+pub fn stateful_set(wanted: &ValidatedEtcd) -> StatefulSet {
     StatefulSet {
         metadata: meta(wanted, &wanted.name, MEMBER_COMPONENT),
         spec: Some(StatefulSetSpec {
@@ -64,7 +64,7 @@ pub fn stateful_set(wanted: &Wanted) -> StatefulSet {
     }
 }
 
-fn pod(wanted: &Wanted) -> PodSpec {
+fn pod(wanted: &ValidatedEtcd) -> PodSpec {
     let backup = wanted.backup.as_ref();
     let mut containers = vec![etcd::container(wanted)];
     containers.extend(backup.map(|backup| backup_restore::server(wanted, backup)));
@@ -94,7 +94,7 @@ fn pod(wanted: &Wanted) -> PodSpec {
     }
 }
 
-fn claim(wanted: &Wanted) -> PersistentVolumeClaim {
+fn claim(wanted: &ValidatedEtcd) -> PersistentVolumeClaim {
     let volume = &wanted.volume;
     PersistentVolumeClaim {
         metadata: ObjectMeta {

@@ -10,7 +10,7 @@ use runtime::Error;
 use serde::Serialize;
 
 use super::{copy_job::copy_job, service_account::service_account, services, stateful_set::stateful_set};
-use crate::{flags::Defaults, wanted::Wanted};
+use crate::{flags::Defaults, wanted::ValidatedEtcd};
 
 /// etcd-main as the gardenlet writes it.
 pub(crate) const MAIN: &str = r"
@@ -54,8 +54,8 @@ pub(crate) fn main_with(path: &str, value: serde_json::Value) -> Etcd {
     serde_json::from_value(json).unwrap()
 }
 
-pub(crate) fn wanted(etcd: &Etcd) -> Result<Wanted, Error> {
-    Wanted::new(etcd, &defaults())
+pub(crate) fn wanted(etcd: &Etcd) -> Result<ValidatedEtcd, Error> {
+    ValidatedEtcd::new(etcd, &defaults())
 }
 
 fn defaults() -> Defaults {
@@ -227,7 +227,7 @@ fn each_container_that_reaches_buckets_gets_the_environment_and_etcd_does_not() 
         let reached = containers.map(|container| (has_proxy(&container), container.name));
         reached.collect::<Vec<_>>()
     };
-    let wanted = Wanted::new(&etcd(MAIN), &defaults).unwrap();
+    let wanted = ValidatedEtcd::new(&etcd(MAIN), &defaults).unwrap();
     assert_eq!(
         names(stateful_set(&wanted).spec.unwrap().template.spec),
         [

@@ -7,7 +7,7 @@ use crate::{
         BACKUP_SERVER_MOUNT, CA_MOUNT, CLIENT_MOUNT, DATA_MOUNT, SERVER_MOUNT, SOURCE_STORE_MOUNT,
         STORE_MOUNT,
     },
-    wanted::{Backup, Wanted},
+    wanted::{Backup, ValidatedEtcd},
 };
 
 /// Readable by the owner and the pod's group only.
@@ -22,7 +22,7 @@ const SOURCE_STORE: &str = "source-etcd-backup-secret";
 
 /// The volumes of a member's pod, except the data volume, which comes from the claim template.
 #[must_use]
-pub fn of_member(wanted: &Wanted) -> Vec<Volume> {
+pub fn of_member(wanted: &ValidatedEtcd) -> Vec<Volume> {
     let tls = &wanted.etcd.tls;
     let mut volumes = vec![secret(CA, &tls.ca_secret), secret(SERVER, &tls.server_secret)];
     if let Some(backup) = &wanted.backup {
@@ -48,7 +48,7 @@ pub fn of_copy(backup: &Backup) -> Vec<Volume> {
 
 /// The mounts of etcd.
 #[must_use]
-pub fn mounts_of_etcd(wanted: &Wanted) -> Vec<VolumeMount> {
+pub fn mounts_of_etcd(wanted: &ValidatedEtcd) -> Vec<VolumeMount> {
     vec![
         data(wanted),
         read_only(CA, CA_MOUNT),
@@ -59,7 +59,7 @@ pub fn mounts_of_etcd(wanted: &Wanted) -> Vec<VolumeMount> {
 /// The mounts of backup-restore beside etcd. Of the data it only needs the leftovers of a restore beside the
 /// data directory.
 #[must_use]
-pub fn mounts_of_server(wanted: &Wanted) -> Vec<VolumeMount> {
+pub fn mounts_of_server(wanted: &ValidatedEtcd) -> Vec<VolumeMount> {
     vec![
         data(wanted),
         read_only(STORE, STORE_MOUNT),
@@ -71,13 +71,13 @@ pub fn mounts_of_server(wanted: &Wanted) -> Vec<VolumeMount> {
 
 /// The mounts of the init container that checks or restores the data.
 #[must_use]
-pub fn mounts_of_initialize(wanted: &Wanted) -> Vec<VolumeMount> {
+pub fn mounts_of_initialize(wanted: &ValidatedEtcd) -> Vec<VolumeMount> {
     vec![data(wanted), read_only(STORE, STORE_MOUNT)]
 }
 
 /// Mounts of the preparation of an etcd without backups: the data alone.
 #[must_use]
-pub fn mounts_of_prepare(wanted: &Wanted) -> Vec<VolumeMount> {
+pub fn mounts_of_prepare(wanted: &ValidatedEtcd) -> Vec<VolumeMount> {
     vec![data(wanted)]
 }
 
@@ -90,7 +90,7 @@ pub fn mounts_of_copy() -> Vec<VolumeMount> {
     ]
 }
 
-fn data(wanted: &Wanted) -> VolumeMount {
+fn data(wanted: &ValidatedEtcd) -> VolumeMount {
     writable(&wanted.volume.claim, DATA_MOUNT)
 }
 

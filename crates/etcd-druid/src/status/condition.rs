@@ -20,7 +20,7 @@ use crate::{
     containers::statuses,
     names::ETCD_CONTAINER,
     observed::Observed,
-    sidecar::{Ownership, Said},
+    sidecar::{Ownership, SidecarHealth},
 };
 
 /// Condition: clients can read and write.
@@ -66,7 +66,7 @@ impl Basis<'_> {
         (serves && self.observed.no_space).then(|| {
             let quota = self.quota.map_or("8Gi", |quota| quota.0.as_str());
             let sidecar = self.observed.sidecar.as_ref();
-            let remedy = match sidecar.and_then(Said::full_database) {
+            let remedy = match sidecar.and_then(SidecarHealth::full_database) {
                 Some(full) => format!("{full} (spec.etcd.quota of the Etcd)"),
                 None if sidecar.is_some() => {
                     "etcd-backup-restore drops former values and defragments etcd, at most once an hour. Delete objects, or raise \
@@ -228,7 +228,7 @@ fn backup_ready(basis: Basis<'_>) -> Judged {
         .flat_map(statuses)
         .any(|s| s.name == ETCD_CONTAINER && s.ready);
     let error = said.and_then(|said| said.error.as_deref());
-    let finished = said.is_some_and(Said::has_finished);
+    let finished = said.is_some_and(SidecarHealth::has_finished);
     let (status, reason, message) = match (said.map(|said| said.phase.as_str()), error) {
         _ if basis.replicas == 0 => (
             "Unknown",

@@ -17,7 +17,7 @@ pub fn is_complete(job: &Job) -> bool {
 
 /// The result that the copying container left after its success.
 #[must_use]
-pub fn said(pods: &[Pod]) -> Option<CopiedChain> {
+pub fn read_chain(pods: &[Pod]) -> Option<CopiedChain> {
     let copied = pods
         .iter()
         .flat_map(statuses)

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use runtime::Error;
 use serde_json::Value;
 
-use crate::{containers::statuses, names::BACKUP_CONTAINER, sidecar::Said};
+use crate::{containers::statuses, names::BACKUP_CONTAINER, sidecar::SidecarHealth};
 
 /// Code of an error that no well-known cause explains, in building the objects.
 const SYNC: &str = "ERR_SYNC_ETCD";
@@ -86,7 +86,7 @@ pub fn of_pods(pods: &[Pod]) -> Vec<Failure> {
 
 /// The error that etcd-backup-restore reports while it runs.
 #[must_use]
-pub fn of_sidecar(said: &Said) -> Option<Failure> {
+pub fn of_sidecar(said: &SidecarHealth) -> Option<Failure> {
     let error = sentence(said.error.as_deref()?)?;
     let code = class(&error).unwrap_or(CONTAINER);
     Some(Failure {

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 use crate::{
     names::ETCD_CONTAINER,
-    sidecar::{Ownership, Said},
+    sidecar::{Ownership, SidecarHealth},
     wanted::{lasts_beyond, lasts_beyond_a_fence, outlasts_a_fence},
 };
 
@@ -28,7 +28,7 @@ pub(super) type Word = (&'static str, &'static str, String);
 /// reported reason.
 #[must_use]
 pub(super) fn verified(check: &OwnerCheckSpec, said: Option<&Ownership>, told: Option<&str>) -> Word {
-    match (found(said, told), outlasting(check, said, told)) {
+    match (judge_report(said, told), outlasting(check, said, told)) {
         ((status @ ("True" | "Unknown"), _, message), Some(reason)) => (status, reason, message),
         (word, _) => word,
     }
@@ -38,7 +38,7 @@ pub(super) fn verified(check: &OwnerCheckSpec, said: Option<&Ownership>, told: O
 /// specified settings may start at any time. Without a report the process may still have the settings that
 /// were reported last.
 fn outlasting(check: &OwnerCheckSpec, said: Option<&Ownership>, told: Option<&str>) -> Option<&'static str> {
-    let other = match said.and_then(Ownership::goes_by) {
+    let other = match said.and_then(Ownership::reported_fence) {
         Some((ends, fence)) => lasts_beyond_a_fence(ends, fence) && lasts_beyond(check, ends, fence),
         None => {
             told == Some(OUTLASTS_ANY_FENCE) || (told == Some(OUTLASTS_FENCE) && !outlasts_a_fence(check))
@@ -66,7 +66,7 @@ pub(super) fn stopping() -> Word {
     ("Unknown", OUTLASTS_ANY_FENCE, message.to_owned())
 }
 
-fn found(said: Option<&Ownership>, told: Option<&str>) -> Word {
+fn judge_report(said: Option<&Ownership>, told: Option<&str>) -> Word {
     match said {
         None if told.is_none_or(|told| told == NEVER_ANSWERED) => (
             "Unknown",
@@ -116,7 +116,7 @@ pub(super) fn describe(said: &Ownership) -> String {
 /// Describes the state of the backups: a single final snapshot if the shoot is lost (R17-40), and no snapshot
 /// before the loss is known (R17-47).
 #[must_use]
-pub(super) fn backups(fence: &Ownership, said: Option<&Said>) -> Word {
+pub(super) fn backups(fence: &Ownership, said: Option<&SidecarHealth>) -> Word {
     if !fence.is_lost() {
         let message = "No snapshot is taken until it is confirmed that the shoot is this seed's.";
         return ("Unknown", "NotConfirmed", message.to_owned());

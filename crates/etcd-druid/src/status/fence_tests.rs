@@ -14,11 +14,11 @@ use crate::{
         tests::{MAIN, etcd},
     },
     observed::Observed,
-    sidecar::{Ownership, Said},
+    sidecar::{Ownership, SidecarHealth},
 };
 
 /// etcd runs; its backup process runs and is not ready.
-fn fenced(state: &str, why: &str, said: Option<Said>) -> Observed {
+fn fenced(state: &str, why: &str, said: Option<SidecarHealth>) -> Observed {
     Observed {
         ownership: Some(Ownership {
             state: state.to_owned(),
@@ -30,8 +30,8 @@ fn fenced(state: &str, why: &str, said: Option<Said>) -> Observed {
     }
 }
 
-fn said(finished: bool, error: Option<&str>) -> Said {
-    Said {
+fn health(finished: bool, error: Option<&str>) -> SidecarHealth {
+    SidecarHealth {
         phase: if finished { "Finished" } else { "Starting" }.to_owned(),
         error: error.map(str::to_owned),
         finished,
@@ -76,7 +76,7 @@ fn a_fenced_etcd_is_not_ready_and_says_why() {
     ] {
         let status = status_of(
             &checked(),
-            &fenced(state, "no server answers", Some(said(false, None))),
+            &fenced(state, "no server answers", Some(health(false, None))),
         );
         assert_eq!(status.ready, Some(false), "{state}");
         assert!(status.last_errors.is_empty(), "{state} {:?}", status.last_errors);
@@ -101,7 +101,7 @@ fn an_etcd_that_no_fence_outlasts_says_so_but_where_it_has_lost() {
     let told = |change: fn(&mut api::druid::OwnerCheckSpec), state: &str| {
         let mut etcd = checked();
         change(etcd.spec.backup.owner_check.as_mut().unwrap());
-        let status = status_of(&etcd, &fenced(state, "w", Some(said(false, None))));
+        let status = status_of(&etcd, &fenced(state, "w", Some(health(false, None))));
         let (status, reason, _) = condition(&status, "OwnershipVerified").unwrap();
         (status, reason)
     };
@@ -129,7 +129,7 @@ fn an_etcd_that_no_fence_outlasts_says_so_but_where_it_has_lost() {
 #[test]
 fn an_owner_that_the_record_does_not_confirm_names_the_servers() {
     let why = "the seed owns the shoot by its bucket alone: 192.0.2.1:53: no answer";
-    let status = status_of(&checked(), &fenced("Serving", why, Some(said(false, None))));
+    let status = status_of(&checked(), &fenced("Serving", why, Some(health(false, None))));
     let (status, reason, message) = condition(&status, "OwnershipVerified").unwrap();
     assert_eq!((status.as_str(), reason.as_str()), ("True", "Owner"));
     assert!(
@@ -195,7 +195,7 @@ fn whether_a_fence_outlasts_it_the_process_says_that_runs() {
     ] {
         let mut etcd = checked();
         etcd.spec.backup.owner_check.as_mut().unwrap().silence = Some(asked);
-        etcd.status = before.map(|reason| told("True", reason, "2026-01-01T00:00:00Z"));
+        etcd.status = before.map(|reason| status_with("True", reason, "2026-01-01T00:00:00Z"));
         let mut observed = fenced("Serving", "", None);
         if let Some((silence, fence)) = goes_by {
             let said = observed.ownership.as_mut().unwrap();
@@ -233,7 +233,7 @@ fn one_that_is_to_stop_and_outlasts_a_fence_says_so_until_its_pod_is_gone() {
     ] {
         let mut etcd = checked();
         etcd.spec.replicas = 0;
-        etcd.status = Some(told("True", before, "2026-01-01T00:00:00Z"));
+        etcd.status = Some(status_with("True", before, "2026-01-01T00:00:00Z"));
         let status = status_of(&etcd, &observed(&set(1), pods));
         let found = condition(&status, "OwnershipVerified");
         let found = found
@@ -249,7 +249,7 @@ fn one_that_is_to_stop_and_outlasts_a_fence_says_so_until_its_pod_is_gone() {
 }
 
 /// The last `OwnershipVerified` condition of an Etcd.
-fn told(status: &str, reason: &str, time: &str) -> EtcdStatus {
+fn status_with(status: &str, reason: &str, time: &str) -> EtcdStatus {
     serde_json::from_value(json!({"conditions": [{
         "type": "OwnershipVerified", "status": status, "reason": reason,
         "message": "It is confirmed that the shoot is this seed's.",
@@ -273,9 +273,9 @@ fn that_it_is_confirmed_still_is_told_once_a_minute_while_the_process_answers() 
     ] {
         let mut etcd = checked();
         let before = if answers {
-            told("True", "Owner", told_at)
+            status_with("True", "Owner", told_at)
         } else {
-            let mut before = told("Unknown", "NoAnswer", told_at);
+            let mut before = status_with("Unknown", "NoAnswer", told_at);
             before.conditions[0].message =
                 "etcd-backup-restore does not answer whether the shoot is this seed's.".to_owned();
             before
@@ -309,17 +309,21 @@ fn that_it_is_confirmed_still_is_told_once_a_minute_while_the_process_answers() 
 #[test]
 fn a_fenced_etcd_tells_what_becomes_of_its_final_snapshot() {
     for (state, said, expected) in [
-        ("Suspended", Some(said(true, None)), ("Unknown", "NotConfirmed")),
-        ("Suspended", Some(said(false, None)), ("Unknown", "NotConfirmed")),
-        ("Sealed", Some(said(true, None)), ("True", "FinalSnapshotTaken")),
+        ("Suspended", Some(health(true, None)), ("Unknown", "NotConfirmed")),
+        (
+            "Suspended",
+            Some(health(false, None)),
+            ("Unknown", "NotConfirmed"),
+        ),
+        ("Sealed", Some(health(true, None)), ("True", "FinalSnapshotTaken")),
         (
             "Sealed",
-            Some(said(false, Some("StoreUnavailable: no answer"))),
+            Some(health(false, Some("StoreUnavailable: no answer"))),
             ("False", "FinalSnapshotMissing"),
         ),
         (
             "Sealed",
-            Some(said(false, None)),
+            Some(health(false, None)),
             ("Unknown", "FinalSnapshotPending"),
         ),
         ("Sealed", None, ("Unknown", "FinalSnapshotPending")),

@@ -91,7 +91,9 @@ pub fn compute(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed, no
         peer_url_tls_enabled: Some(false),
         bootstrap_with_existing_cluster: None,
         // The pods of the copy may be collected before its Job.
-        copied: copy::said(&observed.copies).or(before.copied).filter(|_| copies),
+        copied: copy::read_chain(&observed.copies)
+            .or(before.copied)
+            .filter(|_| copies),
         copying: observed.copying.or(before.copying).filter(|_| copies),
         // A destination needs the last report of a process that does not answer any more.
         owner_check: observed

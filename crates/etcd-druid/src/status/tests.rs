@@ -11,7 +11,7 @@ use crate::{
     names::DRUID_MIGRATING,
     objects::tests::{MAIN, etcd},
     observed::Observed,
-    sidecar::Said,
+    sidecar::SidecarHealth,
 };
 
 fn time(text: &str) -> Time {
@@ -82,7 +82,7 @@ fn line(etcd: &Etcd, outcome: Result<(), &Error>, observed: &Observed) -> String
 fn a_member_from_nothing_to_ready() {
     let etcd = etcd(MAIN);
     let said = |phase: &str, error: Option<&str>| Observed {
-        sidecar: Some(Said {
+        sidecar: Some(SidecarHealth {
             phase: phase.to_owned(),
             error: error.map(str::to_owned),
             finished: false,
@@ -152,7 +152,7 @@ fn a_backup_process_that_has_finished_is_an_alarm_unless_the_etcd_is_handed_over
     let mut etcd = etcd(MAIN);
     let observed = Observed {
         // The field `finished` decides, even if `phase` names a different phase.
-        sidecar: Some(Said {
+        sidecar: Some(SidecarHealth {
             phase: "Active".to_owned(),
             error: None,
             finished: true,
@@ -271,7 +271,7 @@ fn what_a_failed_restore_said_stays_until_a_restore_succeeds() {
 fn a_sidecar_that_cannot_back_up_is_told_and_does_not_make_etcd_unready() {
     let error = "StoreCredentials: the object store refuses the credentials".to_owned();
     let observed = Observed {
-        sidecar: Some(Said {
+        sidecar: Some(SidecarHealth {
             phase: "Interrupted".to_owned(),
             error: Some(error.clone()),
             finished: false,

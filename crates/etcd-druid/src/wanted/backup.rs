@@ -122,7 +122,7 @@ pub(crate) fn backup(etcd: &Etcd, namespace: &str, defaults: &Defaults, tls: &Tl
     }
     let memory_limit = match &spec.delta_snapshot_memory_limit {
         None => None,
-        Some(limit) => Some(bytes::of(limit).ok_or_else(|| {
+        Some(limit) => Some(bytes::parse(limit).ok_or_else(|| {
             wrong(
                 "spec.backup.deltaSnapshotMemoryLimit",
                 format!("is {:?}; write bytes such as 100Mi", limit.0),

@@ -46,7 +46,7 @@ const COMPACTION_RETENTION: &str = "30m";
 
 /// A validated Etcd.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct ValidatedEtcd {
     /// Name of the Etcd.
     pub name: String,
     /// Namespace of the Etcd.
@@ -127,7 +127,7 @@ pub struct DataVolume {
     pub capacity: Quantity,
 }
 
-impl Wanted {
+impl ValidatedEtcd {
     /// Reads and validates a specification. An error names the invalid field (`ERR_CONFIGURATION_PROBLEM`).
     pub fn new(etcd: &Etcd, defaults: &Defaults) -> Result<Self> {
         let (name, namespace) = (etcd.name_any(), etcd.namespace().unwrap_or_default());
@@ -250,7 +250,7 @@ pub(crate) fn epoch(etcd: &Etcd) -> Result<i64> {
 fn member(etcd: &EtcdConfig, shared: Option<&SharedConfig>, tls: Tls, defaults: &Defaults) -> Result<Member> {
     let quota_bytes = match &etcd.quota {
         None => QUOTA_BYTES,
-        Some(quota) => bytes::of(quota).filter(|bytes| *bytes > 0).ok_or_else(|| {
+        Some(quota) => bytes::parse(quota).filter(|bytes| *bytes > 0).ok_or_else(|| {
             wrong(
                 "spec.etcd.quota",
                 format!("is {:?}; write a number of bytes such as 8Gi", quota.0),

@@ -4,7 +4,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use api::druid::{EtcdSpec, OwnerCheckSilence, OwnerCheckSpec};
-use ownership::{Claim, GivenError, Settings, Silence, Terms, flag_of};
+use ownership::{GivenError, OwnershipClaim, Settings, Silence, Terms, flag_of};
 use runtime::Result;
 
 use super::field::wrong;
@@ -48,7 +48,7 @@ pub(crate) fn owner_check(spec: &EtcdSpec) -> Result<Option<OwnerCheck>> {
         return Ok(None);
     };
     // The epoch comes from a different field with its own validation.
-    Claim::new(&check.name, &check.id, 1)
+    OwnershipClaim::new(&check.name, &check.id, 1)
         .map_err(|e| wrong("spec.backup.ownerCheck", format!("is wrong: {e}")))?;
     if !is_in(&check.name, &check.zone) {
         return Err(wrong(
@@ -186,7 +186,7 @@ fn options(check: &OwnerCheckSpec) -> Result<Vec<Given>> {
 }
 
 fn settings(check: &OwnerCheckSpec) -> Result<Settings> {
-    let given = Settings::default().given(check.durations(), check.drift);
+    let given = Settings::default().with_overrides(check.durations(), check.drift);
     let mut settings = given.map_err(refused)?;
     if let Some(silence) = check.silence {
         settings.silence = word_of(silence);

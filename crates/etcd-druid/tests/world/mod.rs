@@ -20,7 +20,7 @@ use kube::{
 };
 use runtime::{
     apply::Object,
-    wait::{self, Look},
+    wait::{self, WaitState},
 };
 use serde_json::{Value, json};
 
@@ -153,8 +153,8 @@ pub async fn until<K: Object>(
     holds: impl Fn(&K) -> bool + Send + Sync,
 ) -> Result<K> {
     let look = |object: Option<&K>| match object {
-        Some(object) if holds(object) => Look::Done,
-        other => Look::Wait(format!(
+        Some(object) if holds(object) => WaitState::Done,
+        other => WaitState::Wait(format!(
             "awaiting: {what}; it is {}",
             serde_json::to_string(&other).unwrap()
         )),

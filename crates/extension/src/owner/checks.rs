@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use api::extensions::{Cluster as ClusterObject, ExtensionObject};
-use owner_checks::{Ask, OwnerClaim, Patience, Refusal, SharedChecks, Tenure};
+use owner_checks::{Ask, OwnerClaim, OwnershipError, Patience, SharedChecks, Tenure};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family},
@@ -85,16 +85,16 @@ impl OwnerChecks {
         namespace: &str,
         wanted: OwnerClaim,
         patience: Patience,
-    ) -> Result<Tenure, Refusal> {
+    ) -> Result<Tenure, OwnershipError> {
         self.checks.confirm(seed, namespace, wanted, patience).await
     }
 
     /// Counts a refusal.
-    pub(crate) fn count<K: ExtensionObject>(&self, refusal: &Refusal) {
+    pub(crate) fn count<K: ExtensionObject>(&self, refusal: &OwnershipError) {
         let why = match refusal {
-            Refusal::Lost(_) => "Lost",
-            Refusal::OtherEpoch(_) => "OtherEpoch",
-            Refusal::Unconfirmed(_) | Refusal::Impossible(_) => "Unconfirmed",
+            OwnershipError::Lost(_) => "Lost",
+            OwnershipError::OtherEpoch(_) => "OtherEpoch",
+            OwnershipError::Unconfirmed(_) | OwnershipError::Impossible(_) => "Unconfirmed",
         };
         let labels = Labels {
             kind: kind::name::<K>().into_owned(),
@@ -144,7 +144,7 @@ mod tests {
     fn what_was_refused_is_counted() {
         let metrics = Metrics::default();
         let checks = OwnerChecks::new(&metrics);
-        checks.count::<api::extensions::Infrastructure>(&Refusal::Lost(String::new()));
+        checks.count::<api::extensions::Infrastructure>(&OwnershipError::Lost(String::new()));
         let text = metrics.encode();
         assert!(
             text.contains(r#"extension_owner_refusals_total{kind="Infrastructure",why="Lost"} 1"#),

@@ -6,7 +6,7 @@ use api::{
     meta::ErrorCode,
 };
 use kube::ResourceExt;
-use runtime::{Error, wait::Look};
+use runtime::{Error, wait::WaitState};
 
 /// Maximum machines in a sentence: the sentence ends in `lastErrors`.
 const NAMED: usize = 5;
@@ -14,14 +14,14 @@ const NAMED: usize = 5;
 /// Whether all machines of a deployment are ready and from the newest template. `written`: the generation
 /// that a write has returned, because a watch may begin with the state before the write.
 #[must_use]
-pub fn judge_deployment(deployment: Option<&MachineDeployment>, written: Option<i64>) -> Look {
+pub fn judge_deployment(deployment: Option<&MachineDeployment>, written: Option<i64>) -> WaitState {
     let Some(deployment) = deployment else {
-        return Look::Wait("it does not exist".into());
+        return WaitState::Wait("it does not exist".into());
     };
     let generation = deployment.metadata.generation;
     let status = deployment.status.clone().unwrap_or_default();
     if generation < written || status.observed_generation < generation {
-        return Look::Wait("its last change has not been seen yet".into());
+        return WaitState::Wait("its last change has not been seen yet".into());
     }
     let wanted = deployment.spec.replicas.unwrap_or(1);
     let [all, updated, available] = [
@@ -31,9 +31,9 @@ pub fn judge_deployment(deployment: Option<&MachineDeployment>, written: Option<
     ]
     .map(Option::unwrap_or_default);
     if all == wanted && updated == wanted && available >= wanted {
-        return Look::Done;
+        return WaitState::Done;
     }
-    Look::Wait(format!(
+    WaitState::Wait(format!(
         "of {wanted} machines {updated} are as wanted and {available} are ready, and there are {all}"
     ))
 }
@@ -148,7 +148,10 @@ mod tests {
             "status": {"observedGeneration": observed, "replicas": all, "updatedReplicas": updated, "availableReplicas": available},
         }))
         .unwrap();
-        matches!(judge_deployment(Some(&deployment), Some(written)), Look::Done)
+        matches!(
+            judge_deployment(Some(&deployment), Some(written)),
+            WaitState::Done
+        )
     }
 
     #[test]
@@ -159,7 +162,7 @@ mod tests {
         assert!(!is_done(3, [3, 2, 2], 3), "an old machine is there");
         assert!(!is_done(3, [2, 1, 2], 3), "an old machine serves");
         assert!(!is_done(3, [2, 2, 1], 3), "one does not serve");
-        assert!(matches!(judge_deployment(None, None), Look::Wait(_)));
+        assert!(matches!(judge_deployment(None, None), WaitState::Wait(_)));
     }
 
     fn machine(name: &str, code: Option<&str>) -> Machine {

@@ -16,7 +16,7 @@ use runtime::{
     apply::{FieldManager, Object},
     error::Explain as _,
     rollout::{Rollout, checksums_of_secrets},
-    wait::{self, Look},
+    wait::{self, WaitState},
     workload::{self, Files, Workload},
 };
 use serde::de::DeserializeOwned;
@@ -43,7 +43,7 @@ pub async fn deploy(context: &Context<Worker>, mut manager: Manager, replicas: i
         .cluster
         .as_ref()
         .filter(|_| manager.asks_whose_the_shoot_is);
-    let asks = cluster.map_or(Ok(None), OwnerClaim::of)?;
+    let asks = cluster.map_or(Ok(None), OwnerClaim::from_cluster)?;
     manager
         .args
         .extend(asks.iter().flat_map(|claim| claim.flags(&namespace)));
@@ -110,18 +110,18 @@ async fn wait_for_no_pod(seed: &Seed, namespace: &str, written: Option<i64>) -> 
     Ok(())
 }
 
-fn has_no_pod(deployment: Option<&Deployment>, written: Option<i64>) -> Look {
+fn has_no_pod(deployment: Option<&Deployment>, written: Option<i64>) -> WaitState {
     let Some(deployment) = deployment else {
-        return Look::Done;
+        return WaitState::Done;
     };
     let status = deployment.status.clone().unwrap_or_default();
     let generation = deployment.metadata.generation;
     if generation < written || status.observed_generation < generation {
-        return Look::Wait("its last change has not been seen yet".into());
+        return WaitState::Wait("its last change has not been seen yet".into());
     }
     match status.replicas.unwrap_or_default() {
-        0 => Look::Done,
-        pods => Look::Wait(format!("{pods} of its pods are still there")),
+        0 => WaitState::Done,
+        pods => WaitState::Wait(format!("{pods} of its pods are still there")),
     }
 }
 

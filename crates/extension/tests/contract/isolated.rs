@@ -183,8 +183,8 @@ async fn until<K: runtime::wait::Watched>(
     is_so: impl Fn(&K) -> bool + Send + Sync,
 ) -> Result<K> {
     let look = |found: Option<&K>| match found {
-        Some(found) if is_so(found) => runtime::wait::Look::Done,
-        _ => runtime::wait::Look::Wait("it is not so".into()),
+        Some(found) if is_so(found) => runtime::wait::WaitState::Done,
+        _ => runtime::wait::WaitState::Wait("it is not so".into()),
     };
     let found = runtime::wait::until(api, name, SOON, look).await?;
     found.ok_or_else(|| anyhow::anyhow!("{name} is gone"))

@@ -76,8 +76,8 @@ async fn of_kept_objects(seeds: &Seeds) -> Result<()> {
     let seed = Seed::new(seeds.a.clone(), &Permit::sole("a test"));
     let manager = async {
         let going = |found: Option<&ManagedResource>| match found {
-            Some(found) if found.metadata.deletion_timestamp.is_some() => wait::Look::Done,
-            _ => wait::Look::Wait("it is not being deleted".into()),
+            Some(found) if found.metadata.deletion_timestamp.is_some() => wait::WaitState::Done,
+            _ => wait::WaitState::Wait("it is not being deleted".into()),
         };
         let found = wait::until(&resources, "addon", std::time::Duration::from_secs(30), going).await?;
         let found = found.context("it is gone before its manager has seen it")?;

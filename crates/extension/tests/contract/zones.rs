@@ -442,9 +442,9 @@ fn machine(namespace: &str) -> Result<Machine> {
 async fn reported_closed(objects: &Api<SubnetIsolation>) -> Result<()> {
     let look = |object: Option<&SubnetIsolation>| {
         if object.is_some_and(SubnetIsolation::is_network_closed) {
-            runtime::wait::Look::Done
+            runtime::wait::WaitState::Done
         } else {
-            runtime::wait::Look::Wait("the status does not report the closed network".into())
+            runtime::wait::WaitState::Wait("the status does not report the closed network".into())
         }
     };
     let found = runtime::wait::until(objects, "one", SOON, look).await;
@@ -457,9 +457,9 @@ async fn remembered(objects: &Api<SubnetIsolation>, is_so: impl Fn(&Value) -> bo
         let status = object.and_then(|object| object.status.as_ref());
         let state = status.and_then(|status| status.state.as_ref());
         if state.is_some_and(|state| is_so(&state.0)) {
-            runtime::wait::Look::Done
+            runtime::wait::WaitState::Done
         } else {
-            runtime::wait::Look::Wait(format!("its state is {state:?}"))
+            runtime::wait::WaitState::Wait(format!("its state is {state:?}"))
         }
     };
     let found = runtime::wait::until(objects, "one", SOON, look).await;

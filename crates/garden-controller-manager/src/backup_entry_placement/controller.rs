@@ -53,17 +53,17 @@ impl Reconciler<Shoot> for BackupEntryPlacement {
     }
 
     async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
-        self.place(&shoot).await
+        self.place_entries(&shoot).await
     }
 
     /// A Shoot that is deleted in the middle of a move is restored first, and the restore needs its backups.
     async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
-        self.place(&shoot).await
+        self.place_entries(&shoot).await
     }
 }
 
 impl BackupEntryPlacement {
-    async fn place(&self, shoot: &Shoot) -> Result<Next> {
+    async fn place_entries(&self, shoot: &Shoot) -> Result<Next> {
         let Some(status) = &shoot.status else {
             return Ok(Next::Change);
         };

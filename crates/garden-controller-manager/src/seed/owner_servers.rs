@@ -81,7 +81,7 @@ mod tests {
         Arc::new(serde_json::from_value(seed).unwrap())
     }
 
-    fn told(seed: &Seed, all: &[Arc<Seed>]) -> Option<Condition> {
+    fn check_servers(seed: &Seed, all: &[Arc<Seed>]) -> Option<Condition> {
         condition(seed, all, Time(jiff::Timestamp::UNIX_EPOCH))
     }
 
@@ -91,11 +91,11 @@ mod tests {
         let domain = "internal.example.test";
         let (a, b) = (seed("a", domain, &[one]), seed("b", domain, &[one]));
         let elsewhere = seed("c", "other.example.test", &[two]);
-        assert_eq!(told(&a, &[a.clone(), elsewhere.clone()]), None);
-        let same = told(&a, &[a.clone(), b.clone(), elsewhere]).unwrap();
+        assert_eq!(check_servers(&a, &[a.clone(), elsewhere.clone()]), None);
+        let same = check_servers(&a, &[a.clone(), b.clone(), elsewhere]).unwrap();
         assert_eq!(same.status, ConditionStatus::True);
         let edited = seed("b", domain, &[two]);
-        let found = told(&a, &[edited.clone(), a.clone()]).unwrap();
+        let found = check_servers(&a, &[edited.clone(), a.clone()]).unwrap();
         assert_eq!(found.status, ConditionStatus::False);
         for part in ["seed a asks 192.0.2.1:53", "seed b asks 192.0.2.2:53"] {
             assert!(found.message.contains(part), "{}", found.message);
@@ -106,7 +106,7 @@ mod tests {
         assert!(
             is_told(&reported, Some(&found)) && !is_told(&reported, Some(&same)) && !is_told(&reported, None)
         );
-        let unnamed = told(&b, &[seed("a", domain, &[]), b.clone()]).unwrap();
+        let unnamed = check_servers(&b, &[seed("a", domain, &[]), b.clone()]).unwrap();
         assert!(unnamed.message.contains("NS records"), "{}", unnamed.message);
     }
 }

@@ -85,7 +85,7 @@ mod tests {
         seed
     }
 
-    fn known() -> Vec<Arc<Shoot>> {
+    fn sample_shoots() -> Vec<Arc<Shoot>> {
         let comes = json!({"seedName": "a", "migration": {"source": "a", "destination": "b", "generation": 1, "spec": {}}});
         vec![
             shoot("here", "b", &json!({"seedName": "b"})),
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn shoots_on_the_seed_new_shoots_and_approved_moves_take_room() {
-        let known = known();
+        let known = sample_shoots();
         let names: Vec<_> = hosted("b", &known).map(ResourceExt::name_any).collect();
         assert_eq!(names, ["here", "leaves", "new", "comes"]);
         assert_eq!(
@@ -120,7 +120,7 @@ mod tests {
             message: "Fine.".into(),
         };
         let asks = shoot("waits", "a", &json!({"seedName": "a"}));
-        let judged = |room| judge(&asks, &seed(room), &known(), ready.clone());
+        let judged = |room| judge(&asks, &seed(room), &sample_shoots(), ready.clone());
         assert!(judged(None).ready && judged(Some("5")).ready);
         let full = judged(Some("4"));
         assert_eq!((full.ready, full.reason), (false, FULL));

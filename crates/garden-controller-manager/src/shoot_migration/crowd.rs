@@ -80,7 +80,7 @@ impl Crowd {
         now: Timestamp,
     ) -> Result<(), NoPlace> {
         let own = shoot.uid().unwrap_or_default();
-        let mut given = self.given();
+        let mut given = self.lock_slots();
         given.retain(|_, (_, since)| now.duration_since(*since) < KEPT_FOR);
         let shown = known
             .iter()
@@ -109,7 +109,7 @@ impl Crowd {
 
     /// Releases the slot: the shoot has arrived, or does not begin after all.
     pub fn leave(&self, shoot: &Shoot) {
-        self.given().remove(&shoot.uid().unwrap_or_default());
+        self.lock_slots().remove(&shoot.uid().unwrap_or_default());
     }
 
     /// The shoots that wait for a slot on the way to `destination`: at most as many as the limit, the longest
@@ -126,7 +126,7 @@ impl Crowd {
         first.map(|(_, shoot)| Arc::clone(shoot)).collect()
     }
 
-    fn given(&self) -> MutexGuard<'_, HashMap<String, (String, Timestamp)>> {
+    fn lock_slots(&self) -> MutexGuard<'_, HashMap<String, (String, Timestamp)>> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

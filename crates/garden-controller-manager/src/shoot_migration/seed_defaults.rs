@@ -39,8 +39,8 @@ fn internal_domain(source: &Seed, destination: &Seed) -> Option<Difference> {
         reason: "InternalDomainsDiffer",
         what: format!(
             "The internal domain of the shoot would change from {} to {}",
-            place(from.as_ref()),
-            place(to.as_ref())
+            describe_zone(from.as_ref()),
+            describe_zone(to.as_ref())
         ),
     })
 }
@@ -67,13 +67,13 @@ fn default_domain(shoot: &Shoot, source: &Seed, destination: &Seed) -> Option<Di
         what: match own_domain {
             Some(domain) => format!(
                 "The shoot's domain {domain} would be kept below {} instead of {}",
-                place(to.as_ref()),
-                place(from.as_ref())
+                describe_zone(to.as_ref()),
+                describe_zone(from.as_ref())
             ),
             None => format!(
                 "The default domain of the shoot would change from {} to {}",
-                place(from.as_ref()),
-                place(to.as_ref())
+                describe_zone(from.as_ref()),
+                describe_zone(to.as_ref())
             ),
         },
     })
@@ -133,7 +133,7 @@ fn same_place(from: Option<&SeedDNSProviderConfig>, to: Option<&SeedDNSProviderC
     }
 }
 
-fn place(dns: Option<&SeedDNSProviderConfig>) -> String {
+fn describe_zone(dns: Option<&SeedDNSProviderConfig>) -> String {
     match dns {
         None => "none".to_owned(),
         Some(SeedDNSProviderConfig {

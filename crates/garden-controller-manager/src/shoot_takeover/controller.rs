@@ -29,7 +29,7 @@ use super::{
     decision::{self, decide, is_open},
     next_step::{Decision, Request, consent},
     obstacle::Facts,
-    seen::{Seen, lock, operation_of, progress_of, read_renewal, state_of, watch_leases},
+    seen::{TakeoverObservations, lock, operation_of, progress_of, read_renewal, state_of, watch_leases},
     sightings::Silence,
     statement,
 };
@@ -46,7 +46,7 @@ struct Labels {
 
 struct ShootTakeover {
     context: Context,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<TakeoverObservations>>,
     forced: Family<Labels, Counter>,
 }
 
@@ -70,7 +70,7 @@ fn counter_of_process(metrics: &Metrics) -> Family<Labels, Counter> {
 
 /// Runs the controller until shutdown.
 pub async fn run(context: Context) {
-    let seen = Arc::<Mutex<Seen>>::default();
+    let seen = Arc::<Mutex<TakeoverObservations>>::default();
     let forced = counter_of_process(&context.metrics);
     let controller = shoots::controller(&context, its_place_alone, |_| None);
     let known = controller.store();

@@ -90,7 +90,7 @@ fn a_source_that_is_stated_to_be_off_needs_no_fence() {
         let stated = "without its help and stated that no process of seed a runs any more; its Lease was not renewed for 60 s";
         assert!(approval.reason.contains(stated), "{}", approval.reason);
         // The statement is that of the approval once the annotation is gone.
-        let mut used = Known { verified, ..known() }.consented(&json!({"sourceIsOff": true}));
+        let mut used = Known { verified, ..facts() }.consented(&json!({"sourceIsOff": true}));
         assert!(
             matches!(used.decide(), Decision::HandOver { approval, .. } if approval.source_is_off),
             "{verified:?}"
@@ -157,7 +157,7 @@ fn a_source_that_renews_its_lease_is_not_off() {
         let consented = Known {
             last,
             silence: Silence::Fresh,
-            ..self::known()
+            ..facts()
         }
         .consented(&json!({"sourceIsOff": true}));
         withdrawn(&consented, "the source is not off");
@@ -165,7 +165,7 @@ fn a_source_that_renews_its_lease_is_not_off() {
     // Silence alone is no statement.
     let Decision::Approve(approval) = (Known {
         silence: Silence::Silent(HOURS),
-        ..known()
+        ..facts()
     })
     .decide() else {
         panic!("the grace is over");
@@ -181,7 +181,7 @@ fn after_the_grace_nobodys_word_is_needed() {
             last,
             unchanged,
             grace,
-            ..known()
+            ..facts()
         };
         known.decide()
     };
@@ -213,21 +213,21 @@ fn after_the_grace_nobodys_word_is_needed() {
     // 0: never.
     assert_eq!(silent(HOURS, begun, HOURS, None), Decision::Nothing);
     for known in [
-        Known { to: "a", ..known() },
+        Known { to: "a", ..facts() },
         Known {
             deleting: true,
             silence: Silence::Silent(HOURS),
-            ..known()
+            ..facts()
         },
         Known {
             checks: (false, false),
             silence: Silence::Silent(HOURS),
-            ..known()
+            ..facts()
         },
         Known {
             ready: false,
             silence: Silence::Silent(HOURS),
-            ..known()
+            ..facts()
         },
     ] {
         assert_eq!(known.decide(), Decision::Nothing);
@@ -319,7 +319,7 @@ fn a_destination_that_recovers_by_itself_loses_neither_a_request_nor_a_consent()
         "DestinationExtensionsNotReady",
         "DestinationSeedNotCleanedUp",
     ] {
-        for known in [asked(), known().consented(&json!({}))] {
+        for known in [asked(), facts().consented(&json!({}))] {
             assert_eq!(decided(&known, reason), Decision::Wait(MINUTE), "{reason}");
         }
         // All further obstacles are reported at once.
@@ -327,7 +327,7 @@ fn a_destination_that_recovers_by_itself_loses_neither_a_request_nor_a_consent()
             silence: Silence::Fresh,
             ..asked()
         };
-        let late = known().consented(&json!({"expiry": "1970-01-01T00:00:01Z"}));
+        let late = facts().consented(&json!({"expiry": "1970-01-01T00:00:01Z"}));
         assert!(
             matches!(decided(&lives, reason), Decision::Refuse(..)),
             "{reason}"
@@ -342,7 +342,7 @@ fn a_destination_that_recovers_by_itself_loses_neither_a_request_nor_a_consent()
             matches!(decided(&asked(), reason), Decision::Refuse(..)),
             "{reason}"
         );
-        let consented = known().consented(&json!({}));
+        let consented = facts().consented(&json!({}));
         assert!(
             matches!(decided(&consented, reason), Decision::Withdraw(_)),
             "{reason}"

@@ -39,7 +39,7 @@ struct Known {
     host_clock: &'static str,
 }
 
-fn known() -> Known {
+fn facts() -> Known {
     Known {
         to: "b",
         last: "Reconcile Succeeded",
@@ -189,7 +189,7 @@ fn withdrawn(known: &Known, words: &str) {
 fn asked() -> Known {
     Known {
         asked: true,
-        ..known()
+        ..facts()
     }
 }
 
@@ -334,7 +334,7 @@ fn silence_is_no_approval_where_the_clock_of_the_source_may_stop() {
     let known = Known {
         silence: Silence::Silent(HOURS),
         host_clock: "None",
-        ..known()
+        ..facts()
     };
     assert_eq!(known.decide(), Decision::Nothing);
     // A person decides all the same.
@@ -348,7 +348,7 @@ fn silence_is_no_approval_where_the_clock_of_the_source_may_stop() {
 
 #[test]
 fn consent_is_used_when_the_annotation_is_gone() {
-    let mut known = known().consented(&json!({}));
+    let mut known = facts().consented(&json!({}));
     known.asked = true;
     assert_eq!(known.decide(), Decision::Consume(Request::Takeover));
     known.asked = false;
@@ -372,7 +372,7 @@ fn consent_is_used_when_the_annotation_is_gone() {
 #[test]
 fn a_seed_that_has_opened_nothing_is_no_source() {
     for (phase, source) in [("Claiming", ("c", 4)), ("Opening", ("a", 5))] {
-        let mut known = known();
+        let mut known = facts();
         known.last = "Restore Processing";
         known.ownership = json!({"epoch": 5, "phase": phase, "source": {"name": "c", "epoch": 4}});
         let known = known.consented(&json!({"epoch": 5}));
@@ -397,7 +397,7 @@ fn a_call_off_after_the_seal_begins_a_new_epoch() {
             last,
             deleting,
             ownership: json!({"epoch": 7, "phase": phase, "source": {"name": "c", "epoch": 6}, "drained": true}),
-            ..known()
+            ..facts()
         };
         known.decide()
     };
@@ -442,16 +442,16 @@ fn consent_is_for_one_move_and_not_for_long() {
         json!({"to": "c"}),
         json!({"epoch": 2}),
     ] {
-        withdrawn(&known().consented(&other), "it is for seed");
+        withdrawn(&facts().consented(&other), "it is for seed");
     }
     // A used approval is history.
-    let used = known().consented(&json!({"epoch": 0}));
+    let used = facts().consented(&json!({"epoch": 0}));
     assert_eq!(used.decide(), Decision::Wait(AT_MOST));
     withdrawn(
-        &known().consented(&json!({"expiry": "1970-01-01T00:16:40Z"})),
+        &facts().consented(&json!({"expiry": "1970-01-01T00:16:40Z"})),
         "too old",
     );
-    let given = || known().consented(&json!({}));
+    let given = || facts().consented(&json!({}));
     withdrawn(&Known { to: "a", ..given() }, "is to move nowhere");
     withdrawn(
         &Known {
@@ -481,7 +481,7 @@ fn consent_is_for_one_move_and_not_for_long() {
         },
         "renews its Lease",
     );
-    let by_silence = || known().consented(&json!({"by": "Silence"}));
+    let by_silence = || facts().consented(&json!({"by": "Silence"}));
     withdrawn(
         &Known {
             silence: Silence::Fresh,

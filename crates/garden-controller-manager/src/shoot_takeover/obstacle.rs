@@ -325,13 +325,16 @@ mod tests {
         .unwrap()
     }
 
-    fn told(type_: &str, reason: &str) -> Value {
+    fn conditions_with(type_: &str, reason: &str) -> Value {
         json!([{"type": type_, "status": "Unknown", "reason": reason, "message": "m", "lastTransitionTime": NOW,
             "lastUpdateTime": NOW}])
     }
 
     fn asked(conditions: &Value) -> Decision {
-        asked_having(conditions, &told(SHOOT_STATE_UP_TO_DATE, "ShootStateNotSynced"))
+        asked_having(
+            conditions,
+            &conditions_with(SHOOT_STATE_UP_TO_DATE, "ShootStateNotSynced"),
+        )
     }
 
     /// The seed of the shoot has been dead for hours, and a user requests a takeover.
@@ -421,9 +424,12 @@ mod tests {
     /// could not be restored.
     #[test]
     fn what_nobody_could_restore_is_left_to_its_seed() {
-        let verified = told(OWNERSHIP_VERIFIED, "Owner");
+        let verified = conditions_with(OWNERSHIP_VERIFIED, "Owner");
         let decide = |constraints: &Value| asked_having(&verified, constraints);
-        for never in [json!([]), told(SHOOT_STATE_UP_TO_DATE, SHOOT_STATE_NEVER_SYNCED)] {
+        for never in [
+            json!([]),
+            conditions_with(SHOOT_STATE_UP_TO_DATE, SHOOT_STATE_NEVER_SYNCED),
+        ] {
             let decision = decide(&never);
             assert!(
                 matches!(&decision, Decision::Refuse(_, why) if why.contains("seed a has never saved its keys")),
@@ -431,7 +437,7 @@ mod tests {
             );
         }
         for once in ["ShootStateSynced", "ShootStateNotSynced", "KeysAreThere"] {
-            let decision = decide(&told(SHOOT_STATE_UP_TO_DATE, once));
+            let decision = decide(&conditions_with(SHOOT_STATE_UP_TO_DATE, once));
             assert!(matches!(decision, Decision::Approve(_)), "{once}: {decision:?}");
         }
     }

@@ -147,7 +147,7 @@ mod tests {
         seed: Value,
     }
 
-    fn known() -> Known {
+    fn facts() -> Known {
         Known {
             asked: true,
             wanted: "a",
@@ -240,7 +240,7 @@ mod tests {
             let Decision::Approve(approval) = (Known {
                 last,
                 ownership,
-                ..known()
+                ..facts()
             })
             .decide() else {
                 panic!("{phase} {last:?}");
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn consent_to_a_new_epoch_is_used_once_the_annotation_is_gone() {
-        let mut known = known().consented(&json!({}));
+        let mut known = facts().consented(&json!({}));
         assert_eq!(known.decide(), Decision::Consume(Request::Renewal));
         known.asked = false;
         let Decision::Renew { becomes, approval } = known.decide() else {
@@ -286,7 +286,7 @@ mod tests {
             (json!({"expiry": "1970-01-01T00:16:40Z"}), "too old"),
         ] {
             for asked in [true, false] {
-                let known = Known { asked, ..known() }.consented(&change);
+                let known = Known { asked, ..facts() }.consented(&change);
                 let decision = known.decide();
                 assert!(
                     matches!(&decision, Decision::Withdraw(why) if why.contains(words)),
@@ -297,7 +297,7 @@ mod tests {
         let moved = Known {
             wanted: "b",
             asked: false,
-            ..known()
+            ..facts()
         }
         .consented(&json!({}));
         let decision = moved.decide();
@@ -312,45 +312,45 @@ mod tests {
         refused(
             &Known {
                 wanted: "b",
-                ..known()
+                ..facts()
             },
             "is to move to seed b: set spec.seedName back to a",
         );
         for phase in ["Claiming", "Opening"] {
             let ownership = json!({"epoch": 4, "phase": phase, "source": {"name": "c", "epoch": 3}});
             refused(
-                &Known { ownership, ..known() },
+                &Known { ownership, ..facts() },
                 "has not restored it yet: status.lastErrors",
             );
         }
         refused(
             &Known {
                 last: ("Create", "Error"),
-                ..known()
+                ..facts()
             },
             "has not created the shoot completely",
         );
         let seed = json!({"backup": {"provider": "local"}});
         refused(
-            &Known { seed, ..known() },
+            &Known { seed, ..facts() },
             "does not say in DNS which shoots are its own",
         );
         let seed = json!({"settings": {"ownerChecks": {"enabled": true}}});
-        refused(&Known { seed, ..known() }, "set spec.backup of the Seed");
+        refused(&Known { seed, ..facts() }, "set spec.backup of the Seed");
         // A planned move is between two seeds, and its phases are not recorded.
         let (ownership, last) = (json!({"epoch": 4}), ("Restore", "Error"));
         refused(
             &Known {
                 last,
                 ownership,
-                ..known()
+                ..facts()
             },
             "its phases are not recorded",
         );
-        let mut shoot = known().shoot();
+        let mut shoot = facts().shoot();
         let time = "2026-01-01T00:00:00Z".parse().unwrap();
         shoot.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(time));
-        let decision = known().decide_on(&shoot);
+        let decision = facts().decide_on(&shoot);
         assert!(
             matches!(&decision, Decision::Refuse(Request::Renewal, why) if why.contains("is being deleted")),
             "{decision:?}"
@@ -364,7 +364,7 @@ mod tests {
         let mut known = Known {
             ownership: json!({"epoch": 4, "phase": "Sealing"}),
             last: ("Migrate", "Processing"),
-            ..known()
+            ..facts()
         };
         assert_eq!(known.decide(), Decision::Consume(Request::Renewal));
         known.asked = false;

@@ -19,7 +19,7 @@ use crate::{Context, shoot_migration::wanted_move};
 
 /// The observations of this process. A restart loses them, and all times start again.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct TakeoverObservations {
     /// Renewal times of Leases, by seed.
     pub leases: Sightings<Option<Timestamp>>,
     /// [`state_of`] each Shoot, by uid.
@@ -28,7 +28,7 @@ pub struct Seen {
     pub progress: Sightings<Advance>,
 }
 
-impl Seen {
+impl TakeoverObservations {
     /// Removes the observations of this Shoot.
     pub fn forget(&mut self, uid: &str) {
         self.operations.forget(uid);
@@ -37,13 +37,13 @@ impl Seen {
 }
 
 /// Locks briefly: the caller must not await while holding the lock.
-pub fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+pub fn lock(seen: &Mutex<TakeoverObservations>) -> MutexGuard<'_, TakeoverObservations> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Records each renewal until shutdown. A renewal triggers no reconciliation: the controller acts on silence,
 /// which is a time.
-pub async fn watch_leases(context: Context, seen: Arc<Mutex<Seen>>) {
+pub async fn watch_leases(context: Context, seen: Arc<Mutex<TakeoverObservations>>) {
     let leases: Api<Lease> = context.garden.namespaced(SEED_LEASE_NAMESPACE);
     let events = watcher(leases, watcher::Config::default())
         .default_backoff()

@@ -19,7 +19,7 @@ use placement::{
 };
 use runtime::{
     Cluster, Error, Result, clock,
-    wait::{self, Look, Watched},
+    wait::{self, WaitState, Watched},
 };
 
 use super::{record::Record, zone_look, zone_record, zone_report};
@@ -120,14 +120,14 @@ async fn overtaken(f: &Facts) -> Error {
     let is_refused = matches!(f.isolation, Isolation::Refused(_));
     let look = |shoot: Option<&Shoot>| {
         let Some(shoot) = shoot else {
-            return Look::Wait("the Shoot is gone".into());
+            return WaitState::Wait("the Shoot is gone".into());
         };
         f.close_deadline.adopt(&CloseDeadline::recorded(shoot));
         let is_admitted = asked.is_some_and(|zone| has_deadline(shoot, zone));
         if asked_zone(shoot) != asked || (is_refused && is_admitted) {
-            Look::Done
+            WaitState::Done
         } else {
-            Look::Wait("the Shoot asks for the same zone".into())
+            WaitState::Wait("the Shoot asks for the same zone".into())
         }
     };
     loop {
@@ -169,8 +169,8 @@ where
     let mut last = None;
     loop {
         let look = |object: Option<&K>| match object.map(ResourceExt::resource_version) {
-            Some(now) if now != last => Look::Done,
-            _ => Look::Wait("it has not changed".into()),
+            Some(now) if now != last => WaitState::Done,
+            _ => WaitState::Wait("it has not changed".into()),
         };
         let seen = wait::until(&api, name, WATCH, look).await;
         if let Ok(Some(object)) = seen {

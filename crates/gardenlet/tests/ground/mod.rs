@@ -14,7 +14,7 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams},
 };
-use runtime::wait::{self, Look};
+use runtime::wait::{self, WaitState};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, NameServer, apply};
 use tokio::time::{Instant, sleep};
@@ -70,10 +70,10 @@ pub async fn until(
 ) -> Result<Shoot> {
     let look = |shoot: Option<&Shoot>| {
         if shoot.is_some_and(&holds) {
-            Look::Done
+            WaitState::Done
         } else {
             let status = shoot.and_then(|shoot| shoot.status.as_ref());
-            Look::Wait(format!("{why}: {status:?}"))
+            WaitState::Wait(format!("{why}: {status:?}"))
         }
     };
     let end = Instant::now() + SOON;

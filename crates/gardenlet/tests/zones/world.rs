@@ -26,7 +26,7 @@ use kube::{
 use parts::{Settings, UrlOf};
 use runtime::{
     Connection, Permit, clock,
-    wait::{self, Look},
+    wait::{self, WaitState},
 };
 use serde_json::{Value, json};
 use testkit::{ControlPlane, NameServer, apply, eventually};
@@ -395,8 +395,8 @@ impl World {
         apply(&self.client, shoot_of("later", "seed-a")).await?;
         let looked = wait::until(&self.shoots, "later", SOON, |shoot: Option<&Shoot>| {
             match shoot.and_then(|shoot| shoot.status.as_ref()?.last_operation.as_ref()) {
-                Some(_) => Look::Done,
-                None => Look::Wait("it has no status".into()),
+                Some(_) => WaitState::Done,
+                None => WaitState::Wait("it has no status".into()),
             }
         });
         looked.await?;

@@ -51,7 +51,7 @@ impl Ask for Asking {
     /// # Errors
     /// The seed checks owners, and a required field is missing or invalid.
     fn wanted(&self, cluster: Option<&ClusterObject>) -> Result<Option<OwnerClaim>> {
-        cluster.map_or(Ok(None), OwnerClaim::of)
+        cluster.map_or(Ok(None), OwnerClaim::from_cluster)
     }
 
     fn begin(&self, wanted: &OwnerClaim, seed: &Seed, namespace: &str) -> Result<Begun> {

@@ -52,7 +52,7 @@ enum Entry {
 }
 
 /// The knowledge of a shoot.
-pub(super) enum Known {
+pub(super) enum CheckState {
     /// A check is under way.
     Asked(Receiver<Report>, Run),
     /// The shoot was lost in this epoch or a later epoch.
@@ -66,11 +66,11 @@ impl Book {
         shoot: &ShootKey,
         wanted: &OwnerClaim,
         begin: impl FnOnce() -> Result<(Receiver<Report>, Run), E>,
-    ) -> Result<Known, E> {
+    ) -> Result<CheckState, E> {
         let mut shoots = self.shoots();
         match shoots.get(shoot) {
             Some(Entry::Lost { epoch, why, .. }) if *epoch >= wanted.epoch => {
-                return Ok(Known::Lost(why.clone()));
+                return Ok(CheckState::Lost(why.clone()));
             }
             Some(Entry::Asked {
                 wanted: asked,
@@ -78,7 +78,7 @@ impl Book {
                 run,
             }) if asked == wanted => {
                 if let Some(run) = run.upgrade() {
-                    return Ok(Known::Asked(reports.clone(), run));
+                    return Ok(CheckState::Asked(reports.clone(), run));
                 }
             }
             _ => {}
@@ -92,7 +92,7 @@ impl Book {
             };
             shoots.insert(shoot.clone(), entry);
         }
-        Ok(Known::Asked(reports, run))
+        Ok(CheckState::Asked(reports, run))
     }
 
     /// Records that the shoot is lost in this epoch. A check for a later epoch continues.

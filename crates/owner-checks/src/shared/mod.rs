@@ -23,11 +23,11 @@ use runtime::{Result, Seed};
 use tokio::time::timeout;
 
 pub use asking::{Ask, Begun};
-pub use tenure::{Refusal, Tenure};
+pub use tenure::{OwnershipError, Tenure};
 
 use crate::OwnerClaim;
 use asking::Asking;
-use book::{Book, Known, ShootKey};
+use book::{Book, CheckState, ShootKey};
 use tenure::Hold;
 
 /// The checks of a process: decide whether the process may act for a shoot, as the owner record says. A
@@ -87,7 +87,7 @@ impl SharedChecks {
         namespace: &str,
         wanted: OwnerClaim,
         patience: Patience,
-    ) -> Result<Tenure, Refusal> {
+    ) -> Result<Tenure, OwnershipError> {
         let first_answer = FIRST_ANSWER.max(wanted.terms.settings().check_takes() * 2);
         let hold = self.hold(seed, namespace, wanted)?;
         let (within, insist) = match patience {
@@ -110,16 +110,16 @@ impl SharedChecks {
     }
 
     /// A share of the shoot's check.
-    fn hold(&self, seed: &Seed, namespace: &str, wanted: OwnerClaim) -> Result<Hold, Refusal> {
+    fn hold(&self, seed: &Seed, namespace: &str, wanted: OwnerClaim) -> Result<Hold, OwnershipError> {
         let begin = || {
             let begun = self.asks.begin(&wanted, seed, namespace);
-            let begun = begun.map_err(Refusal::Impossible)?;
+            let begun = begun.map_err(OwnershipError::Impossible)?;
             Ok((begun.reports, begun.run.shared()))
         };
         let shoot = ShootKey::new(namespace, &wanted);
         match self.book.find(&shoot, &wanted, begin)? {
-            Known::Lost(why) => Err(Refusal::Lost(why)),
-            Known::Asked(reports, run) => Ok(Hold {
+            CheckState::Lost(why) => Err(OwnershipError::Lost(why)),
+            CheckState::Asked(reports, run) => Ok(Hold {
                 book: Arc::clone(&self.book),
                 shoot,
                 wanted,

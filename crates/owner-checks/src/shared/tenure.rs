@@ -16,7 +16,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// The reason why work is refused.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum OwnershipError {
     /// Another seed owns the shoot, or no seed does: final for this epoch.
     Lost(String),
     /// No witness has confirmed this seed, or not recently enough. A later answer may confirm the seed.
@@ -27,12 +27,14 @@ pub enum Refusal {
     Impossible(Error),
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<OwnershipError> for Error {
+    fn from(refusal: OwnershipError) -> Self {
         match refusal {
-            Refusal::Lost(why) => Self::NotOwner(why),
-            Refusal::OtherEpoch(why) | Refusal::Unconfirmed(why) => Self::not_ready(ASK_AGAIN, why),
-            Refusal::Impossible(error) => error,
+            OwnershipError::Lost(why) => Self::NotOwner(why),
+            OwnershipError::OtherEpoch(why) | OwnershipError::Unconfirmed(why) => {
+                Self::not_ready(ASK_AGAIN, why)
+            }
+            OwnershipError::Impossible(error) => error,
         }
     }
 }
@@ -68,7 +70,7 @@ impl Tenure {
 
     /// The reason why no work may be done under this right any more; `None` while the right is valid.
     #[must_use]
-    pub fn ended(&self) -> Option<Refusal> {
+    pub fn ended(&self) -> Option<OwnershipError> {
         (!self.permit.is_valid()).then(|| self.hold.refusal())
     }
 }
@@ -89,18 +91,18 @@ impl Hold {
     }
 
     /// The reason why no work may be done.
-    pub fn refusal(&self) -> Refusal {
+    pub fn refusal(&self) -> OwnershipError {
         let report = self.reports.borrow().clone();
         let epoch = self.wanted.epoch;
         if let Standing::Lost(loss) = &report.standing {
-            return Refusal::Lost(self.remember(loss));
+            return OwnershipError::Lost(self.remember(loss));
         }
         let why = match report.last.map(|last| last.answer) {
             Some(Answer::Unknown(why)) => why,
             Some(_) => "the last confirmation is too old".to_owned(),
             None => "nobody has answered yet".to_owned(),
         };
-        Refusal::Unconfirmed(format!(
+        OwnershipError::Unconfirmed(format!(
             "it is not confirmed that this seed has the shoot, in ownership epoch {epoch}: {why}"
         ))
     }

@@ -64,7 +64,7 @@ impl Scripted {
 
 impl Ask for Scripted {
     fn wanted(&self, cluster: Option<&ClusterObject>) -> Result<Option<OwnerClaim>> {
-        cluster.map_or(Ok(None), OwnerClaim::of)
+        cluster.map_or(Ok(None), OwnerClaim::from_cluster)
     }
 
     fn begin(&self, _: &OwnerClaim, _: &Seed, _: &str) -> Result<Begun> {
@@ -107,7 +107,11 @@ fn checks() -> (Arc<Scripted>, SharedChecks) {
     (Arc::clone(&script), SharedChecks::asking(script))
 }
 
-async fn confirmed(checks: &SharedChecks, epoch: i64, script: impl FnOnce()) -> Result<Tenure, Refusal> {
+async fn confirmed(
+    checks: &SharedChecks,
+    epoch: i64,
+    script: impl FnOnce(),
+) -> Result<Tenure, OwnershipError> {
     confirmed_claim(checks, wanted(epoch), script).await
 }
 
@@ -115,7 +119,7 @@ async fn confirmed_claim(
     checks: &SharedChecks,
     claim: OwnerClaim,
     script: impl FnOnce(),
-) -> Result<Tenure, Refusal> {
+) -> Result<Tenure, OwnershipError> {
     let seed = seed();
     let confirming = checks.confirm(&seed, NAMESPACE, claim, Patience::FirstAnswer);
     let saying = async {
@@ -125,7 +129,7 @@ async fn confirmed_claim(
     tokio::join!(confirming, saying).0
 }
 
-fn refused(confirmed: Result<Tenure, Refusal>) -> Refusal {
+fn refused(confirmed: Result<Tenure, OwnershipError>) -> OwnershipError {
     match confirmed {
         Ok(_) => panic!("it was confirmed"),
         Err(refusal) => refusal,
@@ -169,12 +173,12 @@ async fn what_was_lost_stays_lost_until_a_later_epoch() {
         .unwrap();
     issued.take().unwrap().end("lost");
     script.lost();
-    assert!(matches!(work.ended(), Some(Refusal::Lost(why)) if why.contains("epoch 9 has begun")));
+    assert!(matches!(work.ended(), Some(OwnershipError::Lost(why)) if why.contains("epoch 9 has begun")));
     drop(work);
     for epoch in [3, 2, 3] {
         let refusal = refused(confirmed(&checks, epoch, || {}).await);
         assert!(
-            matches!(&refusal, Refusal::Lost(why) if why.contains("epoch 3")),
+            matches!(&refusal, OwnershipError::Lost(why) if why.contains("epoch 3")),
             "{refusal:?}"
         );
     }
@@ -204,7 +208,7 @@ async fn a_shoot_that_is_made_anew_under_its_name_does_not_inherit_a_loss() {
     };
     issued.take().unwrap().end("lost");
     script.lost();
-    assert!(matches!(old.ended(), Some(Refusal::Lost(_))));
+    assert!(matches!(old.ended(), Some(OwnershipError::Lost(_))));
     assert!(checks.is_news(NAMESPACE, "Worker one".into()));
     let work = confirmed_claim(&checks, new(), || issued = Some(script.owned()))
         .await
@@ -214,16 +218,16 @@ async fn a_shoot_that_is_made_anew_under_its_name_does_not_inherit_a_loss() {
     assert!(work.ended().is_none() && work.permit.is_valid());
     assert!(matches!(
         refused(confirmed(&checks, 3, || {}).await),
-        Refusal::Lost(_)
+        OwnershipError::Lost(_)
     ));
 
     issued.take().unwrap().end("lost");
     script.lost();
-    assert!(matches!(work.ended(), Some(Refusal::Lost(_))));
+    assert!(matches!(work.ended(), Some(OwnershipError::Lost(_))));
     assert!(checks.is_news(NAMESPACE, "Worker one".into()), "of the new shoot");
     assert!(!checks.is_news(NAMESPACE, "Worker one".into()));
     let refusal = refused(confirmed_claim(&checks, new(), || {}).await);
-    assert!(matches!(refusal, Refusal::Lost(_)));
+    assert!(matches!(refusal, OwnershipError::Lost(_)));
     assert_eq!(script.begun.load(Ordering::SeqCst), 2);
 }
 
@@ -239,7 +243,7 @@ async fn a_loss_that_nobody_looked_at_is_remembered() {
     drop(work);
     assert!(matches!(
         refused(confirmed(&checks, 3, || {}).await),
-        Refusal::Lost(_)
+        OwnershipError::Lost(_)
     ));
     assert_eq!(script.begun.load(Ordering::SeqCst), 1);
 }
@@ -249,8 +253,9 @@ async fn a_loss_that_nobody_looked_at_is_remembered() {
 async fn what_is_not_confirmed_may_be_later() {
     let (script, checks) = checks();
     let refusal = refused(confirmed(&checks, 3, || script.unknown()).await);
+    let gives_reason = |why: &str| why.contains("nobody answers") && why.contains("epoch 3");
     assert!(
-        matches!(&refusal, Refusal::Unconfirmed(why) if why.contains("nobody answers") && why.contains("epoch 3")),
+        matches!(&refusal, OwnershipError::Unconfirmed(why) if gives_reason(why)),
         "{refusal:?}"
     );
     assert_eq!(checks.kept(), 0);
@@ -261,7 +266,7 @@ async fn what_is_not_confirmed_may_be_later() {
         .unwrap();
     // No answer extends the right, so the clock ends the right.
     work.beside(sleep(Duration::from_secs(13))).await;
-    assert!(matches!(work.ended(), Some(Refusal::Unconfirmed(why)) if why.contains("too old")));
+    assert!(matches!(work.ended(), Some(OwnershipError::Unconfirmed(why)) if why.contains("too old")));
 }
 
 /// A forced deletion waits through a short outage, but only as long as its patience.
@@ -292,6 +297,6 @@ async fn who_has_patience_waits_for_a_decision() {
         sleep(Duration::from_secs(1)).await;
         script.unknown();
     });
-    assert!(matches!(refused(work), Refusal::Unconfirmed(_)));
+    assert!(matches!(refused(work), OwnershipError::Unconfirmed(_)));
     assert_eq!(begin.elapsed(), Duration::from_secs(26));
 }

@@ -11,9 +11,9 @@ use hickory_proto::rr::rdata::{SOA, TXT};
 use hickory_proto::rr::{Name, RData, Record as DnsRecord};
 
 use super::scenario::{Off, Scenario, Seed};
-use super::state::{Right, Said, State, Who};
+use super::state::{AnswerKind, Right, State, Who};
 use crate::agreement;
-use crate::claim::Claim;
+use crate::claim::OwnershipClaim;
 use crate::fence_servers::{AskedServers, fence_servers};
 use crate::judgement::{self, Answer, OwnEpoch};
 use crate::marks::{Object, Record};
@@ -58,7 +58,7 @@ thread_local! {
 /// An answer, and whether the record has shown the process its own epoch in that answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Heard {
-    pub(super) said: Said,
+    pub(super) said: AnswerKind,
     pub(super) shows_own_epoch: bool,
 }
 
@@ -161,7 +161,7 @@ fn second(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Testimony
         Who::Actuator if !site.sidecar.runs() => silent(),
         Who::Actuator => {
             let is_lost = site.marker || site.sidecar.right == Right::Lost;
-            let relayed = Relayed::of(is_lost, site.sidecar.right.left());
+            let relayed = Relayed::from_permit(is_lost, site.sidecar.right.left());
             relayed.testimony(epoch).unwrap_or_else(silent)
         }
     };
@@ -186,13 +186,13 @@ fn judged(question: &Question) -> Option<Heard> {
         .map(|(number, word)| (server(number), saying(&claim, word, question.compares_epochs)))
         .collect();
     let shows_own_epoch = agreement::shows_own_epoch(&said);
-    let answer = judgement::by_record(agreement::of(&said), question.own)
+    let answer = judgement::by_record(agreement::combine(&said), question.own)
         .unwrap_or_else(|silent| judgement::by_second_witness(&claim, &silent, question.second.clone()));
     let said = match answer {
-        Answer::Owned { at_most } => Said::Owned {
+        Answer::Owned { at_most } => AnswerKind::Owned {
             at_most: at_most.map(|left| u8::try_from(left.as_secs()).unwrap()),
         },
-        Answer::Lost(_) => Said::Lost,
+        Answer::Lost(_) => AnswerKind::Lost,
         Answer::Unknown(_) => return None,
     };
     Some(Heard {
@@ -267,27 +267,27 @@ fn servers_of_fence(state: &State, scenario: &Scenario, epoch: i64) -> Vec<usize
 }
 
 /// The answer as the process receives it.
-pub(super) fn answer(said: Said) -> Answer {
+pub(super) fn answer(said: AnswerKind) -> Answer {
     match said {
-        Said::Owned { at_most } => Answer::Owned {
+        AnswerKind::Owned { at_most } => Answer::Owned {
             at_most: at_most.map(|left| Duration::from_secs(left.into())),
         },
-        Said::Lost => Answer::Lost(saying::Loss::Sealed),
+        AnswerKind::Lost => Answer::Lost(saying::Loss::Sealed),
     }
 }
 
 const ZONE: &str = "internal.example.";
 const OWNER: &str = "owner.demo.dev.internal.example.";
 
-fn claim(seed: Seed, epoch: i64) -> Claim {
-    Claim::new(OWNER, &format!("{seed:?}"), epoch).unwrap()
+fn claim(seed: Seed, epoch: i64) -> OwnershipClaim {
+    OwnershipClaim::new(OWNER, &format!("{seed:?}"), epoch).unwrap()
 }
 
 fn server(number: usize) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, u8::try_from(number).unwrap()], 53))
 }
 
-fn saying(claim: &Claim, word: &Word, compares_epochs: bool) -> Saying {
+fn saying(claim: &OwnershipClaim, word: &Word, compares_epochs: bool) -> Saying {
     let epoch = word.record.epoch.map(|epoch| epoch.to_string());
     let owner = word.record.identity.map(|seed| format!("{seed:?}"));
     let epoch = reply(&claim.epoch_name, epoch, word.authoritative);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use permit::{HostClock, UNNOTICED_PAUSE};
 
 use super::scenario::{Off, Scenario};
-use super::state::{Process, Right, Said, ticks};
+use super::state::{AnswerKind, Process, Right, ticks};
 
 /// Seconds by which the host clock has advanced more than the clocks of the guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -69,7 +69,7 @@ impl Process {
             self.right = Right::None;
         }
         if is_noticed(&mut machine.answer) {
-            self.answer = self.answer.filter(|(said, _)| *said == Said::Lost);
+            self.answer = self.answer.filter(|(said, _)| *said == AnswerKind::Lost);
         }
         if !matches!(self.right, Right::Left(_)) {
             machine.right = 0;

@@ -9,7 +9,7 @@ use crate::gates::{Sealed, forwards};
 use crate::marks::{Mark, Object, Record};
 use crate::phase::Ownership;
 use crate::saying::Loss;
-use crate::stance::Stance;
+use crate::stance::ClaimState;
 
 /// The present, by every clock. States keep remaining and elapsed times, so that the number of states is
 /// finite.
@@ -29,12 +29,12 @@ pub(super) enum Who {
 
 /// The part of an answer that matters. Unknown changes no state, just as a lost answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Said {
+pub(super) enum AnswerKind {
     Owned { at_most: Option<u8> },
     Lost,
 }
 
-/// `Stance`, with the remaining time instead of a moment.
+/// `ClaimState`, with the remaining time instead of a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Right {
     #[default]
@@ -44,21 +44,23 @@ pub(super) enum Right {
 }
 
 impl Right {
-    pub(super) fn stance(self) -> Stance<Duration> {
+    pub(super) fn stance(self) -> ClaimState<Duration> {
         match self {
-            Self::None => Stance::Unconfirmed,
-            Self::Left(left) => Stance::Owner {
+            Self::None => ClaimState::Unconfirmed,
+            Self::Left(left) => ClaimState::Owner {
                 until: NOW + ticks(left),
             },
-            Self::Lost => Stance::Lost(Loss::Sealed),
+            Self::Lost => ClaimState::Lost(Loss::Sealed),
         }
     }
 
-    pub(super) fn of(stance: &Stance<Duration>) -> Self {
+    pub(super) fn from_state(stance: &ClaimState<Duration>) -> Self {
         match stance {
-            Stance::Unconfirmed => Self::None,
-            Stance::Owner { until } => Self::Left(u8::try_from(until.saturating_sub(NOW).as_secs()).unwrap()),
-            Stance::Lost(_) => Self::Lost,
+            ClaimState::Unconfirmed => Self::None,
+            ClaimState::Owner { until } => {
+                Self::Left(u8::try_from(until.saturating_sub(NOW).as_secs()).unwrap())
+            }
+            ClaimState::Lost(_) => Self::Lost,
         }
     }
 
@@ -79,7 +81,7 @@ pub(super) struct Process {
     pub(super) awake: bool,
     pub(super) right: Right,
     /// An answer under way, and the age of the question.
-    pub(super) answer: Option<(Said, u8)>,
+    pub(super) answer: Option<(AnswerKind, u8)>,
     /// Time since the process first saw its own epoch in the record. Kept where names can be out of step.
     pub(super) seen: Option<u8>,
     pub(super) machine: Machine,

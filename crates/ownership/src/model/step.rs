@@ -3,7 +3,7 @@
 use super::action::{Action, written};
 use super::ask;
 use super::scenario::{Off, Scenario, Seed};
-use super::state::{NOW, Process, Right, Said, Site, State, is_in, ticks};
+use super::state::{AnswerKind, NOW, Process, Right, Site, State, is_in, ticks};
 use crate::conditional::Conditional;
 use crate::gates::{SealStep, keeps_data, may_open};
 use crate::marks::{Object, Record};
@@ -88,7 +88,7 @@ impl State {
                 self.update_dns(scenario, Conditional { tests, becomes });
             }
             Action::ZoneTransfer => self.zone[1] = self.zone[0].clone(),
-            Action::Put { bucket, write } => self.put(bucket, write),
+            Action::Put { bucket, write } => self.write_bucket(bucket, write),
             Action::Look { epoch } => self.site_mut(epoch).fence = Some(0),
             Action::DestinationCrashes { epoch } => self.site_mut(epoch).fence = None,
             Action::EarlierPodsGo { epoch } => {
@@ -162,7 +162,7 @@ impl State {
             SealStep::Object => {
                 let seed = self.site(epoch).seed;
                 if let Some(write) = Object::seal(self.bucket(seed), epoch) {
-                    self.put(seed, write);
+                    self.write_bucket(seed, write);
                 }
             }
             SealStep::FinalSnapshot => self.site_mut(epoch).final_snapshot = true,
@@ -230,7 +230,7 @@ impl State {
         self.zone[0] = becomes;
     }
 
-    fn put(&mut self, bucket: Seed, write: Conditional<Option<Object>>) {
+    fn write_bucket(&mut self, bucket: Seed, write: Conditional<Option<Object>>) {
         if let Some(becomes) = write.applied_to(&self.buckets[bucket as usize]) {
             self.buckets[bucket as usize] = becomes;
         }
@@ -300,7 +300,7 @@ impl Process {
             .right
             .stance()
             .hear(NOW, asked, &ask::answer(said), &scenario.terms());
-        self.right = Right::of(&stance);
+        self.right = Right::from_state(&stance);
         self.machine.hear(self.right.left() > left);
     }
 
@@ -323,10 +323,10 @@ impl Process {
         }
         let after = NOW + ticks(1);
         self.right = match self.right.stance().at(after) {
-            crate::stance::Stance::Owner { until } => {
+            crate::stance::ClaimState::Owner { until } => {
                 Right::Left(u8::try_from((until.saturating_sub(after)).as_secs()).unwrap())
             }
-            other => Right::of(&other),
+            other => Right::from_state(&other),
         };
         if !scenario.is_on(Off::ValidityFromSending) {
             return;
@@ -334,9 +334,9 @@ impl Process {
         if let Some((said, age)) = &mut self.answer {
             *age += 1;
             let good_for = match said {
-                Said::Owned { at_most } => at_most.unwrap_or(validity).min(validity),
+                AnswerKind::Owned { at_most } => at_most.unwrap_or(validity).min(validity),
                 // A loss is final, so the age of the answer does not matter.
-                Said::Lost => {
+                AnswerKind::Lost => {
                     *age = 0;
                     1
                 }

@@ -3,7 +3,7 @@
 use super::action::Action;
 use super::ask::Via;
 use super::scenario::Seed;
-use super::state::{Said, Who};
+use super::state::{AnswerKind, Who};
 use crate::gates::SealStep;
 use crate::marks::{Object, Record};
 use crate::phase::{Step, Writer};
@@ -110,11 +110,11 @@ fn witness(via: Via) -> &'static str {
     }
 }
 
-fn word(said: Said) -> String {
+fn word(said: AnswerKind) -> String {
     match said {
-        Said::Owned { at_most: None } => "Owned".to_owned(),
-        Said::Owned { at_most: Some(left) } => format!("Owned, for {left} s"),
-        Said::Lost => "Lost".to_owned(),
+        AnswerKind::Owned { at_most: None } => "Owned".to_owned(),
+        AnswerKind::Owned { at_most: Some(left) } => format!("Owned, for {left} s"),
+        AnswerKind::Lost => "Lost".to_owned(),
     }
 }
 

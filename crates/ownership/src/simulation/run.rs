@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::history::{History, LASTS, Rules, Weather, is_in};
 use super::world::{World, ZONE, servers};
-use crate::{Authorities, Claim, Report, Standing, Watch, Witnesses};
+use crate::{Authorities, OwnershipClaim, Report, Standing, Watch, Witnesses};
 
 /// Interval of the check of the invariants.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -49,7 +49,7 @@ pub(super) fn run(seed: u64, rules: Rules) -> Run {
         let history = History::draw(&mut Rng::with_seed(seed), rules);
         let world = World::new(history, rules, seed ^ 0x5eed);
         let owner = pin!(first_owner(&world, &outside));
-        let looker = pin!(look(&world, &outside));
+        let looker = pin!(watch_permits(&world, &outside));
         match select(owner, looker).await {
             Either::Left(((), looker)) => looker.await,
             Either::Right(((), _)) => {}
@@ -63,7 +63,7 @@ pub(super) fn run(seed: u64, rules: Rules) -> Run {
 /// has lost the claim.
 async fn first_owner(world: &World, seen: &Seen) {
     let mut kills = world.history.kills.iter().copied().chain([LASTS]);
-    let claim = Claim::new("owner.demo.dev.internal.example", "seed-a", 1).unwrap();
+    let claim = OwnershipClaim::new("owner.demo.dev.internal.example", "seed-a", 1).unwrap();
     let claim = &claim;
     loop {
         let witnesses = Witnesses {
@@ -81,7 +81,7 @@ async fn first_owner(world: &World, seen: &Seen) {
             }
             let ended = process.as_mut().poll(context);
             if reports.has_changed().unwrap_or(false) {
-                seen.told(&reports.borrow_and_update());
+                seen.record_report(&reports.borrow_and_update());
             }
             ended
         });
@@ -126,7 +126,7 @@ pub(super) fn clock(world: &World) -> Clock {
 }
 
 impl Seen {
-    fn told(&self, report: &Report) {
+    fn record_report(&self, report: &Report) {
         let mut state = self.0.lock().unwrap();
         state.run.checks += 1;
         match &report.standing {
@@ -160,7 +160,7 @@ impl Seen {
     }
 }
 
-async fn look(world: &World, seen: &Seen) {
+async fn watch_permits(world: &World, seen: &Seen) {
     let mut was_owner = false;
     let end: Instant = world.start + LASTS;
     while Instant::now() < end {

@@ -1,7 +1,7 @@
-//! The sidecar beside the first owner's etcd. The reaction to the watch (`Told::of`, `hear`) and the seal
-//! (`Sealed::next`) are the code of the real process, under all faults of the simulation and under kills in
-//! the middle of a seal. Simulated are the sockets and files of the process: the gate, the mark on the
-//! volume, `ownership.json`, the final snapshot.
+//! The sidecar beside the first owner's etcd. The reaction to the watch (`GuardEvent::from_standing`, `hear`)
+//! and the seal (`Sealed::next`) are the code of the real process, under all faults of the simulation and
+//! under kills in the middle of a seal. Simulated are the sockets and files of the process: the gate, the
+//! mark on the volume, `ownership.json`, the final snapshot.
 //!
 //! In every run
 //! - no write passes the gate when the destination may have begun (I1);
@@ -26,11 +26,11 @@ use super::run::{LOOK_EVERY, clock, woken};
 use super::seeds;
 use super::world::{World, ZONE, servers};
 use crate::gates::{SealStep, Sealed, forwards};
-use crate::guard::{Duty, Guard, Told, hear};
+use crate::guard::{Duty, Guard, GuardEvent, hear};
 use crate::marks::Object;
 use crate::tenure::Standing;
 use crate::witness::SecondWitness;
-use crate::{Authorities, Claim, Report, Watch, Witnesses};
+use crate::{Authorities, OwnershipClaim, Report, Watch, Witnesses};
 
 /// Number of runs, of five minutes each.
 const RUNS: u64 = 2000;
@@ -213,7 +213,7 @@ impl Site {
     /// Until the shoot is lost.
     async fn watch(&self) {
         let world = &self.world;
-        let claim = Claim::new("owner.demo.dev.internal.example", "seed-a", 1).unwrap();
+        let claim = OwnershipClaim::new("owner.demo.dev.internal.example", "seed-a", 1).unwrap();
         let witnesses = Witnesses {
             authorities: Arc::new(Authorities::named(ZONE, servers()).unwrap()),
             wire: Arc::new(world.clone()),
@@ -236,7 +236,7 @@ impl Site {
             let used = self.kept().gate.clone();
             let serves = used.as_ref().is_some_and(Permit::is_valid);
             let was_open = used.is_some();
-            let (to, duties) = hear(guard, Told::of(&report.standing, serves));
+            let (to, duties) = hear(guard, GuardEvent::from_standing(&report.standing, serves));
             guard = to;
             for duty in duties {
                 let mut kept = self.kept();

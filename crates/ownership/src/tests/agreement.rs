@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use rstest::rstest;
 
 use crate::Loss;
-use crate::agreement::{Dns, is_shown_everywhere, lets_an_epoch_end, of, shows_own_epoch};
+use crate::agreement::{Dns, combine, is_shown_everywhere, lets_an_epoch_end, shows_own_epoch};
 use crate::saying::Saying;
 use Saying::{Deleted, Mine};
 
@@ -26,7 +26,7 @@ fn silent() -> Saying {
 }
 
 fn together(said: &[Saying]) -> Dns {
-    of(&numbered(said))
+    combine(&numbered(said))
 }
 
 fn numbered(said: &[Saying]) -> Vec<(SocketAddr, Saying)> {

@@ -11,8 +11,8 @@ fn what_is_not_given_stays_as_it_was() {
         ..Settings::default()
     };
     let nothing = [("interval", None), ("fence", None)];
-    assert_eq!(before.given(nothing, None), Ok(before));
-    let after = before.given([("fence", Some("1m")), ("unknown", Some("?"))], Some(7));
+    assert_eq!(before.with_overrides(nothing, None), Ok(before));
+    let after = before.with_overrides([("fence", Some("1m")), ("unknown", Some("?"))], Some(7));
     let expected = Settings {
         fence: Duration::from_secs(60),
         drift: 7,
@@ -23,14 +23,14 @@ fn what_is_not_given_stays_as_it_was() {
 
 #[test]
 fn one_field_that_is_wrong_is_named_and_all_are_judged_together() {
-    let wrong = Settings::default().given([("dnsCacheTTL", Some("1us"))], None);
+    let wrong = Settings::default().with_overrides([("dnsCacheTTL", Some("1us"))], None);
     assert_eq!(
         wrong.unwrap_err().to_string(),
         "dnsCacheTTL is \"1us\"; write a duration from 1ms to 1h, such as 5s, or 0s"
     );
-    let apart = Terms::default().given([("validity", Some("30s"))], None);
+    let apart = Terms::default().with_overrides([("validity", Some("30s"))], None);
     assert!(matches!(apart, Err(GivenError::Together(_))), "{apart:?}");
-    let together = Terms::default().given([("validity", Some("30s")), ("fence", Some("42s"))], None);
+    let together = Terms::default().with_overrides([("validity", Some("30s")), ("fence", Some("42s"))], None);
     assert_eq!(together.unwrap().fence(), Some(Duration::from_secs(42)));
 }
 
@@ -58,7 +58,7 @@ fn flags_say_what_is_not_usual_and_exactly() {
         ("dnsCacheTTL", "1500us"),
     ];
     let read = read.map(|(field, text)| (field, Some(text)));
-    assert_eq!(Settings::default().given(read, Some(0)), Ok(settings));
+    assert_eq!(Settings::default().with_overrides(read, Some(0)), Ok(settings));
     assert_eq!(flag_of("storeTimeout"), Some("owner-check-store-timeout"));
     assert_eq!(flag_of("drift"), Some("owner-check-drift"));
     assert_eq!(flag_of("silence"), None);

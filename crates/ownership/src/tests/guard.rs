@@ -1,30 +1,40 @@
 //! The consequence of each report, for a process that guards an etcd.
 
-use crate::guard::{Duty, Guard, Told, hear};
+use crate::guard::{Duty, Guard, GuardEvent, hear};
 use Duty::{Seal, Serve, Stop, TerminateEtcd};
 
-const HEARD: [Told; 4] = [Told::Owner, Told::OwnerAnew, Told::Unconfirmed, Told::Lost];
+const HEARD: [GuardEvent; 4] = [
+    GuardEvent::Owner,
+    GuardEvent::OwnerAnew,
+    GuardEvent::Unconfirmed,
+    GuardEvent::Lost,
+];
 
 /// R17-40, R17-41, R17-47..49, row by row.
 #[test]
 fn what_follows_from_what_was_heard() {
     let seal: &[Duty] = &[Seal];
-    let rows: [(Guard, Told, Guard, &[Duty]); 10] = [
-        (Guard::Waiting, Told::Lost, Guard::Sealed, seal),
-        (Guard::Waiting, Told::OwnerAnew, Guard::Serving, &[Serve]),
-        (Guard::Waiting, Told::Unconfirmed, Guard::Waiting, &[]),
-        (Guard::Serving, Told::Owner, Guard::Serving, &[]),
-        (Guard::Serving, Told::OwnerAnew, Guard::Serving, &[Stop, Serve]),
+    let rows: [(Guard, GuardEvent, Guard, &[Duty]); 10] = [
+        (Guard::Waiting, GuardEvent::Lost, Guard::Sealed, seal),
+        (Guard::Waiting, GuardEvent::OwnerAnew, Guard::Serving, &[Serve]),
+        (Guard::Waiting, GuardEvent::Unconfirmed, Guard::Waiting, &[]),
+        (Guard::Serving, GuardEvent::Owner, Guard::Serving, &[]),
         (
             Guard::Serving,
-            Told::Unconfirmed,
+            GuardEvent::OwnerAnew,
+            Guard::Serving,
+            &[Stop, Serve],
+        ),
+        (
+            Guard::Serving,
+            GuardEvent::Unconfirmed,
             Guard::Suspended,
             &[Stop, TerminateEtcd],
         ),
-        (Guard::Suspended, Told::OwnerAnew, Guard::Serving, &[Serve]),
-        (Guard::Suspended, Told::Unconfirmed, Guard::Suspended, &[]),
-        (Guard::Suspended, Told::Lost, Guard::Sealed, seal),
-        (Guard::Serving, Told::Lost, Guard::Sealed, &[Stop, Seal]),
+        (Guard::Suspended, GuardEvent::OwnerAnew, Guard::Serving, &[Serve]),
+        (Guard::Suspended, GuardEvent::Unconfirmed, Guard::Suspended, &[]),
+        (Guard::Suspended, GuardEvent::Lost, Guard::Sealed, seal),
+        (Guard::Serving, GuardEvent::Lost, Guard::Sealed, &[Stop, Seal]),
     ];
     for (state, heard, to, duties) in rows {
         assert_eq!(hear(state, heard), (to, duties), "{state:?} hears {heard:?}");
@@ -41,7 +51,7 @@ fn no_order_of_answers_opens_what_was_sealed() {
         for _ in 0..6 {
             let heard = HEARD[left % HEARD.len()];
             left /= HEARD.len();
-            lost |= heard == Told::Lost;
+            lost |= heard == GuardEvent::Lost;
             let (to, duties) = hear(state, heard);
             let served = open;
             for duty in duties {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rstest::rstest;
 
-use crate::stance::Stance;
+use crate::stance::ClaimState;
 use crate::{
     Answer, Approval, Barred, Chain, Evidence, Loss, Mark, Object, Ownership, Phase, Record, Refused,
     SealStep, Sealed, Settings, Silence, Stay, Step, Terms, Testimony, Wait, Writer, forwards, keeps_data,
@@ -278,8 +278,8 @@ fn what_follows_from_answers() {
     let terms = Terms::default();
     let yes = Answer::Owned { at_most: None };
     let relayed = Answer::Owned { at_most: Some(s(3)) };
-    let unconfirmed = Stance::<Duration>::Unconfirmed;
-    let owner = Stance::Owner { until: s(112) };
+    let unconfirmed = ClaimState::<Duration>::Unconfirmed;
+    let owner = ClaimState::Owner { until: s(112) };
     assert_eq!(unconfirmed.clone().hear(s(105), s(100), &yes, &terms), owner);
     assert_eq!(
         unconfirmed.clone().hear(s(112), s(100), &yes, &terms),
@@ -296,9 +296,9 @@ fn what_follows_from_answers() {
             .hear(s(105), s(104), &Answer::Unknown(String::new()), &terms),
         owner
     );
-    assert_eq!(owner.clone().at(s(112)), Stance::Unconfirmed);
+    assert_eq!(owner.clone().at(s(112)), ClaimState::Unconfirmed);
     let lost = owner.hear(s(105), s(104), &Answer::Lost(Loss::Deleted), &terms);
-    assert_eq!(lost, Stance::Lost(Loss::Deleted));
+    assert_eq!(lost, ClaimState::Lost(Loss::Deleted));
     assert_eq!(lost.clone().hear(s(105), s(104), &yes, &terms), lost);
 }
 

@@ -6,7 +6,7 @@ use super::claim;
 use crate::claim::epoch_of;
 use crate::reply::Reply;
 use crate::saying::{Saying, of_epoch, of_owner};
-use crate::{Claim, ClaimError, Loss};
+use crate::{ClaimError, Loss, OwnershipClaim};
 
 fn text(text: &str) -> Reply {
     Reply::Text(text.to_owned())
@@ -81,7 +81,7 @@ fn a_huge_value_takes_nothing_from_anybody_and_does_not_fill_a_message() {
 
 #[test]
 fn a_claim_has_a_name_an_identity_and_an_epoch() {
-    let new = Claim::new;
+    let new = OwnershipClaim::new;
     let claim = new("owner.demo.dev.internal.example.", "seed-a", 3).unwrap();
     assert_eq!(claim, self::claim());
     assert_eq!(claim.epoch_name(), "epoch.owner.demo.dev.internal.example.");

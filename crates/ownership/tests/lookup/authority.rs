@@ -179,11 +179,11 @@ async fn the_servers_of_a_zone_are_found_by_a_resolver() -> Result<()> {
     let config = ResolverConfig::from_name_servers(vec![upstream]);
     let resolver = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()).build()?;
     assert_eq!(
-        check(Authorities::found_by(ZONE, resolver.clone(), at.port())?).await?,
+        check(Authorities::discover_with(ZONE, resolver.clone(), at.port())?).await?,
         OWNED
     );
 
-    let nowhere = Authorities::found_by("example", resolver, at.port())?;
+    let nowhere = Authorities::discover_with("example", resolver, at.port())?;
     let unknown = check(nowhere).await?;
     assert!(is_unknown(&unknown, "cannot be found"), "{unknown:?}");
     Ok(())

@@ -61,7 +61,7 @@ async fn a_server_without_an_address_is_not_left_out_of_every_server() {
     let knows = Arc::new(AtomicBool::new(false));
     let shared = Arc::clone(&knows);
     let server = Server::start(move |question, _| vec![resolves(question, &shared)]).await;
-    let found = Authorities::found_by(ZONE, resolver(&server), 53).unwrap();
+    let found = Authorities::discover_with(ZONE, resolver(&server), 53).unwrap();
     assert!(!found.are_named() && found.known_servers().is_empty());
     let why = found.every_server(WITHIN).await.unwrap_err();
     assert!(
@@ -94,7 +94,7 @@ async fn a_name_that_is_not_answered_delays_no_other_server() {
         vec![resolves(question, &AtomicBool::new(true))]
     })
     .await;
-    let found = Authorities::found_by(ZONE, resolver(&server), 53).unwrap();
+    let found = Authorities::discover_with(ZONE, resolver(&server), 53).unwrap();
     let why = found.every_server(Duration::from_secs(2)).await.unwrap_err();
     assert!(why.contains("server one.internal.example. of"), "{why}");
     assert!(why.contains("no answer within 2s"), "{why}");

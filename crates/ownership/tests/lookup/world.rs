@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use futures::future::BoxFuture;
 use hickory_proto::rr::Name;
 use ownership::{
-    Answer, Authorities, Claim, Network, SecondWitness, Settings, Terms, Testimony, Watch, Witnesses,
+    Answer, Authorities, Network, OwnershipClaim, SecondWitness, Settings, Terms, Testimony, Watch, Witnesses,
 };
 use permit::Clock;
 use testkit::NameServer;
@@ -20,8 +20,8 @@ pub const EPOCH: &str = "epoch.owner.demo.dev.internal.example";
 /// Longer than a check takes on a busy machine, also where some servers do not answer.
 const WITHIN: Duration = Duration::from_secs(150);
 
-pub fn claim() -> Claim {
-    Claim::new(OWNER, "seed-a", 3).unwrap()
+pub fn claim() -> OwnershipClaim {
+    OwnershipClaim::new(OWNER, "seed-a", 3).unwrap()
 }
 
 /// A second witness with a scripted testimony; at first `Missing`.

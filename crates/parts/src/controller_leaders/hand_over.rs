@@ -8,7 +8,7 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Pod},
 };
 use kube::{Api, ResourceExt, api::DynamicObject, core::ApiResource};
-use runtime::{Cluster, Result, Shoot, apply, wait, wait::Look};
+use runtime::{Cluster, Result, Shoot, apply, wait, wait::WaitState};
 use serde::Deserialize;
 
 use super::{
@@ -96,9 +96,9 @@ async fn wanted_otherwise(f: &Facts, wanted: Stage) -> Stage {
     let seen = wait::until(&shoots, &name, WATCHED_FOR, |shoot| {
         edited = shoot.map_or(wanted, |shoot| Stage::wanted(&leaders(shoot)));
         if edited != wanted && check(edited, &f.names).is_ok() {
-            Look::Done
+            WaitState::Done
         } else {
-            Look::Wait("the Shoot has not been edited".into())
+            WaitState::Wait("the Shoot has not been edited".into())
         }
     });
     if seen.await.is_err() {
@@ -145,7 +145,7 @@ async fn leads(f: &Facts, manager: &str, shoot: &Shoot) -> Result<()> {
         let lives = |pod: &Pod| pod.metadata.deletion_timestamp.is_none();
         let is_led = |pod: &&Pod| holder.starts_with(&format!("{}_", pod.name_any()));
         match pods.iter().filter(|pod| lives(pod)).find(is_led) {
-            Some(_) => Look::Done,
+            Some(_) => WaitState::Done,
             None => waits_for(holder),
         }
     })
@@ -163,11 +163,11 @@ fn leaders(shoot: &DynamicObject) -> Vec<api::gardencore::shoot::ControllerLeade
 
 /// Whether this manager holds the migration lock. The holder identity begins with the name of the holder's
 /// pod.
-fn look_held(lease: Option<&Lease>, manager: Holder) -> Look {
+fn look_held(lease: Option<&Lease>, manager: Holder) -> WaitState {
     let holder = holder(lease);
     let by_home = holder.starts_with(&format!("{KUBE_CONTROLLER_MANAGER}-"));
     if !holder.is_empty() && by_home == (manager == Holder::Home) {
-        return Look::Done;
+        return WaitState::Done;
     }
     waits_for(holder)
 }
@@ -178,8 +178,8 @@ fn holder(lease: Option<&Lease>) -> &str {
         .unwrap_or_default()
 }
 
-fn waits_for(holder: &str) -> Look {
-    Look::Wait(if holder.is_empty() {
+fn waits_for(holder: &str) -> WaitState {
+    WaitState::Wait(if holder.is_empty() {
         "nobody holds it".into()
     } else {
         format!("it is held by {holder}")
@@ -215,7 +215,7 @@ mod tests {
         let held = |holder: &str| -> Lease {
             from_json(json!({"metadata": {"name": LOCK}, "spec": {"holderIdentity": holder}})).unwrap()
         };
-        let done = |lease: Option<&Lease>, manager| matches!(look_held(lease, manager), Look::Done);
+        let done = |lease: Option<&Lease>, manager| matches!(look_held(lease, manager), WaitState::Done);
         let (home, guest) = (
             held("kube-controller-manager-5d-x_1"),
             held("cloud-controller-manager-7c-y_2"),

@@ -20,7 +20,7 @@ use kube::{Api, Resource, ResourceExt, api::ListParams};
 use runtime::{Cluster, Result, apply, clock, error::Explain, wait};
 
 pub use self::kind::ShootExtension;
-pub(crate) use self::status::{Awaited, WaitState, look_deleting, look_migrated, of_any, operation_of};
+pub(crate) use self::status::{Awaited, ObjectState, look_deleting, look_migrated, of_any, operation_of};
 use crate::{FIELD_MANAGER, Facts, Operation, Stay, Wait};
 
 /// An extension object of a shoot.
@@ -124,7 +124,7 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
 
     /// Waits until the provider has completed the last requested operation.
     pub async fn wait_until_ready(&self) -> Result<()> {
-        self.wait(|seen: Option<&K>| seen.map_or(WaitState::Missing, status::ready))
+        self.wait(|seen: Option<&K>| seen.map_or(ObjectState::Missing, status::ready))
             .await
             .map(|_| ())
     }
@@ -147,7 +147,7 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
 
     /// Waits until the provider has released the object.
     pub async fn wait_until_migrated(&self) -> Result<()> {
-        self.wait(|seen: Option<&K>| seen.map_or(WaitState::Done, status::migrated))
+        self.wait(|seen: Option<&K>| seen.map_or(ObjectState::Done, status::migrated))
             .await
             .map(|_| ())
     }
@@ -177,7 +177,7 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
 
     /// Waits until the object is gone.
     pub async fn wait_until_deleted(&self) -> Result<()> {
-        self.wait(|seen: Option<&K>| seen.map_or(WaitState::Done, status::deleting))
+        self.wait(|seen: Option<&K>| seen.map_or(ObjectState::Done, status::deleting))
             .await
             .map(|_| ())
     }
@@ -194,7 +194,7 @@ impl<'a, K: ShootExtension> ExtensionResource<'a, K> {
 
     /// Waits by watching. An error of the provider ends the wait at once if a user has to act. Otherwise an
     /// error ends the wait after the provider's time for retries.
-    async fn wait(&self, look: impl Fn(Option<&K>) -> WaitState + Send + Sync) -> Result<Option<K>> {
+    async fn wait(&self, look: impl Fn(Option<&K>) -> ObjectState + Send + Sync) -> Result<Option<K>> {
         let mut awaited = Awaited::new(format!("{} {}", kind::<K>(), self.name));
         let first = wait::until(&self.api(), &self.name, self.wait.severe, |object| {
             awaited.evaluate(look(object))

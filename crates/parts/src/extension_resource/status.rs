@@ -7,11 +7,11 @@ use api::{
 };
 use jiff::Timestamp;
 use kube::{ResourceExt, api::ObjectMeta};
-use runtime::{Error, Result, wait::Look};
+use runtime::{Error, Result, wait::WaitState};
 
 /// State of an awaited extension object.
 #[derive(Debug)]
-pub(crate) enum WaitState {
+pub(crate) enum ObjectState {
     /// The object has the desired state.
     Done,
     /// The object does not exist.
@@ -23,88 +23,88 @@ pub(crate) enum WaitState {
 }
 
 /// Done when the last operation was completed after the last write to the object (flows.md 3.2).
-pub(super) fn ready<K: ExtensionObject>(object: &K) -> WaitState {
+pub(super) fn ready<K: ExtensionObject>(object: &K) -> ObjectState {
     look_ready(object.meta(), object.default_status())
 }
 
 /// See [`ready`].
-pub(crate) fn look_ready(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> WaitState {
+pub(crate) fn look_ready(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> ObjectState {
     let Some(status) = status else {
-        return WaitState::Pending("its provider has not answered yet".into());
+        return ObjectState::Pending("its provider has not answered yet".into());
     };
     let Some(last) = &status.last_operation else {
-        return WaitState::Pending("its provider has not started yet".into());
+        return ObjectState::Pending("its provider has not started yet".into());
     };
     // A report from before the last write is about an earlier request.
     if !is_since_timestamp(meta, last.last_update_time.0) {
-        return WaitState::Pending("its provider has not taken up the last change yet".into());
+        return ObjectState::Pending("its provider has not taken up the last change yet".into());
     }
     let asked = annotation(meta, constants::OPERATION);
     // The provider removes the annotation when a reconciliation begins, and when a different operation has
     // succeeded. So an error is not about this request yet.
     if asked == Some(constants::operation::RECONCILE) {
-        return WaitState::Pending("its provider has not begun to reconcile it yet".into());
+        return ObjectState::Pending("its provider has not begun to reconcile it yet".into());
     }
     if status.last_error.is_some() && status.observed_generation == meta.generation {
         return failing(status, last);
     }
     if let Some(operation) = asked {
-        return WaitState::Pending(format!("operation {operation} is not finished"));
+        return ObjectState::Pending(format!("operation {operation} is not finished"));
     }
     if status.observed_generation != meta.generation {
-        return WaitState::Pending("its provider has not seen the last change yet".into());
+        return ObjectState::Pending("its provider has not seen the last change yet".into());
     }
     if last.state != LastOperationState::Succeeded {
-        return WaitState::Pending(format!("{} is {}: {}", last.type_, last.state, last.description));
+        return ObjectState::Pending(format!("{} is {}: {}", last.type_, last.state, last.description));
     }
-    WaitState::Done
+    ObjectState::Done
 }
 
 /// The error that the provider reports. While the provider works, the error belongs to an earlier attempt or
 /// an earlier request.
-fn failing(status: &DefaultStatus, last: &LastOperation) -> WaitState {
+fn failing(status: &DefaultStatus, last: &LastOperation) -> ObjectState {
     let earlier = status.last_error.as_ref();
     match earlier {
-        Some(error) if last.state != LastOperationState::Processing => WaitState::Failing(error.clone()),
-        Some(error) => WaitState::Pending(format!(
+        Some(error) if last.state != LastOperationState::Processing => ObjectState::Failing(error.clone()),
+        Some(error) => ObjectState::Pending(format!(
             "{} is {} after: {}",
             last.type_, last.state, error.description
         )),
-        None => WaitState::Pending(format!("{} is {}: {}", last.type_, last.state, last.description)),
+        None => ObjectState::Pending(format!("{} is {}: {}", last.type_, last.state, last.description)),
     }
 }
 
 /// Done when the provider has released the object.
-pub(super) fn migrated<K: ExtensionObject>(object: &K) -> WaitState {
+pub(super) fn migrated<K: ExtensionObject>(object: &K) -> ObjectState {
     look_migrated(object.default_status())
 }
 
 pub(super) fn is_migrated<K: ExtensionObject>(object: &K) -> bool {
-    matches!(migrated(object), WaitState::Done)
+    matches!(migrated(object), ObjectState::Done)
 }
 
 /// See [`migrated`].
-pub(crate) fn look_migrated(status: Option<&DefaultStatus>) -> WaitState {
+pub(crate) fn look_migrated(status: Option<&DefaultStatus>) -> ObjectState {
     let begun = status.and_then(|status| Some((status, status.last_operation.as_ref()?)));
     match begun {
         Some((status, last)) if last.type_ == LastOperationType::Migrate => {
             if last.state == LastOperationState::Succeeded {
-                WaitState::Done
+                ObjectState::Done
             } else {
                 failing(status, last)
             }
         }
-        _ => WaitState::Pending("its provider has not started to migrate it yet".into()),
+        _ => ObjectState::Pending("its provider has not started to migrate it yet".into()),
     }
 }
 
 /// The object still exists during the deletion.
-pub(super) fn deleting<K: ExtensionObject>(object: &K) -> WaitState {
+pub(super) fn deleting<K: ExtensionObject>(object: &K) -> ObjectState {
     look_deleting(object.meta(), object.default_status())
 }
 
 /// See [`deleting`].
-pub(crate) fn look_deleting(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> WaitState {
+pub(crate) fn look_deleting(meta: &ObjectMeta, status: Option<&DefaultStatus>) -> ObjectState {
     let last = status.and_then(|status| status.last_operation.as_ref());
     let deletes = last.is_some_and(|last| {
         last.type_ == LastOperationType::Delete && last.state != LastOperationState::Processing
@@ -113,16 +113,16 @@ pub(crate) fn look_deleting(meta: &ObjectMeta, status: Option<&DefaultStatus>) -
         // An error from before the forced deletion no longer counts: the user has already reacted to this
         // error.
         return if annotation(meta, constants::CONFIRMATION_FORCE_DELETION) == Some("true") {
-            WaitState::Pending(format!(
+            ObjectState::Pending(format!(
                 "its provider does not let go of it: {}",
                 error.description
             ))
         } else {
-            WaitState::Failing(error)
+            ObjectState::Failing(error)
         };
     }
     let finalizers = meta.finalizers.as_deref().unwrap_or_default().join(", ");
-    WaitState::Pending(if finalizers.is_empty() {
+    ObjectState::Pending(if finalizers.is_empty() {
         "it is being deleted".into()
     } else {
         format!("it waits for {finalizers}")
@@ -169,18 +169,18 @@ impl Awaited {
     }
 
     /// Converts the state of the object into the action of the wait.
-    pub(crate) fn evaluate(&mut self, seen: WaitState) -> Look {
+    pub(crate) fn evaluate(&mut self, seen: ObjectState) -> WaitState {
         self.last = None;
         match seen {
-            WaitState::Done => Look::Done,
-            WaitState::Missing => Look::Wait("it does not exist".into()),
-            WaitState::Pending(why) => Look::Wait(why),
-            WaitState::Failing(error) => {
+            ObjectState::Done => WaitState::Done,
+            ObjectState::Missing => WaitState::Wait("it does not exist".into()),
+            ObjectState::Pending(why) => WaitState::Wait(why),
+            ObjectState::Failing(error) => {
                 self.last = Some(error.clone());
                 if self.failed() {
-                    Look::Fail(self.error(&error))
+                    WaitState::Fail(self.error(&error))
                 } else {
-                    Look::Wait(error.description)
+                    WaitState::Wait(error.description)
                 }
             }
         }
@@ -250,11 +250,11 @@ mod tests {
         let mut awaited = Awaited::new("Infrastructure web".into());
         assert!(matches!(
             awaited.evaluate(look_deleting(&meta, Some(&status))),
-            Look::Fail(_)
+            WaitState::Fail(_)
         ));
         let (meta, status) = refused(&json!({(constants::CONFIRMATION_FORCE_DELETION): "true"}));
         let seen = awaited.evaluate(look_deleting(&meta, Some(&status)));
-        assert!(matches!(seen, Look::Wait(why) if why.contains("the cloud refuses")));
+        assert!(matches!(seen, WaitState::Wait(why) if why.contains("the cloud refuses")));
         assert!(!awaited.failed());
     }
 
@@ -282,7 +282,7 @@ mod tests {
                 "Delete" => look_deleting(&meta, Some(&status)),
                 _ => look_ready(&meta, Some(&status)),
             };
-            matches!(seen, WaitState::Failing(_))
+            matches!(seen, ObjectState::Failing(_))
         };
         assert!(look("", 2, "Reconcile", "Error"));
         assert!(

@@ -14,7 +14,7 @@ use kube::Api;
 use runtime::{
     Cluster, Result,
     error::Explain,
-    wait::{self, Look},
+    wait::{self, WaitState},
 };
 use tokio::time::timeout;
 
@@ -46,8 +46,8 @@ pub(super) async fn describes_nodes(f: &Facts, before: Option<&OperatingSystemCo
     }
     let name = CLOUD_CONTROLLER_MANAGER;
     let deployed = wait::until(&deployments, name, DEPLOYED_WITHIN, |found| match found {
-        Some(_) => Look::Done,
-        None => Look::Wait("its provider has not deployed it".into()),
+        Some(_) => WaitState::Done,
+        None => WaitState::Wait("its provider has not deployed it".into()),
     });
     let ready = timeout(DEPLOYED_WITHIN, control_plane.wait_until_ready());
     let outcome = match select(Box::pin(deployed), Box::pin(ready)).await {

@@ -41,7 +41,7 @@ impl Epoch {
     }
 
     fn from_cluster(cluster: &Cluster, zone: &Name) -> Result<Option<Self>> {
-        let Some(claim) = OwnerClaim::of(cluster)? else {
+        let Some(claim) = OwnerClaim::from_cluster(cluster)? else {
             return Ok(None);
         };
         let epoch = Self {

@@ -12,7 +12,7 @@ use cloud_local::dns::{self, Change, Server, absolute};
 use extension::{Actuator, Context};
 use hickory_proto::{op::ResponseCode, rr::RecordType};
 use kube::{Api, ResourceExt};
-use ownership::{Answer, Authorities, Claim, Loss, Network, NoWitness, Terms, Watch, Witnesses};
+use ownership::{Answer, Authorities, Loss, Network, NoWitness, OwnershipClaim, Terms, Watch, Witnesses};
 use provider_local::{MANAGER, dns_record::DNSRecordActuator};
 use runtime::{Credentials, Permit, Seed};
 use serde_json::json;
@@ -135,7 +135,7 @@ async fn answered(
         wire: Arc::new(Network),
         second: Arc::new(NoWitness),
     };
-    let claim = Claim::new(&owner(shoot), identity, epoch)?;
+    let claim = OwnershipClaim::new(&owner(shoot), identity, epoch)?;
     let watch = Watch::new(claim, Terms::default(), witnesses, permit::Clock::default())?;
     let (mut reports, told) = (watch.reports(), watch.reports());
     let first = async {

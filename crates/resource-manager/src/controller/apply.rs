@@ -72,8 +72,10 @@ impl Controller {
         let (mut placed, mut troubles) = (Vec::new(), Vec::new());
         let mut noted = before.clone();
         for phase in Phase::ALL {
-            let of_phase = wanted.iter().filter(|object| Phase::of(&object.key) == phase);
-            let (mut now, awaited) = self.place(&work, of_phase).await;
+            let of_phase = wanted
+                .iter()
+                .filter(|object| Phase::from_key(&object.key) == phase);
+            let (mut now, awaited) = self.discover_objects(&work, of_phase).await;
             troubles.extend(awaited);
             self.note(&work, &mut noted, &now).await?;
             troubles.extend(self.send(&work, &now).await);
@@ -92,7 +94,7 @@ impl Controller {
         // An object that could not be placed has no full identity yet, so unwanted objects cannot be
         // determined.
         if placed.len() == wanted.len() && !troubles.iter().any(Trouble::ends_all) {
-            let (released, _) = self.place(&work, released.iter()).await;
+            let (released, _) = self.discover_objects(&work, released.iter()).await;
             let released: Vec<Key> = released.into_iter().map(|placed| placed.key).collect();
             let unwanted = plan::unwanted(&before, &keys, &released, &resource.spec.equivalences);
             let (left, pruning) = self.prune(&work, unwanted).await;

@@ -56,7 +56,7 @@ impl Controller {
             ));
         }
         self.ledger.knows(owner);
-        let target = match self.targets.of(owner).await? {
+        let target = match self.targets.find_target(owner).await? {
             Ok(target) => target,
             Err(why) => {
                 return self
@@ -106,7 +106,7 @@ impl Controller {
         let delete_claims = resource.spec.delete_persistent_volume_claims == Some(true);
         let mut left = Left::default();
         for phase in Phase::ALL.into_iter().rev() {
-            let of_phase: Vec<&Key> = keys.iter().filter(|key| Phase::of(key) == phase).collect();
+            let of_phase: Vec<&Key> = keys.iter().filter(|key| Phase::from_key(key) == phase).collect();
             if !left.keys.is_empty() || left.spared {
                 left.keys.extend(of_phase.into_iter().cloned());
                 continue;
@@ -140,14 +140,14 @@ impl Controller {
     /// Watches the object, so that the end of the deletion is noticed. A process that has just started has no
     /// watch yet.
     fn watch(&self, owner: &Owner, target: &Arc<Target>, key: &Key) {
-        let Some(served) = target.kinds.known(key).filter(|served| served.watchable) else {
+        let Some(served) = target.kinds.find_cached(key).filter(|served| served.watchable) else {
             return;
         };
         let mut items = self.ledger.items(owner).to_vec();
         if items.iter().any(|item| item.key.identity() == key.identity()) {
             return;
         }
-        let watch = target.watches.of(&Of {
+        let watch = target.watches.watch_kind(&Of {
             client: target.lookout().client().clone(),
             permit: target.lookout().permit().clone(),
             scope: target.scope.clone(),

@@ -65,7 +65,7 @@ impl Controller {
         let is_theirs = |resource: &ManagedResource| {
             resource.metadata.deletion_timestamp.is_none()
                 && !is_ignored(resource)
-                && Owner::of(resource).as_ref() == Some(owner)
+                && Owner::from_resource(resource).as_ref() == Some(owner)
         };
         Ok(read.filter(is_theirs))
     }
@@ -204,11 +204,11 @@ impl Reconciler<ManagedResource> for Controller {
     const FINALIZER: Option<&'static str> = Some(FINALIZER);
 
     fn is_responsible(&self, resource: &ManagedResource) -> bool {
-        Owner::of(resource).is_some()
+        Owner::from_resource(resource).is_some()
     }
 
     async fn apply(&self, cached: Arc<ManagedResource>) -> Result<Next> {
-        let Some(owner) = Owner::of(&cached) else {
+        let Some(owner) = Owner::from_resource(&cached) else {
             return Ok(Next::Change);
         };
         if is_ignored(&cached) {
@@ -231,7 +231,7 @@ impl Reconciler<ManagedResource> for Controller {
         }
         // From here on, events of the cluster wake the ManagedResource.
         self.ledger.knows(&owner);
-        let target = match self.targets.of(&owner).await? {
+        let target = match self.targets.find_target(&owner).await? {
             Ok(target) => target,
             Err(why) => {
                 self.ledger.keeps(&owner, Vec::new());
@@ -257,7 +257,7 @@ impl Reconciler<ManagedResource> for Controller {
     }
 
     async fn cleanup(&self, cached: Arc<ManagedResource>) -> Result<Next> {
-        let Some(owner) = Owner::of(&cached) else {
+        let Some(owner) = Owner::from_resource(&cached) else {
             return Ok(Next::Change);
         };
         let next = self.delete(&owner).await?;

@@ -39,9 +39,9 @@ impl Controller {
         let found = others
             .get_opt(&other.name)
             .await
-            .map_err(|error| Trouble::of(key, Refused::from(error)))?;
+            .map_err(|error| Trouble::from_refused(key, Refused::from(error)))?;
         let has_it = found.is_some_and(|found| {
-            Owner::of(&found).as_ref() == Some(&other)
+            Owner::from_resource(&found).as_ref() == Some(&other)
                 && status::keys(&found)
                     .iter()
                     .any(|kept| kept.identity() == key.identity())

@@ -8,7 +8,7 @@ use super::Controller;
 use crate::{
     kinds::Served,
     ledger::Item,
-    object::{Key, Owner, Wanted},
+    object::{Key, ManifestObject, Owner},
     target::Target,
     trouble::Trouble,
     watches::Of,
@@ -28,16 +28,16 @@ pub(super) struct Work<'a> {
 pub(super) struct Placed<'a> {
     pub key: Key,
     pub served: Arc<Served>,
-    pub wanted: &'a Wanted,
+    pub wanted: &'a ManifestObject,
     pub item: Item,
 }
 
 impl Controller {
     /// Discovers the kinds of objects, and begins the watches.
-    pub(super) async fn place<'a>(
+    pub(super) async fn discover_objects<'a>(
         &self,
         work: &Work<'_>,
-        objects: impl Iterator<Item = &'a Wanted>,
+        objects: impl Iterator<Item = &'a ManifestObject>,
     ) -> (Vec<Placed<'a>>, Vec<Trouble>) {
         let (mut placed, mut troubles) = (Vec::new(), Vec::new());
         for wanted in objects {
@@ -50,7 +50,7 @@ impl Controller {
                     continue;
                 }
                 Err(refused) => {
-                    troubles.push(Trouble::of(&key, refused));
+                    troubles.push(Trouble::from_refused(&key, refused));
                     if troubles.iter().any(Trouble::ends_all) {
                         break;
                     }
@@ -66,7 +66,7 @@ impl Controller {
                 continue;
             }
             let watch = served.watchable.then(|| {
-                work.target.watches.of(&Of {
+                work.target.watches.watch_kind(&Of {
                     client: work.target.lookout().client().clone(),
                     permit: work.target.lookout().permit().clone(),
                     scope: work.target.scope.clone(),

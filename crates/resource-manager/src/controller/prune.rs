@@ -13,7 +13,7 @@ impl Controller {
         let (mut left, mut troubles) = (Vec::new(), Vec::new());
         // Objects in a namespace, or of a custom kind, are deleted before the namespace or the definition.
         let mut unwanted = unwanted;
-        unwanted.sort_by_key(|key| std::cmp::Reverse(Phase::of(key)));
+        unwanted.sort_by_key(|key| std::cmp::Reverse(Phase::from_key(key)));
         for key in unwanted {
             match self.remove(work.owner, work.target, &key, delete_claims).await {
                 Ok(Removed::Gone | Removed::Kept) => {}

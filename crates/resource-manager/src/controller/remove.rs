@@ -51,7 +51,7 @@ impl Controller {
         if owner.reaches(key).is_err() {
             return Ok(Removed::Gone);
         }
-        let refused = |refused| Trouble::of(key, refused);
+        let refused = |refused| Trouble::from_refused(key, refused);
         let Some(served) = target.served_in_any_version(key).await.map_err(refused)? else {
             return Ok(Removed::Gone);
         };
@@ -64,7 +64,7 @@ impl Controller {
         }
         let body = live.value();
         // An annotation with an invalid value must not prevent the deletion: such a value is ignored.
-        let handling = Handling::of(body).unwrap_or_default();
+        let handling = Handling::from_object(body).unwrap_or_default();
         match plan::leaving(&handling, body, runtime::clock::now()) {
             Leaving::Keep => Ok(Removed::Kept),
             Leaving::Wait(why, after) => Ok(Removed::Lingers(why, after.unwrap_or(UNWATCHED_REQUEUE))),
@@ -94,7 +94,7 @@ impl Controller {
     /// not.
     async fn may_delete(&self, owner: &Owner, key: &Key) -> Result<bool, Trouble> {
         let read = self.api(owner).get_opt(&owner.name).await;
-        let read = read.map_err(|error| Trouble::of(key, Refused::from(error)))?;
+        let read = read.map_err(|error| Trouble::from_refused(key, Refused::from(error)))?;
         Ok(read.is_some_and(|resource| !keeps(&resource)))
     }
 }

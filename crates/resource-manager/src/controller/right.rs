@@ -18,7 +18,7 @@ use api::{
     resources::ManagedResource,
 };
 use kube::ResourceExt as _;
-use owner_checks::{OWNERSHIP_LOST, Patience, Refusal, Tenure};
+use owner_checks::{OWNERSHIP_LOST, OwnershipError, Patience, Tenure};
 use runtime::{Cluster, Error, Next, Result, error::Explain};
 use tracing::warn;
 
@@ -46,7 +46,7 @@ impl Controller {
         owner: &Owner,
         target: &Arc<Target>,
         work: impl FnOnce(Arc<Target>) -> F,
-    ) -> Result<T, Refusal>
+    ) -> Result<T, OwnershipError>
     where
         F: Future<Output = T>,
     {
@@ -61,22 +61,22 @@ impl Controller {
         };
         let done = tenure.beside(tenure.permit.guard(work)).await;
         done.map_err(|ended| {
-            let why = || Refusal::Unconfirmed(ended.to_string());
+            let why = || OwnershipError::Unconfirmed(ended.to_string());
             tenure.ended().unwrap_or_else(why)
         })
     }
 
     /// The right of the shoot's owner; `None` where no such right is needed.
-    async fn tenure(&self, owner: &Owner) -> Result<Option<Tenure>, Refusal> {
+    async fn tenure(&self, owner: &Owner) -> Result<Option<Tenure>, OwnershipError> {
         if owner.in_seed {
             return Ok(None);
         }
         let cluster = self
             .cluster(&owner.namespace)
             .await
-            .map_err(Refusal::Impossible)?;
+            .map_err(OwnershipError::Impossible)?;
         let wanted = self.owners.wanted(cluster.as_ref());
-        let Some(wanted) = wanted.map_err(Refusal::Impossible)? else {
+        let Some(wanted) = wanted.map_err(OwnershipError::Impossible)? else {
             return Ok(None);
         };
         let confirmed = self
@@ -113,9 +113,9 @@ impl Controller {
         &self,
         owner: &Owner,
         resource: &ManagedResource,
-        refusal: Refusal,
+        refusal: OwnershipError,
     ) -> Result<Next> {
-        if let Refusal::Lost(why) = &refusal {
+        if let OwnershipError::Lost(why) = &refusal {
             self.tell_of_loss(owner, resource, why).await;
             return Err(refusal.into());
         }
@@ -138,15 +138,15 @@ impl Controller {
         &self,
         owner: &Owner,
         resource: &ManagedResource,
-        refusal: Refusal,
+        refusal: OwnershipError,
     ) -> Result<Next> {
-        if let Refusal::Lost(why) = &refusal
+        if let OwnershipError::Lost(why) = &refusal
             && !self.namespace_goes(&owner.namespace).await?
         {
             self.tell_of_loss(owner, resource, why).await;
             return Err(refusal.into());
         }
-        let is_possible = !matches!(refusal, Refusal::Impossible(_));
+        let is_possible = !matches!(refusal, OwnershipError::Impossible(_));
         let error = Error::from(refusal);
         let after = match &error {
             Error::NotReady { after, .. } if is_possible => *after,

@@ -7,7 +7,7 @@ use kube::{
     Api,
     api::{Patch, PatchParams},
 };
-use runtime::wait::{self, Look};
+use runtime::wait::{self, WaitState};
 use serde_json::Value;
 
 use super::{
@@ -52,7 +52,7 @@ impl Controller {
     async fn send_one(&self, work: &Work<'_>, object: &Placed<'_>) -> Result<(), Trouble> {
         let (target, key, handling) = (work.target, &object.key, &object.wanted.handling);
         let api = target.api(&object.served, key);
-        let refused = |refused| Trouble::of(key, refused);
+        let refused = |refused| Trouble::from_refused(key, refused);
         let live = target.ask(api.get_opt(&key.name)).await.map_err(refused)?;
         if let Some(live) = &live {
             self.may_take(work.owner, target, key, live).await?;
@@ -79,7 +79,9 @@ impl Controller {
         {
             Ok(written) => written,
             Err(invalid) if invalid.is_invalid() && handling.remade && live.is_some() => {
-                return self.make_anew(work, key, Trouble::of(key, invalid)).await;
+                return self
+                    .make_anew(work, key, Trouble::from_refused(key, invalid))
+                    .await;
             }
             Err(invalid)
                 if invalid.is_immutable()
@@ -88,7 +90,9 @@ impl Controller {
                         .as_ref()
                         .is_some_and(|live| is_own_immutable(work, key, live)) =>
             {
-                return self.make_anew(work, key, Trouble::of(key, invalid)).await;
+                return self
+                    .make_anew(work, key, Trouble::from_refused(key, invalid))
+                    .await;
             }
             Err(changed) if changed.is_conflict() && (handling.own_replicas || handling.own_resources) => {
                 return Err(Trouble::Awaited(
@@ -104,7 +108,7 @@ impl Controller {
                         "cannot be made yet: its namespace or its kind is not there",
                     ));
                 }
-                return Err(Trouble::of(key, gone));
+                return Err(Trouble::from_refused(key, gone));
             }
         };
         let exactly = Overwrite {
@@ -142,7 +146,7 @@ impl Controller {
             .target
             .ask(api.patch(&key.name, &params, &Patch::Merge(patch)))
             .await;
-        merged.map_err(|refused| Trouble::of(key, refused))
+        merged.map_err(|refused| Trouble::from_refused(key, refused))
     }
 
     /// Deletes an object that cannot be updated; the object is created when the deletion has ended.
@@ -176,11 +180,11 @@ fn is_own_immutable(work: &Work<'_>, key: &Key, live: &Live) -> bool {
 async fn established(target: &Target, served: &Served, key: &Key) {
     let api = target.api(served, key);
     let is_established = |definition: Option<&Live>| {
-        let health = definition.map(|found| health::of(&key.group, &key.kind, found.value()));
+        let health = definition.map(|found| health::assess(&key.group, &key.kind, found.value()));
         match health.map(|health| health.wrong) {
-            Some(None) => Look::Done,
-            Some(Some(why)) => Look::Wait(why.into()),
-            None => Look::Wait("it is not there".to_owned()),
+            Some(None) => WaitState::Done,
+            Some(Some(why)) => WaitState::Wait(why.into()),
+            None => WaitState::Wait("it is not there".to_owned()),
         }
     };
     let _ = wait::until(&api, &key.name, ESTABLISHED_WITHIN, is_established).await;

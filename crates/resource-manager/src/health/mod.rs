@@ -36,7 +36,7 @@ pub fn is_judged(group: &str, kind: &str) -> bool {
 
 /// The health of this object.
 #[must_use]
-pub fn of(group: &str, kind: &str, object: &Value) -> Health {
+pub fn assess(group: &str, kind: &str, object: &Value) -> Health {
     judge(group, kind).map_or_else(Health::default, |judge| judge(object))
 }
 

@@ -9,7 +9,7 @@ fn condition_of(type_: &str, status: &str) -> Value {
 
 /// The fault, and the pending part of the last change.
 fn judged(group: &str, kind: &str, object: &Value) -> (String, String) {
-    let Health { wrong, rolls } = of(group, kind, object);
+    let Health { wrong, rolls } = assess(group, kind, object);
     (wrong.unwrap_or_default().into(), rolls.unwrap_or_default().into())
 }
 

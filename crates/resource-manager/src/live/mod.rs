@@ -35,12 +35,12 @@ pub use marks::Marks;
 const FINALIZERS: usize = 50;
 
 /// An object that is requested as a whole.
-pub type Live = Seen<true>;
+pub type Live = ReducedObject<true>;
 
 /// An object, reduced to the used fields. `WHOLE`: the response has more than the metadata. For kinds without
 /// a health check only the metadata are requested.
 #[derive(Clone, Debug)]
-pub struct Seen<const WHOLE: bool> {
+pub struct ReducedObject<const WHOLE: bool> {
     /// The metadata that kube's client needs.
     meta: ObjectMeta,
     marks: Marks,
@@ -71,7 +71,7 @@ struct Meta {
     managed_fields: Ours,
 }
 
-impl<const WHOLE: bool> Seen<WHOLE> {
+impl<const WHOLE: bool> ReducedObject<WHOLE> {
     /// The kept fields, at the same paths as in the object.
     #[must_use]
     pub fn value(&self) -> &Value {
@@ -91,7 +91,7 @@ impl<const WHOLE: bool> Seen<WHOLE> {
     }
 }
 
-impl<'de, const WHOLE: bool> Deserialize<'de> for Seen<WHOLE> {
+impl<'de, const WHOLE: bool> Deserialize<'de> for ReducedObject<WHOLE> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Wire {
             metadata,
@@ -138,7 +138,7 @@ impl<'de, const WHOLE: bool> Deserialize<'de> for Seen<WHOLE> {
 }
 
 /// The kind is known only by name.
-impl<const WHOLE: bool> Resource for Seen<WHOLE> {
+impl<const WHOLE: bool> Resource for ReducedObject<WHOLE> {
     type DynamicType = ApiResource;
     type Scope = DynamicResourceScope;
 

@@ -43,10 +43,10 @@ fn what_is_looked_at_is_there() {
     assert_eq!(object.meta().resource_version.as_deref(), Some("7"));
     assert_eq!(object.origin(), Some("s/m"));
     assert_eq!(
-        health::of("apps", "Deployment", object.value()),
+        health::assess("apps", "Deployment", object.value()),
         health::Health::default()
     );
-    let handling = Handling::of(object.value()).unwrap();
+    let handling = Handling::from_object(object.value()).unwrap();
     let wanted = json!({"metadata": {}, "spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}});
     let Step::Send(sent) = plan::step(&handling, wanted, Some(object.value())) else {
         panic!("it is not sent");
@@ -82,7 +82,7 @@ fn however_large_an_object_is_little_of_it_is_kept() {
     assert!(bytes < 200_000, "{bytes} bytes are kept");
     // The annotations of this process are kept among many annotations of other writers.
     assert_eq!(object.origin(), Some("s/m"));
-    let told = health::of("apps", "Deployment", object.value())
+    let told = health::assess("apps", "Deployment", object.value())
         .wrong
         .unwrap_or_default();
     assert!(told.len() < 2000, "{} bytes are told", told.len());
@@ -107,7 +107,7 @@ fn what_is_of_another_shape_is_nothing() {
             "status": odd,
         }));
         for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
-            let _judged = health::of("apps", kind, object.value());
+            let _judged = health::assess("apps", kind, object.value());
         }
         assert!(
             live(&json!({"spec": odd, "status": {"conditions": odd}}))

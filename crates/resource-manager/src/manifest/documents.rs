@@ -3,13 +3,13 @@
 use serde_json::Value;
 use serde_saphyr::Error;
 
-use crate::object::Wanted;
+use crate::object::ManifestObject;
 
 /// The objects of a text with any number of documents. A list (`kind: List`) stands for the list's items.
 ///
 /// # Errors
 /// A sentence with the place of the fault, without any part of the text.
-pub fn objects(text: &str) -> Result<Vec<Wanted>, String> {
+pub fn objects(text: &str) -> Result<Vec<ManifestObject>, String> {
     let documents = if text.trim_start().starts_with('{') {
         json(text)?
     } else {
@@ -58,7 +58,7 @@ fn yaml(text: &str) -> Result<Vec<Value>, String> {
 }
 
 /// Adds no object, a single object, or the items of a list.
-fn flatten(document: Value, found: &mut Vec<Wanted>) -> Result<(), String> {
+fn flatten(document: Value, found: &mut Vec<ManifestObject>) -> Result<(), String> {
     if document.is_null() {
         return Ok(());
     }
@@ -68,6 +68,6 @@ fn flatten(document: Value, found: &mut Vec<Wanted>) -> Result<(), String> {
     if let (true, Value::Array(items)) = (is_list, &document["items"]) {
         return items.iter().cloned().try_for_each(|item| flatten(item, found));
     }
-    found.push(Wanted::new(document)?);
+    found.push(ManifestObject::new(document)?);
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use compression::LARGEST;
 
-use crate::object::Wanted;
+use crate::object::ManifestObject;
 
 /// Maximum number of objects of a ManagedResource. The status names each object and must stay below the size
 /// limit of the API server.
@@ -18,7 +18,9 @@ pub const MOST_OBJECTS: usize = 2000;
 ///
 /// # Errors
 /// All faults, one sentence each: `Secret a, key b: …`.
-pub fn read(secrets: &BTreeMap<String, BTreeMap<String, Vec<u8>>>) -> Result<Vec<Wanted>, Vec<String>> {
+pub fn read(
+    secrets: &BTreeMap<String, BTreeMap<String, Vec<u8>>>,
+) -> Result<Vec<ManifestObject>, Vec<String>> {
     let (mut objects, mut wrong, mut left) = (Vec::new(), Vec::new(), LARGEST);
     for (secret, data) in secrets {
         for (key, bytes) in data {

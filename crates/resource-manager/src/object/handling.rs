@@ -38,7 +38,7 @@ impl Handling {
     ///
     /// # Errors
     /// An annotation of this process has an invalid value: an error is better than a guess.
-    pub fn of(object: &Value) -> Result<Self, String> {
+    pub fn from_object(object: &Value) -> Result<Self, String> {
         let annotations = &object["metadata"]["annotations"];
         let says = |key: &str| annotations[key].as_str().is_some_and(is_true);
         let finalized_after = match annotations[FINALIZE_DELETION_AFTER].as_str() {

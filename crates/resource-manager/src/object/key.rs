@@ -115,7 +115,7 @@ pub struct Owner {
 impl Owner {
     /// The owner for a ManagedResource; `None` for a class of another controller.
     #[must_use]
-    pub fn of(resource: &ManagedResource) -> Option<Self> {
+    pub fn from_resource(resource: &ManagedResource) -> Option<Self> {
         let in_seed = match resource.spec.class.as_deref() {
             None | Some("") => false,
             Some(SEED_CLASS) => true,

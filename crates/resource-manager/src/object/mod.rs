@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// An object of a manifest.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct ManifestObject {
     /// Identity of the object.
     pub key: Key,
     /// The handling of the object.
@@ -23,7 +23,7 @@ pub struct Wanted {
     pub body: Value,
 }
 
-impl Wanted {
+impl ManifestObject {
     /// Reads a manifest.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Wanted {
             return Err(format!("a {kind} has no metadata.name"));
         };
         let key = Key::new(version, kind, text("/metadata/namespace"), name);
-        let handling = Handling::of(&body).map_err(|why| format!("{key}: {why}"))?;
+        let handling = Handling::from_object(&body).map_err(|why| format!("{key}: {why}"))?;
         Ok(Self { key, handling, body })
     }
 }

@@ -17,7 +17,7 @@ impl Phase {
 
     /// The phase of an object.
     #[must_use]
-    pub fn of(key: &Key) -> Self {
+    pub fn from_key(key: &Key) -> Self {
         if key.is("apiextensions.k8s.io", "CustomResourceDefinition") || key.is("", "Namespace") {
             Self::Ground
         } else {

@@ -15,7 +15,7 @@ fn owner(in_seed: bool) -> Owner {
 
 fn handling(key: &str, value: &str) -> Handling {
     let object = json!({"metadata": {"annotations": {key: value}}});
-    Handling::of(&object).unwrap_or_default()
+    Handling::from_object(&object).unwrap_or_default()
 }
 
 #[rstest]
@@ -110,7 +110,7 @@ fn plain_data_of_a_secret_is_encoded() {
 
 #[test]
 fn what_others_stand_on_comes_first() {
-    let phase = |version, kind| Phase::of(&Key::new(version, kind, None, "a"));
+    let phase = |version, kind| Phase::from_key(&Key::new(version, kind, None, "a"));
     assert_eq!(
         phase("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
         Phase::Ground

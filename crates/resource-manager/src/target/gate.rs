@@ -34,7 +34,7 @@ pub struct Gate(Mutex<Known>);
 
 /// The action for work on an API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum GateState {
     /// Continue.
     Open,
     /// Probe the server first.
@@ -49,22 +49,22 @@ pub enum Look {
 }
 
 impl Gate {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn lock_state(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The action for work at this moment.
     #[must_use]
-    pub fn look(&self) -> Look {
-        match &*self.known() {
-            Known::Nothing => Look::Ask,
-            Known::Answers => Look::Open,
+    pub fn check(&self) -> GateState {
+        match &*self.lock_state() {
+            Known::Nothing => GateState::Ask,
+            Known::Answers => GateState::Open,
             Known::Away { since, failures, why } => {
                 let after = pause(*failures).saturating_sub(since.elapsed());
                 if after.is_zero() {
-                    Look::Ask
+                    GateState::Ask
                 } else {
-                    Look::Closed {
+                    GateState::Closed {
                         after,
                         why: why.clone(),
                     }
@@ -76,20 +76,20 @@ impl Gate {
     /// The time after which work on this server makes sense again.
     #[must_use]
     pub fn pause(&self) -> Duration {
-        match self.look() {
-            Look::Closed { after, .. } => after,
-            Look::Open | Look::Ask => FIRST,
+        match self.check() {
+            GateState::Closed { after, .. } => after,
+            GateState::Open | GateState::Ask => FIRST,
         }
     }
 
     /// The server has answered.
     pub fn answered(&self) {
-        *self.known() = Known::Answers;
+        *self.lock_state() = Known::Answers;
     }
 
     /// The server has not answered.
     pub fn failed(&self, why: String) {
-        let mut known = self.known();
+        let mut known = self.lock_state();
         let failures = match &*known {
             // A failure of work under way at the same time does not count as another failure.
             Known::Away { since, failures, .. } if since.elapsed() < pause(*failures) => return,
@@ -105,7 +105,7 @@ impl Gate {
 
     /// A watch of a server that answered so far was lost: the next work first probes the server.
     pub fn doubt(&self) {
-        let mut known = self.known();
+        let mut known = self.lock_state();
         if matches!(&*known, Known::Answers) {
             *known = Known::Nothing;
         }
@@ -125,24 +125,24 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_server_that_is_away_is_asked_less_and_less() {
         let gate = Gate::default();
-        assert_eq!(gate.look(), Look::Ask);
+        assert_eq!(gate.check(), GateState::Ask);
         gate.answered();
-        assert_eq!(gate.look(), Look::Open);
+        assert_eq!(gate.check(), GateState::Open);
         for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
             gate.failed("refused".to_owned());
             gate.failed("another request at the same time".to_owned());
             let (after, why) = (Duration::from_secs(seconds), "refused".to_owned());
-            assert_eq!(gate.look(), Look::Closed { after, why });
+            assert_eq!(gate.check(), GateState::Closed { after, why });
             tokio::time::advance(after).await;
-            assert_eq!(gate.look(), Look::Ask);
+            assert_eq!(gate.check(), GateState::Ask);
         }
         gate.answered();
         gate.doubt();
-        assert_eq!(gate.look(), Look::Ask);
+        assert_eq!(gate.check(), GateState::Ask);
         gate.failed("refused".to_owned());
         gate.doubt();
         assert!(
-            matches!(gate.look(), Look::Closed { .. }),
+            matches!(gate.check(), GateState::Closed { .. }),
             "a doubt opens nothing"
         );
     }

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 pub use answer::Refused;
-pub use gate::{Gate, Look};
+pub use gate::{Gate, GateState};
 pub use targets::Targets;
 
 use crate::{
@@ -127,10 +127,10 @@ impl Target {
     /// The API server does not answer: the time until the next try, and the reason.
     pub async fn turn(&self) -> Result<SemaphorePermit<'_>, (std::time::Duration, String)> {
         let turn = self.turns.acquire().await;
-        if let Look::Closed { after, why } = self.gate.look() {
+        if let GateState::Closed { after, why } = self.gate.check() {
             return Err((after, why));
         }
-        if let Look::Ask = self.gate.look() {
+        if let GateState::Ask = self.gate.check() {
             match timeout(PROBE_WITHIN, self.client().apiserver_version()).await {
                 Err(_) => self.gate.failed(format!("no answer within {PROBE_WITHIN:?}")),
                 Ok(Err(error)) => match Refused::from(error) {
@@ -140,8 +140,8 @@ impl Target {
                 Ok(Ok(_)) => self.gate.answered(),
             }
         }
-        match (self.gate.look(), turn) {
-            (Look::Closed { after, why }, _) => Err((after, why)),
+        match (self.gate.check(), turn) {
+            (GateState::Closed { after, why }, _) => Err((after, why)),
             (_, Ok(turn)) => Ok(turn),
             (_, Err(closed)) => Err((ANSWER_WITHIN, closed.to_string())),
         }
@@ -165,7 +165,7 @@ impl Target {
 
     /// The kind of an object; `None` where the kind is not served.
     pub async fn served(&self, key: &Key) -> Result<Option<Arc<Served>>, Refused> {
-        if let Some(known) = self.kinds.known(key) {
+        if let Some(known) = self.kinds.find_cached(key) {
             return Ok(Some(known));
         }
         match self.ask(kinds::ask(self.client().clone(), key.gvk())).await? {

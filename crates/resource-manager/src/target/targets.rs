@@ -94,7 +94,7 @@ impl Targets {
     ///
     /// # Errors
     /// The Secret cannot be read from the seed.
-    pub async fn of(&self, owner: &Owner) -> Result<Result<Arc<Target>, Unreachable>> {
+    pub async fn find_target(&self, owner: &Owner) -> Result<Result<Arc<Target>, Unreachable>> {
         if owner.in_seed {
             return Ok(Ok(Arc::clone(&self.of_seed)));
         }

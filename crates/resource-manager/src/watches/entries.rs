@@ -19,11 +19,11 @@ use crate::{
 pub const MOST_STRANGERS: usize = 1000;
 
 /// Namespace and name.
-type Place = (Option<Box<str>>, Box<str>);
+type ObjectName = (Option<Box<str>>, Box<str>);
 
 /// An object as a watch shows the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct WatchedObject {
     /// The owner in the origin annotation.
     pub owner: Owner,
     /// The marks of the object.
@@ -43,7 +43,7 @@ struct Applied {
 #[derive(Debug, Default)]
 struct Entry {
     applied: Option<Applied>,
-    seen: Option<Seen>,
+    seen: Option<WatchedObject>,
     /// The number of the last listing with the object.
     listing: u64,
 }
@@ -66,7 +66,7 @@ pub enum State {
 #[allow(clippy::struct_excessive_bools)] // each flag is independent
 pub struct Entries {
     /// Boxed: the smallest table has room for four entries, and most clusters have a single object of a kind.
-    objects: HashMap<Place, Box<Entry>>,
+    objects: HashMap<ObjectName, Box<Entry>>,
     listing: u64,
     listed: bool,
     problem: Option<String>,
@@ -80,7 +80,7 @@ pub struct Entries {
     judged: bool,
 }
 
-fn place(namespace: Option<&str>, name: &str) -> Place {
+fn object_name(namespace: Option<&str>, name: &str) -> ObjectName {
     (namespace.map(Into::into), name.into())
 }
 
@@ -103,7 +103,7 @@ impl Entries {
         marks: Marks,
         exactly: bool,
     ) {
-        let entry = self.objects.entry(place(namespace, name)).or_default();
+        let entry = self.objects.entry(object_name(namespace, name)).or_default();
         let before = entry.applied.replace(Applied {
             owner: owner.clone(),
             marks,
@@ -113,7 +113,7 @@ impl Entries {
         // The object may have been seen without being remembered, and the watch shows the object again only
         // after a change.
         if self.crowded && !self.judged && entry.seen.is_none() {
-            entry.seen = Some(Seen {
+            entry.seen = Some(WatchedObject {
                 owner: owner.clone(),
                 marks,
                 health: Health::default(),
@@ -125,7 +125,7 @@ impl Entries {
     /// This ManagedResource no longer manages the object. Another ManagedResource may have taken the object
     /// over in between.
     pub fn forget(&mut self, namespace: Option<&str>, name: &str, owner: &Owner) {
-        let place = place(namespace, name);
+        let place = object_name(namespace, name);
         let kept = |entry: &Entry| {
             entry
                 .applied
@@ -179,8 +179,8 @@ impl Entries {
     }
 
     /// An object was seen.
-    pub fn sees(&mut self, namespace: Option<&str>, name: &str, seen: Seen) -> Option<Event> {
-        let (listing, place) = (self.listing, place(namespace, name));
+    pub fn sees(&mut self, namespace: Option<&str>, name: &str, seen: WatchedObject) -> Option<Event> {
+        let (listing, place) = (self.listing, object_name(namespace, name));
         let strangers = self.objects.len() - self.applied;
         if strangers >= MOST_STRANGERS && !self.objects.contains_key(&place) {
             (self.crowded, self.crowds) = (true, true);
@@ -206,7 +206,7 @@ impl Entries {
 
     /// An object is gone, or no longer has the label.
     pub fn misses(&mut self, namespace: Option<&str>, name: &str) -> Option<Event> {
-        let place = place(namespace, name);
+        let place = object_name(namespace, name);
         let entry = self.objects.get_mut(&place)?;
         let seen = entry.seen.take();
         if let Some(applied) = &entry.applied {
@@ -226,7 +226,7 @@ impl Entries {
     /// The state of an object.
     #[must_use]
     pub fn state(&self, namespace: Option<&str>, name: &str) -> State {
-        let entry = self.objects.get(&place(namespace, name));
+        let entry = self.objects.get(&object_name(namespace, name));
         match (entry.and_then(|entry| entry.seen.as_ref()), &self.problem) {
             (Some(seen), _) => State::Seen(seen.health.clone()),
             (None, Some(why)) => State::Unknown(why.clone()),

@@ -22,8 +22,8 @@ fn marks(uid: &str, field: &str, label: &str) -> Marks {
     live.marks()
 }
 
-fn seen(marks: Marks, wrong: Option<&str>) -> Seen {
-    Seen {
+fn observed(marks: Marks, wrong: Option<&str>) -> WatchedObject {
+    WatchedObject {
         owner: owner("a"),
         marks,
         health: Health {
@@ -46,30 +46,30 @@ fn a_change_by_somebody_else_is_noticed_and_ones_own_is_not() {
     let ours = marks("1", "f:data", "b");
     entries.applied(None, "o", &owner("a"), ours, false);
     assert_eq!(
-        entries.sees(None, "o", seen(ours, None)),
+        entries.sees(None, "o", observed(ours, None)),
         Some(Event::Judged(owner("a"))),
         "for the first time"
     );
-    assert_eq!(entries.sees(None, "o", seen(ours, None)), None);
+    assert_eq!(entries.sees(None, "o", observed(ours, None)), None);
     assert_eq!(
-        entries.sees(None, "o", seen(marks("1", "f:data", "x"), None)),
+        entries.sees(None, "o", observed(marks("1", "f:data", "x"), None)),
         None,
         "a label of somebody"
     );
     let drifted = Some(Event::Drifted(owner("a")));
     assert_eq!(
-        entries.sees(None, "o", seen(marks("1", "f:less", "b"), None)),
+        entries.sees(None, "o", observed(marks("1", "f:less", "b"), None)),
         drifted,
         "a field was taken from us"
     );
     assert_eq!(
-        entries.sees(None, "o", seen(marks("2", "f:data", "b"), None)),
+        entries.sees(None, "o", observed(marks("2", "f:data", "b"), None)),
         drifted,
         "another object of that name"
     );
     entries.applied(None, "o", &owner("a"), ours, true);
     assert_eq!(
-        entries.sees(None, "o", seen(marks("1", "f:data", "x"), None)),
+        entries.sees(None, "o", observed(marks("1", "f:data", "x"), None)),
         drifted,
         "a label that is not borne"
     );
@@ -79,12 +79,12 @@ fn a_change_by_somebody_else_is_noticed_and_ones_own_is_not() {
 fn health_is_told_when_it_changes() {
     let (mut entries, ours) = (listed(), marks("1", "f:data", "b"));
     assert_eq!(entries.state(None, "o"), State::Missing);
-    entries.sees(None, "o", seen(ours, None));
+    entries.sees(None, "o", observed(ours, None));
     assert_eq!(
-        entries.sees(None, "o", seen(ours, Some("ill"))),
+        entries.sees(None, "o", observed(ours, Some("ill"))),
         Some(Event::Judged(owner("a")))
     );
-    assert_eq!(entries.sees(None, "o", seen(ours, Some("ill"))), None);
+    assert_eq!(entries.sees(None, "o", observed(ours, Some("ill"))), None);
     assert_eq!(
         entries.state(None, "o"),
         State::Seen(Health {
@@ -99,7 +99,7 @@ fn health_is_told_when_it_changes() {
 fn an_object_that_goes_is_noticed_also_between_two_listings() {
     let (mut entries, ours) = (listed(), marks("1", "f:data", "b"));
     for name in ["deleted", "missed", "let-go", "not-kept"] {
-        entries.sees(None, name, seen(ours, None));
+        entries.sees(None, name, observed(ours, None));
     }
     for name in ["deleted", "missed", "let-go"] {
         entries.applied(None, name, &owner("a"), ours, false);
@@ -114,7 +114,7 @@ fn an_object_that_goes_is_noticed_also_between_two_listings() {
     );
     assert_eq!(entries.misses(None, "never-seen"), None);
     entries.list_begins();
-    entries.sees(None, "deleted", seen(ours, None));
+    entries.sees(None, "deleted", observed(ours, None));
     assert_eq!(
         entries.list_ends(),
         [Event::Drifted(owner("a"))],
@@ -133,7 +133,7 @@ fn before_the_first_listing_nothing_is_known() {
     assert_eq!(entries.state(None, "o"), State::Unknown("forbidden".to_owned()));
     entries.list_begins();
     assert_eq!(
-        entries.sees(None, "o", seen(marks("1", "f:data", "b"), None)),
+        entries.sees(None, "o", observed(marks("1", "f:data", "b"), None)),
         None,
         "told when all are listed"
     );
@@ -151,11 +151,11 @@ fn a_crowd_of_strangers_is_passed_over() {
         entries.applied(None, "before", &owner("a"), ours, false);
         entries.list_begins();
         for number in 0..3 * MOST_STRANGERS {
-            entries.sees(Some("n"), &format!("s{number}"), seen(ours, None));
+            entries.sees(Some("n"), &format!("s{number}"), observed(ours, None));
         }
-        entries.sees(None, "before", seen(ours, None));
+        entries.sees(None, "before", observed(ours, None));
         // An object that was seen in the crowd, and is applied only now.
-        entries.sees(None, "after", seen(ours, None));
+        entries.sees(None, "after", observed(ours, None));
         entries.list_ends();
         assert!(entries.is_crowded());
         entries.applied(None, "after", &owner("a"), ours, false);
@@ -165,7 +165,7 @@ fn a_crowd_of_strangers_is_passed_over() {
             State::Unknown(why) => assert!(judged && why.contains("take it from them"), "{why}"),
             other => assert_eq!((judged, other), (false, State::Seen(Health::default()))),
         }
-        let less = seen(marks("1", "f:less", "b"), None);
+        let less = observed(marks("1", "f:less", "b"), None);
         for name in ["before", "after"] {
             assert_eq!(
                 entries.sees(None, name, less.clone()),
@@ -179,7 +179,7 @@ fn a_crowd_of_strangers_is_passed_over() {
         }
         entries.forget(None, "before", &owner("a"));
         entries.list_begins();
-        entries.sees(None, "after", seen(ours, None));
+        entries.sees(None, "after", observed(ours, None));
         entries.list_ends();
         assert!(!entries.is_crowded());
         assert_eq!(entries.objects.len(), 1);

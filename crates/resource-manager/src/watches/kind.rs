@@ -18,7 +18,7 @@ use tracing::{debug, warn};
 
 use super::{
     Event, Scope, State, Tell,
-    entries::{Entries, Seen},
+    entries::{Entries, WatchedObject},
 };
 use crate::{
     health::{self, Health},
@@ -105,13 +105,13 @@ struct Shown {
 }
 
 impl Shown {
-    fn new<const WHOLE: bool>(of: &Served, object: &live::Seen<WHOLE>) -> Self {
+    fn new<const WHOLE: bool>(of: &Served, object: &live::ReducedObject<WHOLE>) -> Self {
         Self {
             namespace: object.namespace(),
             name: object.name_any(),
             origin: object.origin().map(str::to_owned),
             marks: object.marks(),
-            health: health::of(&of.resource.group, &of.resource.kind, object.value()),
+            health: health::assess(&of.resource.group, &of.resource.kind, object.value()),
         }
     }
 }
@@ -131,7 +131,7 @@ fn changes_of<const WHOLE: bool>(of: &Of) -> Changes {
     let label = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
     let config = watcher::Config::default().labels(&label).page_size(PAGE);
     let kind = Arc::clone(&of.kind);
-    let api = Api::<live::Seen<WHOLE>>::all_with(of.client.clone(), &kind.resource);
+    let api = Api::<live::ReducedObject<WHOLE>>::all_with(of.client.clone(), &kind.resource);
     let show = move |object| Shown::new(&kind, &object);
     let events = watcher(api, config).map(move |event| {
         event.map(|event| match event {
@@ -174,7 +174,7 @@ fn take_in(
             let owner = object.origin.as_deref().and_then(|origin| scope.owner(origin));
             match owner {
                 Some(owner) => {
-                    let seen = Seen {
+                    let seen = WatchedObject {
                         owner,
                         marks: object.marks,
                         health: object.health,

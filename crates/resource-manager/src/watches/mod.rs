@@ -66,7 +66,7 @@ impl Watches {
 
     /// The watch of a kind, begun now if necessary. The watch runs until the last returned `Arc` is dropped.
     #[must_use]
-    pub fn of(&self, of: &Of) -> Arc<KindWatch> {
+    pub fn watch_kind(&self, of: &Of) -> Arc<KindWatch> {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         let mut same = kinds.iter().filter(|(kind, _)| *kind == of.kind);
         if let Some(running) = same.find_map(|(_, watch)| watch.upgrade()) {

@@ -16,7 +16,7 @@ use kube::{
 use serde_json::json;
 use testkit::{OwnerRecord, eventually};
 
-use crate::world::{Place, SOON, World, change, map, uid};
+use crate::world::{SOON, ShootNamespace, World, change, map, uid};
 
 /// Another seed takes the shoot over: from then on neither drifted nor deleted objects are touched, until
 /// this seed owns the shoot again.
@@ -39,7 +39,7 @@ pub async fn a_shoot_that_is_lost(world: &World) -> Result<()> {
         .await?;
     place.delete("core").await?;
     still_waits(&place).await?;
-    ensure!(said(&maps).await? == "drift", "it was written");
+    ensure!(read_value(&maps).await? == "drift", "it was written");
     let now = place.resources().get("core").await?;
     ensure!(now.status == as_it_was.status, "it says {:?}", now.status);
 
@@ -54,7 +54,7 @@ pub async fn a_shoot_that_is_lost(world: &World) -> Result<()> {
     testkit::apply(&world.seed, record.cluster(place.name, "seed-a", 3)).await?;
     place.resource("core", json!({}), &inside).await?;
     place.applied("core", None).await?;
-    ensure!(said(&maps).await? == "1", "it was not written");
+    ensure!(read_value(&maps).await? == "1", "it was not written");
     Ok(())
 }
 
@@ -81,12 +81,12 @@ pub async fn a_shoot_of_which_nobody_says_whose_it_is(world: &World) -> Result<(
     place
         .tells("core", "ResourcesApplied", ConditionStatus::Progressing, told)
         .await?;
-    ensure!(said(&maps).await? == "1", "it was deleted");
+    ensure!(read_value(&maps).await? == "1", "it was deleted");
     Api::<Namespace>::all(world.seed.clone())
         .delete(place.name, &DeleteParams::default())
         .await?;
     place.gone("core").await?;
-    ensure!(said(&maps).await? == "1", "it was deleted");
+    ensure!(read_value(&maps).await? == "1", "it was deleted");
     Ok(())
 }
 
@@ -156,19 +156,19 @@ pub async fn a_shoot_that_is_back(world: &World) -> Result<()> {
 }
 
 /// Marks the namespace, as a gardenlet does after the hand-over.
-async fn mark_as_left(place: &Place<'_>) -> Result<()> {
+async fn mark_as_left(place: &ShootNamespace<'_>) -> Result<()> {
     let namespaces: Api<Namespace> = Api::all(place.world.seed.clone());
     let mark = json!({"metadata": {"annotations": {(LEFT_IN_EPOCH): "1"}}});
     change(&namespaces, place.name, mark).await.map(drop)
 }
 
-async fn said(maps: &Api<ConfigMap>) -> Result<String> {
+async fn read_value(maps: &Api<ConfigMap>) -> Result<String> {
     let data = maps.get("map").await?.data.unwrap_or_default();
     Ok(data.get("k").cloned().unwrap_or_default())
 }
 
 /// The Event comes exactly once, also after further changes.
-async fn tells_of_its_loss(place: &Place<'_>) -> Result<()> {
+async fn tells_of_its_loss(place: &ShootNamespace<'_>) -> Result<()> {
     let events: Api<Event> = place.in_seed();
     eventually("the loss is told", SOON, || async {
         let all = events.list(&ListParams::default()).await?.items;
@@ -183,7 +183,7 @@ async fn tells_of_its_loss(place: &Place<'_>) -> Result<()> {
 }
 
 /// The object was deleted, and still exists.
-async fn still_waits(place: &Place<'_>) -> Result<()> {
+async fn still_waits(place: &ShootNamespace<'_>) -> Result<()> {
     // The absence of an effect can only be waited for: much longer than the same deletion takes without an
     // owner check.
     tokio::time::sleep(Duration::from_secs(3)).await;

@@ -12,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::world::{Place, SOON, World, condition, map};
+use crate::world::{SOON, ShootNamespace, World, condition, map};
 
 /// More than the concurrent work (`--concurrent-syncs`).
 const SILENT: [&str; 12] = [
@@ -69,7 +69,7 @@ pub async fn shoots_of_which_nobody_says_whose_they_are(world: &World) -> Result
 }
 
 /// The test proves the independence only while these shoots still wait.
-async fn still_asks(place: &Place<'_>) -> Result<()> {
+async fn still_asks(place: &ShootNamespace<'_>) -> Result<()> {
     let now = place.resources().get("core").await?;
     let told = condition(&now, "ResourcesApplied");
     anyhow::ensure!(told.is_none(), "{} has its answer: {told:?}", place.name);

@@ -19,7 +19,7 @@ use kube::{
 use resource_manager::names::{KUBECONFIG_KEY, KUBECONFIG_SECRET};
 use runtime::{
     apply::{FieldManager, Object},
-    wait::{self, Look},
+    wait::{self, WaitState},
 };
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub struct World {
 }
 
 /// Namespace of a shoot in the seed, and a namespace of the same name in the shoot for the objects.
-pub struct Place<'a> {
+pub struct ShootNamespace<'a> {
     pub world: &'a World,
     pub name: &'static str,
 }
@@ -51,19 +51,19 @@ impl World {
     }
 
     /// A shoot with a kubeconfig Secret.
-    pub async fn shoot(&self, name: &'static str) -> Result<Place<'_>> {
+    pub async fn shoot(&self, name: &'static str) -> Result<ShootNamespace<'_>> {
         let place = self.namespace(name).await?;
         place.give_way(&self.kubeconfig).await?;
         Ok(place)
     }
 
     /// The same without the kubeconfig Secret.
-    pub async fn namespace(&self, name: &'static str) -> Result<Place<'_>> {
+    pub async fn namespace(&self, name: &'static str) -> Result<ShootNamespace<'_>> {
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
         for client in [&self.seed, &self.shoot] {
             TEST.apply(&Api::all(client.clone()), &namespace).await?;
         }
-        Ok(Place { world: self, name })
+        Ok(ShootNamespace { world: self, name })
     }
 
     pub fn way(&self) -> &[u8] {
@@ -71,7 +71,7 @@ impl World {
     }
 }
 
-impl Place<'_> {
+impl ShootNamespace<'_> {
     pub async fn give_way(&self, kubeconfig: &[u8]) -> Result<()> {
         self.secret(KUBECONFIG_SECRET, &[(KUBECONFIG_KEY, kubeconfig)])
             .await
@@ -226,8 +226,8 @@ pub async fn until<K: Object>(
     holds: impl Fn(&K) -> bool + Send + Sync,
 ) -> Result<K> {
     let look = |object: Option<&K>| match object {
-        Some(object) if holds(object) => Look::Done,
-        other => Look::Wait(format!(
+        Some(object) if holds(object) => WaitState::Done,
+        other => WaitState::Wait(format!(
             "awaiting: {what}; it is {}",
             serde_json::to_string(&other).unwrap()
         )),

@@ -48,12 +48,12 @@ impl Tree {
             .file_name()
             .and_then(|name| name.to_str())
             .context("a first file has a name")?;
-        Self::of(name, &|path| std::fs::read_to_string(folder.join(path)).ok())
+        Self::read_from(name, &|path| std::fs::read_to_string(folder.join(path)).ok())
             .with_context(|| first_file.display().to_string())
     }
 
     /// As [`Self::read`], with a different source of files.
-    pub fn of(first_file: &str, read: Reader) -> Result<Self> {
+    pub fn read_from(first_file: &str, read: Reader) -> Result<Self> {
         let mut tree = Self::default();
         tree.add_file(None, first_file, "", read)?;
         Ok(tree)

@@ -256,7 +256,7 @@ mod tests {
 
     use super::*;
 
-    fn told(epoch: i64) -> serde_json::Value {
+    fn restored_in(epoch: i64) -> serde_json::Value {
         json!({"epoch": epoch, "lastRevision": epoch * 100, "fenced": "2026-01-01T00:01:30Z"})
     }
 
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(recorded.restored_before_epoch(2), []);
         for epoch in 2..=9 {
             recorded.restored_before = recorded.restored_before_epoch(epoch);
-            recorded.restored = Some(serde_json::from_value(told(epoch)).unwrap());
+            recorded.restored = Some(serde_json::from_value(restored_in(epoch)).unwrap());
             // Told twice, as a step that is repeated does.
             let again = recorded.restored_before_epoch(epoch);
             assert_eq!(again, recorded.restored_before);
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(recorded.restored_before[0].last_revision, Some(800));
         assert_eq!(recorded.restored_before.len(), Ownership::MOST_RESTORED_BEFORE);
         // A client without knowledge of the field reads and writes the record as before.
-        let none = json!({"epoch": 2, "restored": told(2)});
+        let none = json!({"epoch": 2, "restored": restored_in(2)});
         let read: Ownership = serde_json::from_value(none.clone()).unwrap();
         assert_eq!(json!(read), none);
     }

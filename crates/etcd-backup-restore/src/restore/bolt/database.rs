@@ -1,7 +1,7 @@
 //! A database file that a restore reads, and to which a restore adds pages.
 
 use super::head::Meta;
-use super::node::{Node, Place};
+use super::node::{Node, PageRange};
 use super::page::{BUCKET, Page, broken};
 use std::fs::File;
 use std::io::Result;
@@ -63,7 +63,7 @@ impl Database {
     }
 
     /// Reads a page with its overflow pages.
-    pub(super) fn page(&self, id: u64) -> Result<(Page, Place)> {
+    pub(super) fn page(&self, id: u64) -> Result<(Page, PageRange)> {
         let outside = || broken(format!("page {id} is not in the file"));
         if id < 2 || id >= self.pages {
             return Err(outside());
@@ -84,7 +84,7 @@ impl Database {
         if page.id()? != id {
             return Err(broken(format!("page {id} takes itself for another")));
         }
-        Ok((page, Place { id, pages }))
+        Ok((page, PageRange { id, pages }))
     }
 
     pub(super) fn bucket(&self, name: &str) -> Result<Bucket> {
@@ -97,7 +97,7 @@ impl Database {
         for _ in 0..DEEPEST {
             let (page, _) = self.page(id)?;
             if page.is_leaf()? {
-                return found(&page, self.at(id), name);
+                return find_bucket(&page, self.at(id), name);
             }
             let children = page.children()?;
             let below = children.iter().take_while(|child| child.key <= name.as_bytes());
@@ -156,7 +156,7 @@ impl Database {
             Some(place) if place.pages >= needed => place,
             Some(_) => return Err(broken("a node has outgrown its place")),
             None => {
-                let place = Place {
+                let place = PageRange {
                     id: self.pages,
                     pages: needed,
                 };
@@ -193,7 +193,7 @@ pub(super) fn too_deep() -> std::io::Error {
 }
 
 /// Searches a bucket in a leaf that begins at an offset in the file.
-fn found(page: &Page, at: u64, name: &str) -> Result<Option<Bucket>> {
+fn find_bucket(page: &Page, at: u64, name: &str) -> Result<Option<Bucket>> {
     let values = page.entries()?;
     let Some(found) = values
         .iter()

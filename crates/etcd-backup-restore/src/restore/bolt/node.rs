@@ -7,7 +7,7 @@ use std::io::Result;
 pub(super) struct Node {
     kind: u16,
     /// The pages of the node in the file; `None` for a new node.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<PageRange>,
     pub(super) elements: Vec<Element>,
     /// Bytes of the node.
     pub(super) size: usize,
@@ -15,7 +15,7 @@ pub(super) struct Node {
 
 /// Pages that belong to a node.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct PageRange {
     pub(super) id: u64,
     pub(super) pages: u64,
 }
@@ -83,7 +83,7 @@ impl Node {
     }
 
     /// The content of the node's pages.
-    pub(super) fn content(&self, at: Place, page_size: usize) -> Result<Vec<u8>> {
+    pub(super) fn content(&self, at: PageRange, page_size: usize) -> Result<Vec<u8>> {
         let too_large = |_| broken("a node is too large");
         let count = u16::try_from(self.elements.len()).map_err(too_large)?;
         let overflow = u32::try_from(at.pages - 1).map_err(too_large)?;

@@ -1,7 +1,7 @@
 //! Adding entries at the end of a bucket.
 
 use super::database::{DEEPEST, Database, too_deep};
-use super::node::{Element, Node, Place, What};
+use super::node::{Element, Node, PageRange, What};
 use super::page::{Page, broken};
 use std::io::Result;
 
@@ -15,7 +15,7 @@ pub(in crate::restore) struct Tail {
 
 impl Tail {
     /// Begins to append to a bucket, behind its last entry.
-    pub(in crate::restore) fn of(database: &Database, name: &str) -> Result<Self> {
+    pub(in crate::restore) fn open(database: &Database, name: &str) -> Result<Self> {
         let bucket = database.bucket(name)?;
         let mut levels = Vec::new();
         let mut below = match &bucket.kept_within {
@@ -155,7 +155,7 @@ impl Tail {
     }
 }
 
-fn node(page: &Page, place: Option<Place>) -> Result<Node> {
+fn node(page: &Page, place: Option<PageRange>) -> Result<Node> {
     let mut node = if page.is_leaf()? {
         Node::leaf()
     } else {
@@ -204,7 +204,7 @@ mod tests {
             key: b"key".to_vec(),
             what: What::Value(bucket),
         });
-        let mut root = node.content(Place { id: 2, pages: 1 }, PAGE).unwrap();
+        let mut root = node.content(PageRange { id: 2, pages: 1 }, PAGE).unwrap();
         root[HEADER] = 1;
         assert_eq!(root[8], LEAF.to_le_bytes()[0]);
         let mut content = vec![0; 2 * PAGE];
@@ -227,7 +227,7 @@ mod tests {
 
     fn add(path: &Path, numbers: std::ops::Range<u32>) {
         let mut database = Database::open(path).unwrap();
-        let mut tail = Tail::of(&database, "key").unwrap();
+        let mut tail = Tail::open(&database, "key").unwrap();
         for (key, value) in entries(numbers) {
             tail.push(&mut database, key, value).unwrap();
         }
@@ -290,7 +290,7 @@ mod tests {
         let path = file(folder.path());
         add(&path, 5..6);
         let mut database = Database::open(&path).unwrap();
-        let mut tail = Tail::of(&database, "key").unwrap();
+        let mut tail = Tail::open(&database, "key").unwrap();
         for n in [4, 5] {
             let (key, value) = entries(n..n + 1).remove(0);
             assert!(tail.push(&mut database, key, value).is_err(), "{n}");
@@ -306,7 +306,7 @@ mod tests {
         Tail::refill(&mut database, "key", entries(20..300)).unwrap();
         database.seal().unwrap();
         assert!(all(&path) == entries(20..300));
-        assert!(Tail::of(&Database::open(&path).unwrap(), "lease").is_err());
+        assert!(Tail::open(&Database::open(&path).unwrap(), "lease").is_err());
     }
 
     #[test]
@@ -324,7 +324,7 @@ mod tests {
                 std::fs::write(&broken, content).unwrap();
                 let read = Database::open(&broken).and_then(|database| {
                     database.each("key", |_, _| Ok(()))?;
-                    Tail::of(&database, "key").map(drop)
+                    Tail::open(&database, "key").map(drop)
                 });
                 // The result does not matter: the read must only return.
                 let _ = read;

@@ -104,8 +104,8 @@ impl EtcdServer {
         drop(self);
     }
 
-    pub async fn put(&self, key: &str, value: impl Into<Vec<u8>>) -> i64 {
-        self.client.txn(vec![put(key, value, 0)]).await.unwrap()
+    pub async fn put_key(&self, key: &str, value: impl Into<Vec<u8>>) -> i64 {
+        self.client.txn(vec![op_put(key, value, 0)]).await.unwrap()
     }
 
     pub async fn delete(&self, key: &str) -> i64 {
@@ -174,7 +174,7 @@ impl Drop for EtcdServer {
     }
 }
 
-pub fn put(key: &str, value: impl Into<Vec<u8>>, lease: i64) -> m::RequestOp {
+pub fn op_put(key: &str, value: impl Into<Vec<u8>>, lease: i64) -> m::RequestOp {
     let request = m::PutRequest {
         key: key.as_bytes().to_vec().into(),
         value: value.into().into(),

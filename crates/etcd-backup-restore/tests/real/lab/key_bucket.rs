@@ -32,7 +32,7 @@ impl KeyBucket {
     }
 
     /// Writes an object under exactly this key.
-    pub async fn put(&self, key: &str, content: &str) {
+    pub async fn put_key(&self, key: &str, content: &str) {
         self.moto.put_object(BUCKET, key, content).await.unwrap();
     }
 

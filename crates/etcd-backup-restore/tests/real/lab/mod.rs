@@ -12,7 +12,7 @@ mod stopwatch;
 mod writer;
 mod zone;
 
-pub use etcd_server::{EtcdServer, Key, after_loss, delete, put};
+pub use etcd_server::{EtcdServer, Key, after_loss, delete, op_put};
 pub use gate::Gate;
 pub use key_bucket::KeyBucket;
 pub use refusing_s3::RefusingS3;

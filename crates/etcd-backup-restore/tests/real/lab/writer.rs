@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::task::JoinSet;
 
-use super::{Stopwatch, eventually, now, put};
+use super::{Stopwatch, eventually, now, op_put};
 
 /// A write that was acknowledged.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl Writer {
                 for more in 0_u64.. {
                     let key = format!("/written/{number}/{more}");
                     let sent = now();
-                    if client.txn(vec![put(&key, "x", 0)]).await.is_err() {
+                    if client.txn(vec![op_put(&key, "x", 0)]).await.is_err() {
                         failures.fetch_add(1, Ordering::SeqCst);
                         break;
                     }
