@@ -1,7 +1,7 @@
 # Thin: what a target does is in hack/ and in the crates. Every target says when it is done and how long it took.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help tools generate check unit test bench e2e e2e-all demo demo-down images clean-caches
+.PHONY: help tools generate docs check unit test bench e2e e2e-all demo demo-down images clean-caches
 
 # $(call run,NAME,COMMANDS): the commands in the project's environment; the first that fails ends the target.
 define run
@@ -18,7 +18,10 @@ tools: ## Get or build the programs that the landscape and the tests start
 generate: ## Write generated files: crds/, chart links, drawings in docs/
 	$(call run,generate,cargo run -q -p xtask -- generate)
 
-check: ## Format, lints, layering, language, links, generated files, charts, scripts
+docs: ## Build the site of docs/ (Python), and check its links
+	$(call run,docs,hack/docs.sh)
+
+check: ## Format, lints, layering, language, links, generated files, charts, dependencies, scripts
 	$(call run,check,hack/check.sh)
 
 unit: ## Tests that start no server

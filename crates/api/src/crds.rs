@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
-use crate::{druid, extensions, gardencore, limits, machine, resources, security};
+use crate::{descriptions, druid, extensions, gardencore, limits, machine, resources, security};
 
 /// The cluster that serves a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +54,7 @@ impl Crd {
             .get_or_insert_default()
             .insert("helm.sh/resource-policy".to_owned(), "keep".to_owned());
         limits::apply(&mut definition);
+        descriptions::complete(&mut definition);
         Self { target, definition }
     }
 

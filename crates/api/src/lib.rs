@@ -26,6 +26,7 @@ pub mod resources;
 pub mod security;
 
 pub mod crds;
+mod descriptions;
 pub mod generated;
 mod limits;
 pub use crds::{Crd, Target, all_crds, crds_of};

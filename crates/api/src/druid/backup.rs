@@ -23,9 +23,9 @@ const HOST_AND_PORT: &str = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?:[0-9]{1,5}$";
     "garbageCollectionPeriod must be longer than deltaSnapshotPeriod"
 ))]
 pub struct BackupSpec {
-    /// Port of the program that makes backups.
+    /// Port of the HTTP interface of the backup process. Default: 8080.
     pub port: Option<i32>,
-    /// TLS of that program.
+    /// TLS of the HTTP interface of the backup process. Default: the certificate of etcd.
     pub tls: Option<TLSConfig>,
     /// Image of the backup process. Absent for the default of etcd-druid.
     pub image: Option<String>,
@@ -41,41 +41,42 @@ pub struct BackupSpec {
     /// The final snapshot of the source, with `requiredRevision`. A chain of different snapshots that reaches
     /// the revision is equally good. No effect without `requiredRevision`.
     pub required_snapshot: Option<RequiredSnapshot>,
-    /// How many changes up to `requiredRevision` may be missing in the copied backups. Default 0. No effect
-    /// without `requiredRevision`.
+    /// Number of changes up to `requiredRevision` that may be missing in the copied backups. Default: 0. No
+    /// effect without `requiredRevision`.
     #[schemars(range(min = 0))]
     pub accepted_loss: Option<i64>,
     /// Owner check: only the owner of the shoot serves and backs up the etcd (R17-13).
     pub owner_check: Option<OwnerCheckSpec>,
-    /// Resources of the container.
+    /// Resources of the container of the backup process.
     pub resources: Option<ResourceRequirements>,
-    /// Shortening of chains of snapshots.
+    /// Settings of a job that merges chains of snapshots.
     pub snapshot_compaction: Option<SnapshotCompaction>,
-    /// When full snapshots are made, as a cron expression.
+    /// Schedule of full snapshots: a cron expression with five fields, in UTC. Default: `0 */24 * * *`.
     #[schemars(length(max = 128))]
     pub full_snapshot_schedule: Option<String>,
-    /// Policy for the deletion of old snapshots.
+    /// Policy for the deletion of old snapshots. Default: `LimitBased`.
     pub garbage_collection_policy: Option<GarbageCollectionPolicy>,
-    /// How many snapshots `LimitBased` keeps.
+    /// Number of full snapshots that the policy `LimitBased` keeps. Default: 7.
     #[serde(rename = "maxBackupsLimitBasedGC")]
     pub max_backups_limit_based_gc: Option<i32>,
-    /// How often old snapshots are dropped.
+    /// Time between two deletions of old snapshots, such as `12h`. Default: 12h.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub garbage_collection_period: Option<String>,
-    /// How often delta snapshots are made.
+    /// Time between two delta snapshots, such as `5m`. Default: 5m.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub delta_snapshot_period: Option<String>,
     /// Size of the events in memory, in bytes, at which a delta snapshot is taken before
-    /// `deltaSnapshotPeriod` ends.
+    /// `deltaSnapshotPeriod` ends. Default: 10Mi.
     pub delta_snapshot_memory_limit: Option<Quantity>,
-    /// How long delta snapshots are kept that no full snapshot needs.
+    /// Time for which delta snapshots are kept that no full snapshot needs.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub delta_snapshot_retention_period: Option<String>,
-    /// Compression of snapshots.
+    /// Compression of new snapshots. Snapshots of every compression can be restored. Default: `gzip`.
     pub compression: Option<Compression>,
-    /// Whether profiles are served.
+    /// Whether the backup process serves profiles.
     pub enable_profiling: Option<bool>,
-    /// Bound of a snapshot.
+    /// Longest time for which a copy waits for the final snapshot of the source. Default: a flag of
+    /// etcd-druid, 3m.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub etcd_snapshot_timeout: Option<String>,
     /// Settings of the leader election of the backup process. Has no effect.
@@ -110,9 +111,9 @@ pub struct StoreSpec {
     #[schemars(length(max = 2048))]
     #[x_kube(validation = ("isURL(self)", "must be an URL"))]
     pub endpoint_override: Option<String>,
-    /// Before the names of all objects.
+    /// Prefix of the names of all objects of this etcd in the bucket.
     pub prefix: String,
-    /// The object store's kind, e.g. `S3` or `aws`.
+    /// Kind of the object store, such as `S3`.
     pub provider: Option<String>,
     /// Secret with the credentials for the object store.
     pub secret_ref: Option<SecretReference>,
@@ -159,10 +160,10 @@ pub struct OwnerCheckSpec {
     #[serde(rename = "shootUID")]
     #[schemars(length(min = 1, max = 253))]
     pub shoot_uid: String,
-    /// Time between two lookups of the owner record.
+    /// Time between two lookups of the owner record. Default: 4s.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub interval: Option<String>,
-    /// Bound of a try at the servers, of two that a look-up has.
+    /// Longest duration of a single try to ask the DNS servers. A lookup has two tries. Default: 1s.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub timeout: Option<String>,
     /// The longest time for which a DNS cache between the process and the servers may answer. The processes
@@ -170,13 +171,13 @@ pub struct OwnerCheckSpec {
     #[serde(rename = "dnsCacheTTL")]
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub dns_cache_ttl: Option<String>,
-    /// Bound of the question to the store.
+    /// Longest duration of a request to the store. Default: 1s.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub store_timeout: Option<String>,
-    /// For how long an answer is good.
+    /// Time for which an answer permits the process to act. Default: 12s.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub validity: Option<String>,
-    /// The longest time for which a request may continue after the permit has ended.
+    /// The longest time for which a request may continue after the permit has ended. Default: 5s.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub requests: Option<String>,
     /// The longest time for which a DNS server may still show the former record to some clients after showing
@@ -187,10 +188,10 @@ pub struct OwnerCheckSpec {
     /// field.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub fence: Option<String>,
-    /// By how many parts of a million a clock may be wrong.
+    /// Highest error of a clock, in parts of a million. Default: 1000.
     #[schemars(range(min = 0, max = 100_000))]
     pub drift: Option<i32>,
-    /// Behaviour when neither the DNS servers nor the store answer.
+    /// Behaviour when neither the DNS servers nor the store answer. Default: `Deactivate`.
     pub silence: Option<OwnerCheckSilence>,
     /// Forwards clients of the etcd with the Events while this seed owns the shoot, so that a fenced seed
     /// acknowledges no Events. Without this field these clients connect to that etcd directly, without an
@@ -230,7 +231,9 @@ pub struct EventsGateSpec {
     pub target: String,
 }
 
-/// Behaviour without an answer about the owner.
+/// Behaviour of etcd when neither the DNS servers nor the store answer. Default: `Deactivate`. With
+/// `Tolerate`, waiting cannot fence the seed: a takeover needs the statement of a person that the seed is
+/// off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OwnerCheckSilence {
     /// etcd is not served any more when the last answer is not good any more (R17-47).
@@ -244,7 +247,7 @@ pub enum OwnerCheckSilence {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SnapshotCompaction {
-    /// Resources of the job.
+    /// Resources of the container that merges snapshots.
     pub resources: Option<ResourceRequirements>,
     /// Number of events after which the compaction starts. Has no effect.
     pub events_threshold: Option<i64>,
@@ -252,7 +255,7 @@ pub struct SnapshotCompaction {
     pub trigger_full_snapshot_threshold: Option<i64>,
 }
 
-/// Policy for the deletion of old snapshots.
+/// Policy for the deletion of old snapshots. Default: `LimitBased`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum GarbageCollectionPolicy {
     /// The older, the fewer.
@@ -265,13 +268,13 @@ pub enum GarbageCollectionPolicy {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Compression {
-    /// Whether snapshots are compressed.
+    /// Whether new snapshots are compressed. Default: true.
     pub enabled: Option<bool>,
-    /// Compression algorithm of snapshots.
+    /// Compression algorithm of new snapshots; `lzw` is refused. Default: `gzip`.
     pub policy: Option<CompressionPolicy>,
 }
 
-/// Ways of compression.
+/// Compression algorithm of new snapshots; `lzw` is refused. Default: `gzip`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CompressionPolicy {
@@ -290,10 +293,10 @@ pub enum CompressionPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaderElection {
-    /// How often etcd's leader is looked for.
+    /// Time between two lookups of the leader of etcd.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub reelection_period: Option<String>,
-    /// Bound of a connection to etcd.
+    /// Longest time for a connection to etcd.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub etcd_connection_timeout: Option<String>,
 }

@@ -10,7 +10,7 @@ use crate::derive::{
     BTreeMap, CustomResource, Deserialize, JsonSchema, KubeSchema, Serialize, skip_serializing_none,
 };
 
-/// The wanted cluster.
+/// The wanted etcd cluster with its backups.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -84,14 +84,14 @@ use crate::derive::{
 pub struct EtcdSpec {
     /// Label selector of the cluster's pods, for older clients.
     pub selector: Option<LabelSelector>,
-    /// Labels that the pods of etcd get.
+    /// Labels of the pods of etcd.
     pub labels: BTreeMap<String, String>,
-    /// Annotations of the pods.
+    /// Annotations of the pods of etcd.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// Settings of the etcd process.
     pub etcd: EtcdConfig,
-    /// Settings of backups.
+    /// Backups, restore and owner check of the etcd.
     pub backup: BackupSpec,
     /// Settings shared by etcd and the backup process.
     pub shared_config: Option<SharedConfig>,
@@ -104,23 +104,23 @@ pub struct EtcdSpec {
         "replicas can grow, or be set to 0, but not shrink to another number"
     ))]
     pub replicas: i32,
-    /// Priority of the pods.
+    /// Name of the PriorityClass of the pods. Absent for the default of the cluster.
     pub priority_class_name: Option<String>,
-    /// Class of the volumes.
+    /// Name of the StorageClass of the volumes. Absent for the default of the cluster.
     #[schemars(length(max = 253))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub storage_class: Option<String>,
-    /// Size of the volumes.
+    /// Size of the volumes. Default: 16Gi.
     pub storage_capacity: Option<Quantity>,
-    /// Name of the volumes' claim template.
+    /// Name of the claim template of the volumes. Default: the name of the Etcd.
     #[schemars(length(max = 253))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub volume_claim_template: Option<String>,
-    /// Put before the names of members.
+    /// Prefix of the names of the members.
     #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub member_name_prefix: Option<String>,
-    /// Whether all containers run as root.
+    /// Whether all containers run as root. Default: false.
     pub run_as_root: Option<bool>,
 }
 
@@ -129,9 +129,9 @@ pub struct EtcdSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SchedulingConstraints {
-    /// Nearness to nodes and pods.
+    /// Affinity of the pods to nodes and pods.
     pub affinity: Option<Affinity>,
-    /// Spread over nodes and zones.
+    /// Spread of the pods over nodes and zones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
 }
@@ -141,13 +141,13 @@ pub struct SchedulingConstraints {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SharedConfig {
-    /// Mode of the automatic compaction: by age or by number of revisions.
+    /// Mode of the automatic compaction: `periodic` (by age) or `revision` (by number). Default: `periodic`.
     pub auto_compaction_mode: Option<CompactionMode>,
-    /// How much history is kept.
+    /// Age or number of revisions that the compaction keeps. Default: 30m; mode `revision` needs a number.
     pub auto_compaction_retention: Option<String>,
 }
 
-/// Mode of the automatic compaction.
+/// Mode of the automatic compaction: `periodic` (by age) or `revision` (by number). Default: `periodic`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CompactionMode {

@@ -31,45 +31,45 @@ pub(super) const DURATION: &str = r"^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$";
     "bootstrapWithExistingCluster cannot be added later"
 ))]
 pub struct EtcdConfig {
-    /// Largest size of the database.
+    /// Largest size of the database, in bytes. Default: 8Gi.
     pub quota: Option<Quantity>,
     /// Number of entries after which etcd writes an internal snapshot.
     pub snapshot_count: Option<i64>,
-    /// When the database is defragmented, as a cron expression.
+    /// Schedule of the defragmentation of the database, as a cron expression.
     #[schemars(length(max = 128))]
     pub defragmentation_schedule: Option<String>,
-    /// Port of the member's server.
+    /// Port of a member for the peers. Default: 2380.
     pub server_port: Option<i32>,
     /// Port for clients. Default: 2379.
     pub client_port: Option<i32>,
-    /// Port of the program around etcd.
+    /// Port of the process that starts etcd.
     pub wrapper_port: Option<i32>,
     /// Image of etcd. Absent for the default of etcd-druid.
     pub image: Option<String>,
-    /// Secret with user and password.
+    /// Secret with a user and a password for etcd.
     pub auth_secret_ref: Option<SecretReference>,
-    /// How much is measured.
+    /// Detail of the metrics of etcd: `basic` or `extensive`. Default: `basic`.
     pub metrics: Option<MetricsLevel>,
-    /// Resources of the container.
+    /// Resources of the container of etcd.
     pub resources: Option<ResourceRequirements>,
     /// TLS settings for connections of clients.
     pub client_url_tls: Option<TLSConfig>,
-    /// TLS between members.
+    /// TLS settings for connections between members.
     pub peer_url_tls: Option<PeerTLSConfig>,
-    /// Bound of a defragmentation.
+    /// Longest duration of a defragmentation.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub etcd_defrag_timeout: Option<String>,
-    /// Time between heartbeats of members.
+    /// Time between two heartbeats of the members.
     #[schemars(length(max = 64), regex(pattern = DURATION))]
     pub heartbeat_duration: Option<String>,
-    /// The Service for clients.
+    /// Settings of the Service at which clients connect.
     pub client_service: Option<ClientService>,
-    /// Whether etcd speaks JSON too.
+    /// Whether etcd also serves the API as JSON. Default: false.
     #[serde(rename = "enableGRPCGateway")]
     pub enable_grpc_gateway: Option<bool>,
     /// Data structure for free pages of the database: `array` or `map`.
     pub backend_bbolt_freelist_type: Option<FreelistType>,
-    /// Further addresses of members.
+    /// Additional URLs of members for peers.
     #[serde(
         rename = "additionalAdvertisePeerURLs",
         default,
@@ -81,7 +81,7 @@ pub struct EtcdConfig {
     pub bootstrap_with_existing_cluster: Option<ExistingCluster>,
 }
 
-/// How much is measured.
+/// Detail of the metrics of etcd: `basic` or `extensive`. Default: `basic`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricsLevel {
@@ -91,7 +91,7 @@ pub enum MetricsLevel {
     Extensive,
 }
 
-/// Data structure for free pages of the database.
+/// Data structure for free pages of the database: `array` or `map`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FreelistType {
@@ -109,10 +109,10 @@ pub struct TLSConfig {
     /// Secret with the CA certificates that etcd trusts.
     #[serde(rename = "tlsCASecretRef")]
     pub tls_ca_secret_ref: SecretKeyReference,
-    /// The server's certificate.
+    /// Secret with the certificate and the key of the server.
     #[serde(rename = "serverTLSSecretRef")]
     pub server_tls_secret_ref: SecretReference,
-    /// The clients' certificate.
+    /// Secret with the certificate and the key of the clients.
     #[serde(rename = "clientTLSSecretRef")]
     pub client_tls_secret_ref: Option<SecretReference>,
 }
@@ -125,13 +125,13 @@ pub struct PeerTLSConfig {
     /// Secret with the CA certificates that members trust.
     #[serde(rename = "tlsCASecretRef")]
     pub tls_ca_secret_ref: SecretKeyReference,
-    /// The server's certificate.
+    /// Secret with the certificate and the key of a member.
     #[serde(rename = "serverTLSSecretRef")]
     pub server_tls_secret_ref: SecretReference,
-    /// The clients' certificate.
+    /// Secret with the certificate and the key of a member as a client.
     #[serde(rename = "clientTLSSecretRef")]
     pub client_tls_secret_ref: Option<SecretReference>,
-    /// Whether names in members' certificates do not matter.
+    /// Whether the names in the certificates of members are not checked.
     #[serde(rename = "skipClientSANVerification")]
     pub skip_client_san_verification: Option<bool>,
 }
@@ -144,9 +144,9 @@ pub struct PeerTLSConfig {
 pub struct SecretKeyReference {
     /// Name of the Secret, in the namespace of the referring object.
     pub name: Option<String>,
-    /// The Secret's namespace.
+    /// Namespace of the Secret: the namespace of the referring object.
     pub namespace: Option<String>,
-    /// The key; `ca.crt` unless given.
+    /// Key of the certificates in the Secret. Default: `ca.crt`.
     pub data_key: Option<String>,
 }
 
@@ -195,7 +195,7 @@ pub struct ExistingCluster {
     /// Members of the existing cluster.
     #[schemars(length(max = 9), extend("x-kubernetes-list-type" = "atomic"))]
     pub members: Vec<ExistingMember>,
-    /// Addresses of the existing cluster for clients.
+    /// URLs of the existing cluster for clients.
     #[schemars(length(max = 9), extend("x-kubernetes-list-type" = "set"), inner(length(max = 2048)))]
     pub client_endpoints: Vec<String>,
 }
@@ -210,7 +210,7 @@ pub struct ExistingMember {
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
     )]
     pub name: String,
-    /// Addresses of the existing member for peers.
+    /// URLs of the existing member for peers.
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "set"), inner(length(max = 2048)))]
     pub peer_urls: Vec<String>,
 }

@@ -14,7 +14,7 @@ use crate::derive::{BTreeMap, CustomResource, Deserialize, JsonSchema, Serialize
     status = "EtcdCopyBackupsTaskStatus",
     derive = "Default",
     derive = "PartialEq",
-    doc = "Backups copied from one place to another, once.",
+    doc = "A single copy of backups between two stores. No controller of the suite acts on this kind.",
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
@@ -26,13 +26,13 @@ pub struct EtcdCopyBackupsTaskSpec {
     pub source_store: StoreSpec,
     /// Object store for the copies.
     pub target_store: StoreSpec,
-    /// How many days old a backup may be.
+    /// Highest age of a backup to copy, in days.
     #[schemars(range(min = 0))]
     pub max_backup_age: Option<i32>,
-    /// How many backups at most.
+    /// Highest number of backups to copy.
     #[schemars(range(min = 0))]
     pub max_backups: Option<i32>,
-    /// Whether the source's last word is awaited.
+    /// Whether and how long the copy waits for the final snapshot of the source.
     pub wait_for_final_snapshot: Option<WaitForFinalSnapshot>,
 }
 
@@ -42,7 +42,8 @@ pub struct EtcdCopyBackupsTaskSpec {
 pub struct WaitForFinalSnapshot {
     /// Whether the copy waits for a final snapshot of the source.
     pub enabled: bool,
-    /// How long; for ever if not given or 0. Afterwards the copy goes on without.
+    /// Longest wait, such as `10m`. Afterwards the copy continues without the final snapshot. Default: no
+    /// bound, as with 0.
     #[schemars(
         length(max = 64),
         regex(pattern = r"^(0|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$")
@@ -50,12 +51,12 @@ pub struct WaitForFinalSnapshot {
     pub timeout: Option<String>,
 }
 
-/// How far the copy is.
+/// Observed state of the copy.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EtcdCopyBackupsTaskStatus {
-    /// `Succeeded` and `Failed`.
+    /// Conditions of the copy: `Succeeded` and `Failed`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<EtcdCondition>,
     /// The generation that was acted on.

@@ -7,7 +7,7 @@ use crate::{
     meta::CrossVersionObjectReference,
 };
 
-/// How the cluster is.
+/// Observed state of the etcd cluster.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -24,11 +24,11 @@ pub struct EtcdStatus {
     pub last_errors: Vec<EtcdLastError>,
     /// Type and state of the last operation of etcd-druid on the Etcd.
     pub last_operation: Option<EtcdLastOperation>,
-    /// Pods of the newest kind.
+    /// Number of pods of the present revision of the StatefulSet.
     pub current_replicas: Option<i32>,
     /// Number of pods that the StatefulSet has.
     pub replicas: Option<i32>,
-    /// Pods that are ready.
+    /// Number of pods that are ready.
     pub ready_replicas: Option<i32>,
     /// Whether a quorum is ready and all objects are as specified.
     pub ready: Option<bool>,
@@ -187,7 +187,7 @@ pub struct EtcdCondition {
     pub last_update_time: Time,
     /// Reason of the status, as a single CamelCase word.
     pub reason: String,
-    /// A sentence that says why.
+    /// Explanation of the status, for people.
     pub message: String,
 }
 
@@ -229,7 +229,7 @@ pub struct EtcdMemberStatus {
     pub name: String,
     /// Id of the member in the cluster, in hexadecimal.
     pub id: Option<String>,
-    /// `Leader` or `Member`.
+    /// Role of the member: `Leader` or `Member`.
     pub role: Option<String>,
     /// `Ready`, `NotReady` or `Unknown`.
     pub status: String,

@@ -52,7 +52,7 @@ pub struct BackupEntrySpec {
     pub default: DefaultSpec,
     /// Provider status of the BackupBucket.
     pub backup_bucket_provider_status: Option<RawExtension>,
-    /// Where the bucket is.
+    /// Region of the bucket, as the provider calls the region.
     pub region: String,
     /// Name of the BackupBucket with the backups of the shoot.
     pub bucket_name: String,

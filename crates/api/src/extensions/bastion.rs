@@ -15,7 +15,7 @@ use crate::derive::{CustomResource, Deserialize, JsonSchema, Serialize, skip_ser
     status = "BastionStatus",
     derive = "Default",
     derive = "PartialEq",
-    doc = "A machine through which one gets to nodes, for a while.",
+    doc = "A temporary machine for access to nodes. No controller of the suite acts on this kind.",
     printcolumn(
         name = "IP",
         type_ = "string",

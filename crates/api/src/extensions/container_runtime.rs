@@ -46,7 +46,7 @@ pub struct ContainerRuntimeSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerRuntimeWorkerPool {
-    /// Name of the worker pool.
+    /// Name of the worker pool that gets the runtime.
     pub name: String,
     /// Labels of the pool's nodes.
     pub selector: LabelSelector,

@@ -51,7 +51,7 @@ pub struct DNSRecordSpec {
     pub region: Option<String>,
     /// The zone of the name. Absent if the provider finds the zone.
     pub zone: Option<String>,
-    /// The fully qualified name.
+    /// Fully qualified name of the record.
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable: delete the record and create another"))]
     pub name: String,

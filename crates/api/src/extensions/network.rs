@@ -6,7 +6,7 @@ use crate::{
     gardencore::shoot::IPFamily,
 };
 
-/// The wanted network.
+/// The wanted network of a shoot.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "extensions.gardener.cloud",
@@ -58,7 +58,7 @@ pub struct NetworkSpec {
     #[schemars(length(min = 1, max = 128))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub service_cidr: String,
-    /// Versions of IP in use.
+    /// IP families of the network: `IPv4` or `IPv6`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ip_families: Vec<IPFamily>,
 }
@@ -70,7 +70,7 @@ pub struct NetworkStatus {
     /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultStatus,
-    /// Versions of IP in use.
+    /// IP families that the network has: `IPv4` or `IPv6`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ip_families: Vec<IPFamily>,
 }

@@ -52,7 +52,7 @@ pub struct OperatingSystemConfigSpec {
     pub default: DefaultSpec,
     /// The container runtime of the machines.
     pub cri_config: Option<CRIConfig>,
-    /// For first start or for running machines.
+    /// Purpose: `provision` (user data for the first boot) or `reconcile` (running machines).
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub purpose: OperatingSystemConfigPurpose,
     /// Systemd units that the machine gets.
@@ -61,7 +61,7 @@ pub struct OperatingSystemConfigSpec {
     /// Files that the machine gets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
-    /// Versions and credentials for an update in place.
+    /// Versions and credentials for an update in place. Has no effect: machines are replaced.
     pub in_place_updates: Option<OSCInPlaceUpdates>,
 }
 
@@ -92,11 +92,11 @@ impl OperatingSystemConfigPurpose {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OSCInPlaceUpdates {
-    /// Version of the operating system after the update.
+    /// Version of the operating system after the update. Has no effect: machines are replaced.
     pub operating_system_version: String,
-    /// Version of the kubelet after the update.
+    /// Version of the kubelet after the update. Has no effect: machines are replaced.
     pub kubelet: String,
-    /// Rotation of credentials in the update.
+    /// Rotation of credentials in the update. Has no effect: machines are replaced.
     pub credentials_rotation: Option<OSCCredentialsRotation>,
 }
 
@@ -105,9 +105,9 @@ pub struct OSCInPlaceUpdates {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OSCCredentialsRotation {
-    /// Certificate authorities.
+    /// Rotation of certificate authorities in the update. Has no effect: machines are replaced.
     pub certificate_authorities: Option<OSCRotation>,
-    /// Key of service accounts' tokens.
+    /// Rotation of the key of service accounts in the update. Has no effect: machines are replaced.
     pub service_account_key: Option<OSCRotation>,
 }
 
@@ -116,7 +116,7 @@ pub struct OSCCredentialsRotation {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OSCRotation {
-    /// When the last rotation began.
+    /// Time at which the last rotation began. Has no effect: machines are replaced.
     pub last_initiation_time: Option<Time>,
 }
 
@@ -136,7 +136,7 @@ pub struct OperatingSystemConfigStatus {
     pub extension_files: Vec<File>,
     /// User data, which machines run at the first boot.
     pub cloud_config: Option<CloudConfig>,
-    /// How the system is updated in place.
+    /// Command for an update in place, from the provider. Has no effect: machines are replaced.
     pub in_place_updates: Option<OSCInPlaceUpdatesStatus>,
 }
 
@@ -153,16 +153,16 @@ pub struct CloudConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OSCInPlaceUpdatesStatus {
-    /// Command that updates the operating system in place.
+    /// Command that updates the operating system in place. Has no effect: machines are replaced.
     pub os_update: Option<OSUpdate>,
 }
 
 /// The command that updates the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OSUpdate {
-    /// Path of the program that updates the operating system.
+    /// Path of the program that updates the operating system. Has no effect: machines are replaced.
     pub command: String,
-    /// Arguments of the program.
+    /// Arguments of the program. Has no effect: machines are replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
 }

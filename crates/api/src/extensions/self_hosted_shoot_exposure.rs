@@ -20,7 +20,7 @@ use crate::{
     derive = "Default",
     derive = "PartialEq",
     shortname = "exp",
-    doc = "How others get to a control plane that runs on its own shoot's nodes.",
+    doc = "Access to a control plane on nodes of the shoot. No controller of the suite acts on this kind.",
     printcolumn(
         name = "Type",
         type_ = "string",
@@ -54,7 +54,7 @@ pub struct SelfHostedShootExposureSpec {
     pub default: DefaultSpec,
     /// Credentials of the account.
     pub credentials_ref: Option<ObjectReference>,
-    /// The control plane's nodes.
+    /// Nodes with a control plane that the exposure reaches.
     pub endpoints: Vec<ControlPlaneEndpoint>,
     /// Port of the API server on the nodes.
     pub port: i32,

@@ -15,7 +15,7 @@ use crate::{
     meta::SecretReference,
 };
 
-/// The wanted pools.
+/// The wanted worker pools of a shoot.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -65,7 +65,7 @@ pub struct WorkerSpec {
     pub region: String,
     /// Credentials of the account.
     pub secret_ref: SecretReference,
-    /// Key to be let into machines.
+    /// Public SSH key that may log in to the machines.
     #[serde(default)]
     #[schemars(schema_with = "crate::meta::bytes_schema")]
     pub ssh_public_key: Option<ByteString>,
@@ -84,12 +84,12 @@ pub struct WorkerStatus {
     /// Fields of every extension kind.
     #[serde(flatten)]
     pub default: DefaultStatus,
-    /// The machine deployments.
+    /// MachineDeployments of the pools, by zone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_deployments: Vec<WorkerMachineDeployment>,
-    /// When that list last changed.
+    /// Time at which `machineDeployments` last changed.
     pub machine_deployments_last_update_time: Option<Time>,
-    /// State of updates in place.
+    /// State of updates in place. Has no effect: machines are replaced.
     pub in_place_updates: Option<WorkerInPlaceUpdates>,
     /// The account's name of the isolated zone (RZ-20).
     pub isolated_zone_code: Option<String>,
@@ -108,7 +108,7 @@ pub struct WorkerMachineDeployment {
     pub maximum: i32,
     /// Priority of the pool in scaling; a higher value is scaled first.
     pub priority: Option<i32>,
-    /// Most failed machines that stay to be looked at.
+    /// Highest number of failed machines that are preserved for an inspection. Has no effect.
     pub auto_preserve_failed_machine_max: Option<i32>,
 }
 
@@ -116,7 +116,7 @@ pub struct WorkerMachineDeployment {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerInPlaceUpdates {
-    /// Hash of the last update of each worker pool, by pool.
+    /// Hash of the last update of each worker pool, by pool. Has no effect: machines are replaced.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub worker_pool_to_hash_map: BTreeMap<String, String>,
 }

@@ -8,7 +8,7 @@ use crate::{
     meta::{LastError, LastOperation, ObjectReference, SecretReference},
 };
 
-/// The wanted bucket.
+/// The wanted bucket for backups of a seed.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -61,7 +61,7 @@ pub struct BackupBucketSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupBucketProvider {
-    /// The provider's type.
+    /// Type of the provider of the bucket, such as `aws`.
     #[schemars(length(max = 253))]
     pub type_: String,
     /// Region of the bucket, as the provider calls the region.

@@ -61,9 +61,9 @@ pub struct OCIRepository {
     pub tag: Option<String>,
     /// The digest; the tag does not matter then.
     pub digest: Option<String>,
-    /// The Secret for the registry.
+    /// Secret with the credentials for the registry. Has no effect: charts of registries are refused.
     pub pull_secret_ref: Option<LocalObjectReference>,
-    /// The Secret with certificates that are trusted.
+    /// Secret with CA certificates for the registry. Has no effect: charts of registries are refused.
     #[serde(rename = "caBundleSecretRef")]
     pub ca_bundle_secret_ref: Option<LocalObjectReference>,
 }

@@ -66,7 +66,7 @@ pub struct ControllerInstallationSpec {
     pub registration_ref: ObjectReference,
     /// Reference to the Seed on which the extension is installed.
     pub seed_ref: Option<ObjectReference>,
-    /// The self-hosted shoot.
+    /// The self-hosted shoot with the extension. Has no effect: extensions run in seeds.
     pub shoot_ref: Option<ObjectReference>,
     /// Reference to the ControllerDeployment with the chart.
     pub deployment_ref: Option<ObjectReference>,

@@ -43,7 +43,7 @@ pub struct ControllerResource {
     /// The kind, e.g. `Infrastructure`.
     #[schemars(length(min = 1, max = 63))]
     pub kind: String,
-    /// The type, e.g. `local`.
+    /// Type of the extension or provider, such as `local`.
     #[schemars(length(min = 1, max = 253))]
     pub type_: String,
     /// Whether every shoot gets the extension by default. The former spelling of `autoEnable`.
@@ -90,7 +90,7 @@ pub struct ControllerResourceLifecycle {
     pub migrate: Option<LifecycleStrategy>,
 }
 
-/// When an extension is handled.
+/// Order of the step: before or after kube-apiserver, or after the workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum LifecycleStrategy {
     /// Before the API server.
@@ -117,7 +117,8 @@ pub struct ControllerRegistrationDeployment {
     pub deployment_refs: Vec<DeploymentRef>,
 }
 
-/// When a provider gets into a seed.
+/// Seeds on which the extension is installed: where an object needs the extension, everywhere, or everywhere
+/// except for seeds without shoots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ControllerDeploymentPolicy {
     /// When an object needs the provider.

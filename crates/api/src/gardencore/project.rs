@@ -48,7 +48,7 @@ pub struct ProjectSpec {
     pub namespace: Option<String>,
     /// Taints of seeds that the project's shoots tolerate.
     pub tolerations: Option<ProjectTolerations>,
-    /// Resources whose deletion needs a second person.
+    /// Resources for whose deletion a second person has to agree. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dual_approval_for_deletion: Vec<DualApprovalForDeletion>,
 }
@@ -58,7 +58,7 @@ pub struct ProjectSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
-    /// The API group of `kind`.
+    /// API group of `kind`. Absent for a ServiceAccount.
     pub api_group: Option<String>,
     /// `User`, `Group` or `ServiceAccount`.
     pub kind: String,
@@ -73,7 +73,7 @@ pub struct Subject {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectMember {
-    /// The API group of `kind`.
+    /// API group of `kind`. Absent for a ServiceAccount.
     pub api_group: Option<String>,
     /// `User`, `Group` or `ServiceAccount`.
     pub kind: String,
@@ -92,10 +92,10 @@ pub struct ProjectMember {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectTolerations {
-    /// Given to every shoot.
+    /// Tolerations for every new shoot of the project. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub defaults: Vec<Toleration>,
-    /// That shoots may ask for.
+    /// Tolerations that shoots of the project may have, by key, or by key and value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub whitelist: Vec<Toleration>,
 }
@@ -119,7 +119,7 @@ pub struct DualApprovalForDeletion {
     pub resource: String,
     /// Selector of the objects of the resource.
     pub selector: k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
-    /// Whether the rule also applies to service accounts.
+    /// Whether the rule also applies to service accounts. Has no effect.
     pub include_service_accounts: Option<bool>,
 }
 
@@ -132,18 +132,18 @@ pub struct ProjectStatus {
     pub observed_generation: Option<i64>,
     /// Phase of the project: whether the namespace exists, failed, or is being deleted.
     pub phase: Option<ProjectPhase>,
-    /// Time since when the project is unused.
+    /// Time since when the project is unused. Never set.
     pub stale_since_timestamp: Option<Time>,
-    /// Time at which the unused project will be deleted.
+    /// Time at which the unused project will be deleted. Never set.
     pub stale_auto_delete_timestamp: Option<Time>,
-    /// Time of the last use of the project.
+    /// Time of the last use of the project. Never set.
     pub last_activity_timestamp: Option<Time>,
     /// Conditions of the project.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
 
-/// Where a project stands.
+/// Phase of the project: whether the namespace exists, failed, or is being deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ProjectPhase {
     /// The namespace is being created.

@@ -28,7 +28,7 @@ pub struct SecretBindingFields {
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     #[x_kube(validation = ("has(self.name)", "secretRef needs a name"))]
     pub secret_ref: SecretReference,
-    /// Quotas for shoots that use the credentials.
+    /// Quotas for shoots that use the credentials. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotas: Vec<ObjectReference>,
     /// The provider the credentials are for.

@@ -31,7 +31,7 @@ pub struct ShootStateSpec {
     /// never falls: a seed of an earlier epoch does not write.
     #[schemars(range(min = 1))]
     pub epoch: Option<i64>,
-    /// Data of the gardenlet.
+    /// Data of the gardenlet, such as Secrets of the control plane.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gardener: Vec<GardenerResourceData>,
     /// States of extension objects.
@@ -60,7 +60,7 @@ impl ShootStateSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StateInChunks {
-    /// Bytes of the whole text.
+    /// Size of the whole text, in bytes.
     pub size: i64,
     /// SHA-256 of the whole text, in hexadecimal.
     pub sha256: String,

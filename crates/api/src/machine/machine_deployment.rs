@@ -60,7 +60,7 @@ pub struct MachineDeploymentSpec {
     pub strategy: Option<MachineDeploymentStrategy>,
     /// Time in seconds for which a machine must be ready to count as available. Default: 0.
     pub min_ready_seconds: Option<i32>,
-    /// How many old sets are kept.
+    /// Number of old MachineSets that are kept. Default: 10.
     pub revision_history_limit: Option<i32>,
     /// Whether the replacement of machines is paused.
     pub paused: Option<bool>,
@@ -68,7 +68,7 @@ pub struct MachineDeploymentSpec {
     pub rollback_to: Option<RollbackConfig>,
     /// Time in seconds without progress after which an update counts as failed. Default: 600.
     pub progress_deadline_seconds: Option<i32>,
-    /// Most failed machines that stay to be looked at.
+    /// Highest number of failed machines that are preserved for an inspection. Has no effect.
     pub auto_preserve_failed_machine_max: Option<i32>,
 }
 
@@ -77,11 +77,12 @@ pub struct MachineDeploymentSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeploymentStrategy {
-    /// `RollingUpdate`, `Recreate` or `InPlaceUpdate`.
+    /// Type of the strategy: `RollingUpdate` or `Recreate`. `InPlaceUpdate` is refused. Default:
+    /// `RollingUpdate`.
     pub type_: Option<String>,
     /// Bounds of a rolling update.
     pub rolling_update: Option<RollingUpdateMachineDeployment>,
-    /// Bounds of an update in place.
+    /// Bounds of an update in place. Has no effect: updates in place are refused.
     pub in_place_update: Option<InPlaceUpdateMachineDeployment>,
 }
 
@@ -90,9 +91,9 @@ pub struct MachineDeploymentStrategy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RollingUpdateMachineDeployment {
-    /// How many fewer there may be.
+    /// Number or percentage of machines that may be missing during an update.
     pub max_unavailable: Option<IntOrString>,
-    /// How many more there may be.
+    /// Number or percentage of additional machines during an update.
     pub max_surge: Option<IntOrString>,
 }
 
@@ -101,9 +102,9 @@ pub struct RollingUpdateMachineDeployment {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InPlaceUpdateMachineDeployment {
-    /// How many fewer there may be.
+    /// Number or percentage of machines that may be missing. Has no effect: updates in place are refused.
     pub max_unavailable: Option<IntOrString>,
-    /// How many more there may be.
+    /// Number or percentage of additional machines. Has no effect: updates in place are refused.
     pub max_surge: Option<IntOrString>,
     /// Initiator of the update: `Auto` or `Manual`. Has no effect: updates in place are refused.
     pub orchestration_type: Option<String>,
@@ -126,23 +127,23 @@ pub struct MachineDeploymentStatus {
     pub observed_generation: Option<i64>,
     /// Number of machines that the deployment has.
     pub replicas: Option<i32>,
-    /// How many are from the newest template.
+    /// Number of machines of the newest template.
     pub updated_replicas: Option<i32>,
     /// Number of machines with a ready node.
     pub ready_replicas: Option<i32>,
-    /// How many are ready long enough.
+    /// Number of machines that have been ready for `minReadySeconds`.
     pub available_replicas: Option<i32>,
-    /// How many are still missing.
+    /// Number of machines that are missing or not available.
     pub unavailable_replicas: Option<i32>,
     /// Conditions of the deployment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<MachineDeploymentCondition>,
-    /// How often a name for a set was taken.
+    /// Number of times that the name of a new MachineSet was in use.
     pub collision_count: Option<i32>,
-    /// Machines that failed.
+    /// Machines of the deployment that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_machines: Vec<FailedMachine>,
-    /// How many failed machines stay.
+    /// Number of failed machines that are preserved for an inspection.
     pub preserved_failed_replicas: Option<i32>,
 }
 
@@ -161,6 +162,6 @@ pub struct MachineDeploymentCondition {
     pub last_transition_time: Option<Time>,
     /// Reason of the status, as a single CamelCase word.
     pub reason: Option<String>,
-    /// A sentence that says why.
+    /// Explanation of the status, for people.
     pub message: Option<String>,
 }

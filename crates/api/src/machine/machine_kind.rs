@@ -54,25 +54,25 @@ pub struct MachineSpec {
     pub provider_id: Option<String>,
     /// Labels, annotations and taints that the node gets.
     pub node_template: Option<NodeTemplateSpec>,
-    /// How long pods may take to leave.
+    /// Longest time for pods to leave the node. Default: 2h.
     pub drain_timeout: Option<Duration>,
     /// Longest time for which the machine may be unhealthy.
     pub health_timeout: Option<Duration>,
     /// Longest time until the machine has joined the cluster.
     pub creation_timeout: Option<Duration>,
-    /// How long an update in place may take.
+    /// Longest duration of an update in place. Has no effect: updates in place are refused.
     pub in_place_update_timeout: Option<Duration>,
     /// Time for which a failed machine is preserved for an inspection. Has no effect.
     pub machine_preserve_timeout: Option<Duration>,
     /// Whether the machine is kept although unhealthy.
     pub disable_health_timeout: Option<bool>,
-    /// How often a pod is asked to leave.
+    /// Highest number of evictions of a pod. Has no effect: `drainTimeout` bounds the drain.
     pub max_evict_retries: Option<i32>,
     /// Conditions of the node that make the machine unhealthy, separated by commas.
     pub node_conditions: Option<String>,
 }
 
-/// How the machine is.
+/// Observed state of the machine.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -102,7 +102,7 @@ pub struct CurrentStatus {
     pub timeout_active: Option<bool>,
     /// When the phase changed for the last time.
     pub last_update_time: Option<Time>,
-    /// Time until which a failed machine is preserved for an inspection.
+    /// Time until which a failed machine is preserved for an inspection. Never set.
     pub preserve_expiry_time: Option<Time>,
 }
 

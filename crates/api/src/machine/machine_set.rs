@@ -54,7 +54,7 @@ pub struct MachineSetSpec {
     pub template: Option<MachineTemplateSpec>,
     /// Time in seconds for which a machine must be ready to count as available. Default: 0.
     pub min_ready_seconds: Option<i32>,
-    /// Most failed machines that stay to be looked at.
+    /// Highest number of failed machines that are preserved for an inspection. Has no effect.
     pub auto_preserve_failed_machine_max: Option<i32>,
 }
 
@@ -65,25 +65,25 @@ pub struct MachineSetSpec {
 pub struct MachineSetStatus {
     /// Number of machines that the set has.
     pub replicas: Option<i32>,
-    /// How many have all labels.
+    /// Number of machines with all labels of the template.
     pub fully_labeled_replicas: Option<i32>,
     /// Number of machines with a ready node.
     pub ready_replicas: Option<i32>,
-    /// How many are ready long enough.
+    /// Number of machines that have been ready for `minReadySeconds`.
     pub available_replicas: Option<i32>,
     /// The generation that was acted on.
     pub observed_generation: Option<i64>,
-    /// Conditions of the set.
+    /// Conditions of the MachineSet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_set_condition: Vec<MachineSetCondition>,
     /// Type and state of the last operation on the set.
     pub last_operation: Option<MachineLastOperation>,
-    /// Machines that failed.
+    /// Machines of the MachineSet that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_machines: Vec<FailedMachine>,
-    /// How many failed machines stay to be looked at.
+    /// Number of failed machines that are preserved for an inspection. Never set.
     pub auto_preserve_failed_machine_count: Option<i32>,
-    /// How many failed machines stay.
+    /// Number of failed machines that are preserved for an inspection.
     pub preserved_failed_replicas: Option<i32>,
 }
 
@@ -96,10 +96,10 @@ pub struct MachineSetCondition {
     pub type_: String,
     /// Status of the condition: `True`, `False` or `Unknown`.
     pub status: String,
-    /// When that last changed.
+    /// Time at which `status` last changed.
     pub last_transition_time: Option<Time>,
     /// Reason of the status, as a single CamelCase word.
     pub reason: Option<String>,
-    /// A sentence that says why.
+    /// Explanation of the status, for people.
     pub message: Option<String>,
 }

@@ -8,11 +8,11 @@ use crate::derive::{Deserialize, JsonSchema, Serialize, Time, skip_serializing_n
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeTemplateSpec {
-    /// Labels and annotations.
+    /// Labels and annotations of the Node.
     #[serde(default)]
     #[schemars(schema_with = "crate::meta::object_schema")]
     pub metadata: Option<ObjectMeta>,
-    /// Taints and the like.
+    /// Properties of the Node. Only `taints` has an effect.
     pub spec: Option<NodeSpec>,
 }
 

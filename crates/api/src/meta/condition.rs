@@ -14,11 +14,11 @@ pub struct Condition {
     pub status: ConditionStatus,
     /// When `status` last changed.
     pub last_transition_time: Time,
-    /// When the condition was last looked at with a different outcome in any field.
+    /// Time at which a check last changed any field of the condition.
     pub last_update_time: Time,
     /// Reason of the status, as a single CamelCase word for programs.
     pub reason: String,
-    /// A sentence that says why, for humans.
+    /// Explanation of the status, for people.
     pub message: String,
     /// Well-known causes, if such a cause is the reason that the condition does not hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

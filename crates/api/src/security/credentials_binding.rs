@@ -48,7 +48,7 @@ pub struct CredentialsBindingFields {
         "credentialsRef needs apiVersion, kind and name"
     ))]
     pub credentials_ref: ObjectReference,
-    /// Quotas for shoots that use the credentials.
+    /// Quotas for shoots that use the credentials. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotas: Vec<ObjectReference>,
 }

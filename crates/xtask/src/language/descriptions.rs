@@ -14,12 +14,8 @@ pub fn weak(yaml: &str) -> Result<u64> {
     let schemas = versions
         .into_iter()
         .flatten()
-        .filter_map(|version| version.pointer("/schema/openAPIV3Schema/properties"));
-    let own = ["spec", "status"];
-    Ok(schemas
-        .flat_map(|schema| own.iter().filter_map(|part| schema.get(part)))
-        .map(weak_fields)
-        .sum())
+        .filter_map(|version| version.pointer("/schema/openAPIV3Schema"));
+    Ok(schemas.map(weak_fields).sum())
 }
 
 /// Weak fields below a schema; the schema's own description is not judged.
@@ -51,9 +47,7 @@ mod tests {
     use super::weak;
 
     fn crd(fields: &str) -> String {
-        format!(
-            "spec: {{versions: [{{schema: {{openAPIV3Schema: {{properties: {{spec: {{properties: {fields}}}}}}}}}}}]}}"
-        )
+        format!("spec: {{versions: [{{schema: {{openAPIV3Schema: {{properties: {fields}}}}}}}]}}")
     }
 
     #[test]

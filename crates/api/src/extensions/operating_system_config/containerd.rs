@@ -14,7 +14,7 @@ pub struct CRIConfig {
     pub name: CRIConfigName,
     /// Manager of the control groups: `cgroupfs` or `systemd`.
     pub cgroup_driver: Option<String>,
-    /// Settings of containerd.
+    /// Settings of containerd: registries, plugins and the sandbox image.
     pub containerd: Option<ContainerdConfig>,
 }
 
@@ -34,9 +34,9 @@ pub struct ContainerdConfig {
     /// Mirrors and settings of image registries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub registries: Vec<RegistryConfig>,
-    /// Image of the container that holds a pod together.
+    /// Image of the sandbox container that holds the network of a pod.
     pub sandbox_image: String,
-    /// Settings of plugins.
+    /// Settings of plugins of containerd.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<PluginConfig>,
 }
@@ -46,11 +46,11 @@ pub struct ContainerdConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryConfig {
-    /// Registry as names of images have the registry.
+    /// Registry as in the names of images, such as `registry.example.com`.
     pub upstream: String,
-    /// URL of the registry, where no host answers.
+    /// URL of the registry, for images that no mirror has.
     pub server: Option<String>,
-    /// Mirrors of the registry.
+    /// Mirrors of the registry, in the order of the tries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<RegistryHost>,
     /// Whether a mirror is probed before the first use.
@@ -67,10 +67,10 @@ pub struct RegistryHost {
     /// Capabilities of the mirror: `pull`, `resolve`, `push`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
-    /// Files with certificates that are trusted.
+    /// Paths of files with CA certificates that are trusted for the mirror.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ca_certs: Vec<String>,
-    /// Whether the address is complete.
+    /// Whether `url` contains the whole path of the API of the mirror.
     pub override_path: Option<bool>,
 }
 
@@ -78,7 +78,7 @@ pub struct RegistryHost {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PluginConfig {
-    /// Added (`add`) or taken away (`remove`).
+    /// Operation on the setting: `add` or `remove`.
     pub op: Option<String>,
     /// Path of the setting in the configuration of containerd.
     pub path: Vec<String>,

@@ -52,7 +52,7 @@ pub struct File {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileContent {
-    /// The content of a Secret.
+    /// Content that is a value of a Secret.
     pub secret_ref: Option<FileContentSecretRef>,
     /// Content that stands in this object.
     pub inline: Option<FileContentInline>,

@@ -18,13 +18,13 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerPool {
-    /// Machine type of the pool.
+    /// Machine type of the pool, as the CloudProfile names the type.
     pub machine_type: String,
     /// Highest number of machines in the pool.
     pub maximum: i32,
-    /// How many more there may be during an update.
+    /// Number or percentage of additional machines during an update.
     pub max_surge: IntOrString,
-    /// How many fewer there may be during an update.
+    /// Number or percentage of machines that may be missing during an update.
     pub max_unavailable: IntOrString,
     /// Annotations of the pool's nodes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -60,7 +60,7 @@ pub struct WorkerPool {
     pub zones: Vec<String>,
     /// Settings of machine-controller-manager for the pool.
     pub machine_controller_manager: Option<MachineControllerManagerSettings>,
-    /// The kubelet's version.
+    /// Version of the kubelet. A new minor version replaces the machines.
     pub kubernetes_version: Option<String>,
     /// Settings of the kubelet on the pool's machines.
     pub kubelet_config: Option<KubeletConfig>,
@@ -109,6 +109,6 @@ pub struct WorkerClusterAutoscaler {
     pub scale_down_unneeded_time: Option<Duration>,
     /// Time for which a node that is not ready must be idle before removal.
     pub scale_down_unready_time: Option<Duration>,
-    /// How long a node may take to come.
+    /// Longest time until a new node joins. Has no effect: no autoscaler runs.
     pub max_node_provision_time: Option<Duration>,
 }

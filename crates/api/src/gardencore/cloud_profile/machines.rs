@@ -30,11 +30,11 @@ pub struct ExpirableVersion {
 pub struct LifecycleStage {
     /// Support of the version in this stage: preview, supported, deprecated, or expired.
     pub classification: VersionClassification,
-    /// From when; always, unless given.
+    /// Time at which the stage begins. Absent for a stage that has always applied.
     pub start_time: Option<Time>,
 }
 
-/// How well a version is looked after.
+/// Support of the version: preview, supported, deprecated, or expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum VersionClassification {
@@ -63,7 +63,7 @@ pub struct MachineImage {
     pub update_strategy: Option<MachineImageUpdateStrategy>,
 }
 
-/// Limit of automatic updates of a machine image.
+/// Limit of automatic updates: the patch, minor or major version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MachineImageUpdateStrategy {

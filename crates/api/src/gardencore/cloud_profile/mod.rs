@@ -36,10 +36,10 @@ pub struct CloudProfileSpec {
     pub ca_bundle: Option<String>,
     /// Kubernetes versions on offer.
     pub kubernetes: KubernetesSettings,
-    /// Machine images on offer.
+    /// Machine images that worker pools may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_images: Vec<MachineImage>,
-    /// Machine types on offer.
+    /// Machine types that worker pools may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_types: Vec<MachineType>,
     /// The provider's own configuration.
@@ -53,7 +53,7 @@ pub struct CloudProfileSpec {
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = ("self == oldSelf", "Value is immutable"))]
     pub type_: String,
-    /// Types of disks on offer.
+    /// Types of disks that worker pools may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volume_types: Vec<VolumeType>,
     /// Machines for log-in to nodes.

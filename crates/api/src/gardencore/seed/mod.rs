@@ -127,12 +127,12 @@ impl SeedSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeedBackup {
-    /// The provider's type.
+    /// Type of the provider of the bucket, such as `aws`.
     #[schemars(length(min = 1, max = 253))]
     pub provider: String,
     /// The provider's own configuration.
     pub provider_config: Option<PackedExtension>,
-    /// The region; the seed's own unless given.
+    /// Region of the bucket. Default: `spec.provider.region` of the Seed.
     #[schemars(length(max = 253))]
     pub region: Option<String>,
     /// Credentials of the account.
@@ -144,7 +144,7 @@ pub struct SeedBackup {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeedDNS {
-    /// For the seed's ingress domain.
+    /// DNS provider for the ingress domain of the seed.
     pub provider: Option<SeedDNSProvider>,
     /// Domain for internal names, which survive any change of a shoot's own domain.
     pub internal: Option<SeedDNSProviderConfig>,
@@ -158,13 +158,13 @@ pub struct SeedDNS {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeedDNSProviderConfig {
-    /// The provider's type.
+    /// Type of the DNS provider of the names.
     #[schemars(length(min = 1, max = 253))]
     pub type_: String,
     /// Domain below which names of shoots are created.
     #[schemars(length(min = 1, max = 253))]
     pub domain: String,
-    /// The DNS zone of the names.
+    /// DNS zone of the names, as the provider identifies the zone.
     #[schemars(length(max = 253))]
     pub zone: Option<String>,
     /// Credentials of the DNS account.
@@ -191,7 +191,7 @@ impl SeedDNSProviderConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeedDNSProvider {
-    /// The provider's type.
+    /// Type of the DNS provider of the ingress domain.
     pub type_: String,
     /// Credentials of the DNS account.
     pub credentials_ref: Option<ObjectReference>,
@@ -219,7 +219,7 @@ pub struct SeedNetworks {
     /// Networks that control planes may not talk to.
     #[serde(rename = "blockCIDRs", default, skip_serializing_if = "Vec::is_empty")]
     pub block_cidrs: Vec<String>,
-    /// Versions of IP in use.
+    /// IP families of the seed: `IPv4` or `IPv6`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ip_families: Vec<IPFamily>,
 }
@@ -246,7 +246,7 @@ impl ShootNetworks {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeedProvider {
-    /// The provider's type.
+    /// Type of the provider of the seed, such as `local`.
     #[schemars(length(min = 1, max = 253))]
     pub type_: String,
     /// The provider's own configuration.
@@ -259,7 +259,7 @@ pub struct SeedProvider {
     pub zones: Vec<String>,
 }
 
-/// How the seed is.
+/// Observed state of the seed.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

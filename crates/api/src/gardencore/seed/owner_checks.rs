@@ -43,12 +43,12 @@ pub struct OwnerChecks {
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('100ms') && duration(self) <= duration('1h')", "must be from 100ms to 1h"))]
     pub interval: Option<String>,
-    /// Bound of a try at the servers, of two that a check has; 1s unless given.
+    /// Longest duration of a single try to ask the DNS servers. A check has two tries. Default: 1s.
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('50ms') && duration(self) <= duration('1h')", "must be from 50ms to 1h"))]
     pub timeout: Option<String>,
-    /// Bound of the question to the second witness, that is the store, the garden, or the process beside
-    /// etcd; 1s unless given.
+    /// Longest duration of a request to the second witness: the store, the garden, or the process beside
+    /// etcd. Default: 1s.
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('50ms') && duration(self) <= duration('1h')", "must be from 50ms to 1h"))]
     pub store_timeout: Option<String>,
@@ -82,7 +82,7 @@ pub struct OwnerChecks {
     #[schemars(length(max = 16), regex(pattern = SHORT_DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('24s') && duration(self) <= duration('1h')", "must be from 24s to 1h"))]
     pub fence: Option<String>,
-    /// By how many parts of a million a clock may be wrong; 1000 unless given.
+    /// Highest error of a clock, in parts of a million. Default: 1000.
     #[schemars(range(min = 0, max = 100_000))]
     pub drift: Option<i32>,
     /// Behaviour of etcd when neither the DNS servers nor the store answer. Default: `Deactivate`, etcd is no

@@ -12,17 +12,17 @@ use crate::derive::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeedSettings {
-    /// Room kept free for control planes.
+    /// Reservation of free capacity for control planes.
     pub excess_capacity_reservation: Option<ExcessCapacityReservation>,
-    /// Whether new shoots come here.
+    /// Selection of the seed for new shoots.
     pub scheduling: Option<SeedScheduling>,
-    /// How load balancers are made.
+    /// Settings of the Services of type LoadBalancer in the seed.
     pub load_balancer_services: Option<LoadBalancerServices>,
     /// Vertical scaling of control planes.
     pub vertical_pod_autoscaler: Option<SeedVerticalPodAutoscaler>,
     /// Restarts and scale-downs when dependencies fail.
     pub dependency_watchdog: Option<DependencyWatchdog>,
-    /// Keeping traffic in a zone.
+    /// Routing that keeps traffic within a zone.
     pub topology_aware_routing: Option<Enabled>,
     /// Choice of zones for control planes.
     pub zone_selection: Option<ZoneSelection>,
@@ -52,9 +52,9 @@ pub struct OptionallyEnabled {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExcessCapacityReservation {
-    /// Whether room is kept free; on unless said otherwise.
+    /// Whether capacity is reserved. Default: true.
     pub enabled: Option<bool>,
-    /// How much, and where.
+    /// Resources to reserve, with the nodes that hold the reservation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub configs: Vec<ExcessCapacityReservationConfig>,
 }
@@ -90,10 +90,10 @@ pub struct LoadBalancerServices {
     pub annotations: BTreeMap<String, String>,
     /// How nodes pass traffic on.
     pub external_traffic_policy: Option<ExternalTrafficPolicy>,
-    /// Settings for single zones.
+    /// Settings for Services of single zones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<LoadBalancerServicesZone>,
-    /// Whether clients' addresses come by the PROXY protocol.
+    /// Settings of the PROXY protocol for the addresses of clients.
     pub proxy_protocol: Option<ProxyProtocol>,
     /// Whether each zone gets a load balancer for ingress. Has no effect.
     pub zonal_ingress: Option<OptionallyEnabled>,
@@ -113,11 +113,11 @@ pub struct LoadBalancerServicesZone {
     pub annotations: BTreeMap<String, String>,
     /// How nodes pass traffic on.
     pub external_traffic_policy: Option<ExternalTrafficPolicy>,
-    /// Whether clients' addresses come by the PROXY protocol.
+    /// Settings of the PROXY protocol for the addresses of clients.
     pub proxy_protocol: Option<ProxyProtocol>,
 }
 
-/// How nodes pass on traffic from outside.
+/// Policy of the load balancer Services for traffic from outside the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ExternalTrafficPolicy {
     /// To any node.
@@ -129,7 +129,7 @@ pub enum ExternalTrafficPolicy {
 /// Whether clients' addresses come by the PROXY protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxyProtocol {
-    /// Whether such headers are believed.
+    /// Whether headers of the PROXY protocol are accepted.
     pub allowed: bool,
 }
 
@@ -160,7 +160,7 @@ pub struct DependencyWatchdog {
 /// Choice of zones for control planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ZoneSelection {
-    /// How strictly a shoot's zones are followed.
+    /// Whether a control plane only prefers the zones of the shoot, or has to be in these zones.
     pub mode: ZoneSelectionMode,
 }
 
@@ -188,9 +188,9 @@ pub struct SeedTaint {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeedVolume {
-    /// Smallest size of a claim.
+    /// Smallest size of a PersistentVolumeClaim in the seed.
     pub minimum_size: Option<Quantity>,
-    /// Provisioners by purpose.
+    /// Provisioners of volumes, by purpose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<SeedVolumeProvider>,
 }

@@ -63,6 +63,6 @@ pub struct HibernationSchedule {
     /// Time at which the shoot wakes up, as a cron expression. Absent if the schedule does not wake the
     /// shoot.
     pub end: Option<String>,
-    /// The time zone of both.
+    /// Time zone of `start` and `end`, such as `Europe/Berlin`. Default: UTC.
     pub location: Option<String>,
 }

@@ -29,7 +29,7 @@ pub struct EncryptionAtRest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShootCredentialsRotation {
-    /// Of certificate authorities.
+    /// Rotation of the certificate authorities. Never set.
     pub certificate_authorities: Option<PhasedRotation>,
     /// Rotation of the static kubeconfig.
     pub kubeconfig: Option<SimpleRotation>,
@@ -37,9 +37,9 @@ pub struct ShootCredentialsRotation {
     pub ssh_keypair: Option<SimpleRotation>,
     /// Rotation of the credentials for monitoring.
     pub observability: Option<SimpleRotation>,
-    /// Of the key that signs service accounts' tokens.
+    /// Rotation of the key that signs the tokens of service accounts. Never set.
     pub service_account_key: Option<PhasedRotation>,
-    /// Of the key of etcd's encryption.
+    /// Rotation of the key that encrypts resources in etcd. Never set.
     pub etcd_encryption_key: Option<PhasedRotation>,
 }
 

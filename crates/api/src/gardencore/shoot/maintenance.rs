@@ -65,7 +65,7 @@ pub struct MaintenanceCredentialsAutoRotation {
     pub observability: Option<MaintenanceRotationConfig>,
     /// Automatic rotation of the nodes' SSH key. Has no effect.
     pub ssh_keypair: Option<MaintenanceRotationConfig>,
-    /// Of etcd's encryption.
+    /// Automatic rotation of the key that encrypts resources in etcd.
     pub etcd_encryption_key: Option<MaintenanceRotationConfig>,
 }
 

@@ -250,7 +250,7 @@ pub struct ShootSpec {
     pub access_restrictions: Vec<AccessRestrictionWithOptions>,
 }
 
-/// How much a shoot matters.
+/// Purpose of the shoot, such as `production`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ShootPurpose {

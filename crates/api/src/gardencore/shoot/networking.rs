@@ -35,7 +35,7 @@ pub struct Networking {
     #[x_kube(validation = ("isCIDR(self)", "must be a range of addresses such as 100.96.0.0/11"))]
     #[x_kube(validation = ("!isCIDR(self) || !cidr(self).containsIP('240.0.0.1')", "must not contain 240.0.0.1, by which pods reach the API"))]
     pub services: Option<String>,
-    /// Versions of IP in use.
+    /// IP families of the shoot: `IPv4` or `IPv6`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ip_families: Vec<IPFamily>,
 }

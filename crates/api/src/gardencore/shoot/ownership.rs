@@ -103,7 +103,8 @@ pub struct SealedEpoch {
     pub sha256: String,
 }
 
-/// How far an epoch is.
+/// Phase of this epoch. Absent where no process records phases: then `status.lastOperation` shows the
+/// progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OwnershipPhase {
     /// The owner acts.
@@ -119,7 +120,7 @@ pub enum OwnershipPhase {
     Opening,
 }
 
-/// Data of the source with which an owner begins.
+/// The chosen data of the source. The choice is made once in an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OwnershipChain {
     /// Up to the final snapshot, without a loss.
@@ -147,7 +148,7 @@ pub struct OwnershipApproval {
     /// `metadata.uid` of the Shoot.
     #[schemars(length(min = 1))]
     pub uid: String,
-    /// The seed that is given up.
+    /// Name of the Seed that loses the shoot.
     #[schemars(length(min = 1))]
     pub from: String,
     /// The seed that may take the shoot over.

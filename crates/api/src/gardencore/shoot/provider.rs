@@ -32,6 +32,6 @@ pub struct Provider {
     // Pools are identified by name, so that rules can compare the old and the new value of a pool.
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub workers: Vec<Worker>,
-    /// Settings for all pools.
+    /// Settings for all worker pools.
     pub workers_settings: Option<WorkersSettings>,
 }

@@ -58,14 +58,14 @@ pub struct Extension {
 /// A restriction of access.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AccessRestriction {
-    /// The restriction's name.
+    /// Name of the restriction, as the CloudProfile lists the name.
     pub name: String,
 }
 
 /// A restriction of access, with options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AccessRestrictionWithOptions {
-    /// The restriction's name.
+    /// Name of the restriction, as the CloudProfile lists the name.
     pub name: String,
     /// Options of the restriction, by name. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -10,7 +10,7 @@ use super::{
     ZoneIsolation,
 };
 
-/// How the cluster is.
+/// Observed state of the shoot and of the control plane.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -75,7 +75,7 @@ pub struct ShootStatus {
     pub in_place_updates: Option<InPlaceUpdatesStatus>,
     /// Worker pools that wait for the user to replace the machines.
     pub manual_worker_pool_rollout: Option<ManualWorkerPoolRollout>,
-    /// How far a move goes that keeps the API serving.
+    /// Progress of a move without downtime of the API. Never set.
     pub live_migration: Option<LiveMigrationStatus>,
     /// Ownership of the shoot: counts the hand-overs between seeds.
     pub ownership: Option<Ownership>,

@@ -43,9 +43,9 @@ pub struct Worker {
     /// Lowest number of machines in the pool. As no autoscaler runs, the pool has this number.
     #[schemars(range(min = 0, max = 5000))]
     pub minimum: i32,
-    /// How many more there may be during an update.
+    /// Number or percentage of additional machines during an update. Default: 1.
     pub max_surge: Option<IntOrString>,
-    /// How many fewer there may be during an update.
+    /// Number or percentage of machines that may be missing during an update. Default: 0.
     pub max_unavailable: Option<IntOrString>,
     /// The provider's own configuration.
     pub provider_config: Option<PackedExtension>,
@@ -74,7 +74,7 @@ pub struct Worker {
     pub system_components: Option<WorkerSystemComponents>,
     /// Settings of machine-controller-manager for the pool.
     pub machine_controller_manager: Option<MachineControllerManagerSettings>,
-    /// Settings of the kernel.
+    /// Kernel parameters of the nodes, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctls: BTreeMap<String, String>,
     /// Settings of the cluster autoscaler for the pool. Has no effect.
@@ -87,7 +87,8 @@ pub struct Worker {
     pub control_plane: Option<WorkerControlPlane>,
 }
 
-/// How machines are updated.
+/// Strategy for updates of the machines of a pool. Default: `AutoRollingUpdate`; updates in place are
+/// refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum MachineUpdateStrategy {
     /// By new machines.
@@ -193,7 +194,7 @@ pub struct DataVolume {
 /// Programs of the landscape on a pool's nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerSystemComponents {
-    /// Whether there are any.
+    /// Whether the components of the shoot may run on the nodes of the pool.
     pub allow: bool,
 }
 
@@ -202,24 +203,24 @@ pub struct WorkerSystemComponents {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineControllerManagerSettings {
-    /// How long pods may take to leave.
+    /// Longest time for pods to leave a node. Default: 2h.
     pub machine_drain_timeout: Option<Duration>,
-    /// How long a machine may be unhealthy.
+    /// Time for which a machine may be unhealthy before replacement. Default: 10m.
     pub machine_health_timeout: Option<Duration>,
-    /// How long a machine may take to come.
+    /// Longest time until a machine joins. Default: 20m.
     pub machine_creation_timeout: Option<Duration>,
-    /// How often a pod is asked to leave.
+    /// Highest number of evictions of a pod. Has no effect: `machineDrainTimeout` bounds the drain.
     pub max_evict_retries: Option<i32>,
     /// Conditions that make a machine unhealthy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_conditions: Vec<String>,
-    /// How long an update in place may take.
+    /// Longest duration of an update in place. Has no effect: machines are replaced.
     pub in_place_update_timeout: Option<Duration>,
     /// Whether unhealthy machines stay.
     pub disable_health_timeout: Option<bool>,
-    /// How long a machine stays that is to be looked at.
+    /// Time for which a failed machine is preserved for an inspection. Has no effect.
     pub machine_preserve_timeout: Option<Duration>,
-    /// Most failed machines that stay to be looked at.
+    /// Highest number of failed machines that are preserved for an inspection. Has no effect.
     pub auto_preserve_failed_machine_max: Option<i32>,
 }
 
@@ -236,7 +237,7 @@ pub struct ClusterAutoscalerOptions {
     pub scale_down_unneeded_time: Option<Duration>,
     /// Time for which a node that is not ready must be idle before removal. Has no effect.
     pub scale_down_unready_time: Option<Duration>,
-    /// How long a node may take to come.
+    /// Longest time until a new node joins.
     pub max_node_provision_time: Option<Duration>,
 }
 

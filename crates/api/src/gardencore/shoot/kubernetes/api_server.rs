@@ -22,33 +22,33 @@ pub struct KubeAPIServerConfig {
     pub api_audiences: Vec<String>,
     /// Settings of the audit log. Has no effect.
     pub audit_config: Option<AuditConfig>,
-    /// Log-in by OpenID Connect, as flags.
+    /// Authentication by OpenID Connect, in the form of flags of kube-apiserver.
     pub oidc_config: Option<OIDCConfig>,
-    /// APIs switched on or off.
+    /// APIs that kube-apiserver serves or does not serve, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub runtime_config: BTreeMap<String, bool>,
-    /// Tokens of service accounts.
+    /// Settings of the tokens of service accounts.
     pub service_account_config: Option<ServiceAccountConfig>,
-    /// Sizes of watch caches.
+    /// Sizes of the watch caches of kube-apiserver, in objects.
     pub watch_cache_sizes: Option<WatchCacheSizes>,
-    /// Requests at the same time.
+    /// Highest numbers of concurrent requests.
     pub requests: Option<APIServerRequests>,
     /// Whether anonymous requests are allowed. Has no effect.
     pub enable_anonymous_authentication: Option<bool>,
-    /// How long events are kept.
+    /// Time for which Events are kept.
     #[serde(rename = "eventTTL")]
     pub event_ttl: Option<Duration>,
     /// Verbosity of the log. Has no effect.
     pub logging: Option<APIServerLogging>,
-    /// How long pods stay on a node that is not ready.
+    /// Time in seconds for which pods stay on a node that is not ready.
     pub default_not_ready_toleration_seconds: Option<i64>,
-    /// How long pods stay on a node that cannot be reached.
+    /// Time in seconds for which pods stay on a node that cannot be reached.
     pub default_unreachable_toleration_seconds: Option<i64>,
     /// Resources that are encrypted in etcd. Has no effect.
     pub encryption_config: Option<EncryptionConfig>,
     /// Reference to a ConfigMap with an AuthenticationConfiguration. Has no effect.
     pub structured_authentication: Option<StructuredAuthentication>,
-    /// Permissions, as a file.
+    /// Reference to a ConfigMap with an AuthorizationConfiguration.
     pub structured_authorization: Option<StructuredAuthorization>,
     /// Vertical scaling of kube-apiserver. Has no effect.
     pub autoscaling: Option<ControlPlaneAutoscaling>,
@@ -95,27 +95,27 @@ pub struct OIDCConfig {
     /// CA certificates that sign the certificate of the issuer. Has no effect.
     #[serde(rename = "caBundle")]
     pub ca_bundle: Option<String>,
-    /// Settings for clients.
+    /// Settings for clients that log in by OpenID Connect.
     pub client_authentication: Option<OpenIDConnectClientAuthentication>,
     /// Required audience of the tokens. Has no effect.
     #[serde(rename = "clientID")]
     pub client_id: Option<String>,
     /// Claim with the names of the user's groups. Has no effect.
     pub groups_claim: Option<String>,
-    /// Put before names of groups.
+    /// Prefix of the names of groups.
     pub groups_prefix: Option<String>,
     /// URL of the issuer of tokens. Has no effect.
     #[serde(rename = "issuerURL")]
     pub issuer_url: Option<String>,
-    /// Claims that must be there.
+    /// Claims that a token must have, with the values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub required_claims: BTreeMap<String, String>,
-    /// Algorithms that are accepted.
+    /// Signature algorithms of tokens that are accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signing_algs: Vec<String>,
     /// Claim with the name of the user. Has no effect.
     pub username_claim: Option<String>,
-    /// Put before names of users.
+    /// Prefix of the names of users.
     pub username_prefix: Option<String>,
 }
 
@@ -127,7 +127,7 @@ pub struct OpenIDConnectClientAuthentication {
     /// Further settings for clients. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_config: BTreeMap<String, String>,
-    /// The client's secret.
+    /// Secret of the client at the issuer.
     pub secret: Option<String>,
 }
 
@@ -140,7 +140,7 @@ pub struct ServiceAccountConfig {
     pub issuer: Option<String>,
     /// Whether tokens in pods live long for old clients' sake.
     pub extend_token_expiration: Option<bool>,
-    /// How long tokens live at most.
+    /// Longest lifetime of a token.
     pub max_token_expiration: Option<Duration>,
     /// Further issuers of accepted tokens. Has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -151,9 +151,9 @@ pub struct ServiceAccountConfig {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchCacheSizes {
-    /// Unless said otherwise.
+    /// Size of the watch cache of a resource that is not in `resources`.
     pub default: Option<i32>,
-    /// For single resources.
+    /// Sizes of the watch caches of single resources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceWatchCacheSize>,
 }
@@ -163,7 +163,7 @@ pub struct WatchCacheSizes {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceWatchCacheSize {
-    /// The resource's group.
+    /// API group of the resource.
     pub api_group: Option<String>,
     /// Name of the resource for this size of the watch cache.
     pub resource: String,
@@ -197,7 +197,7 @@ pub struct APIServerLogging {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EncryptionConfig {
-    /// Resources besides Secrets.
+    /// Resources that are encrypted besides Secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
     /// Provider and algorithm of the encryption.
@@ -227,7 +227,7 @@ pub struct StructuredAuthentication {
 pub struct StructuredAuthorization {
     /// The ConfigMap beside the Shoot.
     pub config_map_name: String,
-    /// Kubeconfigs of webhooks.
+    /// Secrets with the kubeconfigs of webhooks.
     pub kubeconfigs: Vec<AuthorizerKubeconfigReference>,
 }
 

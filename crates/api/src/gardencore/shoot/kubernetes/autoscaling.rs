@@ -13,11 +13,11 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterAutoscaler {
-    /// How long after a node came none goes.
+    /// Time after the addition of a node before a node is removed.
     pub scale_down_delay_after_add: Option<Duration>,
-    /// How long after a node went none goes.
+    /// Time after the removal of a node before a further node is removed.
     pub scale_down_delay_after_delete: Option<Duration>,
-    /// How long after a failure no node goes.
+    /// Time after a failed removal of a node before a node is removed.
     pub scale_down_delay_after_failure: Option<Duration>,
     /// Time for which a node must be idle before removal. Has no effect.
     pub scale_down_unneeded_time: Option<Duration>,
@@ -27,18 +27,18 @@ pub struct ClusterAutoscaler {
     pub scan_interval: Option<Duration>,
     /// Strategies for the choice of the pool that grows, separated by commas. Has no effect.
     pub expander: Option<String>,
-    /// How long a node may take to come.
+    /// Longest time until a new node joins.
     pub max_node_provision_time: Option<Duration>,
-    /// How long pods may take to end.
+    /// Longest time in seconds for pods to terminate on a node to be removed.
     pub max_graceful_termination_seconds: Option<i32>,
-    /// Taints that are not looked at.
+    /// Taints that the autoscaler ignores.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignore_taints: Vec<String>,
-    /// How long new pods are not looked at.
+    /// Age of a pod before the autoscaler adds nodes for the pod.
     pub new_pod_scale_up_delay: Option<Duration>,
-    /// Most empty nodes that go at a time.
+    /// Highest number of empty nodes that are removed at the same time.
     pub max_empty_bulk_delete: Option<i32>,
-    /// Whether pods of daemon sets count as use.
+    /// Whether pods of DaemonSets count as utilization of a node.
     pub ignore_daemonsets_utilization: Option<bool>,
     /// Verbosity of the autoscaler's log. Has no effect.
     pub verbosity: Option<i32>,
@@ -48,13 +48,13 @@ pub struct ClusterAutoscaler {
     /// Taints of nodes that are not for new pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub status_taints: Vec<String>,
-    /// Most nodes that go at a time.
+    /// Highest number of nodes that are removed at the same time.
     pub max_scale_down_parallelism: Option<i32>,
-    /// Most nodes that are drained at a time.
+    /// Highest number of nodes that are drained at the same time.
     pub max_drain_parallelism: Option<i32>,
     /// Time without scaling of a pool after the first failure. Has no effect.
     pub initial_node_group_backoff_duration: Option<Duration>,
-    /// How long a pool rests at most.
+    /// Longest pause of a pool after failures.
     pub max_node_group_backoff_duration: Option<Duration>,
     /// When a pool's failures are forgotten.
     pub node_group_backoff_reset_timeout: Option<Duration>,
@@ -67,22 +67,22 @@ pub struct ClusterAutoscaler {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerticalPodAutoscaler {
-    /// Whether there is any.
+    /// Whether pods are scaled vertically.
     pub enabled: bool,
     /// A container that ran out of memory sooner than this is replaced.
     #[serde(rename = "evictAfterOOMThreshold")]
     pub evict_after_oom_threshold: Option<Duration>,
-    /// Most pods replaced at once.
+    /// Highest number of evictions in a burst.
     pub eviction_rate_burst: Option<i32>,
-    /// Most pods replaced a second.
+    /// Highest number of evictions per second.
     pub eviction_rate_limit: Option<f64>,
     /// Fraction of the pods of a set that may be replaced at a time. Has no effect.
     pub eviction_tolerance: Option<f64>,
     /// Fraction that is added to the measured usage. Has no effect.
     pub recommendation_margin_fraction: Option<f64>,
-    /// How often pods are looked at.
+    /// Time between two checks for pods to replace.
     pub updater_interval: Option<Duration>,
-    /// How often use is looked at.
+    /// Time between two updates of the recommendations.
     pub recommender_interval: Option<Duration>,
     /// Percentile of use of processors that is aimed at.
     #[serde(rename = "targetCPUPercentile")]
@@ -105,7 +105,7 @@ pub struct VerticalPodAutoscaler {
     pub memory_histogram_decay_half_life: Option<Duration>,
     /// Length of an interval for the peak of memory usage. Has no effect.
     pub memory_aggregation_interval: Option<Duration>,
-    /// Number of such intervals.
+    /// Number of intervals of `memoryAggregationInterval` that are considered.
     pub memory_aggregation_interval_count: Option<i64>,
     /// Feature gates of the autoscaler. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -113,6 +113,6 @@ pub struct VerticalPodAutoscaler {
     /// Highest resources that the autoscaler recommends. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub max_allowed: BTreeMap<String, Quantity>,
-    /// Workers that write recommendations.
+    /// Number of workers that write recommendations.
     pub recommender_update_worker_count: Option<i64>,
 }

@@ -22,9 +22,9 @@ pub struct KubeControllerManagerConfig {
     /// Length of the mask of a node's range of pod addresses for IPv6. Has no effect.
     #[serde(rename = "nodeCIDRMaskSizeIPv6")]
     pub node_cidr_mask_size_ipv6: Option<i32>,
-    /// When pods leave a failed node.
+    /// Time before pods are evicted from a failed node.
     pub pod_eviction_timeout: Option<Duration>,
-    /// When a silent node counts as failed.
+    /// Time without a report of a node before the node counts as unhealthy.
     pub node_monitor_grace_period: Option<Duration>,
 }
 
@@ -33,11 +33,11 @@ pub struct KubeControllerManagerConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HorizontalPodAutoscalerConfig {
-    /// How long a pod's start is not looked at.
+    /// Time after the start of a pod in which the CPU usage is ignored.
     pub cpu_initialization_period: Option<Duration>,
     /// Time span of recommendations that are considered before scaling down. Has no effect.
     pub downscale_stabilization: Option<Duration>,
-    /// How long a pod may take to be ready first.
+    /// Time after the start of a pod in which changes of readiness count as the first start.
     pub initial_readiness_delay: Option<Duration>,
     /// Time between two evaluations of all HorizontalPodAutoscalers. Has no effect.
     pub sync_period: Option<Duration>,
@@ -53,14 +53,14 @@ pub struct KubeSchedulerConfig {
     /// Feature gates of kube-scheduler. Has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub feature_gates: FeatureGates,
-    /// Most volumes on a node.
+    /// Highest number of volumes of a node.
     #[serde(rename = "kubeMaxPDVols")]
     pub kube_max_pd_vols: Option<String>,
-    /// How nodes are filled.
+    /// Profile for the distribution of pods: `balanced` or `bin-packing`.
     pub profile: Option<SchedulingProfile>,
 }
 
-/// How nodes are filled.
+/// Profile for the distribution of pods: `balanced` or `bin-packing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SchedulingProfile {
@@ -84,7 +84,7 @@ pub struct KubeProxyConfig {
     pub enabled: Option<bool>,
 }
 
-/// How the proxy works.
+/// Mode of kube-proxy: `IPTables`, `IPVS` or `NFTables`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ProxyMode {
     /// By iptables.

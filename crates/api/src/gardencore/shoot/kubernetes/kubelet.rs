@@ -19,13 +19,13 @@ pub struct KubeletConfig {
     /// Whether the CPU limits of containers are enforced.
     #[serde(rename = "cpuCFSQuota")]
     pub cpu_cfs_quota: Option<bool>,
-    /// How processors are given to pods.
+    /// Policy for the assignment of CPUs to pods: `none` or `static`.
     pub cpu_manager_policy: Option<String>,
     /// Thresholds below which pods are evicted at once.
     pub eviction_hard: Option<KubeletEviction>,
-    /// How long such a pod may take to end.
+    /// Longest time in seconds for pods to terminate in an eviction by a soft threshold.
     pub eviction_max_pod_grace_period: Option<i32>,
-    /// How much is freed at least.
+    /// Resources that an eviction frees at least.
     pub eviction_minimum_reclaim: Option<KubeletEvictionMinimumReclaim>,
     /// Time for which the kubelet still reports pressure after the end of the pressure.
     pub eviction_pressure_transition_period: Option<Duration>,
@@ -33,17 +33,17 @@ pub struct KubeletConfig {
     pub eviction_soft: Option<KubeletEviction>,
     /// Time below a soft eviction threshold before pods are evicted.
     pub eviction_soft_grace_period: Option<KubeletEvictionSoftGracePeriod>,
-    /// Most pods on a node.
+    /// Highest number of pods of a node.
     pub max_pods: Option<i32>,
-    /// Most processes in a pod.
+    /// Highest number of processes of a pod.
     pub pod_pids_limit: Option<i64>,
     /// Whether the kubelet refuses to start on a node with swap.
     pub fail_swap_on: Option<bool>,
-    /// Kept for Kubernetes.
+    /// Resources that are reserved for the processes of Kubernetes.
     pub kube_reserved: Option<KubeletReserved>,
-    /// Kept for the operating system.
+    /// Resources that are reserved for the operating system.
     pub system_reserved: Option<KubeletReserved>,
-    /// How full a disk may be before images go.
+    /// Disk usage in percent at which the deletion of unused images begins.
     #[serde(rename = "imageGCHighThresholdPercent")]
     pub image_gc_high_threshold_percent: Option<i32>,
     /// Disk usage in percent at which the deletion of images stops.
@@ -51,29 +51,29 @@ pub struct KubeletConfig {
     pub image_gc_low_threshold_percent: Option<i32>,
     /// Whether images are pulled one at a time.
     pub serialize_image_pulls: Option<bool>,
-    /// Most pulls a second.
+    /// Highest number of image pulls per second.
     #[serde(rename = "registryPullQPS")]
     pub registry_pull_qps: Option<i32>,
     /// Highest number of image pulls in a burst, above `registryPullQPS`.
     pub registry_burst: Option<i32>,
     /// Whether pods get the runtime's filter of system calls by default.
     pub seccomp_default: Option<bool>,
-    /// Largest size of a log.
+    /// Largest size of a log file of a container.
     pub container_log_max_size: Option<Quantity>,
-    /// Most logs of a container.
+    /// Highest number of log files of a container.
     pub container_log_max_files: Option<i32>,
     /// Whether the kubelet refuses to start with different kernel settings.
     pub protect_kernel_defaults: Option<bool>,
-    /// How long an idle stream stays open.
+    /// Time without traffic after which a streaming connection is closed.
     pub streaming_connection_idle_timeout: Option<Duration>,
-    /// Use of swap by pods.
+    /// Settings for the use of swap by pods.
     pub memory_swap: Option<MemorySwapConfiguration>,
-    /// Most images that come at a time.
+    /// Highest number of images that are pulled at the same time.
     pub max_parallel_image_pulls: Option<i32>,
-    /// How old an unused image must be to go.
+    /// Lowest age at which an unused image may be deleted.
     #[serde(rename = "imageMinimumGCAge")]
     pub image_minimum_gc_age: Option<Duration>,
-    /// How old an unused image may be.
+    /// Age at which an unused image is deleted.
     #[serde(rename = "imageMaximumGCAge")]
     pub image_maximum_gc_age: Option<Duration>,
     /// Whether only the process that ran out of memory is killed, instead of all processes of the container.
@@ -93,10 +93,10 @@ pub struct KubeletConfig {
 pub struct KubeletEviction {
     /// Threshold of free memory, as a quantity or in percent.
     pub memory_available: Option<String>,
-    /// Of free space for images.
+    /// Threshold of free space on the file system of images, as a quantity or in percent.
     #[serde(rename = "imageFSAvailable")]
     pub image_fs_available: Option<String>,
-    /// Of free inodes for images.
+    /// Threshold of free inodes on the file system of images, as a number or in percent.
     #[serde(rename = "imageFSInodesFree")]
     pub image_fs_inodes_free: Option<String>,
     /// Threshold of free space on the root file system, as a quantity or in percent.
@@ -135,10 +135,10 @@ pub struct KubeletEvictionMinimumReclaim {
 pub struct KubeletEvictionSoftGracePeriod {
     /// Time below the threshold of free memory before pods are evicted.
     pub memory_available: Option<Duration>,
-    /// Of free space for images.
+    /// Time below the threshold of free space for images before pods are evicted.
     #[serde(rename = "imageFSAvailable")]
     pub image_fs_available: Option<Duration>,
-    /// Of free inodes for images.
+    /// Time below the threshold of free inodes for images before pods are evicted.
     #[serde(rename = "imageFSInodesFree")]
     pub image_fs_inodes_free: Option<Duration>,
     /// Time below the threshold of free space before pods are evicted.

@@ -24,28 +24,28 @@ pub type FeatureGates = BTreeMap<String, bool>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Kubernetes {
-    /// Scaling of worker pools.
+    /// Settings of the cluster autoscaler.
     pub cluster_autoscaler: Option<ClusterAutoscaler>,
     /// Settings of kube-apiserver. Has no effect, a warning says so.
     #[serde(rename = "kubeAPIServer")]
     pub kube_api_server: Option<KubeAPIServerConfig>,
-    /// The controller manager.
+    /// Settings of kube-controller-manager.
     pub kube_controller_manager: Option<KubeControllerManagerConfig>,
     /// Settings of kube-scheduler. Has no effect, a warning says so.
     pub kube_scheduler: Option<KubeSchedulerConfig>,
     /// Settings of kube-proxy on the nodes.
     pub kube_proxy: Option<KubeProxyConfig>,
-    /// The kubelet on nodes.
+    /// Settings of the kubelet on all nodes.
     pub kubelet: Option<KubeletConfig>,
-    /// The Kubernetes version.
+    /// Kubernetes version of the control plane, such as `1.34.4`.
     #[schemars(
         length(min = 1, max = 64),
         regex(pattern = r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+].+)?$")
     )]
     pub version: Option<String>,
-    /// Vertical scaling of pods.
+    /// Settings of the vertical pod autoscaler.
     pub vertical_pod_autoscaler: Option<VerticalPodAutoscaler>,
-    /// The two etcd clusters.
+    /// Settings of the two etcd clusters of the control plane.
     pub etcd: Option<EtcdClusters>,
     /// Controllers that do not run in the default manager. A change moves these controllers while both
     /// managers run (KEP-2436), and no controller ever runs in both managers. During the move, new Nodes may
