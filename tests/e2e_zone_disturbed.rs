@@ -240,7 +240,11 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
     // the age of their restoration, so that any machine of this zone may be the newest.
     assert_eq!(last.zones(), before.zones(), "the zones have their former sizes");
     let is_gone = |name: &&String| !last.nodes.contains_key(*name);
-    assert_eq!(away.nodes.keys().filter(is_gone).count(), 1, "{away:?} became {last:?}");
+    assert_eq!(
+        away.nodes.keys().filter(is_gone).count(),
+        1,
+        "{away:?} became {last:?}"
+    );
     let stays = away.on_nodes_of(&last);
     assert_eq!(stays.other_pods(&last), Vec::<String>::new(), "pods elsewhere");
     let client = shoot.client().await.unwrap();

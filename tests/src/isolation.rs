@@ -26,6 +26,9 @@ use crate::{landscape::Landscape, nodes::Probe, shoot::UserShoot};
 pub const ZONE_ID: &str = "az-a";
 /// The account's name of the isolated zone.
 pub const ZONE: &str = "a";
+/// The condition's report that the provider has confirmed the closed network. Also the wait before names the
+/// closing of the network, and the cause.
+const CLOSED: &str = "SubnetIsolation: the network is closed";
 /// Bounds a new machine elsewhere, the drain, the end of a machine and a closing, with room for a slow
 /// machine.
 pub const CUT_OFF_WITHIN: Duration = Duration::from_secs(600);
@@ -69,7 +72,7 @@ pub async fn close_now(shoot: &UserShoot, cause: &str, within: Duration) -> Resu
     let is_told = |shoot: &Shoot| {
         let conditions = shoot.status.as_ref().map_or(&[][..], |status| &status.conditions);
         let message = find_condition(conditions, ZONE_ISOLATION).map(|condition| condition.message.as_str());
-        message.is_some_and(|message| message.contains("is closed") && message.contains(cause))
+        message.is_some_and(|message| message.contains(CLOSED) && message.contains(cause))
     };
     shoot.wait(&what, within, is_told).await.map(drop)
 }
