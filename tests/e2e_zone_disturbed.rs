@@ -19,10 +19,12 @@ use api::{
     machine::{Machine, labels},
     meta::LastOperationType,
 };
-use k8s_openapi::api::{events::v1::Event, policy::v1::PodDisruptionBudget};
+use futures::StreamExt;
+use k8s_openapi::api::{core::v1::Node, events::v1::Event, policy::v1::PodDisruptionBudget};
 use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, Patch, PatchParams, PostParams},
+    runtime::{WatchStreamExt, watcher},
 };
 use repot_tests::{
     hunter::Hunter,
@@ -62,6 +64,26 @@ impl Stage {
     async fn fleet(&self, seed: &str) -> Result<Fleet> {
         let client = self.shoot.client().await?;
         Fleet::read(self.landscape.seed(seed)?, &self.id, &client).await
+    }
+
+    /// Waits until each zone has as many Nodes as before. The drains of a failback outlast the operation.
+    async fn shrinks_to(&self, before: &Fleet) -> Result<Fleet> {
+        let nodes: Api<Node> = Api::all(self.shoot.client().await?);
+        let mut changes = watcher(nodes, watcher::Config::default())
+            .default_backoff()
+            .touched_objects()
+            .boxed();
+        let shrinks = async {
+            loop {
+                let fleet = self.fleet("seed-a").await?;
+                if fleet.zones() == before.zones() {
+                    return Ok(fleet);
+                }
+                changes.next().await;
+            }
+        };
+        let shrunk = tokio::time::timeout(BACK_WITHIN, shrinks).await;
+        shrunk.context("the zones have not their former sizes")?
     }
 
     /// Waits for the end of the last operation of the shoot, of any type.
@@ -234,19 +256,8 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
         .await
         .unwrap();
     probes.find_the_zone_closed(false).await.unwrap();
-    let last = stage.fleet("seed-a").await.unwrap();
-    assert!(last.zones().contains(&ZONE), "{:?}", last.zones());
-    // One machine of the zone that has grown is drained: no autoscaler runs. After a move, all machines have
-    // the age of their restoration, so that any machine of this zone may be the newest.
-    assert_eq!(last.zones(), before.zones(), "the zones have their former sizes");
-    let is_gone = |name: &&String| !last.nodes.contains_key(*name);
-    assert_eq!(
-        away.nodes.keys().filter(is_gone).count(),
-        1,
-        "{away:?} became {last:?}"
-    );
-    let stays = away.on_nodes_of(&last);
-    assert_eq!(stays.other_pods(&last), Vec::<String>::new(), "pods elsewhere");
+    let last = stage.shrinks_to(&before).await.unwrap();
+    check_one_was_drained(&before, &away, &last);
     let client = shoot.client().await.unwrap();
     assert_eq!(
         web.failed(&client).await.unwrap(),
@@ -255,6 +266,20 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
     );
     probes.remove().await.unwrap();
     stage.deleted().await.unwrap();
+}
+
+/// After the failback: one machine of the zone that has grown was drained, as no autoscaler runs. After a move,
+/// all machines have the age of their restoration, so that any machine of this zone may be the newest.
+fn check_one_was_drained(before: &Fleet, away: &Fleet, last: &Fleet) {
+    assert_eq!(last.zones(), before.zones());
+    let is_gone = |name: &&String| !last.nodes.contains_key(*name);
+    assert_eq!(
+        away.nodes.keys().filter(is_gone).count(),
+        1,
+        "{away:?} became {last:?}"
+    );
+    let stays = away.clone().on_nodes_of(last);
+    assert_eq!(stays.other_pods(last), Vec::<String>::new(), "pods elsewhere");
 }
 
 /// Until then, the present seed executes requests.

@@ -89,7 +89,7 @@ pub(crate) fn is_shown_everywhere(said: &[(SocketAddr, Saying)]) -> Result<(), S
 /// secondary that is down.
 pub(crate) fn lets_an_epoch_end(said: &[(SocketAddr, Saying)]) -> Result<(), String> {
     let all_are_silent = said.iter().all(|(_, saying)| matches!(saying, Saying::Silent(_)));
-    match of(said) {
+    match combine(said) {
         Dns::Owned | Dns::Deleted(_) => Ok(()),
         Dns::Silent(_) if all_are_silent => Ok(()),
         Dns::Silent(_) | Dns::Lost(_) => Err(listed(
