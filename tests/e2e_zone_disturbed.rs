@@ -268,8 +268,8 @@ async fn a_zone_stays_cut_off_while_its_shoot_moves_and_is_taken_over() {
     stage.deleted().await.unwrap();
 }
 
-/// After the failback: one machine of the zone that has grown was drained, as no autoscaler runs. After a move,
-/// all machines have the age of their restoration, so that any machine of this zone may be the newest.
+/// After the failback: one machine of the zone that has grown was drained, as no autoscaler runs. After a
+/// move, all machines have the age of their restoration: any machine of this zone may be the newest.
 fn check_one_was_drained(before: &Fleet, away: &Fleet, last: &Fleet) {
     assert_eq!(last.zones(), before.zones());
     let is_gone = |name: &&String| !last.nodes.contains_key(*name);

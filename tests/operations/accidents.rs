@@ -172,8 +172,8 @@ async fn a_deletion_by_accident_in_a_seed_is_refused() {
     objects_stay_where_no_policy_asks_for_the_namespace(&desk).await;
 }
 
-/// A left namespace without a Shoot is cleaned up, so the right to patch namespaces is not the right to mark a
-/// namespace as left, or as that of another Shoot.
+/// A left namespace without a Shoot is cleaned up. So the right to patch namespaces is not the right to mark
+/// a namespace as left, or as the namespace of another Shoot.
 async fn only_the_gardenlet_marks_a_namespace(desk: &Desk) {
     let marks = [
         "shoot.gardener.cloud/left-in-epoch=1",

@@ -1,5 +1,5 @@
-//! Completes the descriptions that `kubectl explain` shows: sentences for fields of Kubernetes' own types, and
-//! a note at each field without effect.
+//! Completes the descriptions that `kubectl explain` shows: sentences for fields of Kubernetes' own types,
+//! and a note at each field without effect.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,

@@ -34,14 +34,14 @@ const RELEASED_AGAIN: Duration = Duration::from_secs(60);
 /// The scheduler prefers Nodes without the taint.
 const EFFECT: &str = "PreferNoSchedule";
 
-/// Marks Nodes. A process has one such value: see `written`.
+/// Marks Nodes. A process has a single value, see `written`.
 pub struct Outgoing {
     nodes: Api<Node>,
     known: Cache<Node>,
     manager: FieldManager,
     reach: Arc<Reach>,
     /// Versions of Nodes that this process has written, by name, until the cache shows the version. Until
-    /// then the present Node is read: no later event repeats a decision from the older Node.
+    /// then the present Node is read, because no later event repeats a decision from the older Node.
     written: Mutex<HashMap<String, Option<String>>>,
 }
 
@@ -172,7 +172,7 @@ impl Outgoing {
     }
 }
 
-/// Compares versions of one object, which are decimal numbers (Kubernetes 1.35). A version that is no number
+/// Compares versions of an object. Versions are decimal numbers (Kubernetes 1.35). A version without a number
 /// is only compared for equality.
 fn is_older(version: Option<&str>, than: Option<&str>) -> bool {
     let number = |version: Option<&str>| version.and_then(|version| version.parse::<u64>().ok());

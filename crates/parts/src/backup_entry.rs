@@ -114,8 +114,7 @@ impl SourceBackupEntry {
             .map(|_| ())
     }
 
-    /// The source BackupEntry that a finished restore leaves behind, with the cause, for the user of the
-    /// Shoot.
+    /// The source BackupEntry that a finished restore leaves behind, with the cause, for the Shoot's user.
     pub async fn left_behind(garden: &Garden, shoot: &Shoot) -> Result<Option<String>> {
         let Some(status) = &shoot.status else {
             return Ok(None);

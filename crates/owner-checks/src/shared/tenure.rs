@@ -1,5 +1,4 @@
 //! The right of a shoot's owner, held by the work under that right.
-
 use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
 
 use futures::FutureExt;

@@ -1,5 +1,5 @@
-//! The deletion of a ManagedResource: the objects are deleted first, unless `keepObjects` is set, or the shoot
-//! has left the namespace.
+//! The deletion of a ManagedResource: the objects are deleted first, unless `keepObjects` is set, or the
+//! shoot has left the namespace.
 
 use std::{sync::Arc, time::Duration};
 

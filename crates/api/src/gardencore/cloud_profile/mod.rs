@@ -1,7 +1,6 @@
 //! `CloudProfile`: the offers of a provider.
 
 mod machines;
-
 pub use machines::*;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
