@@ -5,28 +5,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
-use crate::gardencore::shoot::effects;
+use crate::{druid, gardencore::shoot::effects};
 
 /// Appended to the description of a field without effect.
 const NO_EFFECT: &str = " Has no effect.";
-
-/// Fields of an Etcd without effect, including all fields below. etcd-druid reports the same paths with a
-/// warning.
-const ETCD: &[&str] = &[
-    "spec.memberNamePrefix",
-    "spec.etcd.defragmentationSchedule",
-    "spec.etcd.etcdDefragTimeout",
-    "spec.etcd.wrapperPort",
-    "spec.etcd.authSecretRef",
-    "spec.etcd.peerUrlTls",
-    "spec.etcd.heartbeatDuration",
-    "spec.etcd.additionalAdvertisePeerURLs",
-    "spec.etcd.bootstrapWithExistingCluster",
-    "spec.backup.snapshotCompaction",
-    "spec.backup.deltaSnapshotRetentionPeriod",
-    "spec.backup.enableProfiling",
-    "spec.backup.leaderElection",
-];
 
 /// Fields of Kubernetes' own types with a description that is not a sentence, or that does not state the
 /// effect in this suite: the name of the field, the beginning of the description, and the description to
@@ -138,7 +120,7 @@ fn idle_paths(kind: &str) -> Vec<&'static str> {
     let fields = match kind {
         "Shoot" => effects::SHOOT,
         "Seed" => effects::SEED,
-        "Etcd" => return ETCD.to_vec(),
+        "Etcd" => return druid::effects::idle_paths().collect(),
         _ => return Vec::new(),
     };
     let always_idle = fields.iter().filter(|field| field.when.is_none());

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use api::druid::{Etcd, EtcdStatus};
+use api::druid::{Etcd, EtcdStatus, effects};
 use kube::{Api, ResourceExt};
 use runtime::{
     Cluster, Events, Next, Reconciler, Result, Seed,
@@ -23,7 +23,7 @@ use crate::{
     observed::Observed,
     retry::start_afresh,
     rollout, sidecar, status,
-    wanted::{ValidatedEtcd, without_effect},
+    wanted::ValidatedEtcd,
 };
 
 const MANAGER: FieldManager = FieldManager(DRUID);
@@ -94,7 +94,7 @@ impl EtcdController {
 
     /// Warns once for each generation about fields that are accepted and have no effect.
     async fn warn(&self, etcd: &Etcd) {
-        let fields = without_effect(etcd);
+        let fields = effects::without_effect(etcd);
         let seen =
             etcd.status.as_ref().and_then(|status| status.observed_generation) == etcd.metadata.generation;
         if !fields.is_empty() && !seen {

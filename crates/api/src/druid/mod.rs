@@ -1,6 +1,7 @@
 //! `druid.gardener.cloud/v1alpha1`: etcd clusters, served by seeds.
 
 mod backup;
+pub mod effects;
 mod etcd;
 mod etcd_config;
 mod etcd_copy_backups_task;

@@ -2,7 +2,6 @@
 
 mod backup;
 mod field;
-mod ignored;
 mod owner;
 mod tls;
 
@@ -27,7 +26,6 @@ use crate::{
 use self::field::image;
 pub use self::{
     backup::{Backup, SourceEnd, Store},
-    ignored::without_effect,
     owner::{EventsGate, OwnerCheck},
     tls::Tls,
 };
