@@ -7,7 +7,7 @@ use api::{meta::ConditionStatus, resources::ManagedResource};
 use futures::{FutureExt, StreamExt, stream};
 use runtime::{Error, Next, Result};
 
-use super::{Controller, DELETION_AGAIN, is_ignored, keeps, remove::Removed};
+use super::{Controller, HELD_REQUEUE, is_ignored, keeps, remove::Removed};
 use crate::{
     names::RESOURCES_IGNORE,
     object::{Key, Owner, Phase},
@@ -51,7 +51,7 @@ impl Controller {
             self.tell(owner, &resource, "ManagedResourceIgnored", why, None)
                 .await?;
             return Err(Error::not_ready(
-                DELETION_AGAIN,
+                HELD_REQUEUE,
                 "it is left alone, also in its deletion",
             ));
         }
@@ -60,7 +60,7 @@ impl Controller {
             Ok(target) => target,
             Err(why) => {
                 return self
-                    .unreachable(owner, &resource, &why.to_string(), DELETION_AGAIN)
+                    .unreachable(owner, &resource, &why.to_string(), HELD_REQUEUE)
                     .await;
             }
         };

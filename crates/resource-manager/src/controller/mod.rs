@@ -30,8 +30,9 @@ use crate::{
     watches::State,
 };
 
-/// Requeue interval of a deletion that cannot continue: the controller does not watch the namespace.
-const DELETION_AGAIN: Duration = Duration::from_secs(30);
+/// Requeue interval of an application or deletion that is held back, for example by the namespace: the
+/// controller does not watch the namespace.
+const HELD_REQUEUE: Duration = Duration::from_secs(30);
 
 /// A share of the concurrent work; an error when the process ends.
 type Share<'a> = Result<SemaphorePermit<'a>, AcquireError>;
@@ -121,13 +122,14 @@ impl Controller {
         drop(share);
         let applying = |target| async move {
             // Read again: the object may have changed while the work waited for the right and a share.
-            let resource = self.read_to_apply(owner).await?;
-            match resource {
-                Some(resource) if !self.shoot_has_left(owner).await? => {
-                    self.apply_all(owner, &resource, &target).await.map(Some)
-                }
-                _ => Ok(None),
+            let Some(resource) = self.read_to_apply(owner).await? else {
+                return Ok(None);
+            };
+            if self.shoot_has_left(owner).await? {
+                let why = "the shoot has left this namespace for another seed";
+                return Err(runtime::Error::not_ready(HELD_REQUEUE, why));
             }
+            self.apply_all(owner, &resource, &target).await.map(Some)
         };
         let outcome = match Box::pin(self.owned(owner, target, applying)).await {
             Ok(outcome) => outcome?,

@@ -9,7 +9,7 @@
 //! | lost: the owner record names another seed, or no seed | stays unchanged, to the last byte | once |
 //! | no witness confirms this seed | ResourcesApplied is Unknown | |
 //! | deleted, objects may not be deleted | waits for the right or `keepObjects`, or ends with namespace | |
-//! | deleted, the shoot has left the namespace | ends, and the objects stay (deletion.rs) | once |
+//! | the shoot has left the namespace | stays unchanged; deleted: ends, objects stay | if deleted |
 
 use std::{future::Future, sync::Arc};
 
@@ -150,7 +150,7 @@ impl Controller {
         let error = Error::from(refusal);
         let after = match &error {
             Error::NotReady { after, .. } if is_possible => *after,
-            _ => super::DELETION_AGAIN,
+            _ => super::HELD_REQUEUE,
         };
         self.unreachable(owner, resource, &error.to_string(), after).await
     }

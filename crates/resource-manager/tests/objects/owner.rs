@@ -111,20 +111,15 @@ pub async fn a_shoot_that_has_left(world: &World) -> Result<()> {
         if with_checks {
             record.says("seed-b", 2).await?;
             place.delete("waits").await?;
-            let events: Api<Event> = place.in_seed();
             eventually("the loss is told", SOON, || async {
-                let all = events.list(&ListParams::default()).await?.items;
-                let is_loss = |event: &Event| event.reason.as_deref() == Some("OwnershipLost");
-                ensure!(all.iter().any(is_loss), "{all:?}");
+                ensure!(!losses(&place).await?.is_empty(), "there is no Event");
                 Ok(())
             })
             .await?;
         }
         mark_as_left(&place).await?;
         if with_checks {
-            let mut told = record.cluster(place.name, "seed-a", 1);
-            told["spec"]["shoot"]["status"]["seedName"] = json!("seed-b");
-            testkit::apply(&world.seed, told).await?;
+            tell_of_departure(&place, &record, 1).await?;
         }
         place.delete("late").await?;
         place.gone("late").await?;
@@ -137,22 +132,38 @@ pub async fn a_shoot_that_has_left(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// The shoot is back in a namespace with the mark of an earlier stay: objects are applied and deleted.
+/// The shoot is back in a namespace with the mark of an earlier stay: objects that were held back are
+/// applied, and a deletion deletes the objects.
 pub async fn a_shoot_that_is_back(world: &World) -> Result<()> {
     let place = world.shoot("shoot--dev--back").await?;
     let record = OwnerRecord::start().await?;
-    testkit::apply(&world.seed, record.cluster(place.name, "seed-a", 3)).await?;
+    tell_of_departure(&place, &record, 3).await?;
     record.says("seed-a", 3).await?;
     mark_as_left(&place).await?;
     let inside = [map(place.name, "map", "1", &[])];
     place.resource("core", json!({}), &inside).await?;
-    place.applied("core", None).await?;
+    eventually("the resource-manager has taken it up", SOON, || async {
+        let resource = place.resources().get("core").await?;
+        ensure!(!resource.finalizers().is_empty(), "there is no finalizer");
+        Ok(())
+    })
+    .await?;
     let maps: Api<ConfigMap> = place.in_shoot();
+    ensure!(maps.get_opt("map").await?.is_none(), "it was made");
+    testkit::apply(&world.seed, record.cluster(place.name, "seed-a", 3)).await?;
+    place.applied("core", None).await?;
     maps.get("map").await?;
     place.delete("core").await?;
     place.gone("core").await?;
     ensure!(maps.get_opt("map").await?.is_none(), "the object was left behind");
     Ok(())
+}
+
+/// Writes the Cluster of a shoot that has left for another seed.
+async fn tell_of_departure(place: &ShootNamespace<'_>, record: &OwnerRecord, epoch: i64) -> Result<()> {
+    let mut cluster = record.cluster(place.name, "seed-a", epoch);
+    cluster["spec"]["shoot"]["status"]["seedName"] = json!("seed-b");
+    testkit::apply(&place.world.seed, cluster).await.map(drop)
 }
 
 /// Marks the namespace, as a gardenlet does after the hand-over.
@@ -169,17 +180,23 @@ async fn read_value(maps: &Api<ConfigMap>) -> Result<String> {
 
 /// The Event comes exactly once, also after further changes.
 async fn tells_of_its_loss(place: &ShootNamespace<'_>) -> Result<()> {
-    let events: Api<Event> = place.in_seed();
     eventually("the loss is told", SOON, || async {
-        let all = events.list(&ListParams::default()).await?.items;
-        let lost = |event: &&Event| event.reason.as_deref() == Some("OwnershipLost");
-        let notes: Vec<_> = all.iter().filter(lost).map(|event| event.note.clone()).collect();
-        match notes.as_slice() {
+        match losses(place).await?.as_slice() {
             [Some(note)] if note.contains("epoch 2 has begun") => Ok(()),
             other => anyhow::bail!("{other:?}"),
         }
     })
     .await
+}
+
+/// The notes of the Events about a loss.
+async fn losses(place: &ShootNamespace<'_>) -> Result<Vec<Option<String>>> {
+    let events: Api<Event> = place.in_seed();
+    let all = events.list(&ListParams::default()).await?.items;
+    let lost = all
+        .into_iter()
+        .filter(|event| event.reason.as_deref() == Some("OwnershipLost"));
+    Ok(lost.map(|event| event.note).collect())
 }
 
 /// The object was deleted, and still exists.
