@@ -54,15 +54,19 @@ pub async fn install(tasks: &mut JoinSet<()>, seed: &Client) -> anyhow::Result<(
     let (seed, kind) = (seed.clone(), firewall());
     let all: Api<DynamicObject> = Api::all_with(seed.clone(), &kind);
     tasks.spawn(async move {
-        let mut changed = watcher(all, watcher::Config::default())
-            .default_backoff()
-            .applied_objects()
-            .boxed();
-        while let Some(object) = changed.next().await {
-            if let Ok(object) = object {
-                // A write that collides is repeated at the next change.
-                let _ = act(&seed, &object).await;
-            }
+        let mut changed = watcher(all, watcher::Config::default()).default_backoff().boxed();
+        while let Some(event) = changed.next().await {
+            // A write that collides is repeated at the next change.
+            let _ = match event {
+                Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => {
+                    act(&seed, &object).await.map_err(anyhow::Error::from)
+                }
+                // Released before the deletion: the ManagedResources go late, when the shoot has left.
+                Ok(watcher::Event::Delete(object)) => {
+                    withdraw(&seed, &object.namespace().unwrap_or_default()).await
+                }
+                _ => Ok(()),
+            };
         }
     });
     Ok(())

@@ -59,24 +59,29 @@ struct Parts {
     machines: Feed<Machine>,
     nodes: Feed<Node>,
     reach: Arc<Reach>,
+    outgoing: Arc<Outgoing>,
 }
 
 impl Parts {
     fn new(context: &Context) -> Self {
+        let nodes = Feed::new(machine::trim_node);
+        let reach = Arc::new(Reach::new(&context.shoot, context.timing.look_every));
+        let outgoing = Outgoing::new(context, Arc::clone(&reach), nodes.cache());
         Self {
             classes: Feed::new(|_| {}),
             deployments: Feed::new(|_| {}),
             sets: Feed::new(|_| {}),
             machines: Feed::new(|_| {}),
-            nodes: Feed::new(machine::trim_node),
-            reach: Arc::new(Reach::new(&context.shoot, context.timing.look_every)),
+            nodes,
+            reach,
+            outgoing: Arc::new(outgoing),
         }
     }
 
     fn start(&mut self, name: &str, context: &Context) -> Result<BoxFuture<'static, ()>, String> {
         let settings = context.settings.clone();
         let reach = || Arc::clone(&self.reach);
-        let outgoing = || Outgoing::new(context, reach(), self.nodes.cache());
+        let outgoing = || Arc::clone(&self.outgoing);
         let (classes, machines, sets) = (self.classes.cache(), self.machines.cache(), self.sets.cache());
         Ok(match name {
             "machine" => {

@@ -2,7 +2,11 @@
 //! drained, so that a pod that leaves starts on a Node that stays. The taint is the same as upstream, and
 //! stays on a Node over a move.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use api::machine::Machine;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -28,12 +32,15 @@ const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
 /// The scheduler prefers Nodes without the taint.
 const EFFECT: &str = "PreferNoSchedule";
 
-/// Marks Nodes.
+/// Marks Nodes. A process has one such value: see `written`.
 pub struct Outgoing {
     nodes: Api<Node>,
     known: Cache<Node>,
     manager: FieldManager,
     reach: Arc<Reach>,
+    /// Versions of Nodes that this process has written, by name, until the cache shows the version. Until
+    /// then the present Node is read: no later event repeats a decision from the older Node.
+    written: Mutex<HashMap<String, Option<String>>>,
 }
 
 impl Outgoing {
@@ -44,6 +51,7 @@ impl Outgoing {
             known,
             manager: context.manager,
             reach,
+            written: Mutex::default(),
         }
     }
 
@@ -80,7 +88,7 @@ impl Outgoing {
                     .ok()
                     .flatten()
             })
-            .filter(|node| change(node, is_outgoing).is_some())
+            .filter(|node| self.is_older_than_written(node) || change(node, is_outgoing).is_some())
             .collect();
         if nodes.is_empty() {
             return Ok(());
@@ -112,23 +120,57 @@ impl Outgoing {
     /// Kubelets write Nodes often: after a conflict the write is repeated on the present Node.
     async fn try_write(&self, seen: &Node, is_outgoing: bool) -> Result<()> {
         let mut node = seen.clone();
+        let mut is_old = self.is_older_than_written(seen);
         loop {
+            if is_old {
+                match self.reach.node(&seen.name_any()).await? {
+                    Some(now) if now.uid() == seen.uid() => node = now,
+                    _ => return Ok(()),
+                }
+            }
             let Some(body) = change(&node, is_outgoing) else {
                 return Ok(());
             };
-            if self
-                .manager
-                .try_merge_of(&self.nodes, &node, &body)
-                .await?
-                .is_some()
-            {
+            if let Some(written) = self.manager.try_merge_of(&self.nodes, &node, &body).await? {
+                self.remember(&written);
                 return Ok(());
             }
-            match self.reach.node(&seen.name_any()).await? {
-                Some(now) if now.uid() == seen.uid() => node = now,
-                _ => return Ok(()),
-            }
+            is_old = true;
         }
+    }
+
+    fn remember(&self, node: &Node) {
+        let mut written = self.written();
+        // Deleted Nodes are in no cache.
+        written.retain(|name, _| matches!(self.known.get(&ObjectRef::new(name)), Ok(Some(_))));
+        written.insert(node.name_any(), node.resource_version());
+    }
+
+    /// Whether the cache shows a Node as before a write of this process.
+    fn is_older_than_written(&self, cached: &Node) -> bool {
+        let (name, mut written) = (cached.name_any(), self.written());
+        let Some(version) = written.get(&name) else {
+            return false;
+        };
+        let is_old = is_older(cached.resource_version().as_deref(), version.as_deref());
+        if !is_old {
+            written.remove(&name);
+        }
+        is_old
+    }
+
+    fn written(&self) -> MutexGuard<'_, HashMap<String, Option<String>>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Compares versions of one object, which are decimal numbers (Kubernetes 1.35). A version that is no number
+/// is only compared for equality.
+fn is_older(version: Option<&str>, than: Option<&str>) -> bool {
+    let number = |version: Option<&str>| version.and_then(|version| version.parse::<u64>().ok());
+    match (number(version), number(than)) {
+        (Some(version), Some(than)) => version < than,
+        _ => version != than,
     }
 }
 
@@ -159,6 +201,15 @@ fn change(node: &Node, is_outgoing: bool) -> Option<Value> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn the_cache_counts_from_the_written_version_on() {
+        assert!(is_older(Some("9"), Some("10")), "compared as text");
+        assert!(!is_older(Some("10"), Some("10")));
+        assert!(!is_older(Some("11"), Some("10")));
+        assert!(is_older(Some("a"), Some("b")), "the present Node is read");
+        assert!(!is_older(Some("b"), Some("b")));
+    }
 
     #[test]
     fn the_mark_comes_and_goes_and_other_taints_stay() {

@@ -46,7 +46,6 @@ impl ManagedResources {
     /// in the shoot without `keepObjects`. The error names these ManagedResources. After the stop of the
     /// shoot's API, the objects could not be deleted.
     pub async fn check_no_other(stay: &Stay) -> Result<()> {
-        let holds_up = |object: &DynamicObject| !is_own(object) && !is_in_seed(object) && !keeps(object);
         let left = selected(stay, holds_up).await?;
         if left.is_empty() {
             return Ok(());
@@ -54,6 +53,22 @@ impl ManagedResources {
         Err(Error::transient(format!(
             "the shoot in namespace {} is not deleted while ManagedResources of extensions have objects in the shoot: {}. Their extensions have \
              to delete them; where an extension is gone for good, set spec.keepObjects to true",
+            stay.namespace,
+            left.join(", ")
+        )))
+    }
+
+    /// The same check for the namespace of a departed shoot. The resource-manager lets go of a
+    /// ManagedResource that is being deleted there, and keeps the objects in the shoot.
+    pub async fn check_departed(stay: &Stay) -> Result<()> {
+        let is_undeleted = |object: &DynamicObject| object.metadata.deletion_timestamp.is_none();
+        let left = selected(stay, |object| holds_up(object) && is_undeleted(object)).await?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        Err(Error::transient(format!(
+            "namespace {} is not deleted after the departure of the shoot while it has ManagedResources of extensions: {}. Their extensions \
+             have to delete them; where an extension is gone for good, delete them: the objects stay in the shoot",
             stay.namespace,
             left.join(", ")
         )))
@@ -152,6 +167,11 @@ fn is_own(object: &DynamicObject) -> bool {
         Some(origin) => origin == OWN_ORIGIN,
         None => object.name_any().starts_with(OWN_PREFIX),
     }
+}
+
+/// A ManagedResource of an extension, with objects in the shoot that a deletion would delete.
+fn holds_up(object: &DynamicObject) -> bool {
+    !is_own(object) && !is_in_seed(object) && !keeps(object)
 }
 
 fn keeps(object: &DynamicObject) -> bool {

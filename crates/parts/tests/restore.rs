@@ -6,11 +6,11 @@
 mod world;
 
 use anyhow::Result;
-use api::{extensions, gardencore::ShootStateSpec};
+use api::{constants::finalizer, extensions, gardencore::ShootStateSpec};
 use k8s_openapi::api::core::v1::{self, Secret};
 use kube::{
     Api, ResourceExt,
-    api::{DynamicObject, ListParams, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams, PostParams},
 };
 use parts::{
     AllExtensions, Deploy, Destroy, ExtensionSecrets, Facts, ForcedManagedResources, Infrastructure,
@@ -213,6 +213,7 @@ async fn managed_resources_of_extensions_are_left_to_them(world: &World, facts: 
         .unwrap_err()
         .to_string();
     assert!(held.contains("objects in the shoot: of-extension."), "{held}");
+    the_departure_waits_for_undeleted_ones(world, facts).await?;
     ForcedManagedResources::keep_objects(facts).await?;
     assert!(kept(api.get("of-extension").await?));
     ManagedResources::check_no_other(facts).await?;
@@ -222,6 +223,41 @@ async fn managed_resources_of_extensions_are_left_to_them(world: &World, facts: 
     );
     ForcedManagedResources::destroy(facts).await?;
     ForcedManagedResources::gone(facts).await?;
+    Ok(())
+}
+
+/// After the departure of the shoot, an undeleted ManagedResource of an extension is named and awaited. A
+/// ManagedResource that is being deleted is left to the resource-manager.
+async fn the_departure_waits_for_undeleted_ones(world: &World, facts: &Facts) -> Result<()> {
+    let api = world.any(RESOURCES, "ManagedResource", Some(NAMESPACE));
+    let finalizers = |value: Value| kube::api::Patch::Merge(json!({"metadata": {"finalizers": value}}));
+    let params = kube::api::PatchParams::default();
+    let late = json!({"spec": {"secretRefs": [], "keepObjects": false}});
+    world
+        .apply(RESOURCES, "ManagedResource", Some(NAMESPACE), "late", late)
+        .await?;
+    let held = ManagedResources::check_departed(facts)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(held.contains("of extensions: late, of-extension."), "{held}");
+    let held_by = finalizers(json!([finalizer::RESOURCE_MANAGER]));
+    api.patch("late", &params, &held_by).await?;
+    api.delete("late", &DeleteParams::default()).await?;
+    let held = ManagedResources::check_departed(facts)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(held.contains("of extensions: of-extension."), "{held}");
+    let all = ManagedResources::check_no_other(facts)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        all.contains("in the shoot: late, of-extension."),
+        "a deletion of the shoot waits for the objects: {all}"
+    );
+    api.patch("late", &params, &finalizers(Value::Null)).await?;
     Ok(())
 }
 

@@ -102,7 +102,7 @@ async fn clean_up(stay: &Stay, KeepEtcd(etcd_is_needed): KeepEtcd) -> Result<()>
 /// leftovers of a deleted Shoot by the mark of the namespace.
 async fn remove(stay: &Stay) -> Result<()> {
     // Extensions read the shoot from the Cluster.
-    ManagedResources::check_no_other(stay).await?;
+    ManagedResources::check_departed(stay).await?;
     Cluster::destroy(stay).await?;
     Namespace::destroy(stay).await?;
     Namespace::gone(stay).await

@@ -61,7 +61,7 @@ pub struct MachineDeployments {
     manager: FieldManager,
     deployments: Cache<MachineDeployment>,
     machines: Cache<Machine>,
-    outgoing: Outgoing,
+    outgoing: Arc<Outgoing>,
 }
 
 impl MachineDeployments {
@@ -70,7 +70,7 @@ impl MachineDeployments {
         context: &Context,
         deployments: Cache<MachineDeployment>,
         machines: Cache<Machine>,
-        outgoing: Outgoing,
+        outgoing: Arc<Outgoing>,
     ) -> Self {
         Self {
             seed: context.control.clone(),

@@ -56,7 +56,7 @@ pub struct MachineSets {
     reach: Arc<Reach>,
     sets: Cache<MachineSet>,
     machines: Cache<Machine>,
-    outgoing: Outgoing,
+    outgoing: Arc<Outgoing>,
 }
 
 impl MachineSets {
@@ -66,7 +66,7 @@ impl MachineSets {
         reach: Arc<Reach>,
         sets: Cache<MachineSet>,
         machines: Cache<Machine>,
-        outgoing: Outgoing,
+        outgoing: Arc<Outgoing>,
     ) -> Self {
         Self {
             seed: context.control.clone(),

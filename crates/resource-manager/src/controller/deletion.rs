@@ -1,4 +1,5 @@
-//! The deletion of a ManagedResource: the objects are deleted first, unless `keepObjects` is set.
+//! The deletion of a ManagedResource: the objects are deleted first, unless `keepObjects` is set, or the shoot
+//! has left the namespace.
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,6 +37,11 @@ impl Controller {
         };
         let keys = status::keys(&resource);
         if keeps(&resource) || keys.is_empty() {
+            return Ok(Next::Change);
+        }
+        if !owner.in_seed && self.shoot_has_left(&owner.namespace).await? {
+            let note = "Its objects stay in the shoot: the shoot has left this namespace for another seed.";
+            self.events.normal(&resource, "ObjectsLeft", note).await;
             return Ok(Next::Change);
         }
         if is_ignored(&resource) {

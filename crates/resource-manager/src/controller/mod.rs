@@ -12,7 +12,7 @@ mod send;
 
 use std::{sync::Arc, time::Duration};
 
-use api::{meta::ConditionStatus, resources::ManagedResource};
+use api::{constants::LEFT_IN_EPOCH, meta::ConditionStatus, resources::ManagedResource};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt};
 use owner_checks::SharedChecks;
@@ -175,9 +175,20 @@ impl Controller {
 
     /// Whether the namespace, and so the control plane of the shoot, is being deleted.
     async fn namespace_goes(&self, namespace: &str) -> Result<bool> {
-        let found = self.seed.cluster_wide::<Namespace>().get_opt(namespace).await;
-        let found = found.context(format_args!("could not read Namespace {namespace}"))?;
+        let found = self.namespace(namespace).await?;
         Ok(found.is_none_or(|namespace| namespace.metadata.deletion_timestamp.is_some()))
+    }
+
+    /// Whether the shoot has left the namespace for another seed. The gardenlet writes this mark after the
+    /// hand-over, and deletes the namespace. The mark counts also in a seed without owner checks.
+    async fn shoot_has_left(&self, namespace: &str) -> Result<bool> {
+        let found = self.namespace(namespace).await?;
+        Ok(found.is_some_and(|namespace| namespace.annotations().contains_key(LEFT_IN_EPOCH)))
+    }
+
+    async fn namespace(&self, name: &str) -> Result<Option<Namespace>> {
+        let found = self.seed.cluster_wide::<Namespace>().get_opt(name).await;
+        found.context(format_args!("could not read Namespace {name}"))
     }
 }
 

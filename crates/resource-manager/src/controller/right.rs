@@ -9,6 +9,7 @@
 //! | lost: the owner record names another seed, or no seed | stays unchanged, to the last byte | once |
 //! | no witness confirms this seed | ResourcesApplied is Unknown | |
 //! | deleted, objects may not be deleted | waits for the right or `keepObjects`, or ends with namespace | |
+//! | deleted, the shoot has left the namespace | ends, and the objects stay (deletion.rs) | once |
 
 use std::{future::Future, sync::Arc};
 

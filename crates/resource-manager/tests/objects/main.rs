@@ -71,6 +71,7 @@ async fn objects_of_managed_resources() -> Result<()> {
         away::a_shoot_without_a_way(&world).boxed(),
         filled::a_shoot_that_its_users_have_filled(&world).boxed(),
         owner::a_shoot_that_is_lost(&world).boxed(),
+        owner::a_shoot_that_has_left(&world).boxed(),
         owner::a_shoot_of_which_nobody_says_whose_it_is(&world).boxed(),
         silent::shoots_of_which_nobody_says_whose_they_are(&world).boxed(),
     )?;

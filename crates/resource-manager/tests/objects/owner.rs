@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use api::meta::ConditionStatus;
+use api::{constants::LEFT_IN_EPOCH, meta::ConditionStatus};
 use k8s_openapi::api::{
     core::v1::{ConfigMap, Namespace},
     events::v1::Event,
@@ -87,6 +87,49 @@ pub async fn a_shoot_of_which_nobody_says_whose_it_is(world: &World) -> Result<(
         .await?;
     place.gone("core").await?;
     ensure!(said(&maps).await? == "1", "it was deleted");
+    Ok(())
+}
+
+/// The source of a move: an extension deletes a ManagedResource late, after the departure of the shoot. The
+/// ManagedResource ends, and its objects stay in the shoot, whether or not the seed checks owners. A
+/// deletion that has waited ends too.
+pub async fn a_shoot_that_has_left(world: &World) -> Result<()> {
+    for (name, with_checks) in [("shoot--dev--left", true), ("shoot--dev--left-without", false)] {
+        let place = world.shoot(name).await?;
+        let record = OwnerRecord::start().await?;
+        if with_checks {
+            testkit::apply(&world.seed, record.cluster(place.name, "seed-a", 1)).await?;
+            record.says("seed-a", 1).await?;
+        }
+        for resource in ["waits", "late"] {
+            let inside = [map(place.name, resource, "1", &[])];
+            place.resource(resource, json!({}), &inside).await?;
+            place.applied(resource, None).await?;
+        }
+        let maps: Api<ConfigMap> = place.in_shoot();
+        let before = uid(&maps, "late").await?;
+        if with_checks {
+            record.says("seed-b", 2).await?;
+            place.delete("waits").await?;
+            let events: Api<Event> = place.in_seed();
+            eventually("the loss is told", SOON, || async {
+                let all = events.list(&ListParams::default()).await?.items;
+                let is_loss = |event: &Event| event.reason.as_deref() == Some("OwnershipLost");
+                ensure!(all.iter().any(is_loss), "{all:?}");
+                Ok(())
+            })
+            .await?;
+        }
+        let mark = json!({"metadata": {"annotations": {(LEFT_IN_EPOCH): "1"}}});
+        change(&Api::<Namespace>::all(world.seed.clone()), place.name, mark).await?;
+        place.delete("late").await?;
+        place.gone("late").await?;
+        ensure!(uid(&maps, "late").await? == before, "the object was deleted");
+        if with_checks {
+            place.gone("waits").await?;
+            maps.get("waits").await?;
+        }
+    }
     Ok(())
 }
 
