@@ -23,8 +23,8 @@ use crate::store::Failure;
 use crate::tenure::{Sent, Tenure};
 use crate::view::View;
 
-/// The result of a read of the lock.
-enum Look {
+/// The result of an attempt to get the lock.
+enum Attempt {
     /// This process holds the lock; the write that took the lock was sent at this time.
     Acquired(Sent),
     /// Another process holds the lock for this much longer.
@@ -66,16 +66,16 @@ impl<'a> Candidate<'a> {
         let patience = participant.timing.lease_duration;
         participant.metrics.awaited(participant.name(), patience);
         loop {
-            match self.look().await {
-                Ok(Look::Acquired(sent)) => {
+            match self.attempt().await {
+                Ok(Attempt::Acquired(sent)) => {
                     let view = std::mem::take(&mut self.view);
                     return Ok(Tenure::new(self.participant, view, sent));
                 }
-                Ok(Look::Disagrees(lost)) => {
+                Ok(Attempt::Disagrees(lost)) => {
                     self.refused("other terms");
                     return Err(lost);
                 }
-                Ok(Look::Wait(left)) => {
+                Ok(Attempt::Wait(left)) => {
                     beaten = false;
                     self.wait(left).await;
                 }
@@ -103,7 +103,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    async fn look(&mut self) -> Result<Look, Failure> {
+    async fn attempt(&mut self) -> Result<Attempt, Failure> {
         let participant = self.participant;
         let asked = Instant::now();
         let found = participant.store.read().await?;
@@ -112,7 +112,7 @@ impl<'a> Candidate<'a> {
         self.view.see(found, if early { asked } else { Instant::now() });
         self.report();
         if let Some(lost) = self.disagreement() {
-            return Ok(Look::Disagrees(lost));
+            return Ok(Attempt::Disagrees(lost));
         }
         let (me, timing) = (participant.identity(), &participant.timing);
         let wall = participant.wall();
@@ -122,7 +122,7 @@ impl<'a> Candidate<'a> {
             {
                 Record::created(me, timing, wall)
             }
-            Some(Decision::Wait(left)) => return Ok(Look::Wait(left)),
+            Some(Decision::Wait(left)) => return Ok(Attempt::Wait(left)),
             Some(Decision::TakeOver) => self.view.record().taken_over(me, timing, wall),
             Some(Decision::Renew) => self.view.record().renewed(me, timing, wall),
             Some(Decision::Create) | None => Record::created(me, timing, wall),
@@ -137,7 +137,7 @@ impl<'a> Candidate<'a> {
                 .handed_over(participant.name(), since.elapsed());
         }
         info!(lock = participant.lock(), identity = me, "became leader");
-        Ok(Look::Acquired(sent.answered(participant)))
+        Ok(Attempt::Acquired(sent.answered(participant)))
     }
 
     /// The error, if another process holds the lock on different terms.
