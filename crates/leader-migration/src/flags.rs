@@ -5,7 +5,11 @@ use std::{fs, str::FromStr, time::Duration};
 use kube::Client;
 
 use super::{
-    config::LeaderMigrationConfiguration, error::ConfigError, names::Manager, parse, plan::Migration,
+    config::LeaderMigrationConfiguration,
+    error::ConfigError,
+    parse,
+    plan::Migration,
+    table::{KnownNames, Manager, ManagerTable},
 };
 use lease::{Elector, Lock, Metrics, Timing, identity};
 
@@ -139,13 +143,18 @@ impl Flags {
         }))
     }
 
-    /// The migration that these flags enable, or `None`. Reads the file.
+    /// The migration that these flags enable, or `None`. Reads the file, and compares the names in the file
+    /// with `table`.
     ///
     /// # Errors
     /// Every combination that Kubernetes would silently ignore (RK-17, RK-19, no leader election), an
     /// unreadable or invalid file (RK-18), and a migration lock that is also the main lock (RK-03). The
     /// process must end.
-    pub fn migration(&self, manager: &Manager) -> Result<Option<Migration>, ConfigError> {
+    pub fn migration(
+        &self,
+        manager: &Manager,
+        table: &ManagerTable,
+    ) -> Result<Option<Migration>, ConfigError> {
         let path = self.leader_migration_config.as_str();
         let wrong = |what: &str| Err(ConfigError::Flags(what.to_owned()));
         if !self.enable_leader_migration {
@@ -170,23 +179,29 @@ impl Flags {
                  --enable-leader-migration",
             );
         }
-        let (config, origin) = self.configuration(self.main_lock(manager))?;
+        let names = KnownNames::for_manager(table, manager);
+        let (config, origin) = self.configuration(self.main_lock(manager), &names)?;
         Ok(Some(Migration {
             config,
             manager: *manager,
+            table: *table,
             origin,
         }))
     }
 
     /// The configuration that applies, and its origin. A file replaces the whole default (RK-14, RK-16).
-    fn configuration(&self, main_lock: &str) -> Result<(LeaderMigrationConfiguration, String), ConfigError> {
+    fn configuration(
+        &self,
+        main_lock: &str,
+        names: &KnownNames,
+    ) -> Result<(LeaderMigrationConfiguration, String), ConfigError> {
         let path = self.leader_migration_config.as_str();
         if !path.is_empty() {
             let text = fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
                 path: path.to_owned(),
                 why: error.to_string(),
             })?;
-            let config = LeaderMigrationConfiguration::parse_beside(main_lock, &text, path)?;
+            let config = LeaderMigrationConfiguration::parse_beside(main_lock, names, &text, path)?;
             return Ok((config, path.to_owned()));
         }
         let default = LeaderMigrationConfiguration::default_for_cloud_provider();

@@ -11,12 +11,12 @@ use permit::Permit;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    assignment::{Assignment, of_manager},
+    assignment::{Assignment, assign_in_manager},
     error::ConfigError,
     flags::{Electors, Flags},
-    names::Manager,
     plan::Migration,
     run::run_with_leader_migration,
+    table::{Manager, ManagerTable},
 };
 use lease::Metrics;
 
@@ -32,15 +32,15 @@ pub struct Locks {
 
 impl Locks {
     /// Assigns each controller of `manager` to a lock. Controllers that another manager runs are left out.
-    /// `manager` lists the home controllers and the guests, also for a manager that is not in the table of
-    /// known managers.
+    /// `manager` lists the home controllers and the guests, also for a manager that is not in `table`. The
+    /// names in a configuration are compared with `table`.
     ///
     /// # Errors
     /// Flags or a configuration with which the process must not start (RK-17, RK-18, RK-19).
-    pub fn assign(flags: &Flags, manager: &Manager) -> Result<Self, ConfigError> {
-        Self::of(flags, manager, |name, migration| {
+    pub fn assign(flags: &Flags, manager: &Manager, table: &ManagerTable) -> Result<Self, ConfigError> {
+        Self::assign_each(flags, manager, table, |name, migration| {
             let config = migration.map(|migration| &migration.config);
-            Some(of_manager(name, manager, config))
+            Some(assign_in_manager(name, manager, table, config))
         })
     }
 
@@ -53,21 +53,23 @@ impl Locks {
     pub fn assign_chosen(
         flags: &Flags,
         manager: &Manager,
+        table: &ManagerTable,
         is_chosen: impl Fn(&str) -> bool,
     ) -> Result<Self, ConfigError> {
-        Self::of(flags, manager, |name, migration| {
+        Self::assign_each(flags, manager, table, |name, migration| {
             let lock = migration.map_or(Assignment::Main, |migration| migration.assignment(name));
             is_chosen(name).then_some(lock)
         })
     }
 
-    fn of(
+    fn assign_each(
         flags: &Flags,
         manager: &Manager,
+        table: &ManagerTable,
         lock: impl Fn(&'static str, Option<&Migration>) -> Option<Assignment>,
     ) -> Result<Self, ConfigError> {
         flags.timing()?;
-        let migration = flags.migration(manager)?;
+        let migration = flags.migration(manager, table)?;
         let under = |name| (name, lock(name, migration.as_ref()));
         Ok(Self {
             controllers: manager.all().map(under).collect(),

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use sha2::{Digest, Sha256};
 
 use super::{
-    assignment::{Assignment, of_manager},
+    assignment::{Assignment, assign_in_manager},
     config::LeaderMigrationConfiguration,
     losses,
-    names::{Manager, canonical},
+    table::{KnownNames, Manager, ManagerTable},
 };
 
 /// A configuration, applied to a manager.
@@ -18,6 +18,8 @@ pub struct Migration {
     pub config: LeaderMigrationConfiguration,
     /// The manager that takes part.
     pub manager: Manager,
+    /// The names that the configuration is compared with.
+    pub table: ManagerTable,
     /// The origin of the configuration: the path of the file.
     pub origin: String,
 }
@@ -26,7 +28,7 @@ impl Migration {
     /// The assignment of a controller of the manager.
     #[must_use]
     pub fn assignment(&self, controller: &str) -> Assignment {
-        of_manager(controller, &self.manager, Some(&self.config))
+        assign_in_manager(controller, &self.manager, &self.table, Some(&self.config))
     }
 
     /// Whether the manager runs any controller under the migration lock. If not, the manager must not request
@@ -43,10 +45,8 @@ impl Migration {
     /// changes in the middle of a migration.
     #[must_use]
     pub fn digest(&self) -> String {
-        let entries = self.config.controller_leaders.iter();
-        let names: BTreeSet<_> = entries.map(|entry| canonical(&entry.name)).collect();
         let mut sum = Sha256::new();
-        for name in names {
+        for name in self.present_names() {
             sum.update(name);
             sum.update("\n");
         }
@@ -59,14 +59,14 @@ impl Migration {
     /// each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let losses = losses::of(&self.config, &self.manager);
+        let losses = losses::list_losses(&self.config, &self.manager, &self.names());
         losses.iter().map(|loss| loss.in_file(&self.origin)).collect()
     }
 
     /// The warning for a controller that is switched off in this process, if the configuration migrates the
     /// controller here.
     pub(super) fn switched_off(&self, controller: &str) -> Option<String> {
-        let loss = losses::by_flags(&self.config, &self.manager, controller)?;
+        let loss = losses::find_flag_loss(&self.config, &self.manager, &self.names(), controller)?;
         Some(loss.in_file(&self.origin))
     }
 
@@ -77,5 +77,17 @@ impl Migration {
             "{}: no controller of {} is migrated: it does not ask for the lock {:?}",
             self.origin, self.manager.component, self.config.leader_name
         )
+    }
+
+    /// The names that this process compares the configuration with.
+    fn names(&self) -> KnownNames {
+        KnownNames::for_manager(&self.table, &self.manager)
+    }
+
+    /// The present names of the controllers under the lock.
+    fn present_names(&self) -> BTreeSet<&str> {
+        let names = self.names();
+        let entries = self.config.controller_leaders.iter();
+        entries.map(|entry| names.present_name(&entry.name)).collect()
     }
 }
