@@ -11,7 +11,7 @@ use super::{
     plan::Migration,
     table::{KnownNames, Manager, ManagerTable},
 };
-use lease::{Elector, Lock, Metrics, Timing, identity};
+use lease::{Elector, Lock, LockTerms, Metrics, Timing, identity};
 
 /// The feature gate of leader migration (RK-19).
 const GATE: &str = "ControllerManagerLeaderMigration";
@@ -115,8 +115,8 @@ impl Flags {
     }
 
     /// The arguments of [`super::run_with_leader_migration`]: both locks in the same namespace and with the
-    /// same identity, and no migration lock where the manager migrates no controller. `None` with
-    /// `--leader-elect=false`.
+    /// same identity, and no migration lock where the manager migrates no controller. The terms of the
+    /// migration lock are those of [`Migration::terms`]. `None` with `--leader-elect=false`.
     ///
     /// # Errors
     /// As [`Flags::timing`].
@@ -124,7 +124,7 @@ impl Flags {
         &self,
         client: &Client,
         manager: &Manager,
-        migration: Option<&Migration>,
+        migration: Option<(&Migration, LockTerms)>,
         metrics: &Metrics,
     ) -> Result<Option<Electors>, ConfigError> {
         let timing = self.timing()?;
@@ -138,8 +138,8 @@ impl Flags {
         Ok(Some(Electors {
             main: elector(lock(self.main_lock(manager))),
             migration: migration
-                .filter(|migration| migration.takes_lock())
-                .map(|migration| elector(lock(&migration.config.leader_name).on_terms(migration.digest()))),
+                .filter(|(migration, _)| migration.takes_lock())
+                .map(|(migration, terms)| elector(lock(&migration.config.leader_name).on_terms(terms))),
         }))
     }
 

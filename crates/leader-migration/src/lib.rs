@@ -36,7 +36,7 @@ pub use config::{ANY_COMPONENT, ControllerLeader, LeaderMigrationConfiguration, 
 pub use error::{ConfigError, Problem};
 pub use flags::{Electors, FeatureGate, Flags};
 pub use locks::Locks;
-pub use plan::Migration;
+pub use plan::{Migration, OnDisagreement};
 pub use print::{answer_if_asked, print_if_asked};
 pub use run::run_with_leader_migration;
 pub use table::{Alias, Manager, ManagerTable};

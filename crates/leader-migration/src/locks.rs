@@ -14,7 +14,7 @@ use super::{
     assignment::{Assignment, assign_in_manager},
     error::ConfigError,
     flags::{Electors, Flags},
-    plan::Migration,
+    plan::{Migration, OnDisagreement},
     run::run_with_leader_migration,
     table::{Manager, ManagerTable},
 };
@@ -26,6 +26,7 @@ pub struct Locks {
     flags: Flags,
     manager: Manager,
     migration: Option<Migration>,
+    on_disagreement: OnDisagreement,
     /// Every controller of the manager; `None` where the process's own flags switch the controller off.
     controllers: Vec<(&'static str, Option<Assignment>)>,
 }
@@ -76,7 +77,17 @@ impl Locks {
             flags: flags.clone(),
             manager: *manager,
             migration,
+            on_disagreement: OnDisagreement::default(),
         })
+    }
+
+    /// With this reaction to a holder of the migration lock with a different list of controllers.
+    #[must_use]
+    pub fn on_disagreement(self, on_disagreement: OnDisagreement) -> Self {
+        Self {
+            on_disagreement,
+            ..self
+        }
     }
 
     /// The controllers that the configuration takes away, one line each (RK-34).
@@ -131,11 +142,15 @@ impl Locks {
         }
         let metrics = Metrics::default();
         register(&metrics);
+        let (in_main, in_migrated) = (self.under(Assignment::Main), self.under(Assignment::Migrated));
+        let migration = self
+            .migration
+            .as_ref()
+            .map(|migration| (migration, migration.terms(&in_main, self.on_disagreement)));
         let electors = self
             .flags
-            .electors(client, &self.manager, self.migration.as_ref(), &metrics)
+            .electors(client, &self.manager, migration, &metrics)
             .map_err(|error| error.to_string())?;
-        let (in_main, in_migrated) = (self.under(Assignment::Main), self.under(Assignment::Migrated));
         let Some(Electors { main, migration }) = electors else {
             return work(
                 in_main,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use lease::LockTerms;
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -10,6 +11,22 @@ use super::{
     losses,
     table::{KnownNames, Manager, ManagerTable},
 };
+
+/// The part of a process that stops while the migration lock is held for a different list of controllers, as
+/// in a rollout that changes the list. The author of a manager chooses.
+///
+/// In both cases the process ends at once if the holder's list has a controller that the process runs under
+/// the main lock: the controller would run twice. A holder of an earlier release does not publish the list,
+/// and counts as such a holder. A holder without a sign of life is waited for as for any holder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnDisagreement {
+    /// The process ends with [`lease::Lost::Disagrees`].
+    #[default]
+    EndProcess,
+    /// The migrated controllers of the process do not run until the holder ends. The controllers under the
+    /// main lock run. So a rollout that adds an entry completes, in any order of the managers.
+    StopMigrated,
+}
 
 /// A configuration, applied to a manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +70,17 @@ impl Migration {
         sum.finalize()[..8]
             .iter()
             .fold(String::new(), |word, byte| format!("{word}{byte:02x}"))
+    }
+
+    /// The terms of the migration lock: the digest and the list. A process of this manager that runs
+    /// `in_main` under the main lock cannot wait beside a holder of the migration lock with such a
+    /// controller.
+    #[must_use]
+    pub fn terms(&self, in_main: &[&str], on_disagreement: OnDisagreement) -> LockTerms {
+        LockTerms::new(self.digest())
+            .with_entries(self.present_names())
+            .with_exclusive(in_main.iter().copied())
+            .waiting(on_disagreement == OnDisagreement::StopMigrated)
     }
 
     /// The controllers that this configuration takes away, independent of the manager's other flags, one line

@@ -21,6 +21,7 @@ use crate::participant::Participant;
 use crate::record::Record;
 use crate::store::Failure;
 use crate::tenure::{Sent, Tenure};
+use crate::terms::Reaction;
 use crate::view::View;
 
 /// The result of an attempt to get the lock.
@@ -41,6 +42,9 @@ pub(crate) struct Candidate<'a> {
     /// knowing.
     unsure: bool,
     reported: Option<String>,
+    /// The first record of a holder on different terms: a changed record of the same holder is a sign of
+    /// life.
+    contradicted: Option<Record>,
 }
 
 impl<'a> Candidate<'a> {
@@ -51,6 +55,7 @@ impl<'a> Candidate<'a> {
             changes: None,
             unsure: false,
             reported: None,
+            contradicted: None,
         }
     }
 
@@ -58,8 +63,8 @@ impl<'a> Candidate<'a> {
     /// holders: a candidate has no work to stop).
     ///
     /// # Errors
-    /// Another process holds the lock on different terms: waiting would let processes with contradicting
-    /// terms take turns.
+    /// A living process holds the lock on different terms, and the terms of this process do not allow to
+    /// wait: waiting would let processes with contradicting terms take turns.
     pub(crate) async fn acquire(&mut self) -> Result<Tenure<'a>, Lost> {
         let mut beaten = false;
         let participant = self.participant;
@@ -140,14 +145,31 @@ impl<'a> Candidate<'a> {
         Ok(Attempt::Acquired(sent.answered(participant)))
     }
 
-    /// The error, if another process holds the lock on different terms.
-    fn disagreement(&self) -> Option<Lost> {
-        let theirs = self.participant.store.contradicting(self.view.lease()?)?;
-        Some(Lost::Disagrees {
+    /// The error, if a different process holds the lock on different terms, and the terms of this process do
+    /// not allow to wait. Counts each attempt beside such a holder, and logs the first attempt.
+    fn disagreement(&mut self) -> Option<Lost> {
+        let contradiction = self.participant.store.find_contradiction(self.view.lease()?)?;
+        let record = self.view.record();
+        let first = self.contradicted.as_ref();
+        let first = first.filter(|first| first.holder == record.holder);
+        let lives = first.is_some_and(|first| *first != record);
+        let is_new = first.is_none();
+        let disagrees = Lost::Disagrees {
             lock: self.participant.lock().to_owned(),
             holder: self.view.holder().unwrap_or("nobody").to_owned(),
-            theirs: theirs.to_owned(),
-        })
+            theirs: contradiction.theirs,
+        };
+        match contradiction.reaction {
+            Reaction::FailAtOnce => return Some(disagrees),
+            Reaction::FailBesideLiving if lives => return Some(disagrees),
+            Reaction::FailBesideLiving | Reaction::Wait => {}
+        }
+        self.refused("other terms");
+        if is_new {
+            warn!(%disagrees, "waiting for the holder to end");
+            self.contradicted = Some(record);
+        }
+        None
     }
 
     /// Counts an attempt that did not win the lock.

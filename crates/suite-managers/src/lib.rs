@@ -9,7 +9,7 @@ mod tests;
 
 use std::process::ExitCode;
 
-use leader_migration::{ConfigError, Flags, Locks, Manager};
+use leader_migration::{ConfigError, Flags, Locks, Manager, OnDisagreement};
 
 pub use process::{run, start_controllers};
 pub use table::{
@@ -17,12 +17,15 @@ pub use table::{
     PROVIDER_LOCAL, RESOURCE_MANAGER, SUITE,
 };
 
-/// Assigns each controller of a manager of the suite to a lock, see [`Locks::assign`].
+/// Assigns each controller of a manager of the suite to a lock, see [`Locks::assign`]. A manager of the suite
+/// waits for a holder of the migration lock with a different list, so that a rollout that adds an entry
+/// completes ([`OnDisagreement::StopMigrated`]).
 ///
 /// # Errors
 /// As [`Locks::assign`].
 pub fn assign(flags: &Flags, manager: &Manager) -> Result<Locks, ConfigError> {
-    Locks::assign(flags, manager, &SUITE)
+    let locks = Locks::assign(flags, manager, &SUITE)?;
+    Ok(locks.on_disagreement(OnDisagreement::StopMigrated))
 }
 
 /// The same for a process with flags that choose the controllers, see [`Locks::assign_chosen`].
@@ -34,7 +37,8 @@ pub fn assign_chosen(
     manager: &Manager,
     is_chosen: impl Fn(&str) -> bool,
 ) -> Result<Locks, ConfigError> {
-    Locks::assign_chosen(flags, manager, &SUITE, is_chosen)
+    let locks = Locks::assign_chosen(flags, manager, &SUITE, is_chosen)?;
+    Ok(locks.on_disagreement(OnDisagreement::StopMigrated))
 }
 
 /// Prints the lock of each controller of the manager if the arguments have `--print-leader-migration`. `main`

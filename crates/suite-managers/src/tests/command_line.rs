@@ -6,7 +6,9 @@ use clap::Parser;
 use expect_test::expect;
 use rstest::rstest;
 
-use leader_migration::{Assignment, Flags, Manager, Migration, kubernetes::CLOUD_CONTROLLER_MANAGER};
+use leader_migration::{
+    Assignment, Flags, Manager, Migration, OnDisagreement, kubernetes::CLOUD_CONTROLLER_MANAGER,
+};
 
 use super::{KEP_EXAMPLE, printed, text};
 use crate::{GARDENLET, PROVIDER_LOCAL, SUITE};
@@ -180,9 +182,10 @@ async fn locks_of_a_process() {
     let electors = |args: &[&str], manager: &Manager| {
         let flags = flags(args).unwrap();
         let migration = flags.migration(manager, &SUITE).unwrap();
-        flags
-            .electors(&client, manager, migration.as_ref(), &metrics)
-            .unwrap()
+        let with_terms = migration
+            .as_ref()
+            .map(|migration| (migration, migration.terms(&[], OnDisagreement::default())));
+        flags.electors(&client, manager, with_terms, &metrics).unwrap()
     };
     let both = electors(&[ENABLE], &CLOUD_CONTROLLER_MANAGER).unwrap();
     let shared = both.migration.unwrap();
