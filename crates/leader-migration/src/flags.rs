@@ -6,8 +6,7 @@ use kube::Client;
 
 use super::{
     config::LeaderMigrationConfiguration,
-    error::ConfigError,
-    parse,
+    error::{ConfigError, DurationError, FeatureGateError, FlagsError},
     plan::Migration,
     table::{KnownNames, Manager, ManagerTable},
 };
@@ -107,11 +106,7 @@ impl Flags {
             self.leader_elect_renew_deadline,
             self.leader_elect_retry_period,
         );
-        Timing::new(lease, renew, retry).map_err(|why| {
-            ConfigError::Flags(format!(
-                "--leader-elect-lease-duration, --leader-elect-renew-deadline and --leader-elect-retry-period: {why}"
-            ))
-        })
+        Timing::new(lease, renew, retry).map_err(|why| FlagsError::UnsafeTiming(why).into())
     }
 
     /// The arguments of [`super::run_with_leader_migration`]: both locks in the same namespace and with the
@@ -155,29 +150,18 @@ impl Flags {
         manager: &Manager,
         table: &ManagerTable,
     ) -> Result<Option<Migration>, ConfigError> {
-        let path = self.leader_migration_config.as_str();
-        let wrong = |what: &str| Err(ConfigError::Flags(what.to_owned()));
         if !self.enable_leader_migration {
-            return if path.is_empty() {
+            return if self.leader_migration_config.is_empty() {
                 Ok(None)
             } else {
-                wrong(
-                    "--leader-migration-config is given, but leader migration is not enabled: add \
-                     --enable-leader-migration, or remove --leader-migration-config",
-                )
+                Err(FlagsError::FileWithoutMigration.into())
             };
         }
         if !self.gate() {
-            return wrong(
-                "--enable-leader-migration is given, but its feature gate is off: remove \
-                 --feature-gates=ControllerManagerLeaderMigration=false, or remove --enable-leader-migration",
-            );
+            return Err(FlagsError::GateIsOff.into());
         }
         if !self.leader_elect {
-            return wrong(
-                "--enable-leader-migration needs leader election: remove --leader-elect=false, or remove \
-                 --enable-leader-migration",
-            );
+            return Err(FlagsError::NoLeaderElection.into());
         }
         let names = KnownNames::for_manager(table, manager);
         let (config, origin) = self.configuration(self.main_lock(manager), &names)?;
@@ -199,17 +183,17 @@ impl Flags {
         if !path.is_empty() {
             let text = fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
                 path: path.to_owned(),
-                why: error.to_string(),
+                error,
             })?;
             let config = LeaderMigrationConfiguration::parse_beside(main_lock, names, &text, path)?;
             return Ok((config, path.to_owned()));
         }
         let default = LeaderMigrationConfiguration::default_for_cloud_provider();
         if default.leader_name == main_lock {
-            return Err(ConfigError::Flags(format!(
-                "{DEFAULT_ORIGIN}: leaderName: {}",
-                parse::own_main_lock(main_lock)
-            )));
+            return Err(FlagsError::DefaultLockIsMainLock {
+                lock: main_lock.to_owned(),
+            }
+            .into());
         }
         Ok((default, DEFAULT_ORIGIN.to_owned()))
     }
@@ -221,12 +205,12 @@ impl Flags {
 }
 
 impl FromStr for FeatureGate {
-    type Err = String;
+    type Err = FeatureGateError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, FeatureGateError> {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
         if name != GATE {
-            return Err(format!("there is no feature gate {name:?}; known: {GATE}"));
+            return Err(FeatureGateError::Unknown(name.to_owned()));
         }
         match value {
             "true" => Ok(Self { name: GATE, on: true }),
@@ -234,15 +218,15 @@ impl FromStr for FeatureGate {
                 name: GATE,
                 on: false,
             }),
-            _ => Err(format!("write {GATE}=true or {GATE}=false")),
+            _ => Err(FeatureGateError::NoBoolean),
         }
     }
 }
 
 /// Parses `15s`, `1m30s`, ….
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed: jiff::SignedDuration = text
-        .parse()
-        .map_err(|error| format!("write it like 15s or 1m30s ({error})"))?;
-    Duration::try_from(parsed).map_err(|_| "a duration cannot be negative".to_owned())
+fn duration(text: &str) -> Result<Duration, DurationError> {
+    let parsed = text
+        .parse::<jiff::SignedDuration>()
+        .map_err(DurationError::NoDuration)?;
+    Duration::try_from(parsed).map_err(|_| DurationError::Negative)
 }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     assignment::{Assignment, assign_in_manager},
-    error::ConfigError,
+    error::{ConfigError, RunError},
     flags::{Electors, Flags},
     plan::{Migration, OnDisagreement},
     run::run_with_leader_migration,
@@ -126,16 +126,16 @@ impl Locks {
     ///
     /// # Errors
     /// A lock was lost, or controllers could not be started: the process must exit (RK-33).
-    pub async fn run<W, F>(
+    pub async fn run<W, F, E>(
         self,
         client: &Client,
         register: impl FnOnce(&Metrics),
         shutdown: CancellationToken,
         work: W,
-    ) -> Result<(), String>
+    ) -> Result<(), RunError<E>>
     where
         W: Fn(Vec<&'static str>, Permit) -> F,
-        F: Future<Output = Result<(), String>>,
+        F: Future<Output = Result<(), E>>,
     {
         for warning in self.warnings() {
             tracing::warn!("{warning}");
@@ -147,16 +147,14 @@ impl Locks {
             .migration
             .as_ref()
             .map(|migration| (migration, migration.terms(&in_main, self.on_disagreement)));
-        let electors = self
-            .flags
-            .electors(client, &self.manager, migration, &metrics)
-            .map_err(|error| error.to_string())?;
+        let electors = self.flags.electors(client, &self.manager, migration, &metrics)?;
         let Some(Electors { main, migration }) = electors else {
             return work(
                 in_main,
                 Permit::sole("leader election is off: there is no other process of this manager"),
             )
-            .await;
+            .await
+            .map_err(RunError::Controllers);
         };
         // A process without work under the migration lock must leave the lock to a process with such work
         // (RK-05).
@@ -179,11 +177,9 @@ impl Locks {
         };
         let (main_work, migrated_work) = (under(in_main), under(in_migrated));
         let token = shutdown.clone();
-        run_with_leader_migration(&main, migration.as_ref(), token, main_work, migrated_work)
-            .await
-            .map_err(|lost| lost.to_string())?;
+        run_with_leader_migration(&main, migration.as_ref(), token, main_work, migrated_work).await?;
         let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        failure.map_or(Ok(()), Err)
+        failure.map_or(Ok(()), |why| Err(RunError::Controllers(why)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::{Args, Command, FromArgMatches};
 
 use super::{
-    error::ConfigError,
+    error::{ConfigError, FlagsError},
     flags::Flags,
     locks::Locks,
     table::{Manager, ManagerTable},
@@ -48,7 +48,7 @@ pub fn print_if_asked(
         Ok(flags) => Some(Locks::assign(&flags, manager, table).map(|locks| locks.to_string())),
         // Without `--print-leader-migration`, the manager's own parser reports the mistake.
         Err(_) if !args.iter().any(|arg| arg == "--print-leader-migration") => None,
-        Err(error) => Some(Err(ConfigError::Flags(error.to_string().trim_end().to_owned()))),
+        Err(error) => Some(Err(FlagsError::InvalidValue(error).into())),
     }
 }
 

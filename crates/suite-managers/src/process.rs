@@ -36,7 +36,10 @@ where
             metrics.register(|all| locks.register(all));
             drop(election);
         };
-        locks.run(&client, register, shutdown, work).await
+        locks
+            .run(&client, register, shutdown, work)
+            .await
+            .map_err(|error| error.to_string())
     });
 }
 

@@ -304,7 +304,7 @@ impl Reader<'_> {
 }
 
 /// `leaderName` and the main lock would be the same lock: the manager would wait for itself.
-pub(super) fn own_main_lock(name: &str) -> String {
+fn own_main_lock(name: &str) -> String {
     format!(
         "{name:?} is also this manager's main lock (--leader-elect-resource-name): give the two different names"
     )

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod both_locks;
+mod errors;
 mod third_party;
 mod two_managers;
