@@ -159,10 +159,13 @@ impl<'a> Candidate<'a> {
             holder: self.view.holder().unwrap_or("nobody").to_owned(),
             theirs: contradiction.theirs,
         };
-        match contradiction.reaction {
-            Reaction::FailAtOnce => return Some(disagrees),
-            Reaction::FailBesideLiving if lives => return Some(disagrees),
-            Reaction::FailBesideLiving | Reaction::Wait => {}
+        let fails = match contradiction.reaction {
+            Reaction::FailAtOnce => true,
+            Reaction::FailBesideLiving => lives,
+            Reaction::Wait => false,
+        };
+        if fails {
+            return Some(disagrees);
         }
         self.refused("other terms");
         if is_new {
