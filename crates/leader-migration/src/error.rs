@@ -106,9 +106,31 @@ pub enum RunError<E> {
     Controllers(E),
 }
 
+/// The cause of a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProblemKind {
+    /// The text is not a single YAML or JSON document.
+    Syntax,
+    /// The document is of a different kind or version.
+    Format,
+    /// A field that the version does not have.
+    UnknownField,
+    /// A field is missing or empty, or has a value of a wrong type.
+    Value,
+    /// `leaderName` or `resourceLock` names no possible migration lock.
+    Lock,
+    /// A controller is listed twice.
+    Duplicate,
+    /// A warning: an entry by which a controller runs nowhere or rests.
+    Loss,
+}
+
 /// A single problem of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
+    /// The cause.
+    pub kind: ProblemKind,
     /// Line, counted from 1; `None` if the line is unknown.
     pub line: Option<usize>,
     /// The field, such as `controllerLeaders[2].name`; empty for the document as a whole.

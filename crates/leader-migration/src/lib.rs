@@ -33,7 +33,7 @@ mod tests;
 
 pub use assignment::Assignment;
 pub use config::{ANY_COMPONENT, ControllerLeader, LeaderMigrationConfiguration, ResourceLock};
-pub use error::{ConfigError, FeatureGateError, FlagsError, Problem, RunError};
+pub use error::{ConfigError, FeatureGateError, FlagsError, Problem, ProblemKind, RunError};
 pub use flags::{Electors, FeatureGate, Flags};
 pub use locks::Locks;
 pub use plan::{Migration, OnDisagreement};

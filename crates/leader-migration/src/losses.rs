@@ -6,7 +6,7 @@
 
 use super::{
     config::{ANY_COMPONENT, ControllerLeader, LeaderMigrationConfiguration},
-    error::Problem,
+    error::{Problem, ProblemKind},
     kubernetes::KUBE_CONTROLLER_MANAGER,
     table::{KnownNames, Manager},
 };
@@ -22,6 +22,7 @@ pub(super) fn list_losses(
     for (index, entry) in config.controller_leaders.iter().enumerate() {
         let told = [entry_loss(entry, manager, names), former_name(entry, names)];
         found.extend(told.into_iter().flatten().map(|(field, what)| Problem {
+            kind: ProblemKind::Loss,
             line: entry.line,
             field: format!("controllerLeaders[{index}].{field}"),
             what,
@@ -48,6 +49,7 @@ pub(super) fn find_flag_loss(
         .iter()
         .position(|other| other == entry)?;
     Some(Problem {
+        kind: ProblemKind::Loss,
         line: entry.line,
         field: format!("controllerLeaders[{index}]"),
         what: format!(
@@ -120,6 +122,7 @@ fn several_holders(config: &LeaderMigrationConfiguration) -> Option<Problem> {
     let mut later = config.controller_leaders.iter().enumerate();
     let (index, other) = later.find(|(_, entry)| entry.component != first.component)?;
     Some(Problem {
+        kind: ProblemKind::Loss,
         line: other.line,
         field: format!("controllerLeaders[{index}].component"),
         what: format!(

@@ -10,7 +10,7 @@ mod tests;
 
 use super::{
     config::{ControllerLeader, LeaderMigrationConfiguration, ResourceLock},
-    error::{ConfigError, Problem},
+    error::{ConfigError, Problem, ProblemKind},
     table::{KnownNames, ManagerTable},
 };
 use document::{Content, Node};
@@ -111,7 +111,7 @@ impl Reader<'_> {
         let position = Position::of_document(document);
         let Content::Mapping(fields) = &document.value else {
             let what = format!("is {}, not a mapping with kind: {KIND}", document.value.shape());
-            self.wrong(position, what);
+            self.wrong(position, ProblemKind::Format, what);
             return None;
         };
         let fields = &Mapping { position, fields };
@@ -136,7 +136,8 @@ impl Reader<'_> {
         let kind = self.text(fields, "kind", &format!("write {KIND}"))?;
         if kind != KIND {
             let position = fields.field_position("kind");
-            self.wrong(position, format!("is {kind:?}: this file must be of kind {KIND}"));
+            let what = format!("is {kind:?}: this file must be of kind {KIND}");
+            self.wrong(position, ProblemKind::Format, what);
             return None;
         }
         Some(())
@@ -151,7 +152,8 @@ impl Reader<'_> {
         let version = Version::ALL.iter().find(|(name, _)| Some(*name) == found);
         if version.is_none() {
             let position = fields.field_position("apiVersion");
-            self.wrong(position, format!("{written:?} is not known: {advice}"));
+            let what = format!("{written:?} is not known: {advice}");
+            self.wrong(position, ProblemKind::Format, what);
         }
         version.map(|(_, version)| *version)
     }
@@ -165,11 +167,11 @@ impl Reader<'_> {
                 "{name:?} cannot be the name of a Lease: use lower case letters, digits, '-' and '.', at most 253, \
                  and begin and end with a letter or digit"
             );
-            self.wrong(position, what);
+            self.wrong(position, ProblemKind::Lock, what);
             return None;
         }
         if self.main_lock == Some(name) {
-            self.wrong(position, own_main_lock(name));
+            self.wrong(position, ProblemKind::Lock, own_main_lock(name));
             return None;
         }
         if let Some(owner) = self.names.table.lock_owner(name) {
@@ -177,7 +179,7 @@ impl Reader<'_> {
                 "{name:?} is the name of {owner}'s main lock: the migration lock needs a name of its own, \
                  for example {name}-migration"
             );
-            self.wrong(position, what);
+            self.wrong(position, ProblemKind::Lock, what);
             return None;
         }
         Some(name.to_owned())
@@ -200,7 +202,7 @@ impl Reader<'_> {
             _ => "is not known",
         };
         let what = format!("{written} {why}: write leases, or leave the field out");
-        self.wrong(fields.field_position("resourceLock"), what);
+        self.wrong(fields.field_position("resourceLock"), ProblemKind::Lock, what);
         None
     }
 
@@ -211,7 +213,7 @@ impl Reader<'_> {
             None | Some(Content::Null | Content::List(_)) => {
                 let what = "is missing or empty: list at least one controller with name and component, or leave \
                             --enable-leader-migration out";
-                self.wrong(position, what.to_owned());
+                self.wrong(position, ProblemKind::Value, what.to_owned());
                 return None;
             }
             Some(other) => {
@@ -219,7 +221,7 @@ impl Reader<'_> {
                     "is {}, not a list of entries with name and component",
                     other.shape()
                 );
-                self.wrong(position, what);
+                self.wrong(position, ProblemKind::Value, what);
                 return None;
             }
         };
@@ -228,7 +230,7 @@ impl Reader<'_> {
             let position = position.element(index, entry);
             let Content::Mapping(fields) = &entry.value else {
                 let what = format!("is {}, not an entry with name and component", entry.value.shape());
-                self.wrong(position, what);
+                self.wrong(position, ProblemKind::Value, what);
                 continue;
             };
             let fields = &Mapping { position, fields };
@@ -239,7 +241,7 @@ impl Reader<'_> {
             let name = names.present_name(&leader.name);
             if let Some((first, other)) = leaders.iter().find(|(_, l)| names.present_name(&l.name) == name) {
                 let what = duplicate(&leader.name, *first, other);
-                self.wrong(fields.field_position("name"), what);
+                self.wrong(fields.field_position("name"), ProblemKind::Duplicate, what);
             }
             leaders.push((index, leader));
         }
@@ -273,7 +275,7 @@ impl Reader<'_> {
             }
             Some(other) => format!("is {}, not text: {advice}", other.shape()),
         };
-        self.wrong(fields.field_position(name), problem);
+        self.wrong(fields.field_position(name), ProblemKind::Value, problem);
         None
     }
 
@@ -290,12 +292,13 @@ impl Reader<'_> {
             } else {
                 format!("is not a known field: remove it (known: {})", known.join(", "))
             };
-            self.wrong(fields.field_position(name), what);
+            self.wrong(fields.field_position(name), ProblemKind::UnknownField, what);
         }
     }
 
-    fn wrong(&mut self, position: Position, what: String) {
+    fn wrong(&mut self, position: Position, kind: ProblemKind, what: String) {
         self.problems.push(Problem {
+            kind,
             line: position.line,
             field: position.field,
             what,

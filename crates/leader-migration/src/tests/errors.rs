@@ -4,11 +4,15 @@ use std::io;
 
 use clap::{Args, Command, FromArgMatches};
 use kube::client::Body;
+use rstest::rstest;
 use tokio_util::sync::CancellationToken;
 use tower::service_fn;
 
 use crate::{
-    ConfigError, FeatureGate, FeatureGateError, Flags, FlagsError, Locks, Manager, ManagerTable, RunError,
+    ConfigError, FeatureGate, FeatureGateError, Flags, FlagsError, LeaderMigrationConfiguration, Locks,
+    Manager, ManagerTable,
+    ProblemKind::{self, Duplicate, Format, Lock, Syntax, UnknownField, Value},
+    RunError,
 };
 
 const LIBRARIAN: Manager = Manager {
@@ -58,6 +62,29 @@ fn a_feature_gate_that_is_not_known_has_a_variant() {
     assert_eq!(unknown, Err(FeatureGateError::Unknown("Other".to_owned())));
     let no_boolean = "ControllerManagerLeaderMigration=1".parse::<FeatureGate>();
     assert_eq!(no_boolean, Err(FeatureGateError::NoBoolean));
+}
+
+/// The cause of each mistake in a file, in the order of the checks.
+#[rstest]
+#[case::no_yaml("kind: [", &[Syntax])]
+#[case::a_different_kind("{kind: Pod, apiVersion: v1}", &[Format, Format])]
+#[case::no_lock("{NAME, leaderName: librarian, controllerLeaders: [{name: shelf, component: a}]}", &[Lock])]
+#[case::several(
+    "{NAME, lock: a, controllerLeaders: [{name: shelf, component: a}, {name: shelf, component: a}]}",
+    &[UnknownField, Value, Duplicate]
+)]
+fn a_mistake_in_a_file_has_a_kind(#[case] text: &str, #[case] expected: &[ProblemKind]) {
+    let name = "kind: LeaderMigrationConfiguration, apiVersion: controllermanager.config.k8s.io/v1";
+    let table = ManagerTable {
+        managers: &[LIBRARIAN],
+        ..ManagerTable::EMPTY
+    };
+    let refused = LeaderMigrationConfiguration::parse(&text.replace("NAME", name), "m.yaml", &table);
+    let Err(ConfigError::Invalid { problems, .. }) = refused else {
+        panic!("{refused:?}")
+    };
+    let kinds: Vec<_> = problems.iter().map(|problem| problem.kind).collect();
+    assert_eq!(kinds, expected);
 }
 
 #[derive(Debug, thiserror::Error)]
