@@ -12,10 +12,10 @@ use gardenlet::{Config, Context, controllers};
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
-use leader_migration::PROVIDER_LOCAL;
 use parts::{Settings, Timeouts, UrlOf};
 use runtime::{Events, Garden, Permit, Process, Seed, metrics::Metrics, runner};
 use serde_json::{Value, json};
+use suite_managers::PROVIDER_LOCAL;
 use testkit::{ControlPlane, PlayedKubelet};
 use tokio::task::JoinSet;
 

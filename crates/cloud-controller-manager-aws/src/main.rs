@@ -4,7 +4,6 @@ use std::{future::ready, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 use cloud_controller_manager_aws::{gate::proxies, program::Program};
-use leader_migration::manager;
 use owner_checks::{OwnerFlags, while_owned};
 use runtime::{Permit, Process};
 
@@ -39,7 +38,7 @@ struct Flags {
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
-    manager::run(NAME, |process| ready(start(process, flags)))
+    suite_managers::run(NAME, |process| ready(start(process, flags)))
 }
 
 fn start(mut process: Process, flags: Flags) -> Result<Process, String> {

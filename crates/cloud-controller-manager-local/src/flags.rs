@@ -173,7 +173,7 @@ impl Config {
     pub fn locks(&self) -> Result<Locks, String> {
         let chosen = self.controllers()?;
         let is_chosen = |name: &str| Name::parse(name).is_some_and(|name| chosen.contains(&name));
-        Locks::assign_chosen(&self.lease, &AS_MANAGER, is_chosen).map_err(|error| error.to_string())
+        suite_managers::assign_chosen(&self.lease, &AS_MANAGER, is_chosen).map_err(|error| error.to_string())
     }
 
     /// The parsed flags.

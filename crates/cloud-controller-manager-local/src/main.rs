@@ -8,9 +8,9 @@ use cloud_controller_manager_local::{
     flags::Config,
     names::Name,
 };
-use leader_migration::manager;
 use owner_checks::while_owned;
 use runtime::{Connection, Permit, Process};
+use suite_managers::start_controllers;
 
 fn main() -> ExitCode {
     let flags = Config::read();
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
             }
         };
     }
-    manager::run(MANAGER.0, |process| start(process, flags))
+    suite_managers::run(MANAGER.0, |process| start(process, flags))
 }
 
 async fn start(mut process: Process, flags: Config) -> Result<Process, String> {
@@ -46,7 +46,7 @@ async fn start(mut process: Process, flags: Config) -> Result<Process, String> {
         shutdown: shutdown.clone(),
     };
     let context = Arc::new(context);
-    locks.start(&mut process, &elections, move |names, permit| {
+    start_controllers(locks, &mut process, &elections, move |names, permit| {
         let (context, owner) = (Arc::clone(&context), flags.owner.clone());
         let names: BTreeSet<_> = names.into_iter().filter_map(Name::parse).collect();
         async move {

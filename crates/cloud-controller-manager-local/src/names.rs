@@ -53,7 +53,7 @@ impl Name {
     /// The controller of a present or former name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        let name = leader_migration::canonical(name);
+        let name = suite_managers::SUITE.present_name(name);
         Self::ALL.into_iter().find(|known| known.as_str() == name)
     }
 }

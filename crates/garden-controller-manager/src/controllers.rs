@@ -10,7 +10,7 @@ use crate::{
 
 type Start = fn(Context) -> BoxFuture<'static, ()>;
 
-/// In the order of [`leader_migration::GARDEN_CONTROLLER_MANAGER`].
+/// In the order of [`suite_managers::GARDEN_CONTROLLER_MANAGER`].
 const CONTROLLERS: &[(&str, Start)] = &[
     ("backup-entry-placement", |context| {
         backup_entry_placement::run(context).boxed()
@@ -49,7 +49,7 @@ pub async fn run(names: Vec<&'static str>, context: Context) -> Result<(), Strin
 
 #[cfg(test)]
 mod tests {
-    use leader_migration::GARDEN_CONTROLLER_MANAGER;
+    use suite_managers::GARDEN_CONTROLLER_MANAGER;
 
     use super::*;
 

@@ -4,19 +4,19 @@ use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
 use garden_controller_manager::{Config, Context, controllers};
-use leader_migration::{GARDEN_CONTROLLER_MANAGER as SELF, Locks, answer_if_asked, manager};
 use runtime::{Cluster, Connection, Events, Garden, Permit, Process};
+use suite_managers::{GARDEN_CONTROLLER_MANAGER as SELF, answer_if_asked, assign, start_controllers};
 
 fn main() -> ExitCode {
     if let Some(answered) = answer_if_asked(&SELF) {
         return answered;
     }
     let config = Config::parse();
-    manager::run("garden-controller-manager", |process| start(process, config))
+    suite_managers::run("garden-controller-manager", |process| start(process, config))
 }
 
 async fn start(mut process: Process, config: Config) -> Result<Process, String> {
-    let locks = Locks::assign(&config.lease, &SELF).map_err(|error| error.to_string())?;
+    let locks = assign(&config.lease, &SELF).map_err(|error| error.to_string())?;
     let (flag, kubeconfig) = ("--garden-kubeconfig", config.garden_kubeconfig.as_deref());
     let garden = Connection::of_flag(flag, kubeconfig).await?;
     let elections = Connection::of_flag(flag, kubeconfig).await?;
@@ -33,7 +33,7 @@ async fn start(mut process: Process, config: Config) -> Result<Process, String> 
             shutdown: shutdown.clone(),
         }
     };
-    locks.start(&mut process, &elections, move |names, permit| {
+    start_controllers(locks, &mut process, &elections, move |names, permit| {
         controllers::run(names, context(&permit))
     });
     Ok(process)

@@ -9,7 +9,7 @@ use crate::{Context, care, controller_installation, seed, shoot, shoot_state};
 
 type Start = fn(Arc<Context>) -> BoxFuture<'static, ()>;
 
-/// In the order of [`leader_migration::GARDENLET`].
+/// In the order of [`suite_managers::GARDENLET`].
 const CONTROLLERS: &[(&str, Start)] = &[
     ("shoot", |context| shoot::run(context).boxed()),
     ("shoot-care", |context| care::run(context).boxed()),
@@ -48,7 +48,7 @@ pub async fn run(names: Vec<&'static str>, context: Context) -> Result<(), Strin
 
 #[cfg(test)]
 mod tests {
-    use leader_migration::GARDENLET;
+    use suite_managers::GARDENLET;
 
     use super::*;
 

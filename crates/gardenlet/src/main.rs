@@ -4,19 +4,19 @@ use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
 use gardenlet::{Config, Context, controllers};
-use leader_migration::{GARDENLET, Locks, answer_if_asked, manager};
 use runtime::{Cluster, Connection, Events, Garden, Permit, Process, Seed};
+use suite_managers::{GARDENLET, answer_if_asked, assign, start_controllers};
 
 fn main() -> ExitCode {
     if let Some(answered) = answer_if_asked(&GARDENLET) {
         return answered;
     }
     let config = Config::parse();
-    manager::run("gardenlet", |process| start(process, config))
+    suite_managers::run("gardenlet", |process| start(process, config))
 }
 
 async fn start(mut process: Process, config: Config) -> Result<Process, String> {
-    let locks = Locks::assign(&config.lease, &GARDENLET).map_err(|error| error.to_string())?;
+    let locks = assign(&config.lease, &GARDENLET).map_err(|error| error.to_string())?;
     let (flag, kubeconfig) = ("--seed-kubeconfig", config.seed_kubeconfig.as_deref());
     let garden = Connection::of_flag("--garden-kubeconfig", Some(&config.garden_kubeconfig)).await?;
     let seed = Connection::of_flag(flag, kubeconfig).await?;
@@ -43,7 +43,7 @@ async fn start(mut process: Process, config: Config) -> Result<Process, String> 
             heartbeat: heartbeat.clone(),
         }
     };
-    locks.start(&mut process, &elections, move |names, permit| {
+    start_controllers(locks, &mut process, &elections, move |names, permit| {
         controllers::run(names, context(&permit))
     });
     Ok(process)

@@ -1,7 +1,7 @@
 //! `LeaderMigrationConfiguration`: the controllers under a shared lock, and the manager of each (RK-10,
 //! RK-11).
 
-use super::names;
+use super::table::KnownNames;
 
 /// The component that stands for every manager that takes part (RK-11).
 pub const ANY_COMPONENT: &str = "*";
@@ -56,12 +56,11 @@ impl LeaderMigrationConfiguration {
     }
 
     /// The entry of a controller, by any present or former name on either side.
-    #[must_use]
-    pub fn entry(&self, controller: &str) -> Option<&ControllerLeader> {
-        let name = names::canonical(controller);
+    pub(crate) fn entry(&self, controller: &str, names: &KnownNames) -> Option<&ControllerLeader> {
+        let name = names.present_name(controller);
         self.controller_leaders
             .iter()
-            .find(|entry| names::canonical(&entry.name) == name)
+            .find(|entry| names.present_name(&entry.name) == name)
     }
 }
 

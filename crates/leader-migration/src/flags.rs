@@ -5,9 +5,12 @@ use std::{fs, str::FromStr, time::Duration};
 use kube::Client;
 
 use super::{
-    config::LeaderMigrationConfiguration, error::ConfigError, names::Manager, parse, plan::Migration,
+    config::LeaderMigrationConfiguration,
+    error::{ConfigError, DurationError, FeatureGateError, FlagsError},
+    plan::Migration,
+    table::{KnownNames, Manager, ManagerTable},
 };
-use lease::{Elector, Lock, Metrics, Timing, identity};
+use lease::{Elector, Lock, LockTerms, Metrics, Timing, identity};
 
 /// The feature gate of leader migration (RK-19).
 const GATE: &str = "ControllerManagerLeaderMigration";
@@ -103,16 +106,12 @@ impl Flags {
             self.leader_elect_renew_deadline,
             self.leader_elect_retry_period,
         );
-        Timing::new(lease, renew, retry).map_err(|why| {
-            ConfigError::Flags(format!(
-                "--leader-elect-lease-duration, --leader-elect-renew-deadline and --leader-elect-retry-period: {why}"
-            ))
-        })
+        Timing::new(lease, renew, retry).map_err(|why| FlagsError::UnsafeTiming(why).into())
     }
 
     /// The arguments of [`super::run_with_leader_migration`]: both locks in the same namespace and with the
-    /// same identity, and no migration lock where the manager migrates no controller. `None` with
-    /// `--leader-elect=false`.
+    /// same identity, and no migration lock where the manager migrates no controller. The terms of the
+    /// migration lock are those of [`Migration::terms`]. `None` with `--leader-elect=false`.
     ///
     /// # Errors
     /// As [`Flags::timing`].
@@ -120,7 +119,7 @@ impl Flags {
         &self,
         client: &Client,
         manager: &Manager,
-        migration: Option<&Migration>,
+        migration: Option<(&Migration, LockTerms)>,
         metrics: &Metrics,
     ) -> Result<Option<Electors>, ConfigError> {
         let timing = self.timing()?;
@@ -134,67 +133,67 @@ impl Flags {
         Ok(Some(Electors {
             main: elector(lock(self.main_lock(manager))),
             migration: migration
-                .filter(|migration| migration.takes_lock())
-                .map(|migration| elector(lock(&migration.config.leader_name).on_terms(migration.digest()))),
+                .filter(|(migration, _)| migration.takes_lock())
+                .map(|(migration, terms)| elector(lock(&migration.config.leader_name).on_terms(terms))),
         }))
     }
 
-    /// The migration that these flags enable, or `None`. Reads the file.
+    /// The migration that these flags enable, or `None`. Reads the file, and compares the names in the file
+    /// with `table`.
     ///
     /// # Errors
     /// Every combination that Kubernetes would silently ignore (RK-17, RK-19, no leader election), an
     /// unreadable or invalid file (RK-18), and a migration lock that is also the main lock (RK-03). The
     /// process must end.
-    pub fn migration(&self, manager: &Manager) -> Result<Option<Migration>, ConfigError> {
-        let path = self.leader_migration_config.as_str();
-        let wrong = |what: &str| Err(ConfigError::Flags(what.to_owned()));
+    pub fn migration(
+        &self,
+        manager: &Manager,
+        table: &ManagerTable,
+    ) -> Result<Option<Migration>, ConfigError> {
         if !self.enable_leader_migration {
-            return if path.is_empty() {
+            return if self.leader_migration_config.is_empty() {
                 Ok(None)
             } else {
-                wrong(
-                    "--leader-migration-config is given, but leader migration is not enabled: add \
-                     --enable-leader-migration, or remove --leader-migration-config",
-                )
+                Err(FlagsError::FileWithoutMigration.into())
             };
         }
         if !self.gate() {
-            return wrong(
-                "--enable-leader-migration is given, but its feature gate is off: remove \
-                 --feature-gates=ControllerManagerLeaderMigration=false, or remove --enable-leader-migration",
-            );
+            return Err(FlagsError::GateIsOff.into());
         }
         if !self.leader_elect {
-            return wrong(
-                "--enable-leader-migration needs leader election: remove --leader-elect=false, or remove \
-                 --enable-leader-migration",
-            );
+            return Err(FlagsError::NoLeaderElection.into());
         }
-        let (config, origin) = self.configuration(self.main_lock(manager))?;
+        let names = KnownNames::for_manager(table, manager);
+        let (config, origin) = self.configuration(self.main_lock(manager), &names)?;
         Ok(Some(Migration {
             config,
             manager: *manager,
+            table: *table,
             origin,
         }))
     }
 
     /// The configuration that applies, and its origin. A file replaces the whole default (RK-14, RK-16).
-    fn configuration(&self, main_lock: &str) -> Result<(LeaderMigrationConfiguration, String), ConfigError> {
+    fn configuration(
+        &self,
+        main_lock: &str,
+        names: &KnownNames,
+    ) -> Result<(LeaderMigrationConfiguration, String), ConfigError> {
         let path = self.leader_migration_config.as_str();
         if !path.is_empty() {
             let text = fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
                 path: path.to_owned(),
-                why: error.to_string(),
+                error,
             })?;
-            let config = LeaderMigrationConfiguration::parse_beside(main_lock, &text, path)?;
+            let config = LeaderMigrationConfiguration::parse_beside(main_lock, names, &text, path)?;
             return Ok((config, path.to_owned()));
         }
         let default = LeaderMigrationConfiguration::default_for_cloud_provider();
         if default.leader_name == main_lock {
-            return Err(ConfigError::Flags(format!(
-                "{DEFAULT_ORIGIN}: leaderName: {}",
-                parse::own_main_lock(main_lock)
-            )));
+            return Err(FlagsError::DefaultLockIsMainLock {
+                lock: main_lock.to_owned(),
+            }
+            .into());
         }
         Ok((default, DEFAULT_ORIGIN.to_owned()))
     }
@@ -206,12 +205,12 @@ impl Flags {
 }
 
 impl FromStr for FeatureGate {
-    type Err = String;
+    type Err = FeatureGateError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, FeatureGateError> {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
         if name != GATE {
-            return Err(format!("there is no feature gate {name:?}; known: {GATE}"));
+            return Err(FeatureGateError::Unknown(name.to_owned()));
         }
         match value {
             "true" => Ok(Self { name: GATE, on: true }),
@@ -219,15 +218,15 @@ impl FromStr for FeatureGate {
                 name: GATE,
                 on: false,
             }),
-            _ => Err(format!("write {GATE}=true or {GATE}=false")),
+            _ => Err(FeatureGateError::NoBoolean),
         }
     }
 }
 
 /// Parses `15s`, `1m30s`, ….
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed: jiff::SignedDuration = text
-        .parse()
-        .map_err(|error| format!("write it like 15s or 1m30s ({error})"))?;
-    Duration::try_from(parsed).map_err(|_| "a duration cannot be negative".to_owned())
+fn duration(text: &str) -> Result<Duration, DurationError> {
+    let parsed = text
+        .parse::<jiff::SignedDuration>()
+        .map_err(DurationError::NoDuration)?;
+    Duration::try_from(parsed).map_err(|_| DurationError::Negative)
 }

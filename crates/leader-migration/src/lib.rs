@@ -8,38 +8,35 @@
 //! | module | purpose |
 //! |---|---|
 //! | `config`, `parse` | the file, read strictly: a file that runs a controller nowhere or twice is invalid |
-//! | `names` | the controllers of every known manager, and their former names |
+//! | `table` | the managers, former names of controllers, and main locks, passed in by the author |
+//! | [`kubernetes`] | the entries of that table for Kubernetes' own managers |
 //! | `assignment` | the pure decision: main, migrated or unowned |
 //! | `plan`, `losses` | a manager's part in a migration, and controllers that the file takes away (RK-34) |
 //! | `flags`, `print` | the command line |
 //! | `run` | both locks, in order |
-//! | `locks`, `manager` | a whole process: the controllers under each lock, and the shared `main` |
+//! | `locks` | a whole process: the controllers under each lock |
 
 mod assignment;
 mod config;
 mod error;
 mod flags;
+pub mod kubernetes;
 mod locks;
 mod losses;
-pub mod manager;
-mod names;
 mod parse;
 mod plan;
 mod print;
 mod run;
+mod table;
 #[cfg(test)]
 mod tests;
 
-pub use assignment::{Assignment, assignment};
+pub use assignment::Assignment;
 pub use config::{ANY_COMPONENT, ControllerLeader, LeaderMigrationConfiguration, ResourceLock};
-pub use error::{ConfigError, Problem};
+pub use error::{ConfigError, FeatureGateError, FlagsError, Problem, ProblemKind, RunError};
 pub use flags::{Electors, FeatureGate, Flags};
 pub use locks::Locks;
-pub use names::{
-    CLOUD_CONTROLLER_MANAGER, ETCD_DRUID, GARDEN_CONTROLLER_MANAGER, GARDENLET, KNOWN_MANAGERS,
-    KUBE_CONTROLLER_MANAGER, MACHINE_CONTROLLER_MANAGER, Manager, PROVIDER_LOCAL, RESOURCE_MANAGER,
-    canonical,
-};
-pub use plan::Migration;
+pub use plan::{Migration, OnDisagreement};
 pub use print::{answer_if_asked, print_if_asked};
 pub use run::run_with_leader_migration;
+pub use table::{Alias, Manager, ManagerTable};

@@ -11,12 +11,12 @@ use permit::Permit;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    assignment::{Assignment, of_manager},
-    error::ConfigError,
+    assignment::{Assignment, assign_in_manager},
+    error::{ConfigError, RunError},
     flags::{Electors, Flags},
-    names::Manager,
-    plan::Migration,
+    plan::{Migration, OnDisagreement},
     run::run_with_leader_migration,
+    table::{Manager, ManagerTable},
 };
 use lease::Metrics;
 
@@ -26,21 +26,22 @@ pub struct Locks {
     flags: Flags,
     manager: Manager,
     migration: Option<Migration>,
+    on_disagreement: OnDisagreement,
     /// Every controller of the manager; `None` where the process's own flags switch the controller off.
     controllers: Vec<(&'static str, Option<Assignment>)>,
 }
 
 impl Locks {
     /// Assigns each controller of `manager` to a lock. Controllers that another manager runs are left out.
-    /// `manager` lists the home controllers and the guests, also for a manager that is not in the table of
-    /// known managers.
+    /// `manager` lists the home controllers and the guests, also for a manager that is not in `table`. The
+    /// names in a configuration are compared with `table`.
     ///
     /// # Errors
     /// Flags or a configuration with which the process must not start (RK-17, RK-18, RK-19).
-    pub fn assign(flags: &Flags, manager: &Manager) -> Result<Self, ConfigError> {
-        Self::of(flags, manager, |name, migration| {
+    pub fn assign(flags: &Flags, manager: &Manager, table: &ManagerTable) -> Result<Self, ConfigError> {
+        Self::assign_each(flags, manager, table, |name, migration| {
             let config = migration.map(|migration| &migration.config);
-            Some(of_manager(name, manager, config))
+            Some(assign_in_manager(name, manager, table, config))
         })
     }
 
@@ -53,28 +54,40 @@ impl Locks {
     pub fn assign_chosen(
         flags: &Flags,
         manager: &Manager,
+        table: &ManagerTable,
         is_chosen: impl Fn(&str) -> bool,
     ) -> Result<Self, ConfigError> {
-        Self::of(flags, manager, |name, migration| {
+        Self::assign_each(flags, manager, table, |name, migration| {
             let lock = migration.map_or(Assignment::Main, |migration| migration.assignment(name));
             is_chosen(name).then_some(lock)
         })
     }
 
-    fn of(
+    fn assign_each(
         flags: &Flags,
         manager: &Manager,
+        table: &ManagerTable,
         lock: impl Fn(&'static str, Option<&Migration>) -> Option<Assignment>,
     ) -> Result<Self, ConfigError> {
         flags.timing()?;
-        let migration = flags.migration(manager)?;
+        let migration = flags.migration(manager, table)?;
         let under = |name| (name, lock(name, migration.as_ref()));
         Ok(Self {
             controllers: manager.all().map(under).collect(),
             flags: flags.clone(),
             manager: *manager,
             migration,
+            on_disagreement: OnDisagreement::default(),
         })
+    }
+
+    /// With this reaction to a holder of the migration lock with a different list of controllers.
+    #[must_use]
+    pub fn on_disagreement(self, on_disagreement: OnDisagreement) -> Self {
+        Self {
+            on_disagreement,
+            ..self
+        }
     }
 
     /// The controllers that the configuration takes away, one line each (RK-34).
@@ -113,33 +126,35 @@ impl Locks {
     ///
     /// # Errors
     /// A lock was lost, or controllers could not be started: the process must exit (RK-33).
-    pub async fn run<W, F>(
+    pub async fn run<W, F, E>(
         self,
         client: &Client,
         register: impl FnOnce(&Metrics),
         shutdown: CancellationToken,
         work: W,
-    ) -> Result<(), String>
+    ) -> Result<(), RunError<E>>
     where
         W: Fn(Vec<&'static str>, Permit) -> F,
-        F: Future<Output = Result<(), String>>,
+        F: Future<Output = Result<(), E>>,
     {
         for warning in self.warnings() {
             tracing::warn!("{warning}");
         }
         let metrics = Metrics::default();
         register(&metrics);
-        let electors = self
-            .flags
-            .electors(client, &self.manager, self.migration.as_ref(), &metrics)
-            .map_err(|error| error.to_string())?;
         let (in_main, in_migrated) = (self.under(Assignment::Main), self.under(Assignment::Migrated));
+        let migration = self
+            .migration
+            .as_ref()
+            .map(|migration| (migration, migration.terms(&in_main, self.on_disagreement)));
+        let electors = self.flags.electors(client, &self.manager, migration, &metrics)?;
         let Some(Electors { main, migration }) = electors else {
             return work(
                 in_main,
                 Permit::sole("leader election is off: there is no other process of this manager"),
             )
-            .await;
+            .await
+            .map_err(RunError::Controllers);
         };
         // A process without work under the migration lock must leave the lock to a process with such work
         // (RK-05).
@@ -162,11 +177,9 @@ impl Locks {
         };
         let (main_work, migrated_work) = (under(in_main), under(in_migrated));
         let token = shutdown.clone();
-        run_with_leader_migration(&main, migration.as_ref(), token, main_work, migrated_work)
-            .await
-            .map_err(|lost| lost.to_string())?;
+        run_with_leader_migration(&main, migration.as_ref(), token, main_work, migrated_work).await?;
         let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        failure.map_or(Ok(()), Err)
+        failure.map_or(Ok(()), |why| Err(RunError::Controllers(why)))
     }
 }
 

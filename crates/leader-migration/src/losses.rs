@@ -1,22 +1,28 @@
 //! The controllers that a configuration takes away: entries by which a controller runs nowhere, or twice
 //! beside Kubernetes' own manager (RK-34).
 //!
-//! These cases are warnings and not errors. A manager outside this project may have a controller that is not
-//! in the table, and an administrator may switch a controller off on purpose.
+//! These cases are warnings and not errors. A manager outside the table may have a controller that is not in
+//! the table, and an administrator may switch a controller off on purpose.
 
 use super::{
     config::{ANY_COMPONENT, ControllerLeader, LeaderMigrationConfiguration},
-    error::Problem,
-    names::{self, KNOWN_MANAGERS, KUBE_CONTROLLER_MANAGER, Manager, canonical},
+    error::{Problem, ProblemKind},
+    kubernetes::KUBE_CONTROLLER_MANAGER,
+    table::{KnownNames, Manager},
 };
 
 /// At most one warning for each entry with a loss, one for each former name, and one if entries for several
-/// managers share the lock. `manager` is the present manager, known or not.
-pub(super) fn of(config: &LeaderMigrationConfiguration, manager: &Manager) -> Vec<Problem> {
+/// managers share the lock. `manager` is the present manager, in the table or not.
+pub(super) fn list_losses(
+    config: &LeaderMigrationConfiguration,
+    manager: &Manager,
+    names: &KnownNames,
+) -> Vec<Problem> {
     let mut found = Vec::new();
     for (index, entry) in config.controller_leaders.iter().enumerate() {
-        let told = [of_entry(entry, manager), former_name(entry)];
+        let told = [entry_loss(entry, manager, names), former_name(entry, names)];
         found.extend(told.into_iter().flatten().map(|(field, what)| Problem {
+            kind: ProblemKind::Loss,
             line: entry.line,
             field: format!("controllerLeaders[{index}].{field}"),
             what,
@@ -28,12 +34,13 @@ pub(super) fn of(config: &LeaderMigrationConfiguration, manager: &Manager) -> Ve
 
 /// The loss by an entry that migrates a controller to a manager with flags that switch the controller off;
 /// `None` without such an entry.
-pub(super) fn by_flags(
+pub(super) fn find_flag_loss(
     config: &LeaderMigrationConfiguration,
     manager: &Manager,
+    names: &KnownNames,
     controller: &str,
 ) -> Option<Problem> {
-    let entry = config.entry(controller)?;
+    let entry = config.entry(controller, names)?;
     if !entry.is_for(manager.component) {
         return None;
     }
@@ -42,6 +49,7 @@ pub(super) fn by_flags(
         .iter()
         .position(|other| other == entry)?;
     Some(Problem {
+        kind: ProblemKind::Loss,
         line: entry.line,
         field: format!("controllerLeaders[{index}]"),
         what: format!(
@@ -52,28 +60,23 @@ pub(super) fn by_flags(
     })
 }
 
-/// The field that causes the loss, and the effect.
-fn of_entry(entry: &ControllerLeader, manager: &Manager) -> Option<(&'static str, String)> {
+/// The field that causes the loss, and the effect. The process's own lists are authoritative: a process with
+/// the name of a known manager need not have all controllers of that manager.
+fn entry_loss(
+    entry: &ControllerLeader,
+    manager: &Manager,
+    names: &KnownNames,
+) -> Option<(&'static str, String)> {
     let ControllerLeader { name, component, .. } = entry;
-    // The process's own lists are authoritative: a process with the name of a known manager need not have all
-    // controllers of that manager.
-    let stranger = names::known(manager.component).is_none().then_some(manager);
-    let known = KNOWN_MANAGERS.iter();
-    let known = known.map(|known| {
-        if known.component == manager.component {
-            manager
-        } else {
-            known
-        }
-    });
-    let managers = known.chain(stranger);
-    let able: Vec<&Manager> = managers.filter(|m| m.can_run(name)).collect();
+    let present = names.present_name(name);
+    let able: Vec<Manager> = names.managers().filter(|m| m.can_run(present)).collect();
     if able.is_empty() {
         let what = format!("{name:?} matches no controller of any known manager: nothing runs by this entry");
         return Some(("name", what));
     }
-    if *component == KUBE_CONTROLLER_MANAGER.component
-        && KUBE_CONTROLLER_MANAGER.guests.contains(&canonical(name))
+    if names.has_manager(component)
+        && *component == KUBE_CONTROLLER_MANAGER.component
+        && KUBE_CONTROLLER_MANAGER.guests.contains(&present)
     {
         let what = format!(
             "{component:?} runs {name:?} only up to Kubernetes 1.30: with a later one it runs nowhere while this entry stands"
@@ -84,7 +87,7 @@ fn of_entry(entry: &ControllerLeader, manager: &Manager) -> Option<(&'static str
         return None;
     }
     let able: Vec<_> = able.iter().map(|manager| manager.component).collect();
-    let who = if component == manager.component || names::known(component).is_some() {
+    let who = if component == manager.component || names.has_manager(component) {
         format!("{component:?} has no controller {name:?}")
     } else {
         format!("{component:?} is no known manager")
@@ -97,11 +100,11 @@ fn of_entry(entry: &ControllerLeader, manager: &Manager) -> Option<(&'static str
 }
 
 /// A former name in a file that the kube-controller-manager may read. The kube-controller-manager compares
-/// names as written, and would continue to run the controller under the main lock. A manager of this project
+/// names as written, and would continue to run the controller under the main lock. A manager with this crate
 /// treats the controller as migrated. (The built-in default is not in a file; Kubernetes has that default in
 /// its own names.)
-fn former_name(entry: &ControllerLeader) -> Option<(&'static str, String)> {
-    let present = canonical(&entry.name);
+fn former_name(entry: &ControllerLeader, names: &KnownNames) -> Option<(&'static str, String)> {
+    let present = names.present_name(&entry.name);
     let concerns_kubernetes = entry.line.is_some() && KUBE_CONTROLLER_MANAGER.can_run(present);
     (present != entry.name && concerns_kubernetes).then(|| {
         let what = format!(
@@ -119,6 +122,7 @@ fn several_holders(config: &LeaderMigrationConfiguration) -> Option<Problem> {
     let mut later = config.controller_leaders.iter().enumerate();
     let (index, other) = later.find(|(_, entry)| entry.component != first.component)?;
     Some(Problem {
+        kind: ProblemKind::Loss,
         line: other.line,
         field: format!("controllerLeaders[{index}].component"),
         what: format!(

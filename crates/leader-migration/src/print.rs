@@ -4,17 +4,31 @@ use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Args, Command, FromArgMatches};
 
-use super::{error::ConfigError, flags::Flags, locks::Locks, names::Manager};
+use super::{
+    error::{ConfigError, FlagsError},
+    flags::Flags,
+    locks::Locks,
+    table::{Manager, ManagerTable},
+};
 
 /// For the first line of a manager's `main`: the text to print, if `--print-leader-migration` is among the
 /// arguments. Only the flags of [`Flags`] are parsed, so that the manager's own required flags may be
 /// missing.
 ///
 /// ```
-/// use leader_migration::{GARDENLET, print_if_asked};
-/// let args = ["gardenlet", "--seed-name=a", "--print-leader-migration"].map(Into::into);
-/// let text = print_if_asked(args, &GARDENLET).unwrap().unwrap();
-/// assert!(text.starts_with("shoot main\n"));
+/// use leader_migration::{Manager, ManagerTable, print_if_asked};
+/// const LIBRARIAN: Manager = Manager {
+///     component: "librarian",
+///     controllers: &["shelf", "loan"],
+///     guests: &[],
+/// };
+/// const TABLE: ManagerTable = ManagerTable {
+///     managers: &[LIBRARIAN],
+///     ..ManagerTable::EMPTY
+/// };
+/// let args = ["librarian", "--town=a", "--print-leader-migration"].map(Into::into);
+/// let text = print_if_asked(args, &LIBRARIAN, &TABLE).unwrap().unwrap();
+/// assert_eq!(text, "shelf main\nloan main\n");
 /// ```
 ///
 /// # Errors
@@ -22,6 +36,7 @@ use super::{error::ConfigError, flags::Flags, locks::Locks, names::Manager};
 pub fn print_if_asked(
     args: impl IntoIterator<Item = OsString>,
     manager: &Manager,
+    table: &ManagerTable,
 ) -> Option<Result<String, ConfigError>> {
     let command = Flags::augment_args(Command::new(manager.component).no_binary_name(true));
     let args = own_args(&command, args.into_iter().skip(1));
@@ -30,18 +45,18 @@ pub fn print_if_asked(
         .and_then(|matches| Flags::from_arg_matches(&matches));
     match flags {
         Ok(flags) if !flags.print_leader_migration => None,
-        Ok(flags) => Some(Locks::assign(&flags, manager).map(|locks| locks.to_string())),
+        Ok(flags) => Some(Locks::assign(&flags, manager, table).map(|locks| locks.to_string())),
         // Without `--print-leader-migration`, the manager's own parser reports the mistake.
         Err(_) if !args.iter().any(|arg| arg == "--print-leader-migration") => None,
-        Err(error) => Some(Err(ConfigError::Flags(error.to_string().trim_end().to_owned()))),
+        Err(error) => Some(Err(FlagsError::InvalidValue(error).into())),
     }
 }
 
 /// Prints the text of [`print_if_asked`] for this process. `main` returns the code, if any, before any other
 /// work.
 #[must_use]
-pub fn answer_if_asked(manager: &Manager) -> Option<ExitCode> {
-    match print_if_asked(std::env::args_os(), manager)? {
+pub fn answer_if_asked(manager: &Manager, table: &ManagerTable) -> Option<ExitCode> {
+    match print_if_asked(std::env::args_os(), manager, table)? {
         Ok(text) => {
             print!("{text}");
             Some(ExitCode::SUCCESS)

@@ -19,8 +19,8 @@ use lease::{Elector, Ended, Lost};
 /// process holds the main lock and waits for the migration lock, `main_work` runs.
 ///
 /// # Errors
-/// A lock was lost, or the migration lock is held for a different list of controllers: the process must exit
-/// (RK-33). Of two losses the loss of the main lock is returned.
+/// A lock was lost, or the migration lock is held for a different list of controllers and the terms do not
+/// allow to wait: the process must exit (RK-33). Of two losses the loss of the main lock is returned.
 pub async fn run_with_leader_migration<M, N>(
     main: &Elector,
     migration: Option<&Elector>,

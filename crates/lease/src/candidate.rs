@@ -21,10 +21,11 @@ use crate::participant::Participant;
 use crate::record::Record;
 use crate::store::Failure;
 use crate::tenure::{Sent, Tenure};
+use crate::terms::Reaction;
 use crate::view::View;
 
-/// The result of a read of the lock.
-enum Look {
+/// The result of an attempt to get the lock.
+enum Attempt {
     /// This process holds the lock; the write that took the lock was sent at this time.
     Acquired(Sent),
     /// Another process holds the lock for this much longer.
@@ -41,6 +42,9 @@ pub(crate) struct Candidate<'a> {
     /// knowing.
     unsure: bool,
     reported: Option<String>,
+    /// The first record of a holder on different terms: a changed record of the same holder is a sign of
+    /// life.
+    contradicted: Option<Record>,
 }
 
 impl<'a> Candidate<'a> {
@@ -51,6 +55,7 @@ impl<'a> Candidate<'a> {
             changes: None,
             unsure: false,
             reported: None,
+            contradicted: None,
         }
     }
 
@@ -58,24 +63,24 @@ impl<'a> Candidate<'a> {
     /// holders: a candidate has no work to stop).
     ///
     /// # Errors
-    /// Another process holds the lock on different terms: waiting would let processes with contradicting
-    /// terms take turns.
+    /// A living process holds the lock on different terms, and the terms of this process do not allow to
+    /// wait: waiting would let processes with contradicting terms take turns.
     pub(crate) async fn acquire(&mut self) -> Result<Tenure<'a>, Lost> {
         let mut beaten = false;
         let participant = self.participant;
         let patience = participant.timing.lease_duration;
         participant.metrics.awaited(participant.name(), patience);
         loop {
-            match self.look().await {
-                Ok(Look::Acquired(sent)) => {
+            match self.attempt().await {
+                Ok(Attempt::Acquired(sent)) => {
                     let view = std::mem::take(&mut self.view);
                     return Ok(Tenure::new(self.participant, view, sent));
                 }
-                Ok(Look::Disagrees(lost)) => {
+                Ok(Attempt::Disagrees(lost)) => {
                     self.refused("other terms");
                     return Err(lost);
                 }
-                Ok(Look::Wait(left)) => {
+                Ok(Attempt::Wait(left)) => {
                     beaten = false;
                     self.wait(left).await;
                 }
@@ -103,7 +108,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    async fn look(&mut self) -> Result<Look, Failure> {
+    async fn attempt(&mut self) -> Result<Attempt, Failure> {
         let participant = self.participant;
         let asked = Instant::now();
         let found = participant.store.read().await?;
@@ -112,7 +117,7 @@ impl<'a> Candidate<'a> {
         self.view.see(found, if early { asked } else { Instant::now() });
         self.report();
         if let Some(lost) = self.disagreement() {
-            return Ok(Look::Disagrees(lost));
+            return Ok(Attempt::Disagrees(lost));
         }
         let (me, timing) = (participant.identity(), &participant.timing);
         let wall = participant.wall();
@@ -122,7 +127,7 @@ impl<'a> Candidate<'a> {
             {
                 Record::created(me, timing, wall)
             }
-            Some(Decision::Wait(left)) => return Ok(Look::Wait(left)),
+            Some(Decision::Wait(left)) => return Ok(Attempt::Wait(left)),
             Some(Decision::TakeOver) => self.view.record().taken_over(me, timing, wall),
             Some(Decision::Renew) => self.view.record().renewed(me, timing, wall),
             Some(Decision::Create) | None => Record::created(me, timing, wall),
@@ -137,17 +142,37 @@ impl<'a> Candidate<'a> {
                 .handed_over(participant.name(), since.elapsed());
         }
         info!(lock = participant.lock(), identity = me, "became leader");
-        Ok(Look::Acquired(sent.answered(participant)))
+        Ok(Attempt::Acquired(sent.answered(participant)))
     }
 
-    /// The error, if another process holds the lock on different terms.
-    fn disagreement(&self) -> Option<Lost> {
-        let theirs = self.participant.store.contradicting(self.view.lease()?)?;
-        Some(Lost::Disagrees {
+    /// The error, if a different process holds the lock on different terms, and the terms of this process do
+    /// not allow to wait. Counts each attempt beside such a holder, and logs the first attempt.
+    fn disagreement(&mut self) -> Option<Lost> {
+        let contradiction = self.participant.store.find_contradiction(self.view.lease()?)?;
+        let record = self.view.record();
+        let first = self.contradicted.as_ref();
+        let first = first.filter(|first| first.holder == record.holder);
+        let lives = first.is_some_and(|first| *first != record);
+        let is_new = first.is_none();
+        let disagrees = Lost::Disagrees {
             lock: self.participant.lock().to_owned(),
             holder: self.view.holder().unwrap_or("nobody").to_owned(),
-            theirs: theirs.to_owned(),
-        })
+            theirs: contradiction.theirs,
+        };
+        let fails = match contradiction.reaction {
+            Reaction::FailAtOnce => true,
+            Reaction::FailBesideLiving => lives,
+            Reaction::Wait => false,
+        };
+        if fails {
+            return Some(disagrees);
+        }
+        self.refused("other terms");
+        if is_new {
+            warn!(%disagrees, "waiting for the holder to end");
+            self.contradicted = Some(record);
+        }
+        None
     }
 
     /// Counts an attempt that did not win the lock.

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::observation::{Observation, Seen};
+use crate::observation::{LeaseState, Observation};
 use crate::{Record, Timing};
 
 /// The next step.
@@ -37,9 +37,9 @@ pub fn decide(observation: &Observation, me: &str, timing: &Timing, now: Instant
             return Decision::Wait(left);
         }
     }
-    match observation.seen() {
-        Seen::Absent => Decision::Create,
-        Seen::Present(Record { holder: Some(_), .. }) if !another => Decision::Renew,
-        Seen::Present(_) => Decision::TakeOver,
+    match observation.state() {
+        LeaseState::Absent => Decision::Create,
+        LeaseState::Present(Record { holder: Some(_), .. }) if !another => Decision::Renew,
+        LeaseState::Present(_) => Decision::TakeOver,
     }
 }

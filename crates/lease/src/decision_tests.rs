@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use rstest::rstest;
 
 use crate::decision::{Decision, decide};
-use crate::observation::{Observation, Seen};
+use crate::observation::{LeaseState, Observation};
 use crate::{Record, Timing, TimingError};
 
 const fn s(seconds: u64) -> Duration {
@@ -30,16 +30,16 @@ fn record(holder: &str, renewed: i64) -> Record {
     }
 }
 
-fn present(holder: &str) -> Seen {
-    Seen::Present(record(holder, 0))
+fn present(holder: &str) -> LeaseState {
+    LeaseState::Present(record(holder, 0))
 }
 
 #[rstest]
-#[case::no_lease(Seen::Absent, s(0), Decision::Wait(s(15)))]
-#[case::no_lease_for_a_while(Seen::Absent, s(14), Decision::Wait(s(1)))]
-#[case::no_lease_for_long(Seen::Absent, s(100), Decision::Create)]
+#[case::no_lease(LeaseState::Absent, s(0), Decision::Wait(s(15)))]
+#[case::no_lease_for_a_while(LeaseState::Absent, s(14), Decision::Wait(s(1)))]
+#[case::no_lease_for_long(LeaseState::Absent, s(100), Decision::Create)]
 #[case::released(present(""), s(0), Decision::TakeOver)]
-#[case::a_lease_without_spec(Seen::Present(Record::read(None)), s(0), Decision::TakeOver)]
+#[case::a_lease_without_spec(LeaseState::Present(Record::read(None)), s(0), Decision::TakeOver)]
 #[case::my_own(present("me"), s(0), Decision::Renew)]
 #[case::my_own_after_its_time(present("me"), s(100), Decision::Renew)]
 #[case::another_just_seen(present("other"), s(0), Decision::Wait(s(15)))]
@@ -48,7 +48,7 @@ fn present(holder: &str) -> Seen {
 #[case::another_ran_out(present("other"), s(15), Decision::TakeOver)]
 #[case::another_long_gone(present("other"), s(3600), Decision::TakeOver)]
 fn the_first_look_decides_by_the_time_since_it(
-    #[case] seen: Seen,
+    #[case] seen: LeaseState,
     #[case] later: Duration,
     #[case] expected: Decision,
 ) {
@@ -71,7 +71,7 @@ fn the_first_look_decides_by_the_time_since_it(
 #[case::negative(Some(-5), s(15))]
 fn the_duration_in_the_record_counts(#[case] seconds: Option<i32>, #[case] waits: Duration) {
     let now = Instant::now();
-    let seen = Seen::Present(Record {
+    let seen = LeaseState::Present(Record {
         lease_seconds: seconds,
         ..record("other", 0)
     });
@@ -93,7 +93,7 @@ fn the_duration_in_the_record_counts(#[case] seconds: Option<i32>, #[case] waits
 fn time_starts_anew_when_the_record_changes(#[case] second: Record, #[case] expected: Decision) {
     let start = Instant::now();
     let mut observation = Observation::first(present("other"), start);
-    observation.update(Seen::Present(second), start + s(14));
+    observation.update(LeaseState::Present(second), start + s(14));
     assert_eq!(
         decide(&observation, "me", &Timing::default(), start + s(15)),
         expected
@@ -108,17 +108,17 @@ fn time_starts_anew_when_the_record_changes(#[case] second: Record, #[case] expe
 #[case::after_anothers_time(present("other"), s(15), Decision::Wait(s(15)))]
 #[case::while_it_was_free(present(""), s(5), Decision::Wait(s(15)))]
 #[case::while_it_was_mine(present("me"), s(5), Decision::Create)]
-#[case::before_there_was_any(Seen::Absent, s(5), Decision::Wait(s(10)))]
+#[case::before_there_was_any(LeaseState::Absent, s(5), Decision::Wait(s(10)))]
 fn a_deleted_lease_is_not_a_released_one(
-    #[case] before: Seen,
+    #[case] before: LeaseState,
     #[case] deleted_after: Duration,
     #[case] expected: Decision,
 ) {
     let start = Instant::now();
     let mut observation = Observation::first(before, start);
     let now = start + deleted_after;
-    observation.update(Seen::Absent, now);
-    observation.update(Seen::Absent, now);
+    observation.update(LeaseState::Absent, now);
+    observation.update(LeaseState::Absent, now);
     assert_eq!(decide(&observation, "me", &Timing::default(), now), expected);
 }
 
@@ -126,9 +126,9 @@ fn a_deleted_lease_is_not_a_released_one(
 #[case::held(present("other"), s(14), None)]
 #[case::run_out(present("other"), s(16), Some(s(15)))]
 #[case::released(present(""), s(16), Some(s(0)))]
-#[case::never_there(Seen::Absent, s(16), None)]
+#[case::never_there(LeaseState::Absent, s(16), None)]
 fn a_hand_over_is_measured_from_when_the_holder_was_gone(
-    #[case] seen: Seen,
+    #[case] seen: LeaseState,
     #[case] now: Duration,
     #[case] free_since: Option<Duration>,
 ) {

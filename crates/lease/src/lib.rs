@@ -63,6 +63,7 @@ pub use lock::Lock;
 pub use metrics::Metrics;
 pub use participant::WallClock;
 pub use record::Record;
+pub use terms::LockTerms;
 pub use timing::{Timing, TimingError};
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use kube::Client;
 
+use crate::terms::LockTerms;
+
 /// A lock and a candidate for the lock.
 #[derive(Clone)]
 pub struct Lock {
@@ -9,7 +11,7 @@ pub struct Lock {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) identity: String,
-    pub(crate) terms: Option<String>,
+    pub(crate) terms: Option<LockTerms>,
 }
 
 impl Lock {
@@ -33,11 +35,11 @@ impl Lock {
         }
     }
 
-    /// The terms that all holders of this lock must share, as a text without blanks, written into the Lease.
-    /// While another process holds the lock on different terms, [`crate::Elector::with_lease`] fails with
-    /// [`crate::Lost::Disagrees`].
+    /// The terms that all holders of this lock must share, written into the Lease. While a different process
+    /// holds the lock on different terms, [`crate::Elector::with_lease`] fails with
+    /// [`crate::Lost::Disagrees`], or waits as the terms say.
     #[must_use]
-    pub fn on_terms(self, terms: impl Into<String>) -> Self {
+    pub fn on_terms(self, terms: impl Into<LockTerms>) -> Self {
         Self {
             terms: Some(terms.into()),
             ..self

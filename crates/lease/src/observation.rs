@@ -10,7 +10,7 @@ use crate::Record;
 
 /// The state of a lock at the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum LeaseState {
     /// No Lease of that name.
     Absent,
     /// A Lease with this record.
@@ -20,7 +20,7 @@ pub enum Seen {
 /// The last observed state, and the start of the time without a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
-    seen: Seen,
+    seen: LeaseState,
     since: Instant,
     /// The last record of a Lease that was deleted since.
     deleted: Option<Record>,
@@ -31,7 +31,7 @@ impl Observation {
     /// candidate waits for the whole lease duration, also when the record looks old, and also when there is
     /// no record.
     #[must_use]
-    pub fn first(seen: Seen, now: Instant) -> Self {
+    pub fn first(seen: LeaseState, now: Instant) -> Self {
         Self {
             seen,
             since: now,
@@ -40,13 +40,13 @@ impl Observation {
     }
 
     /// A further read. The time restarts only when the state has changed.
-    pub fn update(&mut self, seen: Seen, now: Instant) {
+    pub fn update(&mut self, seen: LeaseState, now: Instant) {
         if self.seen == seen {
             return;
         }
         let before = std::mem::replace(&mut self.seen, seen);
         self.deleted = match (before, &self.seen) {
-            (Seen::Present(record), Seen::Absent) => Some(record),
+            (LeaseState::Present(record), LeaseState::Absent) => Some(record),
             _ => None,
         };
         self.since = now;
@@ -54,7 +54,7 @@ impl Observation {
 
     /// The last observed state.
     #[must_use]
-    pub fn seen(&self) -> &Seen {
+    pub fn state(&self) -> &LeaseState {
         &self.seen
     }
 
@@ -75,8 +75,8 @@ impl Observation {
     #[must_use]
     pub fn may_be_anothers(&self, me: &str) -> bool {
         match &self.seen {
-            Seen::Present(record) => record.holder.as_deref().is_some_and(|holder| holder != me),
-            Seen::Absent => self.holder() != Some(me),
+            LeaseState::Present(record) => record.holder.as_deref().is_some_and(|holder| holder != me),
+            LeaseState::Absent => self.holder() != Some(me),
         }
     }
 
@@ -93,8 +93,8 @@ impl Observation {
         // The longest duration that a record can carry is 68 years, within the range of an `Instant`.
         self.since
             + match self.seen {
-                Seen::Present(_) => named.unwrap_or(fallback),
-                Seen::Absent => named.unwrap_or(fallback).max(fallback),
+                LeaseState::Present(_) => named.unwrap_or(fallback),
+                LeaseState::Absent => named.unwrap_or(fallback).max(fallback),
             }
     }
 
@@ -104,15 +104,15 @@ impl Observation {
     pub fn free_since(&self, fallback: Duration, now: Instant) -> Option<Instant> {
         let record = self.last_record()?;
         match (&self.seen, &record.holder) {
-            (Seen::Present(_), None) => Some(self.since),
+            (LeaseState::Present(_), None) => Some(self.since),
             _ => Some(self.expires(fallback)).filter(|expired| *expired <= now),
         }
     }
 
     fn last_record(&self) -> Option<&Record> {
         match &self.seen {
-            Seen::Present(record) => Some(record),
-            Seen::Absent => self.deleted.as_ref(),
+            LeaseState::Present(record) => Some(record),
+            LeaseState::Absent => self.deleted.as_ref(),
         }
     }
 }

@@ -10,7 +10,7 @@ use kube::api::{ObjectMeta, PostParams, WatchEvent, WatchParams};
 
 use crate::lock::Lock;
 use crate::record::Record;
-use crate::terms;
+use crate::terms::{self, Contradiction, LockTerms};
 
 /// The reason why a request changed nothing, or may have made a change without an answer.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +41,7 @@ pub(crate) struct Store {
     api: Api<Lease>,
     name: String,
     identity: String,
-    terms: Option<String>,
+    terms: Option<LockTerms>,
     timeout: Duration,
 }
 
@@ -56,9 +56,9 @@ impl Store {
         }
     }
 
-    /// The terms of another holder, if those terms differ from the terms of this process.
-    pub(crate) fn contradicting<'a>(&self, lease: &'a Lease) -> Option<&'a str> {
-        terms::contradicting(lease, &self.identity, self.terms.as_deref())
+    /// The terms of a different holder, if those terms differ from the terms of this process.
+    pub(crate) fn find_contradiction(&self, lease: &Lease) -> Option<Contradiction> {
+        terms::find_contradiction(lease, &self.identity, self.terms.as_ref())
     }
 
     pub(crate) async fn read(&self) -> Result<Option<Lease>, Failure> {
@@ -73,7 +73,7 @@ impl Store {
             },
             spec: Some(record.spec()),
         };
-        terms::write(&mut lease, &self.identity, self.terms.as_deref());
+        terms::write(&mut lease, &self.identity, self.terms.as_ref());
         self.answered(self.api.create(&PostParams::default(), &lease))
             .await
     }
@@ -87,7 +87,7 @@ impl Store {
     pub(crate) async fn update(&self, read: &Lease, record: &Record) -> Result<Lease, Failure> {
         let mut lease = read.clone();
         lease.spec = Some(record.spec());
-        terms::write(&mut lease, &self.identity, self.terms.as_deref());
+        terms::write(&mut lease, &self.identity, self.terms.as_ref());
         match self
             .answered(self.api.replace(&self.name, &PostParams::default(), &lease))
             .await

@@ -4,7 +4,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use tokio::time::Instant;
 
 use crate::decision::{Decision, decide};
-use crate::observation::{Observation, Seen};
+use crate::observation::{LeaseState, Observation};
 use crate::{Record, Timing};
 
 /// The last Lease read, for the next write, and the observation of its record, for the next decision.
@@ -18,8 +18,8 @@ impl View {
     /// Records a read. `now` is after the answer arrived: a later start of the wait is safe.
     pub(crate) fn see(&mut self, lease: Option<Lease>, now: Instant) {
         let seen = match &lease {
-            Some(lease) => Seen::Present(Record::read(lease.spec.as_ref())),
-            None => Seen::Absent,
+            Some(lease) => LeaseState::Present(Record::read(lease.spec.as_ref())),
+            None => LeaseState::Absent,
         };
         match &mut self.observation {
             Some(observation) => observation.update(seen, now.into_std()),

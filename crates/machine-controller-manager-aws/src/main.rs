@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use leader_migration::{MACHINE_CONTROLLER_MANAGER, answer_if_asked, manager};
 use machine_controller_manager_aws::{MANAGER, driver::AwsDriver};
+use suite_managers::{MACHINE_CONTROLLER_MANAGER, answer_if_asked};
 
 /// Manages the machines of a shoot in Amazon Web Services.
 #[derive(Parser)]
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         return answered;
     }
     let Flags { ec2_endpoint, all } = Flags::parse();
-    manager::run(MANAGER.0, |process| {
+    suite_managers::run(MANAGER.0, |process| {
         let driver = move |permit: &_| AwsDriver::new(permit, ec2_endpoint.clone());
         machine_controller_manager::start(process, all, MANAGER, driver)
     })

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use leader_migration::{MACHINE_CONTROLLER_MANAGER, answer_if_asked, manager};
 use machine_controller_manager_local::{MANAGER, driver::LocalDriver};
+use suite_managers::{MACHINE_CONTROLLER_MANAGER, answer_if_asked};
 
 /// Manages the machines of a shoot in the local cloud.
 #[derive(Parser)]
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         return answered;
     }
     let flags = Flags::parse();
-    manager::run(MANAGER.0, |process| {
+    suite_managers::run(MANAGER.0, |process| {
         machine_controller_manager::start(process, flags.all, MANAGER, LocalDriver::new)
     })
 }

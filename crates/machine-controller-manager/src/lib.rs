@@ -7,10 +7,10 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
-use leader_migration::{Locks, MACHINE_CONTROLLER_MANAGER};
 use machine_controllers::{Context, Driver, Timing};
 use owner_checks::{OwnerFlags, while_owned};
 use runtime::{Connection, Events, Permit, Process, Seed, Shoot, apply::FieldManager, runner::Settings};
+use suite_managers::{MACHINE_CONTROLLER_MANAGER, assign, start_controllers};
 
 /// Common flags of these programs.
 #[derive(clap::Args)]
@@ -51,8 +51,7 @@ pub async fn start<D: Driver>(
     manager: FieldManager,
     driver: impl Fn(&Permit) -> D + Send + Sync + 'static,
 ) -> Result<Process, String> {
-    let locks =
-        Locks::assign(&flags.lease, &MACHINE_CONTROLLER_MANAGER).map_err(|error| error.to_string())?;
+    let locks = assign(&flags.lease, &MACHINE_CONTROLLER_MANAGER).map_err(|error| error.to_string())?;
     let control = || Connection::of_flag("--control-kubeconfig", flags.control_kubeconfig.as_deref());
     let (control, elections) = (control().await?, control().await?);
     let shoot = Connection::of_flag("--target-kubeconfig", Some(&flags.target_kubeconfig)).await?;
@@ -77,7 +76,7 @@ pub async fn start<D: Driver>(
         }
     };
     let context = Arc::new(context);
-    locks.start(&mut process, &elections, move |names, permit| {
+    start_controllers(locks, &mut process, &elections, move |names, permit| {
         let (context, owner) = (Arc::clone(&context), flags.owner.clone());
         async move {
             let held = owner.held(&permit).map_err(|error| error.to_string())?;
@@ -91,7 +90,7 @@ pub async fn start<D: Driver>(
 
 #[cfg(test)]
 mod tests {
-    use leader_migration::MACHINE_CONTROLLER_MANAGER;
+    use suite_managers::MACHINE_CONTROLLER_MANAGER;
 
     /// Otherwise the lock could name a controller that no process runs (RK-34).
     #[test]

@@ -44,7 +44,7 @@ impl Issuer {
     /// The permit of this right.
     #[must_use]
     pub fn permit(&self) -> Permit {
-        Permit::of(Arc::clone(&self.grant))
+        Permit::from_grant(Arc::clone(&self.grant))
     }
 
     /// The clock by which the right expires.

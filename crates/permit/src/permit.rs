@@ -23,7 +23,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    pub(crate) fn of(grant: Arc<Grant>) -> Self {
+    pub(crate) fn from_grant(grant: Arc<Grant>) -> Self {
         Self {
             grants: [grant].into(),
         }

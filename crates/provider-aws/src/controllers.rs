@@ -13,7 +13,6 @@ use extension::{
     worker::WorkerActuator,
 };
 use futures::future::{BoxFuture, FutureExt, join_all};
-use leader_migration::Manager;
 use runtime::{Seed, Variable, runner::Settings};
 
 use crate::{
@@ -23,14 +22,6 @@ use crate::{
     infrastructure::InfrastructureActuator,
     subnet_isolation::AwsZones,
     worker::AwsMachines,
-};
-
-/// This process and the controllers of this process, for leader migration. Controllers of a different
-/// provider with the same names are separate controllers, for different objects.
-pub const PROVIDER_AWS: Manager = Manager {
-    component: "provider-aws",
-    controllers: &["infrastructure", "controlplane", "worker", "subnetisolation"],
-    guests: &[],
 };
 
 /// The inputs of the controllers.
@@ -66,7 +57,7 @@ pub fn provider(seed: &Seed, owners: &OwnerChecks) -> Provider {
 
 type Start = fn(&Context) -> BoxFuture<'static, ()>;
 
-/// In the order of [`PROVIDER_AWS`].
+/// In the order of [`suite_managers::PROVIDER_AWS`].
 const CONTROLLERS: &[(&str, Start)] = &[
     ("infrastructure", |context| {
         context.start::<Infrastructure, _>(InfrastructureActuator(context.place.clone()))
@@ -116,6 +107,8 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
+    use suite_managers::PROVIDER_AWS;
+
     use super::*;
 
     /// A name without a controller would be a controller that no process runs (RK-34).

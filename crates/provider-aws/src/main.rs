@@ -4,14 +4,14 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 use extension::{OwnerChecks, heartbeat};
-use leader_migration::{Locks, answer_if_asked, manager};
 use provider_aws::{
     MANAGER,
     account::AccountAccess,
     control_plane::cloud_controller_manager::CloudControllerManagerSettings,
-    controllers::{self, Context, PROVIDER_AWS},
+    controllers::{self, Context},
 };
 use runtime::{Cluster, Connection, Events, Permit, Process, Seed, Variable, runner::Settings};
+use suite_managers::{PROVIDER_AWS, answer_if_asked, assign, start_controllers};
 
 /// Reconciles extension objects of type `aws` in a seed.
 #[derive(Parser)]
@@ -56,11 +56,11 @@ fn main() -> ExitCode {
         return answered;
     }
     let flags = Flags::parse();
-    manager::run(MANAGER.0, |process| start(process, flags))
+    suite_managers::run(MANAGER.0, |process| start(process, flags))
 }
 
 async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
-    let locks = Locks::assign(&flags.lease, &PROVIDER_AWS).map_err(|error| error.to_string())?;
+    let locks = assign(&flags.lease, &PROVIDER_AWS).map_err(|error| error.to_string())?;
     let connect = || Connection::of_flag("--kubeconfig", flags.kubeconfig.as_deref());
     let (seed, elections) = (connect().await?, connect().await?);
     process.serve_health(flags.health_address);
@@ -105,7 +105,7 @@ async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
             machine_controller_manager_env: flags.machine_controller_manager_env.clone(),
         }
     };
-    locks.start(&mut process, &elections, move |names, permit| {
+    start_controllers(locks, &mut process, &elections, move |names, permit| {
         controllers::run(names, context(&permit))
     });
     Ok(process)

@@ -40,7 +40,7 @@ pub fn provider(seed: &Seed, owners: &OwnerChecks) -> Provider {
 
 type Start = fn(&Context) -> BoxFuture<'static, ()>;
 
-/// In the order of [`leader_migration::PROVIDER_LOCAL`].
+/// In the order of [`suite_managers::PROVIDER_LOCAL`].
 const CONTROLLERS: &[(&str, Start)] = &[
     ("infrastructure", |context| {
         context.start::<Infrastructure, _>(namespaced, InfrastructureActuator)
@@ -105,7 +105,7 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
-    use leader_migration::PROVIDER_LOCAL;
+    use suite_managers::PROVIDER_LOCAL;
 
     use super::*;
 

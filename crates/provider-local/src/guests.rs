@@ -8,8 +8,9 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use backup_controllers::{backup_bucket, backup_entry};
 use futures::future::{BoxFuture, FutureExt};
-use leader_migration::{Locks, PROVIDER_LOCAL};
+use leader_migration::Locks;
 use runtime::{Cluster, Connection, Events, Garden, runner::Settings};
+use suite_managers::PROVIDER_LOCAL;
 
 use crate::{
     MANAGER,
@@ -39,7 +40,7 @@ pub struct Flags {
 
 type Start = fn(Arc<backup_controllers::Context>) -> BoxFuture<'static, ()>;
 
-/// In the order of [`leader_migration::PROVIDER_LOCAL`].
+/// In the order of [`suite_managers::PROVIDER_LOCAL`].
 const GUESTS: &[(&str, Start)] = &[
     ("backup-bucket", |context| backup_bucket::run(context).boxed()),
     ("backup-entry", |context| backup_entry::run(context).boxed()),
@@ -129,7 +130,7 @@ pub(crate) fn start(names: &[&'static str], host: &Context) -> Result<Vec<BoxFut
 mod tests {
     #![allow(clippy::unwrap_used)]
     use clap::Parser;
-    use leader_migration::GARDENLET;
+    use suite_managers::{GARDENLET, assign};
 
     use super::*;
 
@@ -144,7 +145,7 @@ mod tests {
     async fn opened(arguments: &[&str]) -> Result<bool, String> {
         let arguments = ["provider-local"].iter().chain(arguments);
         let process = Process::try_parse_from(arguments).unwrap();
-        let locks = Locks::assign(&process.lease, &PROVIDER_LOCAL).map_err(|error| error.to_string())?;
+        let locks = assign(&process.lease, &PROVIDER_LOCAL).map_err(|error| error.to_string())?;
         let guests = process.guests.open(&locks).await?;
         Ok(guests.is_some())
     }

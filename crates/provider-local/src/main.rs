@@ -5,11 +5,11 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 use clap::Parser;
 use extension::{OwnerChecks, heartbeat};
 use ipnet::Ipv4Net;
-use leader_migration::{Locks, PROVIDER_LOCAL, answer_if_asked, manager};
 use provider_local::{
     MANAGER, context::Context, control_plane::cloud_controller_manager, controllers, guests,
 };
 use runtime::{Cluster, Connection, Events, Permit, Process, Seed, runner::Settings};
+use suite_managers::{PROVIDER_LOCAL, answer_if_asked, assign, start_controllers};
 
 /// Reconciles extension objects of type `local` in a seed.
 #[derive(Parser)]
@@ -56,11 +56,11 @@ fn main() -> ExitCode {
         return answered;
     }
     let flags = Flags::parse();
-    manager::run(MANAGER.0, |process| start(process, flags))
+    suite_managers::run(MANAGER.0, |process| start(process, flags))
 }
 
 async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
-    let locks = Locks::assign(&flags.lease, &PROVIDER_LOCAL).map_err(|error| error.to_string())?;
+    let locks = assign(&flags.lease, &PROVIDER_LOCAL).map_err(|error| error.to_string())?;
     let guests = flags.guests.open(&locks).await?;
     let connect = || Connection::of_flag("--kubeconfig", flags.kubeconfig.as_deref());
     let (seed, elections) = (connect().await?, connect().await?);
@@ -100,7 +100,7 @@ async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
             guests: guests.clone(),
         }
     };
-    locks.start(&mut process, &elections, move |names, permit| {
+    start_controllers(locks, &mut process, &elections, move |names, permit| {
         controllers::run(names, context(&permit))
     });
     Ok(process)

@@ -121,6 +121,6 @@ mod tests {
     /// The table of managers must name exactly the controllers that run (RK-34).
     #[test]
     fn the_controller_has_its_name_in_the_table_of_managers() {
-        assert_eq!(leader_migration::RESOURCE_MANAGER.controllers, [Controller::NAME]);
+        assert_eq!(suite_managers::RESOURCE_MANAGER.controllers, [Controller::NAME]);
     }
 }

@@ -3,29 +3,29 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use leader_migration::{Locks, RESOURCE_MANAGER, answer_if_asked, manager};
 use resource_manager::{flags::Flags, names::NAME};
 use runtime::{Connection, Process, Seed};
+use suite_managers::{RESOURCE_MANAGER, answer_if_asked, assign, start_controllers};
 
 fn main() -> ExitCode {
     if let Some(answered) = answer_if_asked(&RESOURCE_MANAGER) {
         return answered;
     }
     let flags = Flags::parse();
-    manager::run(NAME, |process| start(process, flags))
+    suite_managers::run(NAME, |process| start(process, flags))
 }
 
 async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
-    let locks = Locks::assign(&flags.lease, &RESOURCE_MANAGER).map_err(|error| error.to_string())?;
+    let locks = assign(&flags.lease, &RESOURCE_MANAGER).map_err(|error| error.to_string())?;
     let (seed, elections) = (
         Connection::inferred_multiplexed().await?,
         Connection::inferred().await?,
     );
     process.serve_health(flags.health_address);
     let (metrics, shutdown) = (process.metrics.clone(), process.shutdown.clone());
-    locks.start(&mut process, &elections, move |_, permit| {
+    start_controllers(locks, &mut process, &elections, move |_, permit| {
         let seed = Seed::new(seed.clone(), &permit);
-        let running = resource_manager::run(seed, flags.clone(), metrics.clone(), shutdown.clone());
+        let running = resource_managers::run(seed, flags.clone(), metrics.clone(), shutdown.clone());
         async move {
             running.await;
             Ok(())

@@ -67,7 +67,7 @@ const WAYS: &[Way] = &[
 
 /// The uses of `Permit::sole` outside of tests, with the purpose: every further action needs a lock.
 const SOLE: &[(&str, &str)] = &[
-    ("crates/leader-migration/src/manager.rs", "the election itself"),
+    ("crates/suite-managers/src/process.rs", "the election itself"),
     (
         "crates/leader-migration/src/locks.rs",
         "a process whose leader election is switched off",

@@ -29,10 +29,11 @@ use kube::{
 use machine_controllers::Timing;
 use provider_aws::{
     MANAGER,
-    controllers::{Context, PROVIDER_AWS, run},
+    controllers::{Context, run},
 };
 use runtime::{Cluster as _, Events, Permit, Seed, apply::Object, metrics::Metrics, runner::Settings};
 use serde_json::{Value, json};
+use suite_managers::PROVIDER_AWS;
 use testkit::{ControlPlane, Moto, PlayedKubelet};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use fastrand::Rng;
 use kube::Client;
-use leader_migration::{GARDEN_CONTROLLER_MANAGER, GARDENLET};
+use suite_managers::{GARDEN_CONTROLLER_MANAGER, GARDENLET};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::JoinSet;
 use tokio::time::sleep;

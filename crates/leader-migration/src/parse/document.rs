@@ -12,7 +12,7 @@ use serde_saphyr::{
     granit_parser::ErrorKind,
 };
 
-use crate::error::Problem;
+use crate::error::{Problem, ProblemKind};
 
 /// A value and its place.
 pub(super) type Node = Spanned<Content>;
@@ -67,6 +67,7 @@ pub(super) fn read(text: &str) -> Result<Node, Problem> {
         .map_err(|error| wrong(text, &error))?;
     if let Content::Null = document.value {
         return Err(Problem {
+            kind: ProblemKind::Syntax,
             line: None,
             field: String::new(),
             what: "is empty: write a LeaderMigrationConfiguration, or remove --leader-migration-config to use the default \
@@ -102,6 +103,7 @@ fn wrong(text: &str, error: &Error) -> Problem {
         other => format!("is not valid YAML: {other}"),
     };
     Problem {
+        kind: ProblemKind::Syntax,
         line: error.location().and_then(line),
         field: field.to_owned(),
         what,

@@ -2,25 +2,25 @@
 
 use super::document::{Content, Fields, Node, line};
 
-/// The place of a value.
+/// The position of a value in the document.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct Position {
     /// Counted from 1.
     pub line: Option<usize>,
     /// The path to the value: `controllerLeaders[2].name`; empty for the document as a whole.
     pub field: String,
 }
 
-impl Place {
-    /// The whole document.
-    pub(super) fn of(document: &Node) -> Self {
+impl Position {
+    /// The position of the whole document.
+    pub(super) fn of_document(document: &Node) -> Self {
         Self {
             line: line(document.referenced),
             field: String::new(),
         }
     }
 
-    /// The place of an element of the list at this place; `index` is counted from 0.
+    /// The position of an element of the list at this position; `index` is counted from 0.
     pub(super) fn element(&self, index: usize, element: &Node) -> Self {
         Self {
             line: line(element.referenced),
@@ -29,9 +29,9 @@ impl Place {
     }
 }
 
-/// A mapping and its place.
+/// A mapping and the position of the mapping.
 pub(super) struct Mapping<'d> {
-    pub place: Place,
+    pub position: Position,
     pub fields: &'d Fields,
 }
 
@@ -42,15 +42,15 @@ impl<'d> Mapping<'d> {
         found.map(|(_, node)| &node.value)
     }
 
-    /// The place of a field: the place of the key, or of the mapping where the key is missing.
-    pub(super) fn place(&self, name: &str) -> Place {
+    /// The position of a field: the position of the key, or of the mapping where the key is missing.
+    pub(super) fn field_position(&self, name: &str) -> Position {
         let key = self.fields.iter().find(|(key, _)| key.value == name);
-        let field = match self.place.field.as_str() {
+        let field = match self.position.field.as_str() {
             "" => name.to_owned(),
             around => format!("{around}.{name}"),
         };
-        Place {
-            line: key.map_or(self.place.line, |(key, _)| line(key.referenced)),
+        Position {
+            line: key.map_or(self.position.line, |(key, _)| line(key.referenced)),
             field,
         }
     }

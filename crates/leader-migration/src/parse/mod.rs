@@ -10,11 +10,11 @@ mod tests;
 
 use super::{
     config::{ControllerLeader, LeaderMigrationConfiguration, ResourceLock},
-    error::{ConfigError, Problem},
-    names,
+    error::{ConfigError, Problem, ProblemKind},
+    table::{KnownNames, ManagerTable},
 };
 use document::{Content, Node};
-use mapping::{Mapping, Place};
+use mapping::{Mapping, Position};
 
 const KIND: &str = "LeaderMigrationConfiguration";
 const GROUP: &str = "controllermanager.config.k8s.io";
@@ -50,18 +50,29 @@ impl Version {
 
 impl LeaderMigrationConfiguration {
     /// Reads a single YAML or JSON document, of version v1alpha1, v1beta1 or v1. `origin` names the text in
-    /// messages: the path of the file.
+    /// messages: the path of the file. `table` lists the managers, aliases and locks of all managers that may
+    /// share a lock.
     ///
     /// # Errors
     /// Names every invalid place, with the line and the remedy. Stricter than Kubernetes: a file by which a
     /// controller would silently run nowhere or twice is an error (RK-03, RK-34).
-    pub fn parse(text: &str, origin: &str) -> Result<Self, ConfigError> {
-        read(text, origin, None)
+    pub fn parse(text: &str, origin: &str, table: &ManagerTable) -> Result<Self, ConfigError> {
+        let names = KnownNames {
+            table: *table,
+            own: None,
+        };
+        read(text, origin, &names, None)
     }
 
-    /// The same for a manager with this main lock; the migration lock must have a different name.
-    pub(super) fn parse_beside(main_lock: &str, text: &str, origin: &str) -> Result<Self, ConfigError> {
-        read(text, origin, Some(main_lock))
+    /// The same for a manager with these names and this main lock; the migration lock must have a different
+    /// name.
+    pub(super) fn parse_beside(
+        main_lock: &str,
+        names: &KnownNames,
+        text: &str,
+        origin: &str,
+    ) -> Result<Self, ConfigError> {
+        read(text, origin, names, Some(main_lock))
     }
 }
 
@@ -69,6 +80,7 @@ impl LeaderMigrationConfiguration {
 fn read(
     text: &str,
     origin: &str,
+    names: &KnownNames,
     main_lock: Option<&str>,
 ) -> Result<LeaderMigrationConfiguration, ConfigError> {
     let invalid = |problems| ConfigError::Invalid {
@@ -77,6 +89,7 @@ fn read(
     };
     let document = document::read(text).map_err(|problem| invalid(vec![problem]))?;
     let mut reader = Reader {
+        names,
         main_lock,
         problems: Vec::new(),
     };
@@ -88,19 +101,20 @@ fn read(
 
 /// Checks a tree and collects the problems. A method returns `None` only after it has recorded a problem.
 struct Reader<'t> {
+    names: &'t KnownNames,
     main_lock: Option<&'t str>,
     problems: Vec<Problem>,
 }
 
 impl Reader<'_> {
     fn configuration(&mut self, document: &Node) -> Option<LeaderMigrationConfiguration> {
-        let place = Place::of(document);
+        let position = Position::of_document(document);
         let Content::Mapping(fields) = &document.value else {
             let what = format!("is {}, not a mapping with kind: {KIND}", document.value.shape());
-            self.wrong(place, what);
+            self.wrong(position, ProblemKind::Format, what);
             return None;
         };
-        let fields = &Mapping { place, fields };
+        let fields = &Mapping { position, fields };
         let kind = self.kind(fields);
         let version = self.version(fields);
         // For a different kind or version every other message would be a guess.
@@ -121,8 +135,9 @@ impl Reader<'_> {
     fn kind(&mut self, fields: &Mapping<'_>) -> Option<()> {
         let kind = self.text(fields, "kind", &format!("write {KIND}"))?;
         if kind != KIND {
-            let place = fields.place("kind");
-            self.wrong(place, format!("is {kind:?}: this file must be of kind {KIND}"));
+            let position = fields.field_position("kind");
+            let what = format!("is {kind:?}: this file must be of kind {KIND}");
+            self.wrong(position, ProblemKind::Format, what);
             return None;
         }
         Some(())
@@ -136,8 +151,9 @@ impl Reader<'_> {
             .and_then(|rest| rest.strip_prefix('/'));
         let version = Version::ALL.iter().find(|(name, _)| Some(*name) == found);
         if version.is_none() {
-            let place = fields.place("apiVersion");
-            self.wrong(place, format!("{written:?} is not known: {advice}"));
+            let position = fields.field_position("apiVersion");
+            let what = format!("{written:?} is not known: {advice}");
+            self.wrong(position, ProblemKind::Format, what);
         }
         version.map(|(_, version)| *version)
     }
@@ -145,25 +161,25 @@ impl Reader<'_> {
     fn leader_name(&mut self, fields: &Mapping<'_>) -> Option<String> {
         let advice = "give the migration lock a name; all managers that share it need the same one";
         let name = self.text(fields, "leaderName", advice)?;
-        let place = fields.place("leaderName");
+        let position = fields.field_position("leaderName");
         if !is_object_name(name) {
             let what = format!(
                 "{name:?} cannot be the name of a Lease: use lower case letters, digits, '-' and '.', at most 253, \
                  and begin and end with a letter or digit"
             );
-            self.wrong(place, what);
+            self.wrong(position, ProblemKind::Lock, what);
             return None;
         }
         if self.main_lock == Some(name) {
-            self.wrong(place, own_main_lock(name));
+            self.wrong(position, ProblemKind::Lock, own_main_lock(name));
             return None;
         }
-        if names::known(name).is_some() {
+        if let Some(owner) = self.names.table.lock_owner(name) {
             let what = format!(
-                "{name:?} is the name of {name}'s main lock: the migration lock needs a name of its own, \
+                "{name:?} is the name of {owner}'s main lock: the migration lock needs a name of its own, \
                  for example {name}-migration"
             );
-            self.wrong(place, what);
+            self.wrong(position, ProblemKind::Lock, what);
             return None;
         }
         Some(name.to_owned())
@@ -186,18 +202,18 @@ impl Reader<'_> {
             _ => "is not known",
         };
         let what = format!("{written} {why}: write leases, or leave the field out");
-        self.wrong(fields.place("resourceLock"), what);
+        self.wrong(fields.field_position("resourceLock"), ProblemKind::Lock, what);
         None
     }
 
     fn controller_leaders(&mut self, fields: &Mapping<'_>) -> Option<Vec<ControllerLeader>> {
-        let place = fields.place("controllerLeaders");
+        let position = fields.field_position("controllerLeaders");
         let list = match fields.get("controllerLeaders") {
             Some(Content::List(list)) if !list.is_empty() => list,
             None | Some(Content::Null | Content::List(_)) => {
                 let what = "is missing or empty: list at least one controller with name and component, or leave \
                             --enable-leader-migration out";
-                self.wrong(place, what.to_owned());
+                self.wrong(position, ProblemKind::Value, what.to_owned());
                 return None;
             }
             Some(other) => {
@@ -205,26 +221,27 @@ impl Reader<'_> {
                     "is {}, not a list of entries with name and component",
                     other.shape()
                 );
-                self.wrong(place, what);
+                self.wrong(position, ProblemKind::Value, what);
                 return None;
             }
         };
         let mut leaders: Vec<(usize, ControllerLeader)> = Vec::new();
         for (index, entry) in list.iter().enumerate() {
-            let place = place.element(index, entry);
+            let position = position.element(index, entry);
             let Content::Mapping(fields) = &entry.value else {
                 let what = format!("is {}, not an entry with name and component", entry.value.shape());
-                self.wrong(place, what);
+                self.wrong(position, ProblemKind::Value, what);
                 continue;
             };
-            let fields = &Mapping { place, fields };
+            let fields = &Mapping { position, fields };
             let Some(leader) = self.controller_leader(fields) else {
                 continue;
             };
-            let name = names::canonical(&leader.name);
-            if let Some((first, other)) = leaders.iter().find(|(_, l)| names::canonical(&l.name) == name) {
+            let names = self.names;
+            let name = names.present_name(&leader.name);
+            if let Some((first, other)) = leaders.iter().find(|(_, l)| names.present_name(&l.name) == name) {
                 let what = duplicate(&leader.name, *first, other);
-                self.wrong(fields.place("name"), what);
+                self.wrong(fields.field_position("name"), ProblemKind::Duplicate, what);
             }
             leaders.push((index, leader));
         }
@@ -239,7 +256,7 @@ impl Reader<'_> {
         Some(ControllerLeader {
             name: name?.to_owned(),
             component: component?.to_owned(),
-            line: fields.place.line,
+            line: fields.position.line,
         })
     }
 
@@ -258,7 +275,7 @@ impl Reader<'_> {
             }
             Some(other) => format!("is {}, not text: {advice}", other.shape()),
         };
-        self.wrong(fields.place(name), problem);
+        self.wrong(fields.field_position(name), ProblemKind::Value, problem);
         None
     }
 
@@ -275,21 +292,22 @@ impl Reader<'_> {
             } else {
                 format!("is not a known field: remove it (known: {})", known.join(", "))
             };
-            self.wrong(fields.place(name), what);
+            self.wrong(fields.field_position(name), ProblemKind::UnknownField, what);
         }
     }
 
-    fn wrong(&mut self, place: Place, what: String) {
+    fn wrong(&mut self, position: Position, kind: ProblemKind, what: String) {
         self.problems.push(Problem {
-            line: place.line,
-            field: place.field,
+            kind,
+            line: position.line,
+            field: position.field,
             what,
         });
     }
 }
 
 /// `leaderName` and the main lock would be the same lock: the manager would wait for itself.
-pub(super) fn own_main_lock(name: &str) -> String {
+fn own_main_lock(name: &str) -> String {
     format!(
         "{name:?} is also this manager's main lock (--leader-elect-resource-name): give the two different names"
     )

@@ -6,15 +6,38 @@
 use expect_test::{Expect, expect};
 use rstest::rstest;
 
-use crate::{ANY_COMPONENT, LeaderMigrationConfiguration, ResourceLock};
+use crate::{
+    ANY_COMPONENT, LeaderMigrationConfiguration, Manager, ManagerTable, ResourceLock, kubernetes,
+    table::KnownNames,
+};
+
+/// Kubernetes' managers, a further manager, and a main lock with a name that is no component.
+const TABLE: ManagerTable = ManagerTable {
+    managers: &[
+        Manager {
+            component: "gardenlet",
+            controllers: &["backup-bucket", "backup-entry"],
+            guests: &[],
+        },
+        kubernetes::KUBE_CONTROLLER_MANAGER,
+        kubernetes::CLOUD_CONTROLLER_MANAGER,
+    ],
+    aliases: &[kubernetes::ALIASES],
+    locks: &[("door", "doorkeeper")],
+};
 
 fn parse(text: &str) -> Result<LeaderMigrationConfiguration, String> {
-    LeaderMigrationConfiguration::parse(text, "m.yaml").map_err(|error| error.to_string())
+    LeaderMigrationConfiguration::parse(text, "m.yaml", &TABLE).map_err(|error| error.to_string())
 }
 
 /// Reads as a manager with this main lock.
 fn parse_for(text: &str, main_lock: &str) -> Result<LeaderMigrationConfiguration, String> {
-    LeaderMigrationConfiguration::parse_beside(main_lock, text, "m.yaml").map_err(|error| error.to_string())
+    let names = KnownNames {
+        table: TABLE,
+        own: None,
+    };
+    LeaderMigrationConfiguration::parse_beside(main_lock, &names, text, "m.yaml")
+        .map_err(|error| error.to_string())
 }
 
 /// A document of this version; `rest` begins on line 3.
@@ -179,6 +202,7 @@ fn the_lock() {
                 &v1(&format!("leaderName: {}\n", "a".repeat(254))),
             ),
             ("the main lock of a manager", &v1("leaderName: gardenlet\n")),
+            ("a main lock with a separate name", &v1("leaderName: door\n")),
             ("a number", &v1("leaderName: 1.20\n")),
             ("no number", &v1("leaderName: .inf\n")),
             ("what is true to Kubernetes", &v1("leaderName: on\n")),
@@ -194,6 +218,8 @@ fn the_lock() {
             m.yaml:4: leaderName: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" cannot be the name of a Lease: use lower case letters, digits, '-' and '.', at most 253, and begin and end with a letter or digit
             the main lock of a manager:
             m.yaml:4: leaderName: "gardenlet" is the name of gardenlet's main lock: the migration lock needs a name of its own, for example gardenlet-migration
+            a main lock with a separate name:
+            m.yaml:4: leaderName: "door" is the name of doorkeeper's main lock: the migration lock needs a name of its own, for example door-migration
             a number:
             m.yaml:4: leaderName: is a number, not text: put it in quotes, or give the migration lock a name; all managers that share it need the same one
             no number:

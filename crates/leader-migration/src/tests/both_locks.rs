@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
-use lease::{Elector, Lock, Lost, Metrics, Timing};
+use lease::{Elector, Lock, LockTerms, Lost, Metrics, Timing};
 use permit::Permit;
+use rstest::rstest;
 use tokio::time::{advance, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -110,21 +111,33 @@ async fn migrated_work_takes_no_step_when_the_time_of_the_main_lock_is_over() {
     assert_eq!(steps.load(Ordering::SeqCst), 0);
 }
 
-/// The result for a manager with the list `ours` while another process holds the migration lock on `theirs`;
-/// `None` if the manager waits.
-async fn beside(theirs: Option<&str>, ours: &str) -> Option<Result<(), Lost>> {
+/// An elector of the migration lock on these terms.
+fn elector_on(server: &Server, identity: &str, terms: Option<LockTerms>) -> Elector {
+    let lock = Lock::new(server.client(), "ns", "shared", identity);
+    let lock = match terms {
+        Some(terms) => lock.on_terms(terms),
+        None => lock,
+    };
+    Elector::new(lock, Timing::default(), Metrics::default())
+}
+
+/// The terms of a process that runs `main` under the main lock, with these controllers under the migration
+/// lock.
+fn list(controllers: &[&str], waits: bool) -> LockTerms {
+    LockTerms::new(controllers.join(","))
+        .with_entries(controllers.iter().copied())
+        .with_exclusive(["main"])
+        .waiting(waits)
+}
+
+/// The result for a manager with the list `ours` while a different process holds the migration lock on
+/// `theirs`; `None` if the manager waits.
+async fn beside(theirs: Option<LockTerms>, ours: LockTerms) -> Option<Result<(), Lost>> {
     let server = Server::default();
     let main = elector(&server, "main");
     server.free("shared");
-    let on = |who: &str, terms: Option<&str>| {
-        let lock = Lock::new(server.client(), "ns", "shared", who);
-        let lock = match terms {
-            Some(terms) => lock.on_terms(terms),
-            None => lock,
-        };
-        Elector::new(lock, Timing::default(), Metrics::default())
-    };
-    let (holder, shared) = (on("other", theirs), on("me", Some(ours)));
+    let holder = elector_on(&server, "other", theirs);
+    let shared = elector_on(&server, "me", Some(ours));
     let mut holding = Box::pin(holder.with_lease(CancellationToken::new(), |_| pending::<()>()));
     assert!(timeout(SECOND, &mut holding).await.is_err());
     let running = run_with_leader_migration(
@@ -151,7 +164,7 @@ async fn beside(theirs: Option<&str>, ours: &str) -> Option<Result<(), Lost>> {
 /// lock. That controller would run twice.
 #[tokio::test(start_paused = true)]
 async fn two_lists_of_controllers_under_one_lock_refuse_each_other() {
-    let ended = beside(Some("two"), "one").await;
+    let ended = beside(Some("two".into()), "one".into()).await;
     let Some(Err(Lost::Disagrees { holder, theirs, .. })) = ended else {
         panic!("{ended:?}")
     };
@@ -161,6 +174,79 @@ async fn two_lists_of_controllers_under_one_lock_refuse_each_other() {
 /// RK-21, RK-25: Kubernetes' own managers write no list.
 #[tokio::test(start_paused = true)]
 async fn the_same_list_and_a_holder_without_one_are_waited_for() {
-    assert_eq!(beside(Some("one"), "one").await, None);
-    assert_eq!(beside(None, "one").await, None);
+    assert_eq!(beside(Some("one".into()), "one".into()).await, None);
+    assert_eq!(beside(None, "one".into()).await, None);
+}
+
+/// The author chooses the end of the process: a living holder of an earlier list ends the process.
+#[rstest]
+#[case::the_author_ends_the_process(&["a"], false)]
+// The holder runs `main`, and so does this process under the main lock.
+#[case::a_controller_would_run_twice(&["a", "main"], true)]
+#[case::a_controller_would_run_twice_too(&["a", "main"], false)]
+#[tokio::test(start_paused = true)]
+async fn a_process_ends_beside_a_holder_of_a_different_list(#[case] theirs: &[&str], #[case] waits: bool) {
+    let ended = beside(Some(list(theirs, waits)), list(&["a", "b"], waits)).await;
+    let Some(Err(Lost::Disagrees { holder, .. })) = ended else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(holder, "other");
+}
+
+async fn count_run(runs: &AtomicU32) {
+    runs.fetch_add(1, Ordering::SeqCst);
+    pending::<()>().await;
+}
+
+/// A rollout adds `b`. The holder of the earlier list runs until the rollout of that manager.
+#[tokio::test(start_paused = true)]
+async fn a_rollout_that_adds_an_entry_completes() {
+    let server = Server::default();
+    let main = elector(&server, "main");
+    server.free("shared");
+    let holder = elector_on(&server, "other", Some(list(&["a"], true)));
+    let shared = elector_on(&server, "me", Some(list(&["a", "b"], true)));
+    let (main_runs, migrated_runs) = (AtomicU32::new(0), AtomicU32::new(0));
+    let runs = || [&main_runs, &migrated_runs].map(|runs| runs.load(Ordering::SeqCst));
+    let end_of_holder = CancellationToken::new();
+    let mut holding = Box::pin(holder.with_lease(end_of_holder.clone(), |_| pending::<()>()));
+    assert!(timeout(SECOND, &mut holding).await.is_err());
+    let mut running = Box::pin(run_with_leader_migration(
+        &main,
+        Some(&shared),
+        CancellationToken::new(),
+        |_| count_run(&main_runs),
+        |_| count_run(&migrated_runs),
+    ));
+    let both = async { tokio::join!(&mut running, &mut holding) };
+    assert!(timeout(120 * SECOND, both).await.is_err());
+    assert_eq!(runs(), [1, 0], "only the controllers of the main lock run");
+    end_of_holder.cancel();
+    let both = async { tokio::join!(&mut running, &mut holding) };
+    assert!(timeout(60 * SECOND, both).await.is_err());
+    assert_eq!(runs(), [1, 1]);
+    assert_eq!(server.holder("shared").as_deref(), Some("me"));
+}
+
+/// The last holder of the earlier list was killed in a rollout that adds `b`. The lock runs out.
+#[rstest]
+#[tokio::test(start_paused = true)]
+async fn a_dead_holder_of_an_earlier_list_is_taken_over(#[values(true, false)] waits: bool) {
+    let server = Server::default();
+    let main = elector(&server, "main");
+    server.free("shared");
+    let holder = elector_on(&server, "other", Some(list(&["a"], waits)));
+    let shared = elector_on(&server, "me", Some(list(&["a", "b"], waits)));
+    let mut holding = Box::pin(holder.with_lease(CancellationToken::new(), |_| pending::<()>()));
+    assert!(timeout(SECOND, &mut holding).await.is_err());
+    // From here on the future of the holder is not polled.
+    let running = run_with_leader_migration(
+        &main,
+        Some(&shared),
+        CancellationToken::new(),
+        |_| pending(),
+        |_| async {},
+    );
+    let ended = timeout(600 * SECOND, running).await.unwrap();
+    assert_eq!(ended, Ok(()));
 }

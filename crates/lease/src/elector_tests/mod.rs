@@ -89,7 +89,7 @@ async fn a_write_under_way_is_answered_before_the_lock_is_given_back(#[case] car
     server.slow("slow", SECOND);
     let (outcome, took) = end_while_writing(&server, care).await;
     assert_eq!(outcome, Ended::Shutdown);
-    assert_eq!(server.told(), ["slow asked", "slow answered", "lock released"]);
+    assert_eq!(server.events(), ["slow asked", "slow answered", "lock released"]);
     assert!(took <= SECOND, "{took:?}");
 }
 
@@ -111,7 +111,7 @@ async fn the_lock_is_renewed_while_a_write_is_finished() {
         .await
         .unwrap();
     assert_eq!(outcome, Ok(Ended::Shutdown));
-    assert_eq!(server.told(), ["slow asked", "slow answered", "lock released"]);
+    assert_eq!(server.events(), ["slow asked", "slow answered", "lock released"]);
     let writes = server.version() - before.load(Ordering::SeqCst);
     assert!(writes >= 2, "one is the release, so there was no renewal");
 }
@@ -122,7 +122,7 @@ async fn a_write_that_is_not_answered_in_time_leaves_the_lock_to_run_out() {
     server.slow("slow", 3600 * SECOND);
     let (outcome, took) = end_while_writing(&server, Care::WaitsOn).await;
     assert_eq!(outcome, Ended::Shutdown);
-    assert_eq!(server.told(), ["slow asked"]);
+    assert_eq!(server.events(), ["slow asked"]);
     assert_eq!(server.holder("lock").as_deref(), Some("me"));
     assert!(took < 4 * SECOND, "{took:?}");
 }
@@ -169,7 +169,7 @@ async fn reads_and_watches_do_not_delay_the_end() {
     let ((outcome, ended), cancelled) = futures::join!(working, ending);
     assert_eq!(outcome, Ok(Ended::Shutdown));
     assert_eq!(ended, cancelled);
-    assert_eq!(server.told(), ["configmaps asked", "lock released"]);
+    assert_eq!(server.events(), ["configmaps asked", "lock released"]);
 }
 
 /// The API server is reachable again at the very moment, and would accept a release.
@@ -186,7 +186,7 @@ async fn a_lock_that_was_lost_is_not_given_back() {
     let lost = timeout(60 * SECOND, lost).await.unwrap();
     assert!(matches!(lost, Err(Lost::NotRenewed { .. })), "{lost:?}");
     sleep(60 * SECOND).await;
-    assert_eq!(server.told(), ["slow asked"]);
+    assert_eq!(server.events(), ["slow asked"]);
     assert_eq!(server.holder("lock").as_deref(), Some("me"));
 }
 

@@ -26,7 +26,7 @@ struct State {
     /// Duration of a request, by the end of the request's path.
     slow: HashMap<String, Duration>,
     refuses_until: Option<Instant>,
-    told: Vec<String>,
+    events: Vec<String>,
 }
 
 impl Server {
@@ -85,8 +85,8 @@ impl Server {
     }
 
     /// Events of objects other than Leases, and releases of Leases.
-    pub(crate) fn told(&self) -> Vec<String> {
-        self.state().told.clone()
+    pub(crate) fn events(&self) -> Vec<String> {
+        self.state().events.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -103,14 +103,14 @@ impl Server {
         let is_watch = head.uri.query().is_some_and(|query| query.contains("watch="));
         let is_object = path.contains("/configmaps") && !is_watch;
         if is_object {
-            self.state().told.push(format!("{name} asked"));
+            self.state().events.push(format!("{name} asked"));
         }
         let takes = self.state().slow.get(name).copied();
         if let Some(takes) = takes {
             sleep(takes).await;
         }
         if is_object {
-            self.state().told.push(format!("{name} answered"));
+            self.state().events.push(format!("{name} answered"));
         }
         let (code, answer) = if is_watch {
             (StatusCode::FORBIDDEN, status(403))
@@ -143,7 +143,7 @@ impl Server {
             return (StatusCode::CONFLICT, status(409));
         }
         if lease["spec"]["holderIdentity"] == "" {
-            state.told.push(format!("{name} released"));
+            state.events.push(format!("{name} released"));
         }
         state.version += 1;
         lease["metadata"]["resourceVersion"] = state.version.to_string().into();

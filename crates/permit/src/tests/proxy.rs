@@ -90,7 +90,7 @@ fn connector(rules: Rules, permit: &Permit) -> StoreConnector {
     }
 }
 
-fn put(url: String, body: Vec<u8>) -> HttpRequest {
+fn put_request(url: String, body: Vec<u8>) -> HttpRequest {
     http::Request::put(url).body(body.into()).unwrap()
 }
 
@@ -105,7 +105,7 @@ async fn a_store_with_tls_is_reached_through_the_proxy_of_the_environment() {
     let proxy = proxy(&mut tasks).await;
     let rules = Matcher::builder().https(format!("http://user:p%40ss@127.0.0.1:{proxy}"));
     let client = connector(rules, &sole()).trusting(roots).client();
-    let request = put(
+    let request = put_request(
         format!("https://store.test:{server}/bucket/key"),
         b"value".to_vec(),
     );
@@ -133,7 +133,10 @@ async fn a_request_to_a_store_without_tls_is_forwarded_by_the_proxy() {
     let (listener, port) = listener().await;
     let rules = Matcher::builder().http(format!("http://user:p%40ss@127.0.0.1:{port}"));
     let client = connector(rules, &sole()).client();
-    let request = client.execute(put("http://store.test:9000/bucket/key".to_owned(), Vec::new()));
+    let request = client.execute(put_request(
+        "http://store.test:9000/bucket/key".to_owned(),
+        Vec::new(),
+    ));
     let (answered, asked) = tokio::join!(request, async {
         let (mut stream, _) = listener.accept().await.unwrap();
         let asked = head(&mut stream).await;
@@ -155,7 +158,7 @@ async fn a_store_that_no_proxy_names_is_reached_directly() {
     // No process listens at this port.
     let rules = Matcher::builder().all("http://127.0.0.1:1").no("127.0.0.0/8");
     let client = connector(rules, &sole()).client();
-    let request = client.execute(put(format!("http://127.0.0.1:{port}/key"), Vec::new()));
+    let request = client.execute(put_request(format!("http://127.0.0.1:{port}/key"), Vec::new()));
     let (answered, asked) = tokio::join!(request, async {
         let (mut stream, _) = listener.accept().await.unwrap();
         let asked = head(&mut stream).await;
@@ -185,7 +188,7 @@ async fn a_proxy_that_opens_no_connection_is_named_without_its_password() {
         ("http://user:secret@127.0.0.1:1".to_owned(), "refused"),
     ] {
         let client = connector(Matcher::builder().all(proxy), &sole()).client();
-        let request = put("https://store.test/key".to_owned(), Vec::new());
+        let request = put_request("https://store.test/key".to_owned(), Vec::new());
         let error = client.execute(request).await.unwrap_err();
         assert_eq!(error.kind(), HttpErrorKind::Connect);
         let text = error.to_string();
@@ -206,7 +209,7 @@ async fn a_proxy_that_does_not_answer_is_given_up_in_time() {
         ..connector(rules, &sole())
     };
     let client = connector.client();
-    let request = client.execute(put("https://store.test/key".to_owned(), Vec::new()));
+    let request = client.execute(put_request("https://store.test/key".to_owned(), Vec::new()));
     let error = timeout(WITHIN, request).await.unwrap().unwrap_err();
     assert!(
         with_causes(&error).contains("no answer within 0.2 s"),
@@ -226,7 +229,7 @@ async fn a_connection_to_a_proxy_ends_with_the_permit() {
     let client = connector(rules, &issuer.permit()).client();
     let body = vec![b'x'; 64 << 20];
     let size = body.len();
-    let request = client.execute(put("http://store.test/key".to_owned(), body));
+    let request = client.execute(put_request("http://store.test/key".to_owned(), body));
     let (answered, (bytes, end)) = tokio::join!(request, async {
         let (mut stream, _) = listener.accept().await.unwrap();
         head(&mut stream).await;

@@ -10,9 +10,11 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
     ("ownership", &["permit"]),
     ("permit", &[]),
     ("lease", &["permit"]),
-    // The common `main` of managers starts a process of `runtime`.
-    ("leader-migration", &["runtime", "lease", "permit"]),
+    // For every author of managers: without the types and the runtime of the suite.
+    ("leader-migration", &["lease", "permit"]),
     ("runtime", &["permit", "api"]),
+    // The table of the suite's managers. The common `main` of managers starts a process of `runtime`.
+    ("suite-managers", &["runtime", "leader-migration", "lease", "permit"]),
     ("placement", &["ownership", "api"]),
     // For processes that act for a shoot.
     (
@@ -55,6 +57,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
             "cloud-local",
             "runtime",
             "leader-migration",
+            "suite-managers",
             "permit",
             "ownership",
             "api",
@@ -68,6 +71,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
             "cloud-aws",
             "runtime",
             "leader-migration",
+            "suite-managers",
             "permit",
             "ownership",
             "api",
@@ -79,6 +83,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
             "extension",
             "runtime",
             "leader-migration",
+            "suite-managers",
             "permit",
             "ownership",
             "api",
@@ -94,6 +99,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
             "placement",
             "runtime",
             "leader-migration",
+            "suite-managers",
             "permit",
             "ownership",
             "api",
@@ -105,6 +111,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
             "runtime",
             "placement",
             "leader-migration",
+            "suite-managers",
             "permit",
             "ownership",
             "api",
@@ -112,7 +119,14 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "etcd-druid",
-        &["runtime", "leader-migration", "permit", "ownership", "api"],
+        &[
+            "runtime",
+            "leader-migration",
+            "suite-managers",
+            "permit",
+            "ownership",
+            "api",
+        ],
     ),
     (
         "resource-manager",
@@ -120,6 +134,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
             "owner-checks",
             "runtime",
             "leader-migration",
+            "suite-managers",
             "permit",
             "ownership",
             "api",
@@ -134,6 +149,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
             "owner-checks",
             "runtime",
             "leader-migration",
+            "suite-managers",
         ],
     ),
     (
@@ -143,7 +159,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
             "machine-controllers",
             "cloud-local",
             "runtime",
-            "leader-migration",
+            "suite-managers",
             "permit",
             "api",
         ],
@@ -155,7 +171,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
             "machine-controllers",
             "cloud-aws",
             "runtime",
-            "leader-migration",
+            "suite-managers",
             "permit",
             "api",
         ],
@@ -171,6 +187,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
             "cloud-local",
             "runtime",
             "leader-migration",
+            "suite-managers",
             "permit",
             "api",
         ],
@@ -178,7 +195,7 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
     // Starts a foreign program, and has no controllers.
     (
         "cloud-controller-manager-aws",
-        &["owner-checks", "runtime", "leader-migration", "permit"],
+        &["owner-checks", "runtime", "suite-managers", "permit"],
     ),
     // On each host of the local cloud: reports only the state of the host's kernel, so no lock is needed.
     ("cloud-local-agent", &["cloud-local", "runtime", "permit"]),

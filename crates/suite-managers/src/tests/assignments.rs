@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use leader_migration::{
+    ANY_COMPONENT,
+    Assignment::{self, Main, Migrated, Unowned},
+    LeaderMigrationConfiguration, Manager, Migration,
+};
 use rstest::rstest;
 
 use super::{KEP_EXAMPLE, config};
-use crate::{
-    ANY_COMPONENT, Assignment, GARDENLET, KNOWN_MANAGERS, LeaderMigrationConfiguration, Manager, Migration,
-    assignment, losses,
-};
-use Assignment::{Main, Migrated, Unowned};
+use crate::{GARDENLET, PROVIDER_AWS, SUITE};
 
 #[rstest]
 // Not in the configuration: the home runs the controller, a guest does not.
@@ -22,7 +23,7 @@ use Assignment::{Main, Migrated, Unowned};
 #[case("shoot", "gardenlet-of-mine", &[], Unowned)]
 #[case("mine", "gardenlet-of-mine", &[], Main)]
 #[case("mine", "gardenlet", &[], Main)]
-// Assigned to one of two managers.
+// Assigned to a single manager of two.
 #[case("backup-bucket", "gardenlet", &[("backup-bucket", "gardenlet")], Migrated)]
 #[case("backup-bucket", "provider-local", &[("backup-bucket", "gardenlet")], Unowned)]
 #[case("backup-bucket", "gardenlet", &[("backup-bucket", "provider-local")], Unowned)]
@@ -43,22 +44,24 @@ fn by_example(
     #[case] expected: Assignment,
 ) {
     let config = (!entries.is_empty()).then(|| config(entries));
-    assert_eq!(assignment(controller, component, config.as_ref()), expected);
+    assert_eq!(
+        SUITE.assignment(controller, component, config.as_ref()),
+        expected
+    );
 }
 
 /// RK-13: the default equals the KEP's example, and matches the present names of both managers.
 #[test]
 fn the_default_gives_the_cloud_controllers_to_either_manager() {
     let default = LeaderMigrationConfiguration::default_for_cloud_provider();
-    let mut example = LeaderMigrationConfiguration::parse(KEP_EXAMPLE, "kep.yaml").unwrap();
+    let mut example = LeaderMigrationConfiguration::parse(KEP_EXAMPLE, "kep.yaml", &SUITE).unwrap();
     for entry in &mut example.controller_leaders {
         entry.line = None;
     }
     assert_eq!(default, example);
     let migrated = |component: &str| {
-        let manager = KNOWN_MANAGERS.iter().find(|m| m.component == component).unwrap();
-        let all = manager.all();
-        all.filter(|name| assignment(name, component, Some(&default)) == Migrated)
+        let all = SUITE.manager(component).unwrap().all();
+        all.filter(|name| SUITE.assignment(name, component, Some(&default)) == Migrated)
             .collect::<BTreeSet<_>>()
     };
     let expected = BTreeSet::from([
@@ -69,7 +72,7 @@ fn the_default_gives_the_cloud_controllers_to_either_manager() {
     assert_eq!(migrated("kube-controller-manager"), expected);
     assert_eq!(migrated("cloud-controller-manager"), expected);
     assert_eq!(
-        assignment(
+        SUITE.assignment(
             "cloud-node-controller",
             "cloud-controller-manager",
             Some(&default)
@@ -78,13 +81,12 @@ fn the_default_gives_the_cloud_controllers_to_either_manager() {
     );
 }
 
-/// RK-26: while migration is off, each known controller runs in exactly one manager.
+/// RK-26: while migration is off, each known controller runs in a single manager.
 #[test]
 fn without_migration_a_controller_runs_in_its_home_only() {
     for controller in controllers() {
-        let runs = KNOWN_MANAGERS
-            .iter()
-            .filter(|m| m.can_run(controller) && assignment(controller, m.component, None) == Main);
+        let runs = managers()
+            .filter(|m| m.can_run(controller) && SUITE.assignment(controller, m.component, None) == Main);
         assert_eq!(runs.count(), 1, "{controller}");
     }
 }
@@ -98,10 +100,7 @@ fn no_valid_configuration_lets_a_controller_run_twice_or_vanish_in_silence() {
         check(&config(&[first]));
         checked += 1;
     }
-    let movable: Vec<_> = KNOWN_MANAGERS
-        .iter()
-        .flat_map(|m| m.guests.iter().copied())
-        .collect();
+    let movable: Vec<_> = managers().flat_map(|m| m.guests.iter().copied()).collect();
     for first in entries(&movable) {
         for second in entries(&movable).filter(|second| second.0 != first.0) {
             check(&config(&[first, second]));
@@ -112,15 +111,15 @@ fn no_valid_configuration_lets_a_controller_run_twice_or_vanish_in_silence() {
 }
 
 fn check(config: &LeaderMigrationConfiguration) {
-    let told = losses::of(config, &GARDENLET);
+    let told = plan(&GARDENLET, config).warnings();
     for controller in controllers() {
-        let able: Vec<_> = KNOWN_MANAGERS.iter().filter(|m| m.can_run(controller)).collect();
+        let able: Vec<_> = managers().filter(|m| m.can_run(controller)).collect();
         let in_state = |wanted| {
-            let assigned = |m: &&&Manager| assignment(controller, m.component, Some(config)) == wanted;
+            let assigned = |m: &&&Manager| SUITE.assignment(controller, m.component, Some(config)) == wanted;
             able.iter().filter(assigned).count()
         };
         let (main, migrated, unowned) = (in_state(Main), in_state(Migrated), in_state(Unowned));
-        // Each manager has exactly one of the three states, and no controller is under two locks at once.
+        // Each manager has exactly a single state of the three, and no controller is under two locks at once.
         assert_eq!(main + migrated + unowned, able.len());
         assert!(main <= 1, "{controller} runs twice under main locks: {config:?}");
         assert!(
@@ -131,46 +130,52 @@ fn check(config: &LeaderMigrationConfiguration) {
             let place = config
                 .controller_leaders
                 .iter()
-                .position(|e| config.entry(controller) == Some(e));
-            let field = format!("controllerLeaders[{}].component", place.unwrap());
+                .position(|entry| SUITE.present_name(&entry.name) == controller);
+            let field = format!("controllerLeaders[{}].component: ", place.unwrap());
             assert!(
-                told.iter().any(|loss| loss.field == field),
+                told.iter().any(|loss| loss.contains(&field)),
                 "{controller}: {config:?}: {told:?}"
             );
         }
     }
-    // For every holder of the lock: a controller that the holder does not run but another manager could run
+    // For every holder of the lock: a controller that the holder does not run but a second manager could run
     // must cause a warning.
-    let holders = KNOWN_MANAGERS.iter().filter(|m| takes_lock(m, config));
+    let holders = managers().filter(|m| plan(m, config).takes_lock());
     for holder in holders {
         let kept_out = config.controller_leaders.iter().any(|entry| {
-            let other = KNOWN_MANAGERS
-                .iter()
-                .find(|m| m.can_run(&entry.name) && entry.is_for(m.component));
+            let name = SUITE.present_name(&entry.name);
+            let other = managers().find(|m| m.can_run(name) && entry.is_for(m.component));
             other.is_some() && !entry.is_for(holder.component)
         });
         assert!(!kept_out || !told.is_empty(), "{}: {config:?}", holder.component);
     }
     for entry in &config.controller_leaders {
-        let known = KNOWN_MANAGERS.iter().any(|m| m.can_run(&entry.name));
+        let name = SUITE.present_name(&entry.name);
+        let known = managers().any(|m| m.can_run(name));
         assert!(
-            known || told.iter().any(|loss| loss.what.contains(&entry.name)),
+            known || told.iter().any(|loss| loss.contains(&entry.name)),
             "{entry:?}"
         );
     }
 }
 
-fn takes_lock(manager: &Manager, config: &LeaderMigrationConfiguration) -> bool {
-    let plan = Migration {
+fn plan(manager: &Manager, config: &LeaderMigrationConfiguration) -> Migration {
+    Migration {
         config: config.clone(),
         manager: *manager,
+        table: SUITE,
         origin: "m.yaml".to_owned(),
-    };
-    plan.takes_lock()
+    }
+}
+
+/// The managers of the suite, with a single provider: controllers of two providers with the same name act on
+/// objects of different types.
+fn managers() -> impl Iterator<Item = &'static Manager> {
+    SUITE.managers.iter().filter(|manager| **manager != PROVIDER_AWS)
 }
 
 fn controllers() -> BTreeSet<&'static str> {
-    KNOWN_MANAGERS.iter().flat_map(Manager::all).collect()
+    managers().flat_map(Manager::all).collect()
 }
 
 fn controllers_and_a_stranger() -> Vec<&'static str> {
@@ -180,7 +185,7 @@ fn controllers_and_a_stranger() -> Vec<&'static str> {
 /// Each controller with each component.
 fn entries<'a>(controllers: &'a [&'static str]) -> impl Iterator<Item = (&'static str, &'static str)> + 'a {
     let components = || {
-        let known = KNOWN_MANAGERS.iter().map(|m| m.component);
+        let known = managers().map(|m| m.component);
         known.chain([ANY_COMPONENT, "nobody"])
     };
     controllers
@@ -193,12 +198,7 @@ fn entries<'a>(controllers: &'a [&'static str]) -> impl Iterator<Item = (&'stati
 #[test]
 fn two_files_with_the_same_controllers_have_one_digest() {
     let digest = |entries: &[(&str, &str)]| {
-        let migration = Migration {
-            config: config(entries),
-            manager: GARDENLET,
-            origin: "m.yaml".to_owned(),
-        };
-        migration.digest()
+        plan(&GARDENLET, &config(entries)).digest()
     };
     let one = digest(&[("route", "*"), ("service", "*")]);
     assert_eq!(

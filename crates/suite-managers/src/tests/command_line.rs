@@ -6,13 +6,17 @@ use clap::Parser;
 use expect_test::expect;
 use rstest::rstest;
 
+use leader_migration::{
+    Assignment, Flags, Manager, Migration, OnDisagreement, kubernetes::CLOUD_CONTROLLER_MANAGER,
+};
+
 use super::{KEP_EXAMPLE, printed, text};
-use crate::{Assignment, CLOUD_CONTROLLER_MANAGER, Flags, GARDENLET, Migration, PROVIDER_LOCAL};
+use crate::{GARDENLET, PROVIDER_LOCAL, SUITE};
 
 /// A manager's command line.
 #[derive(Debug, Parser)]
 struct Config {
-    /// Stands for the manager's other flags.
+    /// Stands for the manager's remaining flags.
     #[arg(long)]
     seed_name: String,
     #[command(flatten)]
@@ -30,7 +34,7 @@ fn flags(args: &[&str]) -> Result<Flags, String> {
 
 fn migration(args: &[&str]) -> Result<Option<Migration>, String> {
     flags(args)?
-        .migration(&GARDENLET)
+        .migration(&GARDENLET, &SUITE)
         .map_err(|error| error.to_string())
 }
 
@@ -41,7 +45,7 @@ fn defaults_are_those_of_kubernetes() {
     assert_eq!(flags.timing().unwrap(), lease::Timing::default());
     assert_eq!(flags.main_lock(&GARDENLET), "gardenlet");
     assert_eq!(flags.leader_elect_resource_namespace, "garden");
-    assert!(flags.migration(&GARDENLET).unwrap().is_none());
+    assert!(flags.migration(&GARDENLET, &SUITE).unwrap().is_none());
 }
 
 #[test]
@@ -82,7 +86,10 @@ fn a_file_replaces_the_default() {
     fs::write(&file, text(&[("route", "cloud-controller-manager")])).unwrap();
     let config = format!("--leader-migration-config={}", file.display());
     let flags = flags(&[ENABLE, &config]).unwrap();
-    let migration = flags.migration(&CLOUD_CONTROLLER_MANAGER).unwrap().unwrap();
+    let migration = flags
+        .migration(&CLOUD_CONTROLLER_MANAGER, &SUITE)
+        .unwrap()
+        .unwrap();
     assert_eq!(migration.config.leader_name, "shared");
     assert_eq!(migration.assignment("route"), Assignment::Migrated);
     assert_eq!(migration.assignment("service"), Assignment::Main);
@@ -172,12 +179,13 @@ async fn locks_of_a_process() {
     let unused = kube::Config::new("http://127.0.0.1:9".parse().unwrap());
     let client = kube::Client::try_from(unused).unwrap();
     let metrics = lease::Metrics::default();
-    let electors = |args: &[&str], manager: &crate::Manager| {
+    let electors = |args: &[&str], manager: &Manager| {
         let flags = flags(args).unwrap();
-        let migration = flags.migration(manager).unwrap();
-        flags
-            .electors(&client, manager, migration.as_ref(), &metrics)
-            .unwrap()
+        let migration = flags.migration(manager, &SUITE).unwrap();
+        let with_terms = migration
+            .as_ref()
+            .map(|migration| (migration, migration.terms(&[], OnDisagreement::default())));
+        flags.electors(&client, manager, with_terms, &metrics).unwrap()
     };
     let both = electors(&[ENABLE], &CLOUD_CONTROLLER_MANAGER).unwrap();
     let shared = both.migration.unwrap();
@@ -193,7 +201,7 @@ async fn locks_of_a_process() {
     assert!(electors(&["--leader-elect=false"], &GARDENLET).is_none());
 }
 
-/// The manager's other required flags may be missing, and these flags are not mistaken for the flags of this
+/// The manager's own required flags may be missing, and these flags are not mistaken for the flags of this
 /// crate.
 #[test]
 fn printing_needs_no_other_flag() {

@@ -5,8 +5,10 @@ use std::fs;
 use clap::{Args, Command, FromArgMatches};
 use expect_test::{Expect, expect};
 
+use leader_migration::{Flags, Locks, Manager, kubernetes::CLOUD_CONTROLLER_MANAGER};
+
 use super::{KEP_EXAMPLE, printed, text};
-use crate::{CLOUD_CONTROLLER_MANAGER, Flags, GARDENLET, Locks, Manager, PROVIDER_LOCAL};
+use crate::{GARDENLET, PROVIDER_LOCAL, SUITE};
 
 const PRINT: &str = "--print-leader-migration";
 
@@ -204,9 +206,11 @@ fn what_a_process_chooses_itself() {
     let told = |chosen: &[&str], args: &[&str]| {
         let command = Flags::augment_args(Command::new("ccm").no_binary_name(true));
         let flags = Flags::from_arg_matches(&command.get_matches_from(args)).unwrap();
-        Locks::assign_chosen(&flags, &CLOUD_CONTROLLER_MANAGER, |name| chosen.contains(&name))
-            .unwrap()
-            .to_string()
+        Locks::assign_chosen(&flags, &CLOUD_CONTROLLER_MANAGER, &SUITE, |name| {
+            chosen.contains(&name)
+        })
+        .unwrap()
+        .to_string()
     };
     let chosen = [
         "cloud-node-controller",
