@@ -4,10 +4,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::ports;
 use crate::process::Server;
@@ -15,6 +17,8 @@ use crate::wait::eventually;
 
 /// Longer than Python needs to load moto on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(60);
+/// Longer than moto needs to load EC2 on a busy machine.
+const REGION_WITHIN: Duration = Duration::from_secs(180);
 
 /// A running server.
 pub struct Moto {
@@ -22,6 +26,8 @@ pub struct Moto {
     pub endpoint: String,
     /// Port of the server, on loopback.
     pub port: u16,
+    /// Held while a region is loaded.
+    loading: Mutex<()>,
     _server: Server,
     _folder: TempDir,
 }
@@ -48,6 +54,7 @@ impl Moto {
         Ok(Self {
             endpoint: format!("http://127.0.0.1:{port}"),
             port,
+            loading: Mutex::default(),
             _server: server,
             _folder: folder,
         })
@@ -88,16 +95,37 @@ impl Moto {
         Ok(())
     }
 
+    /// Loads EC2 and the default resources of a region. Otherwise the first request loads them, and on a busy
+    /// machine lasts longer than a client waits for an answer (6 s of a processor for EC2).
+    ///
+    /// # Errors
+    /// Fails if the request does not succeed within three minutes.
+    pub async fn load_region(&self, region: &str) -> Result<()> {
+        let _turn = self.loading.lock().await;
+        let form = "Action=DescribeAvailabilityZones&Version=2016-11-15";
+        let headers = "Content-Type: application/x-www-form-urlencoded\r\n";
+        let answered = self.send(&format!("{region}/ec2"), "POST", "/", headers, form);
+        timeout(REGION_WITHIN, answered)
+            .await
+            .with_context(|| format!("moto does not load the region {region}"))??;
+        Ok(())
+    }
+
     /// Sends a request of S3 with more headers, a line each, as these bytes: clients rewrite paths. Returns
     /// the answer.
     ///
     /// # Errors
     /// Fails if the request does not succeed.
     pub async fn s3(&self, method: &str, path: &str, headers: &str, content: &str) -> Result<String> {
+        self.send("us-east-1/s3", method, path, headers, content).await
+    }
+
+    /// Sends a request to a service, written as `<region>/<service>`.
+    async fn send(&self, service: &str, method: &str, path: &str, headers: &str, content: &str) -> Result<String> {
         // moto learns the service from the header and does not check the signature.
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Length: {}\r\nConnection: close\r\n{headers}\
-             Authorization: AWS4-HMAC-SHA256 Credential=writer/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, \
+             Authorization: AWS4-HMAC-SHA256 Credential=writer/20260101/{service}/aws4_request, SignedHeaders=host, \
              Signature=0\r\n\r\n{content}",
             self.port,
             content.len()

@@ -48,6 +48,7 @@ impl Region {
     pub async fn start(moto: &Moto, name: &'static str) -> Result<Self> {
         // As a process does at its start. A different test may have installed the provider before.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        moto.load_region(name).await?;
         let sole = Permit::sole("a test looks");
         let proxy = Proxy::start(moto.port).await?;
         Ok(Self {
