@@ -56,7 +56,13 @@ async fn find_leftovers(context: &Context) -> Result<Vec<String>> {
         let shoots: Api<Shoot> = context.garden.namespaced(project);
         let shoot = shoots.get_opt(name).await;
         let shoot = shoot.context(format_args!("could not read Shoot {project}/{name}"))?;
-        if shoot.is_some_and(|shoot| is_leftover(&shoot, &context.seed_name, uid)) {
+        if shoot.is_none_or(|shoot| !is_leftover(&shoot, &context.seed_name, uid)) {
+            continue;
+        }
+        // The entry in `status.formerSeeds` ends right after the namespace.
+        let present = namespaces.get_opt(&namespace.name_any()).await;
+        let present = present.context("could not read the namespace")?;
+        if present.is_some_and(|present| present.metadata.deletion_timestamp.is_none()) {
             left.push(namespace.name_any());
         }
     }

@@ -130,7 +130,8 @@ impl Reconciler<Namespace> for Orphans {
             tenant.namespace, tenant.name
         ))?;
         if let Some(shoot) = found.filter(|found| names::uid(found) == tenant.uid) {
-            if role(&shoot, &self.context.seed_name) == Role::Nobody {
+            // `Incoming`: a move back is wanted, and the preflight refuses the seed.
+            if matches!(role(&shoot, &self.context.seed_name), Role::Nobody | Role::Incoming) {
                 self.report_shoot_elsewhere(&namespace, &shoot).await?;
             }
             let was_left = left_in(&namespace).is_some();
