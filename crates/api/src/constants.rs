@@ -146,6 +146,10 @@ pub const OWNERSHIP_EPOCH_LABEL: &str = "epoch";
 /// there. A namespace with the annotation is cleaned up also when the Shoot is gone; a namespace without the
 /// annotation never is.
 pub const LEFT_IN_EPOCH: &str = "shoot.gardener.cloud/left-in-epoch";
+/// Annotation of a Seed: the namespaces in the seed, separated by commas, of Shoots that run in a different
+/// seed and do not name this seed in `status.formerSeeds`. The gardenlet of the seed writes the annotation. A
+/// move of such a Shoot to the seed is refused.
+pub const LEFTOVER_NAMESPACES: &str = "migration.gardener.cloud/leftover-namespaces";
 /// Annotation of a shoot's namespace in a seed: the time at which a forced deletion began there (RFC 3339).
 /// The machine manager gets a bounded time from then on, independent of retries and restarts.
 pub const FORCED_DELETION_BEGAN: &str = "shoot.gardener.cloud/forced-deletion-began";

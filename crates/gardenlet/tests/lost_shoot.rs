@@ -10,9 +10,12 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use api::{
-    constants::{CONFIRMATION_DELETION, CONFIRMATION_FORCE_DELETION, OPERATION, OWNERSHIP_EPOCH},
-    extensions::DNSRecord,
-    gardencore::Shoot,
+    constants::{
+        CONFIRMATION_DELETION, CONFIRMATION_FORCE_DELETION, LEFT_IN_EPOCH, OPERATION, OWNERSHIP_EPOCH,
+        SHOOT_UID,
+    },
+    extensions::{Cluster, DNSRecord},
+    gardencore::{BackupEntry, Shoot},
     meta::{LastOperation, LastOperationState as State},
 };
 use gardenlet::shoot;
@@ -79,6 +82,16 @@ fn a_seed_that_the_status_has_forgotten_says_so() -> Result<()> {
         let world = Box::pin(World::start()).await?;
         world.made().await?;
         Box::pin(world.forgets_this_seed()).await
+    })
+}
+
+/// The shoot was taken over and deleted while this seed was away.
+#[test]
+fn a_seed_cleans_up_after_a_shoot_that_is_gone_only_with_proof() -> Result<()> {
+    ground::story(8 << 20, async {
+        let world = Box::pin(World::start()).await?;
+        world.made().await?;
+        Box::pin(world.is_deleted_elsewhere()).await
     })
 }
 
@@ -264,18 +277,69 @@ impl World {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let before = namespaces.get(NAMESPACE).await?;
         let _gardenlet = self.gardenlet()?;
-        let events: Api<Event> = Api::all(self.client.clone());
-        let told = eventually("an Event on the namespace", SOON, || async {
-            let all = events.list(&ListParams::default()).await?.items;
-            let is_report = |event: &Event| event.reason.as_deref() == Some("ShootElsewhere");
-            let report = all.into_iter().find(is_report).context("there is none")?;
-            anyhow::Ok(report.note.unwrap_or_default())
-        });
-        let told = told.await?;
+        let told = self.report_on_namespace("ShootElsewhere").await?;
         ensure!(told.contains("runs in seed \"seed-b\""), "{told}");
         let after = namespaces.get(NAMESPACE).await?;
         ensure!(after.metadata == before.metadata, "the namespace was changed");
         Ok(())
+    }
+
+    /// Without proof the gardenlet reports the possible causes and changes no object. A BackupEntry of a later
+    /// epoch, in deletion, is the proof.
+    async fn is_deleted_elsewhere(&self) -> Result<()> {
+        self.deleted(json!({CONFIRMATION_DELETION: "true"})).await?;
+        let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        self.shoots.patch("web", &PatchParams::default(), &free).await?;
+        wait::until_gone(&self.shoots, "web", SOON).await?;
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let before = namespaces.get(NAMESPACE).await?;
+        let mut gardenlet = self.gardenlet()?;
+        let told = self.report_on_namespace("ShootMissing").await?;
+        for part in ["deleted or taken over while this seed was away", "old backup", LEFT_IN_EPOCH] {
+            ensure!(told.contains(part), "{told}");
+        }
+        let after = namespaces.get(NAMESPACE).await?;
+        ensure!(after.metadata == before.metadata, "the namespace was changed");
+        gardenlet.shutdown().await;
+
+        let uid = before.annotations().get(SHOOT_UID).context("a uid")?;
+        let name = format!("{NAMESPACE}--{uid}");
+        let meta = json!({"name": name, "namespace": PROJECT, "finalizers": ["test.example/grace"],
+            "annotations": {(OWNERSHIP_EPOCH): "2"}});
+        let spec = json!({"bucketName": "bucket", "seedName": "seed-b"});
+        let entry = json!({"apiVersion": CORE, "kind": "BackupEntry", "metadata": meta, "spec": spec});
+        apply(&self.client, entry).await?;
+        let entries: Api<BackupEntry> = Api::namespaced(self.client.clone(), PROJECT);
+        entries.delete(&name, &DeleteParams::default()).await?;
+        let _gardenlet = self.gardenlet()?;
+        let clusters: Api<Cluster> = Api::all(self.client.clone());
+        // The provider of the DNSRecord does not run, so the clean-up does not end.
+        eventually("the clean-up begins", SOON, || async {
+            let namespace = namespaces.get(NAMESPACE).await?;
+            let mark = namespace.annotations().get(LEFT_IN_EPOCH);
+            ensure!(mark.is_some_and(|mark| mark == "1"), "the mark is {mark:?}");
+            let cluster = clusters.get(NAMESPACE).await?;
+            let host = &cluster.spec.shoot.0["status"]["seedName"];
+            ensure!(host == "unknown", "the Cluster names {host}");
+            anyhow::Ok(())
+        })
+        .await?;
+        let told = self.report_on_namespace("ShootDeletedElsewhere").await?;
+        ensure!(told.contains("taken over by seed seed-b"), "{told}");
+        Ok(())
+    }
+
+    /// Waits for an Event on a namespace with this reason.
+    async fn report_on_namespace(&self, reason: &str) -> Result<String> {
+        let events: Api<Event> = Api::all(self.client.clone());
+        eventually("an Event on the namespace", SOON, || async {
+            let all = events.list(&ListParams::default()).await?.items;
+            let is_report = |event: &Event| event.reason.as_deref() == Some(reason);
+            let report = all.into_iter().find(is_report);
+            let report = report.with_context(|| format!("there is no {reason}"))?;
+            anyhow::Ok(report.note.unwrap_or_default())
+        })
+        .await
     }
 
     /// A first gardenlet has started the creation and ended, and the owner record is published.

@@ -11,18 +11,24 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use api::{
-    constants::condition::WITHOUT_SHOOTS,
+    constants::{
+        LEFTOVER_NAMESPACES, ROLE, SHOOT_NAME, SHOOT_NAMESPACE, SHOOT_UID, condition::WITHOUT_SHOOTS,
+    },
     gardencore::Seed,
     meta::{ConditionStatus, find_condition},
 };
 use gardenlet::{seed, shoot};
-use k8s_openapi::api::events::v1::Event;
-use kube::{Api, api::ListParams};
+use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use runtime::wait;
 use serde_json::json;
 use testkit::{apply, eventually};
 use tokio::task::JoinSet;
 
-use ground::{CORE, Ground, PROJECT, SOON, context::context};
+use ground::{CORE, Ground, NAMESPACE, PROJECT, SOON, context::context};
 
 #[test]
 fn the_first_flow_of_a_shoot_reports_that_the_seed_is_in_use() -> Result<()> {
@@ -44,6 +50,54 @@ fn the_first_flow_of_a_shoot_reports_that_the_seed_is_in_use() -> Result<()> {
         gardenlet.spawn(Box::pin(shoot::run(context)));
         reported(&seeds, ConditionStatus::False).await.map(drop)
     })
+}
+
+/// The Seed lists the namespace of a shoot that runs in a different seed, until the namespace is gone.
+#[test]
+fn a_control_plane_that_no_process_cleans_up_is_listed_in_the_seed() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("leftovers", false)).await?;
+        let web = json!({"apiVersion": CORE, "kind": "Shoot", "metadata": {"name": "web", "namespace": PROJECT},
+            "spec": {"cloudProfile": {"name": "local"}, "region": "local", "seedName": "seed-b",
+                "kubernetes": {"version": "1.34.4"}, "provider": {"type": "local"}}});
+        apply(&ground.client, web).await?;
+        let status = json!({"status": {"seedName": "seed-b", "technicalID": NAMESPACE, "uid": "u-1"}});
+        let params = PatchParams::default();
+        ground
+            .shoots
+            .patch_status("web", &params, &Patch::Merge(status))
+            .await?;
+        let meta = json!({"name": NAMESPACE, "annotations": {(SHOOT_UID): "u-1"},
+            "labels": {(ROLE): "shoot", (SHOOT_NAMESPACE): PROJECT, (SHOOT_NAME): "web"}});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": meta});
+        apply(&ground.client, namespace).await?;
+
+        let seeds: Api<Seed> = Api::all(ground.client.clone());
+        let context = Arc::new(context(&ground.client, &[])?);
+        let mut gardenlet = JoinSet::new();
+        gardenlet.spawn(Box::pin(seed::run(Arc::clone(&context))));
+        listed(&seeds, Some(NAMESPACE)).await?;
+        gardenlet.shutdown().await;
+
+        let namespaces: Api<Namespace> = Api::all(ground.client.clone());
+        namespaces.delete(NAMESPACE, &DeleteParams::default()).await?;
+        wait::until_gone(&namespaces, NAMESPACE, SOON).await?;
+        gardenlet.spawn(Box::pin(seed::run(context)));
+        listed(&seeds, None).await
+    })
+}
+
+async fn listed(seeds: &Api<Seed>, expected: Option<&str>) -> Result<()> {
+    eventually(&format!("{LEFTOVER_NAMESPACES} is {expected:?}"), SOON, || async {
+        let seed = seeds.get("seed-a").await.map_err(|error| error.to_string())?;
+        let found = seed.annotations().get(LEFTOVER_NAMESPACES).map(String::as_str);
+        if found == expected {
+            Ok(())
+        } else {
+            Err(format!("{found:?}"))
+        }
+    })
+    .await
 }
 
 /// The process would end before the Lease and the controllers start, so that the shoots of the seed might be

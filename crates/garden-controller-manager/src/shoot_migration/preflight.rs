@@ -1,9 +1,12 @@
 //! The preflight: pure decisions.
 
 use api::{
-    constants::condition::{
-        BACKUP_BUCKETS_READY, CONTROL_PLANE_HEALTHY, ETCD_NO_SPACE, GARDENLET_READY, SEED_EMERGENCY_STOP,
-        SEED_SYSTEM_COMPONENTS_HEALTHY, SHOOT_NOT_RECONCILED, WEBHOOKS_ON_LEASES,
+    constants::{
+        LEFTOVER_NAMESPACES,
+        condition::{
+            BACKUP_BUCKETS_READY, CONTROL_PLANE_HEALTHY, ETCD_NO_SPACE, GARDENLET_READY, SEED_EMERGENCY_STOP,
+            SEED_SYSTEM_COMPONENTS_HEALTHY, SHOOT_NOT_RECONCILED, WEBHOOKS_ON_LEASES,
+        },
     },
     gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
     meta::{ConditionStatus, ErrorCode, LastOperationState, find_condition},
@@ -223,7 +226,20 @@ fn seed_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Opti
         );
         return no("DestinationSeedNotCleanedUp", message);
     }
-    None
+    let message = leftover_obstacle(wanted.shoot, seed, name, back)?;
+    no("DestinationSeedHasLeftovers", message)
+}
+
+/// An earlier control plane of the shoot in the seed that no process cleans up. The present move would find
+/// processes of an old epoch in its namespace.
+fn leftover_obstacle(shoot: &Shoot, seed: &Seed, name: &str, back: &str) -> Option<String> {
+    let id = placement::names::recorded_technical_id(shoot)?;
+    let reported = seed.annotations().get(LEFTOVER_NAMESPACES)?;
+    reported.split(',').any(|namespace| namespace == id).then(|| {
+        format!(
+            "Seed {name} has namespace {id} with an earlier control plane of the shoot, and status.formerSeeds does not name the seed: clean up as Event ShootElsewhere of the namespace says; the move begins once the gardenlet does not report the namespace any more; name another seed, {back}."
+        )
+    })
 }
 
 /// The health that the seed reports. `GardenletReady` is checked first: if the gardenlet is silent, all later

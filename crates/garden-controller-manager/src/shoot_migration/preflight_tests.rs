@@ -256,6 +256,23 @@ fn a_destination_that_has_not_cleaned_up_its_former_stay_is_refused() {
 }
 
 #[test]
+fn a_destination_with_a_control_plane_that_no_process_cleans_up_is_refused() {
+    let reported = |namespaces: &str| {
+        let reported = [(LEFTOVER_NAMESPACES.to_owned(), namespaces.to_owned())].into();
+        move |w: &mut World| {
+            w.shoot.status.as_mut().unwrap().technical_id = "shoot--dev--crazy".into();
+            w.destination.as_mut().unwrap().metadata.annotations = Some(reported);
+        }
+    };
+    let sentence = "Seed b has namespace shoot--dev--crazy with an earlier control plane of the shoot";
+    let both = "shoot--dev--api,shoot--dev--crazy";
+    refused("DestinationSeedHasLeftovers", sentence, reported(both));
+    assert!(judged(reported("shoot--dev--api,shoot--dev--crazy2")).unwrap().ready);
+    let codes = judged(reported(both)).unwrap().codes();
+    assert_eq!(codes, [ErrorCode::ErrConfigurationProblem], "an operator has to act");
+}
+
+#[test]
 fn a_code_says_whether_somebody_must_edit_something() {
     let codes = |change: fn(&mut World)| judged(change).unwrap().codes();
     let patience = vec![ErrorCode::ErrRetryableInfraDependencies];

@@ -33,6 +33,7 @@ use super::{
     fence::{self, FenceReport},
     in_use::{self, SeedUse},
     lease::LEASE_DURATION,
+    leftovers,
 };
 use crate::{Context, MANAGER};
 
@@ -98,6 +99,8 @@ impl Reconciler<Seed> for SeedController {
     async fn apply(&self, seed: Arc<Seed>) -> Result<Next> {
         self.write_status(&seed).await?;
         let bucket = self.ensure_bucket(&seed).await?;
+        // Before the conditions, which let moves to this seed begin.
+        leftovers::record(&self.context, &seed).await?;
         self.write_conditions(&seed, bucket.as_ref()).await?;
         self.record_use().await?;
         Ok(Next::After(SYNC_PERIOD))

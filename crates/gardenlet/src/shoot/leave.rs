@@ -20,7 +20,7 @@ use runtime::{Cluster as _, Error, Next, Result};
 use serde_json::json;
 
 use super::{
-    identity,
+    departure, identity,
     leave_flow::{self, LeaveInputs},
     leftover::{self, Leftover},
     operation::class_of,
@@ -66,10 +66,12 @@ async fn clean_up_after(context: &Context, shoot: &Shoot, epoch: i64) -> Result<
 
 /// Cleans up a namespace that has the mark of a departure and no Shoot in the garden.
 pub(super) async fn clean_up_without_shoot(context: &Context, namespace: &v1::Namespace) -> Result<()> {
-    let Some(tenant) = tenant_of(namespace).filter(|_| left_in(namespace).is_some()) else {
+    let (Some(tenant), Some(epoch)) = (tenant_of(namespace), left_in(namespace)) else {
         return Ok(());
     };
     let stay = stay(context, namespace.name_any(), tenant);
+    // The Cluster names this seed where the mark came after the end of the Shoot.
+    departure::tell(&stay, &context.seed_name, epoch).await?;
     clean_up(&stay, KeepEtcd(false)).await?;
     remove(&stay).await
 }

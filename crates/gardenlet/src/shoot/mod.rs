@@ -11,6 +11,7 @@ mod base_steps;
 mod confirmation;
 mod controller;
 pub mod delete_flow;
+mod departure;
 pub mod dispatch;
 mod exposure_steps;
 mod extension_steps;

@@ -1,22 +1,23 @@
 //! Namespaces of shoots in this seed whose Shoot is gone from the garden.
 //!
 //! A namespace that the shoot had left is cleaned up, since the deletion of a Shoot does not wait for former
-//! seeds. All remaining namespaces are reported and never changed: a garden that was restored from an old
-//! backup lacks Shoots that still run.
+//! seeds. So is a namespace whose shoot was taken over and deleted while this seed was away, if the garden
+//! proves both (`departure.rs`). All remaining namespaces are reported and never changed: a garden that was
+//! restored from an old backup lacks Shoots that still run.
 
 use std::{sync::Arc, time::Duration};
 
 use api::{
-    constants::{ROLE, SHOOT_UID},
+    constants::{LEFT_IN_EPOCH, ROLE, SHOOT_UID},
     gardencore::Shoot,
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, runtime::watcher};
-use parts::left_in;
+use parts::{Tenant, left_in};
 use placement::{Role, names, role};
 use runtime::{Cluster, Events, Next, Reconciler, Result, error::Explain as _, runner};
 
-use super::leave;
+use super::{departure, leave};
 use crate::context::{Context, MANAGER};
 
 /// How often the gardenlet checks whether the Shoot of a namespace still exists. No process waits for the
@@ -83,6 +84,37 @@ impl Orphans {
         self.events.warning(namespace, "ShootElsewhere", &why).await;
         Ok(())
     }
+
+    /// Marks a namespace whose shoot was taken over and deleted while this seed was away. The mark wakes this
+    /// controller, which then cleans up.
+    async fn mark_departure(&self, namespace: &Namespace, tenant: &Tenant) -> Result<bool> {
+        let stay = leave::stay(&self.context, namespace.name_any(), tenant.clone());
+        let Some(proof) = departure::find_proof(&self.context, &stay).await? else {
+            return Ok(false);
+        };
+        parts::Namespace::mark_as_left(&stay, proof.epoch).await?;
+        let note = format!(
+            "Shoot {}/{} was taken over by seed {} and deleted while this seed was away, as its BackupEntry proves: this seed \
+             cleans up and changes nothing outside",
+            tenant.namespace, tenant.name, proof.host
+        );
+        self.events
+            .normal(namespace, "ShootDeletedElsewhere", &note)
+            .await;
+        Ok(true)
+    }
+
+    async fn report_shoot_missing(&self, namespace: &Namespace, tenant: &Tenant) {
+        let why = format!(
+            "the garden has no Shoot {}/{} with the uid {}, and no proof that the shoot has left this seed: no object is changed. \
+             The Shoot was deleted or taken over while this seed was away, or the garden has lost it, for example by a restore from an \
+             old backup. If the shoot has to run, restore the Shoot with its status. If the Shoot was deleted and no seed runs the \
+             shoot, set the annotation {LEFT_IN_EPOCH} of this namespace to the epoch of its Cluster: this seed then cleans up, and \
+             changes nothing outside",
+            tenant.namespace, tenant.name, tenant.uid
+        );
+        self.events.warning(namespace, "ShootMissing", &why).await;
+    }
 }
 
 impl Reconciler<Namespace> for Orphans {
@@ -98,7 +130,8 @@ impl Reconciler<Namespace> for Orphans {
             tenant.namespace, tenant.name
         ))?;
         if let Some(shoot) = found.filter(|found| names::uid(found) == tenant.uid) {
-            if role(&shoot, &self.context.seed_name) == Role::Nobody {
+            // `Incoming`: a move back is wanted, and the preflight refuses the seed.
+            if matches!(role(&shoot, &self.context.seed_name), Role::Nobody | Role::Incoming) {
                 self.report_shoot_elsewhere(&namespace, &shoot).await?;
             }
             let was_left = left_in(&namespace).is_some();
@@ -112,14 +145,10 @@ impl Reconciler<Namespace> for Orphans {
             leave::clean_up_without_shoot(&self.context, &namespace).await?;
             return Ok(Next::Change);
         }
-        let why = format!(
-            "there is no Shoot {}/{} with the uid {} in the garden, and it has not left this seed: nothing is touched. Restore \
-             the Shoot in the garden; only if it is gone for good, delete what it has outside, and then this namespace",
-            tenant.namespace, tenant.name, tenant.uid
-        );
-        self.events
-            .warning(namespace.as_ref(), "ShootMissing", &why)
-            .await;
+        if self.mark_departure(&namespace, &tenant).await? {
+            return Ok(Next::Change);
+        }
+        self.report_shoot_missing(&namespace, &tenant).await;
         Ok(Next::After(NAMESPACE_CHECK_PERIOD))
     }
 

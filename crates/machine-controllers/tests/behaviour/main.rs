@@ -76,10 +76,10 @@ async fn machines_are_what_their_deployments_say_and_nothing_is_lost() -> Result
             refused::a_right_that_is_lost_stops_all_calls(client),
         )
         .boxed_local(),
-        run_scenario(
-            "outgoing",
-            outgoing::all_outgoing_nodes_are_marked_before_the_first_is_drained(client),
-        )
+        run_scenario("outgoing", async {
+            outgoing::all_outgoing_nodes_are_marked_before_the_first_is_drained(client).await?;
+            outgoing::a_refused_release_is_repeated_and_stops_no_other_work(client).await
+        })
         .boxed_local(),
         run_scenario("requested", async {
             requested::an_annotation_of_the_node_deletes_its_machine(client).await?;

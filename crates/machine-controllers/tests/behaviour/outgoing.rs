@@ -5,10 +5,14 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result, ensure};
 use api::machine::{Machine, MachineDeployment};
 use futures::{StreamExt, pin_mut};
-use k8s_openapi::api::{core::v1::Node, storage::v1::VolumeAttachment};
+use k8s_openapi::api::{
+    admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
+    core::v1::Node,
+    storage::v1::VolumeAttachment,
+};
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
     runtime::watcher::{self, watcher},
 };
 use serde_json::json;
@@ -17,10 +21,12 @@ use testkit::eventually;
 use crate::{
     cloud::node,
     volumes::attach,
-    world::{SOON, World, timing},
+    world::{SOON, World, create, timing},
 };
 
 const TAINT: &str = "deployment.machine.sapcloud.io/prefer-no-schedule";
+/// The policy refuses each Node with this annotation, so that a dry run shows the policy in force.
+const PROBE: &str = "test.example/probe";
 
 /// The Nodes of this scenario that have the soft taint, by the names of the Machines.
 async fn marked(world: &World) -> Result<BTreeSet<String>> {
@@ -144,4 +150,94 @@ pub async fn all_outgoing_nodes_are_marked_before_the_first_is_drained(client: &
     let seen = marked_at_first_deletion(&world, delete).await?;
     ensure!(seen == third, "{seen:?} of {third:?}");
     let_go(&world, &third).await
+}
+
+/// A policy of users refuses each update that removes the taint from a Node of this scenario.
+async fn refuse_releases(world: &World, probed: &str) -> Result<()> {
+    let is_marked = |node: &str| format!("{node}.?spec.?taints.orValue([]).exists(t, t.key == '{TAINT}')");
+    let stays = format!("!({}) || {}", is_marked("oldObject"), is_marked("object"));
+    let is_no_probe = format!("!('{PROBE}' in object.metadata.?annotations.orValue({{}}))");
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"],
+        "operations": ["UPDATE"]});
+    let name = &world.namespace;
+    let own = format!("request.name.startsWith('{}-')", node(name));
+    let policy = json!({"metadata": {"name": name}, "spec": {
+        "failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]},
+        "matchConditions": [{"name": "own", "expression": own}],
+        "validations": [{"expression": stays}, {"expression": is_no_probe}],
+    }});
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(world.client.clone());
+    create(&policies, policy).await?;
+    let spec = json!({"policyName": name, "validationActions": ["Deny"]});
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(world.client.clone());
+    create(&bindings, json!({"metadata": {"name": name}, "spec": spec})).await?;
+    // The API server reads policies late.
+    let dry = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    let probe = Patch::Merge(json!({"metadata": {"annotations": {(PROBE): "1"}}}));
+    let nodes = world.nodes();
+    eventually("the policy is in force", SOON, || async {
+        match nodes.patch(probed, &dry, &probe).await {
+            Err(kube::Error::Api(status)) if status.message.contains("ValidatingAdmissionPolicy") => Ok(()),
+            other => Err(anyhow::anyhow!("{other:?}")),
+        }
+    })
+    .await
+}
+
+async fn accept_releases(world: &World) -> Result<()> {
+    let params = DeleteParams::default();
+    Api::<ValidatingAdmissionPolicyBinding>::all(world.client.clone())
+        .delete(&world.namespace, &params)
+        .await?;
+    Api::<ValidatingAdmissionPolicy>::all(world.client.clone())
+        .delete(&world.namespace, &params)
+        .await?;
+    Ok(())
+}
+
+/// The admission of the shoot refuses the release of a Node: the deployment works on, and repeats the release
+/// until the shoot accepts the release.
+pub async fn a_refused_release_is_repeated_and_stops_no_other_work(client: &Client) -> Result<()> {
+    let world = World::start(client, "unreleased").await?;
+    let running = world.run(timing());
+    world.deployment(2, json!({})).await?;
+    let first = names(&world.until_done(2).await?);
+    let staying = first.first().context("there is no Machine")?;
+    refuse_releases(&world, &node(staying)).await?;
+    let refusals = || running.outcomes("machine-deployment", "NotReady");
+    let before = refusals();
+    // As after a move in the middle of an update that was cancelled.
+    let taint = json!({"key": TAINT, "value": "True", "effect": "PreferNoSchedule"});
+    let taint = Patch::Merge(json!({"spec": {"taints": [taint]}}));
+    let params = PatchParams::default();
+    world.nodes().patch(&node(staying), &params, &taint).await?;
+
+    world.change_deployment(json!({"replicas": 3})).await?;
+    let second = names(&world.until_done(3).await?);
+    ensure!(first.is_subset(&second), "{first:?} {second:?}");
+    eventually("the release is refused", SOON, || async {
+        ensure!(refusals() > before, "no step has ended with the refusal");
+        anyhow::Ok(())
+    })
+    .await?;
+    let marked_meanwhile = marked(&world).await?;
+    ensure!(marked_meanwhile.contains(staying), "{marked_meanwhile:?}");
+    // The replacement of a Machine is work after the refusal.
+    let replaced = first.last().context("there is no Machine")?;
+    world.delete_machine(replaced).await?;
+    world.until_gone(replaced).await?;
+    let third = names(&world.until_done(3).await?);
+    ensure!(third.contains(staying) && !third.contains(replaced), "{third:?}");
+
+    accept_releases(&world).await?;
+    // The refused release is repeated after a minute.
+    eventually("the Node is released", 2 * SOON, || async {
+        let left = marked(&world).await?;
+        ensure!(left.is_empty(), "{left:?}");
+        anyhow::Ok(())
+    })
+    .await
 }

@@ -25,7 +25,7 @@ const AT_ONCE: usize = 4;
 struct Left {
     keys: Vec<Key>,
     troubles: Vec<Trouble>,
-    /// A user has set `keepObjects`, so all remaining objects stay.
+    /// A user has set `keepObjects`, or the shoot has left the namespace: all remaining objects stay.
     spared: bool,
 }
 
@@ -39,9 +39,7 @@ impl Controller {
         if keeps(&resource) || keys.is_empty() {
             return Ok(Next::Change);
         }
-        if self.shoot_has_left(owner).await? {
-            let note = "Its objects stay in the shoot: the shoot has left this namespace for another seed.";
-            self.events.normal(&resource, "ObjectsLeft", note).await;
+        if self.ends_with_departure(owner, &resource).await? {
             return Ok(Next::Change);
         }
         if is_ignored(&resource) {
@@ -79,7 +77,12 @@ impl Controller {
             Ok(left) => left,
             Err(refusal) => return self.refuse_deletion(owner, &resource, refusal).await,
         };
-        if left.spared || left.keys.is_empty() {
+        if left.spared {
+            // The shoot may have left since the begin.
+            self.ends_with_departure(owner, &resource).await?;
+            return Ok(Next::Change);
+        }
+        if left.keys.is_empty() {
             return Ok(Next::Change);
         }
         let words: Vec<String> = left.troubles.iter().map(Trouble::words).collect();
@@ -92,6 +95,16 @@ impl Controller {
         self.tell(owner, &resource, reason, some(&words), Some(left.keys))
             .await?;
         Err(error)
+    }
+
+    /// Whether the shoot has left the namespace. An Event then reports that the objects stay.
+    async fn ends_with_departure(&self, owner: &Owner, resource: &ManagedResource) -> Result<bool> {
+        let has_left = self.shoot_has_left(owner).await?;
+        if has_left {
+            let note = "Its objects stay in the shoot: the shoot has left this namespace for another seed.";
+            self.events.normal(resource, "ObjectsLeft", note).await;
+        }
+        Ok(has_left)
     }
 
     /// Deletes the remaining objects, phase by phase. Namespaces and definitions follow after the objects

@@ -17,8 +17,8 @@ impl Controller {
         for key in unwanted {
             match self.remove(work.owner, work.target, &key, delete_claims).await {
                 Ok(Removed::Gone | Removed::Kept) => {}
-                // `keepObjects` keeps the object for now: the object is deleted when `keepObjects` is
-                // removed.
+                // The object stays for now. After the removal of `keepObjects`, or after the return of the
+                // shoot to this namespace, the object is deleted.
                 Ok(Removed::Spared) => left.push(key),
                 Ok(Removed::Lingers(why, after)) => {
                     troubles.push(Trouble::Awaited(

@@ -30,15 +30,15 @@ pub(super) enum Removed {
     Gone,
     /// An annotation of the object keeps the object.
     Kept,
-    /// The ManagedResource has `keepObjects`.
+    /// The ManagedResource has `keepObjects`, or the shoot has left the namespace.
     Spared,
     /// The object is being deleted: the reason of the wait, and the time of the next check.
     Lingers(String, Duration),
 }
 
 impl Controller {
-    /// Deletes a single object. The permission is read just before the deletion: a user may have set
-    /// `keepObjects` since the begin.
+    /// Deletes a single object. The permission is read just before the deletion: since the begin a user may
+    /// have set `keepObjects`, or the gardenlet may have marked the namespace as left.
     pub(super) async fn remove(
         &self,
         owner: &Owner,
@@ -90,12 +90,17 @@ impl Controller {
         }
     }
 
-    /// Whether the present ManagedResource allows the deletion of objects. A deleted ManagedResource does
-    /// not.
+    /// Whether the present ManagedResource and the present Namespace allow the deletion of objects. A deleted
+    /// ManagedResource does not, and neither does a shoot that has left since the begin.
     async fn may_delete(&self, owner: &Owner, key: &Key) -> Result<bool, Trouble> {
         let read = self.api(owner).get_opt(&owner.name).await;
         let read = read.map_err(|error| Trouble::from_refused(key, Refused::from(error)))?;
-        Ok(read.is_some_and(|resource| !keeps(&resource)))
+        if read.is_none_or(|resource| keeps(&resource)) {
+            return Ok(false);
+        }
+        let has_left = self.shoot_has_left(owner).await;
+        let has_left = has_left.map_err(|error| Trouble::Failed(format!("{key}: {error}")))?;
+        Ok(!has_left)
     }
 }
 
@@ -187,3 +192,7 @@ async fn delete_claims_of(target: &Target, key: &Key, set: &serde_json::Value) -
     .await
     .map(drop)
 }
+
+#[cfg(test)]
+#[path = "remove_tests.rs"]
+mod tests;
