@@ -51,7 +51,7 @@ impl Deploy for Fence {
             let foreign = servers.describe_foreign(&f.seed_object.name_any());
             Error::transient(format!("the former seed is not fenced yet: {why}{foreign}"))
         })?;
-        f.fence.begin();
+        f.fence.begin(servers.addresses());
         Ok(())
     }
 

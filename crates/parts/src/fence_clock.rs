@@ -1,7 +1,8 @@
 //! The start of a fence, on the local monotonic clock.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
+    net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -20,15 +21,34 @@ const A_LITTLE: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug, Default)]
 pub struct FenceClock {
     clock: Clock,
-    shown: Arc<Mutex<Option<Moment>>>,
+    begun: Arc<Mutex<Option<Begun>>>,
+}
+
+#[derive(Clone, Debug)]
+struct Begun {
+    /// All servers showed the destination at this moment.
+    shown: Moment,
+    /// Every server that has shown the destination.
+    servers: BTreeSet<SocketAddr>,
 }
 
 impl FenceClock {
-    /// Records that every witness shows the destination at this moment. Only the first call counts: a witness
-    /// that shows the destination keeps showing the destination.
-    pub fn begin(&self) {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.get_or_insert_with(|| self.clock.now());
+    /// Records that every witness, among them these DNS servers, shows the destination at this moment. A
+    /// repeated call with known servers changes nothing, because a witness that shows the destination keeps
+    /// showing the destination. A new server begins the fence again: until this moment, the server may have
+    /// extended a permit of a former owner.
+    pub fn begin(&self, servers: impl IntoIterator<Item = SocketAddr>) {
+        let servers: BTreeSet<_> = servers.into_iter().collect();
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.clock.now();
+        match begun.as_mut() {
+            Some(known) if servers.is_subset(&known.servers) => {}
+            Some(known) => {
+                known.shown = shown;
+                known.servers.extend(servers);
+            }
+            None => *begun = Some(Begun { shown, servers }),
+        }
     }
 
     /// Whether the fence has passed.
@@ -70,7 +90,8 @@ impl FenceClock {
     }
 
     fn shown(&self) -> Option<Moment> {
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        begun.as_ref().map(|begun| begun.shown)
     }
 }
 
@@ -107,11 +128,11 @@ mod tests {
     fn a_fence_is_of_one_shoot_in_one_epoch_until_it_is_forgotten() {
         let fences = Fences::default();
         let begun = |uid: &str, epoch| fences.get_clock(uid, epoch).shown().is_some();
-        fences.get_clock("a", 2).begin();
+        fences.get_clock("a", 2).begin([]);
         assert!(begun("a", 2) && !begun("b", 2));
         assert!(!begun("a", 3), "another epoch is another fence");
         assert!(!begun("a", 2), "and nobody goes back to the one before");
-        fences.get_clock("a", 2).begin();
+        fences.get_clock("a", 2).begin([]);
         fences.forget("a");
         assert!(!begun("a", 2));
     }

@@ -41,9 +41,14 @@ impl FenceServers {
         Ok(Self(fence_servers(seeds, &found)))
     }
 
+    /// The addresses of all servers.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.0.keys().copied()
+    }
+
     /// All servers, as a single list of authorities.
     pub(crate) fn authorities(&self, zone: &str) -> Result<Authorities> {
-        Authorities::named(zone, self.0.keys().copied())
+        Authorities::named(zone, self.addresses())
             .map_err(|error| configuration_problem(error.to_string()))
     }
 

@@ -26,10 +26,10 @@ async fn a_fence_counts_from_the_first_look_that_showed_it_everywhere() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(!fence.has_passed(&terms), "nobody has seen the witnesses yet");
     assert!(fence.pass(&terms).await.is_err());
-    fence.begin();
+    fence.begin([]);
     let began = Instant::now();
     tokio::time::sleep(Duration::from_secs(12)).await;
-    fence.begin();
+    fence.begin([]);
     assert!(!fence.has_passed(&terms));
     fence.pass(&terms).await.unwrap();
     let took = began.elapsed();
@@ -42,10 +42,32 @@ async fn a_fence_counts_from_the_first_look_that_showed_it_everywhere() {
     assert!(!FenceClock::default().has_passed(&terms));
 }
 
+/// A Seed may be corrected, or a server may be added to the zone, after the fence has begun. Until the new
+/// server shows the destination, the server may extend a permit of the source.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_not_asked_before_begins_the_fence_again() {
+    let (fence, terms) = (FenceClock::default(), terms(Silence::Deactivate));
+    let [known, new] = [1, 2].map(|last| std::net::SocketAddr::from(([192, 0, 2, last], 53)));
+    fence.begin([known]);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    fence.begin([known, new]);
+    let began = Instant::now();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(!fence.has_passed(&terms), "the first check passed 30 s ago");
+    fence.begin([new]);
+    fence.begin([known]);
+    fence.pass(&terms).await.unwrap();
+    let took = began.elapsed();
+    assert!(
+        took >= terms.fence().unwrap() && took < Duration::from_secs(25),
+        "known servers begin no fence: {took:?}"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_time_fences_a_seed_that_tolerates_silence() {
     let (fence, terms) = (FenceClock::default(), terms(Silence::Tolerate));
-    fence.begin();
+    fence.begin([]);
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert!(!fence.has_passed(&terms));
     assert!(fence.pass(&terms).await.is_err());

@@ -145,7 +145,7 @@ async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -
 async fn a_restart_counts_anew(subject: &Subject) -> Result<()> {
     let facts = subject.set_record(taken(4)).await?;
     facts.copied.keep(data::brought(false));
-    facts.fence.begin();
+    facts.fence.begin([]);
     Fence::ready(&facts).await?;
     ClaimSteps::open(&facts).await?;
     let restarted = subject.world.facts(Operation::Restore, settings()).await?;
@@ -153,7 +153,7 @@ async fn a_restart_counts_anew(subject: &Subject) -> Result<()> {
     ClaimSteps::open(&restarted).await?;
     ClaimSteps::hold(&restarted).await.unwrap_err();
     assert_eq!(subject.stands().await?, (4, Some(Opening), Some(Last)));
-    restarted.fence.begin();
+    restarted.fence.begin([]);
     Fence::ready(&restarted).await?;
     ClaimSteps::hold(&restarted).await?;
     assert_eq!(subject.stands().await?, (4, Some(Held), Some(Last)));
@@ -170,7 +170,7 @@ async fn woken_late(subject: &Subject) -> Result<()> {
     ];
     for meanwhile in gone_on {
         let facts = subject.set_record(taken(5)).await?;
-        facts.fence.begin();
+        facts.fence.begin([]);
         Fence::ready(&facts).await?;
         subject.status(meanwhile).await?;
         let before = subject.record().await?;
@@ -189,7 +189,7 @@ async fn two_at_once(subject: &Subject) -> Result<()> {
     let other = subject.world.facts(Operation::Restore, settings()).await?;
     for facts in [&facts, &other] {
         facts.copied.keep(data::brought(false));
-        facts.fence.begin();
+        facts.fence.begin([]);
         Fence::ready(facts).await?;
     }
     let progress = async {
@@ -269,7 +269,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     etcd.annotations_mut().insert(OWNERSHIP_EPOCH.into(), "10".into());
     let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
     etcds.create(&PostParams::default(), &etcd).await?;
-    facts.fence.begin();
+    facts.fence.begin([]);
     Fence::ready(&facts).await?;
     let waits = ClaimSteps::open(&facts).await.unwrap_err().to_string();
     assert!(waits.contains("pods of an earlier epoch"), "{waits}");
@@ -317,7 +317,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
 async fn pods_of_before(subject: &Subject) -> Result<()> {
     let facts = subject.set_record(taken(8)).await?;
     facts.copied.keep(data::brought(false));
-    facts.fence.begin();
+    facts.fence.begin([]);
     Fence::ready(&facts).await?;
     let spec: EtcdSpec =
         serde_json::from_value(json!({"labels": {}, "etcd": {}, "backup": {}, "replicas": 1}))?;

@@ -48,7 +48,7 @@ pub async fn tells_what_is_lost(subject: &Subject) -> Result<()> {
             lost_revisions: None,
             left_aside: Vec::new(),
         }));
-        facts.fence.begin();
+        facts.fence.begin([]);
         Fence::ready(&facts).await?;
         ClaimSteps::open(&facts).await?;
         ClaimSteps::hold(&facts).await?;

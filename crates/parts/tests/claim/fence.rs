@@ -146,12 +146,12 @@ pub async fn behind_the_fence(subject: &Subject) -> Result<()> {
         .facts(Operation::Restore, Settings::default())
         .await?;
     early.copied.keep(data::brought(true));
-    early.fence.begin();
+    early.fence.begin([]);
     ClaimSteps::open(&early)
         .await
         .expect_err("etcd is opened before the fence is over");
     assert_eq!(subject.stands().await?, (2, Some(Claiming), None));
-    facts.fence.begin();
+    facts.fence.begin([]);
     Fence::ready(&facts).await?;
     ClaimSteps::hold(&facts).await.unwrap_err();
     // The fence shows that the source has ended, and gives no evidence of the copy.
