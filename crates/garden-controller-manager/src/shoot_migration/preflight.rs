@@ -13,6 +13,7 @@ use ownership::Phase;
 
 use super::{
     extensions::Extensions,
+    returning,
     seed_defaults::{difference, remedy},
 };
 use crate::shoot_takeover::{host_clock, servers};
@@ -216,14 +217,8 @@ fn seed_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Opti
     if let Some((reason, message)) = wanted.extensions.obstacle(wanted.shoot, seed) {
         return no(reason, format!("{message}; name another seed, {back}."));
     }
-    let status = wanted.shoot.status.as_ref();
-    if status.is_some_and(|s| s.former_seeds.iter().any(|former| former.name == name)) {
-        let message = format!(
-            "Seed {name} has not cleaned up its former stay of the shoot yet (status.formerSeeds): the move begins once it has; name another seed, {back}."
-        );
-        return no("DestinationSeedNotCleanedUp", message);
-    }
-    None
+    let message = returning::obstacle(wanted.shoot, seed, back)?;
+    no("DestinationSeedNotCleanedUp", message)
 }
 
 /// The health that the seed reports. `GardenletReady` is checked first: if the gardenlet is silent, all later
