@@ -260,7 +260,8 @@ fn continued_epoch(etcd: &Etcd) -> Result<Option<i64>> {
         wrong(
             "metadata.annotations",
             format!(
-                "say {DRUID_CONTINUES_EPOCH}: {text:?}; write a whole number from 1 on below the epoch {own} of the Etcd, or leave it out"
+                "say {DRUID_CONTINUES_EPOCH}: {text:?}; write a whole number from 1 to below the epoch {own} \
+                 of the Etcd, or leave it out"
             ),
         )
     })

@@ -11,8 +11,9 @@
 //! | `Claiming`, with the data of this former seed | no | refused; the message names the request |
 //! | any other phase, or other data | any | refused until the seed has cleaned up |
 //!
-//! The takeover fences the present seed as in every takeover. The former seed keeps the volume of etcd-main
-//! until a restore is recorded, so the volume and the backups of the seed are complete in phase `Claiming`.
+//! The takeover fences the present seed as in every takeover, and is refused while the present seed lives.
+//! The former seed keeps the volume of etcd-main until a restore is recorded, so the volume and the backups
+//! of the seed are complete in phase `Claiming`.
 
 use api::{
     constants::SHOOT_FORCE_RESTORE,
@@ -20,6 +21,7 @@ use api::{
 };
 use kube::ResourceExt;
 use ownership::{Ownership, Stay};
+use placement::{Journey, journey};
 
 use crate::shoot_takeover::next_step::consent;
 
@@ -31,8 +33,13 @@ pub(super) fn obstacle(shoot: &Shoot, seed: &Seed, back: &str) -> Option<String>
     let begin =
         format!("Seed {name} has not cleaned up its former stay of the shoot yet (status.formerSeeds)");
     let Some(now) = unopened_claim(shoot, seed, epoch) else {
+        let when = if journey(shoot) == Journey::Settled {
+            ""
+        } else {
+            ", and cleans up after the present seed has restored the shoot"
+        };
         return Some(format!(
-            "{begin}: the move begins once it has; name another seed, {back}."
+            "{begin}{when}: the move begins once it has; name another seed, {back}."
         ));
     };
     if is_requested(shoot, &name) {
@@ -160,6 +167,15 @@ mod tests {
             let message = judged(&record, true).unwrap();
             assert!(message.contains("the move begins once it has"), "{message}");
         }
+        let mut restoring = shoot(&json!({"epoch": 4, "phase": "Opening"}), true);
+        restoring.status.as_mut().unwrap().last_operation = serde_json::from_value(json!({
+            "type": "Restore", "state": "Processing", "progress": 5, "description": "d",
+            "lastUpdateTime": "2026-01-01T00:00:00Z",
+        }))
+        .unwrap();
+        let message = obstacle(&restoring, &seed(true), "or wait").unwrap();
+        let words = "cleans up after the present seed has restored the shoot";
+        assert!(message.contains(words), "{message}");
         let unchecked = obstacle(&shoot(&claimed(), true), &seed(false), "or wait");
         assert!(unchecked.is_some());
         // Where no phases are recorded, no record names the seed with the data.

@@ -292,7 +292,8 @@ async fn a_source_takes_back_what_the_destination_has_not_opened(garden: &Garden
     let words = "may only take its own entry out of status.formerSeeds";
     refused(garden.patch_status(&b, "returned", late).await, words);
     // The restore of the source ends the former residency of the source alone.
-    let ended = json!({"formerSeeds": [{"name": "seed-b", "epoch": 2}], "lastOperation": operation("Restore", "Succeeded")});
+    let left = json!([{"name": "seed-b", "epoch": 2}]);
+    let ended = json!({"formerSeeds": left, "lastOperation": operation("Restore", "Succeeded")});
     allowed(garden.patch_status(&a, "returned", ended).await);
 }
 

@@ -212,8 +212,8 @@ pub fn settled(traveller: &Shoot, operation: Operation, now: Time) -> Value {
 }
 
 /// Ends the former residency of the seed that has the shoot again: the operation has used or replaced the
-/// leftovers of that residency, and no clean-up is due any more. The list comes from the newest Shoot, because
-/// other former seeds remove their own entries.
+/// leftovers of that residency, and no clean-up is due any more. The list comes from the newest Shoot,
+/// because other former seeds remove their own entries.
 #[must_use]
 pub fn with_own_stay_ended(newest: &Shoot, seed: &str, operation: Operation, mut patch: Value) -> Value {
     let formers = newest.status.iter().flat_map(|status| &status.former_seeds);
