@@ -168,8 +168,8 @@ impl<S: Clone + PartialEq> Ownership<S> {
         self.phase == Phase::Held && self.now.seed == *seed
     }
 
-    /// Whether a grant to the seed of this earlier residency continues with the data in that seed. The present
-    /// claimant has opened nothing, and the data are those of exactly this residency.
+    /// Whether a grant to the seed of this earlier residency continues with the data in that seed. The
+    /// present claimant has opened nothing, and the data are those of exactly this residency.
     pub fn may_return_to(&self, residency: &Stay<S>) -> bool {
         self.phase == Phase::Claiming && self.source.as_ref() == Some(residency)
     }
