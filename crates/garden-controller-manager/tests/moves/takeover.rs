@@ -54,7 +54,7 @@ pub async fn with_the_controller(garden: &Garden) {
     let of_seed_d = Box::pin(source::a_source_that_fails_in_a_loop_loses_its_shoot(garden));
     futures::join!(of_seed_a, of_seed_d);
     a_third_seed_takes_what_the_second_has_not_opened(garden).await;
-    a_source_takes_back_what_the_destination_has_not_opened(garden).await;
+    Box::pin(a_source_takes_back_what_the_destination_has_not_opened(garden)).await;
     renewal::the_annotation_has_worked_once(garden).await;
     let metrics = context.metrics.encode();
     assert!(
