@@ -118,6 +118,10 @@ pub const DRUID_REQUIRE_SNAPSHOT: &str = "druid.gardener.cloud/require-snapshot"
 /// [`OWNERSHIP_EPOCH`]. The gardenlet writes the annotation on the Etcd of a shoot that has left, and later
 /// removes the claim.
 pub const DRUID_KEEP_VOLUME: &str = "druid.gardener.cloud/keep-volume";
+/// Annotation of an Etcd: the earlier ownership epoch, a whole number, whose data this Etcd continues. The
+/// Etcd may start on a volume claim that was kept with the data of that epoch. The gardenlet writes the
+/// annotation on the Etcd of a shoot that comes back before another seed has opened the data.
+pub const DRUID_CONTINUES_EPOCH: &str = "druid.gardener.cloud/continues-epoch";
 /// Annotation of an Etcd that is being handed over (`true`): a final snapshot is requested, or was taken.
 /// Without the annotation, a backup process that has finished is an alarm, because no later write would be
 /// backed up.

@@ -6,7 +6,9 @@
 //! name. Hence:
 //!
 //! - A claim of the same epoch holds the Etcd's own history: the Etcd adopts the claim, and the claim is
-//!   deleted with that Etcd.
+//!   deleted with that Etcd. The same holds for a claim of the earlier epoch whose data the Etcd continues
+//!   (`druid.gardener.cloud/continues-epoch`). Before etcd starts, `initialize` compares the data on the
+//!   volume with the end of that epoch.
 //! - On a claim of a different epoch no etcd starts. The Etcd reports the claim until the process or person
 //!   that kept the claim has removed it.
 
@@ -92,7 +94,8 @@ pub async fn adopt(seed: &Seed, wanted: &ValidatedEtcd, observed: &Observed) -> 
             format!("PersistentVolumeClaim {name} of an earlier Etcd is being removed"),
         ));
     }
-    if *of != wanted.epoch.to_string() {
+    let own = [Some(wanted.epoch), wanted.continues];
+    if !own.iter().flatten().any(|epoch| *of == epoch.to_string()) {
         return Err(Error::config(
             api::meta::ErrorCode::ErrRetryableConfigurationProblem,
             format!(

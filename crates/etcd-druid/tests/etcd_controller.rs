@@ -2,6 +2,7 @@
 //! exactly the rights that its chart grants.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
+mod kept;
 mod world;
 
 use std::sync::{
@@ -10,16 +11,13 @@ use std::sync::{
 };
 
 use anyhow::{Context, Result, ensure};
-use api::{
-    constants::{DRUID_KEEP_VOLUME, DRUID_REQUIRE_SNAPSHOT, OWNERSHIP_EPOCH},
-    druid::Etcd,
-};
+use api::{constants::DRUID_REQUIRE_SNAPSHOT, druid::Etcd};
 use clap::Parser;
 use etcd_druid::flags::Flags;
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
     batch::v1::Job,
-    core::v1::{Namespace, PersistentVolumeClaim, Pod, Service},
+    core::v1::{Namespace, Pod, Service},
 };
 use kube::{
     Api, CustomResourceExt, ResourceExt,
@@ -101,7 +99,7 @@ async fn etcds_in_a_seed() -> Result<()> {
         Box::pin(copy(&world)),
         Box::pin(past(&world)),
         Box::pin(once(&world)),
-        Box::pin(kept(&world)),
+        Box::pin(kept::kept(&world)),
         Box::pin(owner_check::owner(&world))
     )?;
 
@@ -398,78 +396,4 @@ async fn once(world: &World) -> Result<()> {
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
     wait::until_gone(&etcds, "etcd-main", SOON).await?;
     world.nothing_left("once").await
-}
-
-/// A kept volume stays without an owner, and no etcd of a different epoch starts on it.
-async fn kept(world: &World) -> Result<()> {
-    let (etcds, claims) = (
-        world.api::<Etcd>("kept"),
-        world.api::<PersistentVolumeClaim>("kept"),
-    );
-    let of_epoch = |epoch: &str| {
-        let mut manifest = manifest("etcd-main");
-        manifest["metadata"]["annotations"] = json!({(OWNERSHIP_EPOCH): epoch});
-        manifest
-    };
-    create(&etcds, &of_epoch("2")).await?;
-    ready(&etcds).await?;
-    let own = claims.get("etcd-main-etcd-main-0").await?;
-    let keep = json!({"metadata": {"annotations": {(DRUID_KEEP_VOLUME): "true"}}});
-    change(&etcds, keep).await?;
-    etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    wait::until_gone(&etcds, "etcd-main", SOON).await?;
-    ensure!(
-        world
-            .api::<StatefulSet>("kept")
-            .get_opt("etcd-main")
-            .await?
-            .is_none()
-    );
-    ensure!(world.pods("kept").await? == 0);
-    let left = claims.get("etcd-main-etcd-main-0").await?;
-    ensure!(
-        left.uid() == own.uid()
-            && left.metadata.deletion_timestamp.is_none()
-            && left.owner_references().is_empty()
-            && left.labels().get(OWNERSHIP_EPOCH).map(String::as_str) == Some("2"),
-        "{left:?}"
-    );
-
-    // A later residency of the shoot has a higher epoch.
-    create(&etcds, &of_epoch("4")).await?;
-    let refused = until(&etcds, "etcd-main", "the refusal", |etcd| {
-        etcd.status.as_ref().is_some_and(|s| !s.last_errors.is_empty())
-    })
-    .await?;
-    let error = &refused.status.unwrap().last_errors[0];
-    ensure!(
-        error.code == "ERR_RETRYABLE_CONFIGURATION_PROBLEM"
-            && error
-                .description
-                .contains("etcd-main-etcd-main-0 holds data of ownership epoch 2"),
-        "{error:?}"
-    );
-    ensure!(
-        world
-            .api::<StatefulSet>("kept")
-            .get_opt("etcd-main")
-            .await?
-            .is_none()
-    );
-    // A deletion leaves the claim alone too, because the claim does not belong to that Etcd.
-    etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    wait::until_gone(&etcds, "etcd-main", SOON).await?;
-    ensure!(claims.get("etcd-main-etcd-main-0").await?.uid() == own.uid());
-
-    // A claim of the same epoch holds the same history, and is deleted with its Etcd again.
-    create(&etcds, &of_epoch("2")).await?;
-    ready(&etcds).await?;
-    let adopted = claims.get("etcd-main-etcd-main-0").await?;
-    ensure!(
-        adopted.uid() == own.uid() && !adopted.labels().contains_key(OWNERSHIP_EPOCH),
-        "{adopted:?}"
-    );
-    etcds.delete("etcd-main", &DeleteParams::default()).await?;
-    wait::until_gone(&etcds, "etcd-main", SOON).await?;
-    world.nothing_left("kept").await
 }

@@ -168,6 +168,12 @@ impl<S: Clone + PartialEq> Ownership<S> {
         self.phase == Phase::Held && self.now.seed == *seed
     }
 
+    /// Whether a grant to the seed of this earlier residency continues with the data in that seed. The
+    /// present claimant has opened nothing, and the data are those of exactly this residency.
+    pub fn may_return_to(&self, residency: &Stay<S>) -> bool {
+        self.phase == Phase::Claiming && self.source.as_ref() == Some(residency)
+    }
+
     /// The testimony of the garden as the second witness of a seed's gardenlet. Only the seed that the garden
     /// names acts in the present epoch. That includes a claimant, because a claimant writes the owner record
     /// before any other witness can confirm the claimant.

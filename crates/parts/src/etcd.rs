@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use api::{
-    constants::{DRUID_KEEP_VOLUME, DRUID_REQUIRE_SNAPSHOT, OWNERSHIP_EPOCH},
+    constants::{DRUID_CONTINUES_EPOCH, DRUID_KEEP_VOLUME, DRUID_REQUIRE_SNAPSHOT, OWNERSHIP_EPOCH},
     druid::{
         BackupSpec, Compression, CompressionPolicy, Etcd, EtcdConfig, EtcdSpec, GarbageCollectionPolicy,
         SecretKeyReference, StoreSpec, TLSConfig,
@@ -123,6 +123,10 @@ async fn write(f: &Facts, replicas: i32) -> Result<()> {
         etcd_owner::check_not_sealed(f.epoch(), found.as_ref())?;
     }
     let mut main = f.etcd(MAIN, store);
+    if let Some(epoch) = continued_epoch(&f.shoot, &f.seed_object.name_any()) {
+        main.annotations_mut()
+            .insert(DRUID_CONTINUES_EPOCH.into(), epoch.to_string());
+    }
     if main.spec.backup.store.is_some() {
         main.spec.backup.owner_check = etcd_owner::check(f, found.as_ref())?;
         if has_past(f.operation, &f.shoot, found.as_ref()) {
@@ -174,7 +178,7 @@ impl Etcds {
     }
 
     /// "Destroying etcd and keeping its data": the volume of etcd-main stays until the destination has
-    /// recorded a restore. No etcd starts on the volume.
+    /// recorded a restore. An etcd starts on the volume only if the shoot comes back before that.
     pub async fn destroy_but_keep_volume(stay: &Stay) -> Result<()> {
         stay.mark_etcd(DRUID_KEEP_VOLUME, Some("true")).await?;
         Self::destroy(stay).await
@@ -316,6 +320,13 @@ pub(crate) fn epoch_annotation(epoch: i64) -> Option<BTreeMap<String, String>> {
     (epoch > 1).then(|| [(OWNERSHIP_EPOCH.to_owned(), epoch.to_string())].into())
 }
 
+/// The earlier epoch whose data the present epoch continues in this seed. Also after phase `Held`, because a
+/// flow may have recorded that phase before etcd has started on the volume.
+fn continued_epoch(shoot: &Shoot, seed: &str) -> Option<i64> {
+    let source = placement::record::ownership(shoot).ok()?.source?;
+    (source.seed == seed && source.epoch < shoot.status.as_ref()?.epoch()).then_some(source.epoch)
+}
+
 /// Whether etcd had data before, so that an empty start would lose the data: the shoot is taken over, or the
 /// Etcd was lost. An existing Etcd keeps the first decision, because a change restarts etcd. A shoot in a
 /// migration or deletion may never have been complete, and must not be blocked.
@@ -400,6 +411,30 @@ mod tests {
                 "{operation:?} {last:?} {}",
                 found.is_some()
             );
+        }
+    }
+
+    #[test]
+    fn an_etcd_continues_the_epoch_of_its_own_seed_alone() {
+        let continued = |phase: &str, source: &serde_json::Value| {
+            let record = json!({"epoch": 3, "phase": phase, "source": source});
+            let shoot: Shoot = serde_json::from_value(json!({
+                "metadata": {"name": "web"}, "status": {"seedName": "a", "ownership": record},
+                "spec": {"kubernetes": {}, "provider": {"type": "local"}, "region": "local"},
+            }))
+            .unwrap();
+            continued_epoch(&shoot, "a")
+        };
+        for phase in ["Claiming", "Opening", "Held", "Leaving"] {
+            let own = json!({"name": "a", "epoch": 1});
+            assert_eq!(continued(phase, &own), Some(1), "{phase}");
+        }
+        for other in [
+            json!({"name": "b", "epoch": 2}),
+            json!({"name": "a", "epoch": 3}),
+            json!(null),
+        ] {
+            assert_eq!(continued("Claiming", &other), None, "{other}");
         }
     }
 

@@ -134,6 +134,7 @@ async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -
     Box::pin(pods_of_before(&subject)).await?;
     Box::pin(leaves_and_stays(&subject)).await?;
     Box::pin(comes_back(&subject)).await?;
+    Box::pin(comes_back_after_its_clean_up(&subject)).await?;
     Box::pin(fence::seen_everywhere(&subject)).await?;
     Box::pin(fence::servers_of_the_source(&subject)).await?;
     Box::pin(contradiction::servers_that_contradict(&subject)).await?;
@@ -310,6 +311,27 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     etcds
         .delete("etcd-main", &kube::api::DeleteParams::default())
         .await?;
+    Ok(())
+}
+
+/// The seed has handed the shoot over and has deleted its Etcd. The destination died before it opened the
+/// data: the seed gets the shoot again, and fences the destination first.
+async fn comes_back_after_its_clean_up(subject: &Subject) -> Result<()> {
+    let mut record = taken(13);
+    record["source"] = json!({"name": "seed-a", "epoch": 11});
+    let facts = subject.set_record(record).await?;
+    assert_eq!(ClaimSteps::plan(&facts, false)?, ClaimPlan::Returned);
+    assert!(!facts.is_copy_of_backups_required().await?);
+    EndedEtcd::sleep(&facts).await?;
+    EndedEtcd::asleep(&facts).await?;
+    ClaimSteps::open(&facts).await.unwrap_err();
+    assert_eq!(subject.stands().await?, (13, Some(Claiming), None));
+    facts.fence.begin();
+    Fence::ready(&facts).await?;
+    ClaimSteps::open(&facts).await?;
+    assert_eq!(subject.stands().await?, (13, Some(Opening), Some(Last)));
+    ClaimSteps::hold(&facts).await?;
+    assert_eq!(subject.stands().await?, (13, Some(Held), Some(Last)));
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use runtime::{Error, Result};
 use crate::{
     bytes,
     flags::Defaults,
-    names::{CLIENT_PORT, OWNERSHIP_EPOCH, PEER_PORT},
+    names::{CLIENT_PORT, DRUID_CONTINUES_EPOCH, OWNERSHIP_EPOCH, PEER_PORT},
 };
 
 use self::field::image;
@@ -55,6 +55,8 @@ pub struct ValidatedEtcd {
     pub owner: OwnerReference,
     /// The ownership epoch of the data.
     pub epoch: i64,
+    /// The earlier ownership epoch whose data the Etcd continues, if any.
+    pub continues: Option<i64>,
     /// Members: 0 (stopped) or 1.
     pub replicas: i32,
     /// Whether everything runs as root.
@@ -149,6 +151,7 @@ impl ValidatedEtcd {
                 .controller_owner_ref(&())
                 .ok_or_else(|| Error::bug("an Etcd was read that has no name or uid"))?,
             epoch: epoch(etcd)?,
+            continues: continued_epoch(etcd)?,
             replicas: spec.replicas,
             run_as_root: spec.run_as_root.unwrap_or(false),
             pod_labels: spec.labels.clone(),
@@ -241,6 +244,25 @@ pub(crate) fn epoch(etcd: &Etcd) -> Result<i64> {
         wrong(
             "metadata.annotations",
             format!("say {OWNERSHIP_EPOCH}: {text:?}; write a whole number from 1 on, or leave it out for 1"),
+        )
+    })
+}
+
+/// The earlier epoch whose data an Etcd continues. An Etcd continues no later epoch.
+fn continued_epoch(etcd: &Etcd) -> Result<Option<i64>> {
+    let Some(text) = etcd.annotations().get(DRUID_CONTINUES_EPOCH) else {
+        return Ok(None);
+    };
+    let own = epoch(etcd)?;
+    let continued = text.parse::<i64>().ok();
+    let continued = continued.filter(|continued| (1..own).contains(continued));
+    continued.map(Some).ok_or_else(|| {
+        wrong(
+            "metadata.annotations",
+            format!(
+                "say {DRUID_CONTINUES_EPOCH}: {text:?}; write a whole number from 1 to below the epoch {own} \
+                 of the Etcd, or leave it out"
+            ),
         )
     })
 }

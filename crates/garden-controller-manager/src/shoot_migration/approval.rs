@@ -8,6 +8,7 @@
 //! | is leaving | to another destination, which is ready | the new destination; the specification stays |
 //! | is leaving | none: the move was cancelled | none |
 //! | has arrived, no restore has begun | to another destination, which is ready | the same, and a hand-on |
+//! | has arrived, no restore has begun | back to a former seed | unchanged: only a takeover gives it back |
 //! | is being restored | any | unchanged |
 //!
 //! Guarantees: once a move has begun, its specification does not change until the restore is recorded as
@@ -61,7 +62,7 @@ pub fn decide(shoot: &Shoot, ready: bool) -> Result<Decision> {
         (Journey::Leaving, Some(route)) if old.is_none_or(|old| old.destination != route.1) => {
             Some(approve(shoot, route, old)?)
         }
-        (Journey::Arriving, Some(route)) if nothing_was_begun(shoot) => {
+        (Journey::Arriving, Some(route)) if nothing_was_begun(shoot) && !was_on(shoot, route.1) => {
             return Ok(Decision {
                 approval: Some(approve(shoot, route, old)?),
                 hand_on: Some(hand_on(shoot, route)),
@@ -94,6 +95,13 @@ fn nothing_was_begun(shoot: &Shoot) -> bool {
     let phase = status.and_then(|status| status.ownership.as_ref()?.phase);
     last.is_some_and(|last| last.state == State::Succeeded)
         && phase.is_none_or(|phase| phase == OwnershipPhase::Claiming)
+}
+
+/// Whether the shoot was on that seed and the seed has not cleaned up. Only a takeover gives the shoot back,
+/// because a takeover checks that the present seed is dead.
+fn was_on(shoot: &Shoot, seed: &str) -> bool {
+    let mut formers = shoot.status.iter().flat_map(|status| &status.former_seeds);
+    formers.any(|former| former.name == seed)
 }
 
 /// Approves this route, with the specification of `begun` if the move has begun already.

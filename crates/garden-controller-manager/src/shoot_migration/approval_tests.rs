@@ -198,6 +198,13 @@ fn a_shoot_that_nobody_has_begun_to_restore_is_handed_on() {
         former_seeds: vec![source, left],
     };
     assert_eq!(hand_on, Some(expected));
+    // Not back to a former seed: that takes a request of a person, and a present seed that is dead.
+    let mut back = with(shoot("a", "b", 4, "1.34.0", ARRIVED), Some(approved()));
+    back.status.as_mut().unwrap().former_seeds = vec![FormerSeed {
+        name: "a".into(),
+        epoch: 4,
+    }];
+    assert_eq!(decide(&back, true).unwrap().hand_on, None);
     // Not to a destination that is not ready, and not once the restore may have begun.
     assert_eq!(after(&elsewhere, false), Some(approved()));
     for last in [

@@ -26,6 +26,7 @@
 //! | `crowd` | how many shoots may be on their way to a seed at a time |
 //! | `approval` | the content of `status.migration`, and the hand-on of a shoot |
 //! | `reading` | reads the inputs of a verdict, and writes the result on exactly the read version |
+//! | `returning` | whether a former seed may be the destination |
 //! | `change` | the result as a single conditional write |
 //! | `former_seeds` | entries of deleted Seeds |
 
@@ -45,6 +46,7 @@ mod pause;
 mod pending_edit;
 mod preflight;
 mod reading;
+mod returning;
 mod seed_defaults;
 mod source;
 mod source_entry;

@@ -16,6 +16,7 @@ use ownership::Phase;
 
 use super::{
     extensions::Extensions,
+    returning,
     seed_defaults::{difference, remedy},
 };
 use crate::shoot_takeover::{host_clock, servers};
@@ -219,11 +220,7 @@ fn seed_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Opti
     if let Some((reason, message)) = wanted.extensions.obstacle(wanted.shoot, seed) {
         return no(reason, format!("{message}; name another seed, {back}."));
     }
-    let status = wanted.shoot.status.as_ref();
-    if status.is_some_and(|s| s.former_seeds.iter().any(|former| former.name == name)) {
-        let message = format!(
-            "Seed {name} has not cleaned up its former stay of the shoot yet (status.formerSeeds): the move begins once it has; name another seed, {back}."
-        );
+    if let Some(message) = returning::obstacle(wanted.shoot, seed, back) {
         return no("DestinationSeedNotCleanedUp", message);
     }
     let message = leftover_obstacle(wanted.shoot, seed, name, back)?;

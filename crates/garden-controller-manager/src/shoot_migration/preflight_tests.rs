@@ -255,6 +255,27 @@ fn a_destination_that_has_not_cleaned_up_its_former_stay_is_refused() {
     assert!(judged(former("c")).unwrap().ready);
 }
 
+/// The table of rules is in `returning`; this test checks that the preflight asks `returning`.
+#[test]
+fn a_former_seed_with_the_newest_data_is_a_destination_on_request() {
+    let handed_over = |w: &mut World| {
+        let status = json!({"seedName": "a", "formerSeeds": [{"name": "b", "epoch": 1}],
+            "ownership": {"epoch": 2, "phase": "Claiming", "source": {"name": "b", "epoch": 1}}});
+        w.shoot.status = serde_json::from_value(status).unwrap();
+        let checks = json!({"ownerChecks": {"enabled": true}});
+        let destination = w.destination.as_mut().unwrap();
+        destination.spec.settings = serde_json::from_value(checks).unwrap();
+    };
+    let remedy = "have the shoot taken back without its help";
+    refused("DestinationSeedNotCleanedUp", remedy, handed_over);
+    let asked = judged(|w| {
+        handed_over(w);
+        let request = ("shoot.gardener.cloud/force-restore".to_owned(), "true".to_owned());
+        w.shoot.metadata.annotations = Some(BTreeMap::from([request]));
+    });
+    assert!(asked.unwrap().ready);
+}
+
 #[test]
 fn a_destination_with_a_control_plane_that_no_process_cleans_up_is_refused() {
     let reported = |namespaces: &str| {

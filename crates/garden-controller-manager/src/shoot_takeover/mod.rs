@@ -34,7 +34,7 @@ mod change;
 mod controller;
 mod decision;
 pub(crate) mod host_clock;
-mod next_step;
+pub(crate) mod next_step;
 mod obstacle;
 mod renewal;
 mod seen;

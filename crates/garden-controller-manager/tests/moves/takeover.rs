@@ -23,7 +23,7 @@ use testkit::eventually;
 use tokio::task::JoinSet;
 
 use crate::{
-    garden::{self, Garden, NAMESPACE, allowed, operation},
+    garden::{self, Garden, NAMESPACE, allowed, operation, refused},
     journey::{create, edit, make_ready, until},
     renewal, servers, source,
 };
@@ -54,10 +54,11 @@ pub async fn with_the_controller(garden: &Garden) {
     let of_seed_d = Box::pin(source::a_source_that_fails_in_a_loop_loses_its_shoot(garden));
     futures::join!(of_seed_a, of_seed_d);
     a_third_seed_takes_what_the_second_has_not_opened(garden).await;
+    Box::pin(a_source_takes_back_what_the_destination_has_not_opened(garden)).await;
     renewal::the_annotation_has_worked_once(garden).await;
     let metrics = context.metrics.encode();
     assert!(
-        metrics.contains("forced_hand_overs_total{by=\"operator\"} 4"),
+        metrics.contains("forced_hand_overs_total{by=\"operator\"} 5"),
         "{metrics}"
     );
     context.shutdown.cancel();
@@ -124,7 +125,7 @@ async fn a_silent_seed_loses_its_shoot(garden: &Garden) {
     let left = seed_a_deletes_backups_of_an_earlier_move(garden).await;
     // A planned move would be refused.
     taint_seed_b(garden, json!([{"key": "protected"}])).await;
-    let shoot = taken_over(garden, "seed-b").await;
+    let shoot = taken_over(garden, "alive", "seed-b").await;
     taint_seed_b(garden, Value::Null).await;
     assert!(!shoot.annotations().contains_key(SHOOT_FORCE_RESTORE));
     let status = shoot.status.unwrap();
@@ -243,7 +244,7 @@ async fn a_third_seed_takes_what_the_second_has_not_opened(garden: &Garden) {
     make_ready(garden, "seed-c").await;
     check_owners(garden, "seed-c", true).await;
     allowed(edit(garden, "alive", json!({"seedName": "seed-c"})).await);
-    let status = taken_over(garden, "seed-c").await.status.unwrap();
+    let status = taken_over(garden, "alive", "seed-c").await.status.unwrap();
     let record = status.ownership.unwrap();
     assert_eq!((record.epoch, record.phase), (3, Some(OwnershipPhase::Claiming)));
     let source = record.source.unwrap();
@@ -253,6 +254,47 @@ async fn a_third_seed_takes_what_the_second_has_not_opened(garden: &Garden) {
         .map(|former| (former.name.as_str(), former.epoch))
         .collect();
     assert_eq!(former, [("seed-a", 1), ("seed-b", 2)]);
+}
+
+/// The destination dies after the hand-over, and no third seed exists.
+async fn a_source_takes_back_what_the_destination_has_not_opened(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    make_ready(garden, "seed-a").await;
+    for seed in ["seed-a", "seed-b"] {
+        check_owners(garden, seed, true).await;
+    }
+    create(garden, "returned").await;
+    allowed(edit(garden, "returned", json!({"seedName": "seed-b"})).await);
+    let source = json!({"name": "seed-a", "epoch": 1});
+    let handed_over = json!({
+        "seedName": "seed-b", "lastOperation": operation("Migrate", "Succeeded"), "formerSeeds": [source],
+        "ownership": {"epoch": 2, "phase": "Claiming", "drained": true, "source": source},
+    });
+    garden.status(&shoots, "returned", handed_over).await;
+    tells(garden, "returned", "constraints", "ShootStateUpToDate").await;
+    allowed(edit(garden, "returned", json!({"seedName": "seed-a"})).await);
+    let status = taken_over(garden, "returned", "seed-a").await.status.unwrap();
+    let record = status.ownership.unwrap();
+    assert_eq!((record.epoch, record.phase), (3, Some(OwnershipPhase::Claiming)));
+    let source = record.source.unwrap();
+    assert_eq!((source.name.as_str(), source.epoch), ("seed-a", 1));
+    // The destination is fenced, although the source has handed the shoot over.
+    assert!(!record.drained);
+    let former = status.former_seeds.iter();
+    let former: Vec<_> = former
+        .map(|former| (former.name.as_str(), former.epoch))
+        .collect();
+    assert_eq!(former, [("seed-a", 1), ("seed-b", 2)]);
+    // The destination wakes up: the restore is refused.
+    let a: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let b: Api<Shoot> = Api::namespaced(garden.seed_b.clone(), NAMESPACE);
+    let late = json!({"ownership": {"phase": "Opening", "chain": "Final"}});
+    let words = "may only take its own entry out of status.formerSeeds";
+    refused(garden.patch_status(&b, "returned", late).await, words);
+    // The restore of the source ends the former residency of the source alone.
+    let left = json!([{"name": "seed-b", "epoch": 2}]);
+    let ended = json!({"formerSeeds": left, "lastOperation": operation("Restore", "Succeeded")});
+    allowed(garden.patch_status(&a, "returned", ended).await);
 }
 
 async fn a_call_off_after_the_seal_begins_a_new_epoch(garden: &Garden) {
@@ -275,10 +317,10 @@ async fn a_call_off_after_the_seal_begins_a_new_epoch(garden: &Garden) {
 }
 
 /// Repeats the request until the takeover: the request is refused while the last sign of life is recent.
-async fn taken_over(garden: &Garden, to: &str) -> Shoot {
+async fn taken_over(garden: &Garden, name: &str, to: &str) -> Shoot {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     eventually("it is taken over", SOON, || async {
-        let shoot = shoots.get("alive").await.map_err(|error| error.to_string())?;
+        let shoot = shoots.get(name).await.map_err(|error| error.to_string())?;
         let host = shoot.status.as_ref().and_then(|status| status.seed_name.clone());
         if host.as_deref() == Some(to) {
             return Ok(shoot);
@@ -289,7 +331,7 @@ async fn taken_over(garden: &Garden, to: &str) -> Shoot {
             approval.is_some_and(|approval| approval.epoch == ownership.epoch)
         });
         if !consented && !shoot.annotations().contains_key(SHOOT_FORCE_RESTORE) {
-            ask_again(garden).await;
+            ask_again(garden, name).await;
         }
         Err(format!("it is {:?}", shoot.status))
     })
@@ -315,10 +357,10 @@ pub async fn ask_for(garden: &Garden, name: &str, (annotation, value): (&str, &s
 }
 
 /// The shoot may have been handed over meanwhile, and then the request is moot.
-async fn ask_again(garden: &Garden) {
+async fn ask_again(garden: &Garden, name: &str) {
     let shoots: Api<Shoot> = garden.admin(NAMESPACE);
     let asked = json!({"metadata": {"annotations": {(SHOOT_FORCE_RESTORE): "true"}}});
-    drop(garden.patch(&shoots, "alive", asked).await);
+    drop(garden.patch(&shoots, name, asked).await);
 }
 
 pub async fn unasked(garden: &Garden, name: &str) -> Shoot {

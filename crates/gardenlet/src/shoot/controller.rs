@@ -278,8 +278,12 @@ impl ShootReconciler {
             self.hand_over(record, proven_end).await?
         } else {
             let settled = status::settled(traveller, operation, clock::now_k8s());
+            let seed = &context.seed_name;
             record
-                .write_if(|newest| Ok(Some(parts::keep_left_behind(newest, settled.clone()))))
+                .write_if(|newest| {
+                    let patch = status::with_own_stay_ended(newest, seed, operation, settled.clone());
+                    Ok(Some(parts::keep_left_behind(newest, patch)))
+                })
                 .await?
         };
         let note = written

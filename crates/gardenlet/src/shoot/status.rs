@@ -211,6 +211,19 @@ pub fn settled(traveller: &Shoot, operation: Operation, now: Time) -> Value {
     patch
 }
 
+/// Ends the former residency of the seed that has the shoot again: the operation has used or replaced the
+/// leftovers of that residency, and no clean-up is due any more. The list comes from the newest Shoot,
+/// because other former seeds remove their own entries.
+#[must_use]
+pub fn with_own_stay_ended(newest: &Shoot, seed: &str, operation: Operation, mut patch: Value) -> Value {
+    let formers = newest.status.iter().flat_map(|status| &status.former_seeds);
+    let (own, others): (Vec<_>, Vec<_>) = formers.partition(|former| former.name == seed);
+    if operation.deploys() && !own.is_empty() {
+        patch["formerSeeds"] = json!(others);
+    }
+    patch
+}
+
 /// The hand-over: the single write that names the new seed (I1), and the point of no return. The write starts
 /// a new record of the ownership and adds the source to `formerSeeds`, because the source still has objects
 /// to clean up. `end`: the end of this seed's epoch, which the copy of the destination must reach. `None` if

@@ -46,6 +46,32 @@ fn claiming() -> Ownership<&'static str> {
     after(&[grant(stay("a", 1), "b")])
 }
 
+/// The destination dies after the hand-over. The source has the data until the destination opens etcd.
+#[test]
+fn the_source_gets_a_shoot_back_until_the_destination_opens_the_data() {
+    let given = after(&[Step::Leave, Step::Seal, hand_over(true)]);
+    assert!(given.may_return_to(&stay("a", 1)));
+    // A later residency of another seed, and an earlier residency of the same seed, have other data.
+    assert!(!given.may_return_to(&stay("b", 2)));
+    assert!(!given.may_return_to(&stay("a", 2)));
+    let grant_back = grant(stay("b", 2), "a");
+    let returned = given.step(&Writer::Garden, grant_back).unwrap().becomes;
+    assert_eq!(
+        (returned.now.clone(), returned.phase),
+        (stay("a", 3), Phase::Claiming)
+    );
+    // The former destination is fenced like every owner that hands nothing over.
+    assert_eq!(returned.source, Some(stay("a", 1)));
+    assert!(!returned.drained);
+    let late = returned.step(&B, Step::Open(Chain::Final));
+    assert_eq!(late.unwrap_err(), Refused::Writer);
+    let opened = given.step(&B, Step::Open(Chain::Final)).unwrap().becomes;
+    assert!(!opened.may_return_to(&stay("a", 1)));
+    let held = opened.step(&B, Step::Hold).unwrap().becomes;
+    assert!(!held.may_return_to(&stay("a", 1)));
+    assert!(!after(&[Step::Leave]).may_return_to(&stay("a", 1)));
+}
+
 #[test]
 fn a_planned_move_has_its_order() {
     let garden = after(&[Step::Leave, Step::Seal, hand_over(true)]);

@@ -78,6 +78,27 @@ fn the_settled_seed_is_the_destination_only_after_the_end_of_the_move() {
     assert_eq!(settled_in(&begun(&back, Operation::Delete, "a")), None);
 }
 
+/// A shoot that its source has taken back. The seed in between still has to clean up.
+#[test]
+fn the_end_of_a_restore_ends_the_former_stay_of_the_same_seed() {
+    let mut back = recorded("a", "Restore", "Processing");
+    back["status"]["formerSeeds"] = json!([{"name": "a", "epoch": 1}, {"name": "b", "epoch": 2}]);
+    let back = shoot(&back);
+    let ended = |shoot: &Shoot, seed: &str, operation: Operation| {
+        let settled = status::settled(shoot, operation, Time(now()));
+        status::with_own_stay_ended(shoot, seed, operation, settled)["formerSeeds"].clone()
+    };
+    let others = json!([{"name": "b", "epoch": 2}]);
+    assert_eq!(ended(&back, "a", Operation::Restore), others);
+    assert_eq!(ended(&back, "a", Operation::Reconcile), others);
+    // No write of the list where nothing changes.
+    assert_eq!(ended(&back, "a", Operation::Delete), Value::Null);
+    assert_eq!(ended(&back, "c", Operation::Restore), Value::Null);
+    let patch = status::with_own_stay_ended(&back, "a", Operation::Restore, json!({}));
+    let written = after(&back, &patch);
+    assert_eq!(json!(written.status.unwrap().former_seeds), others);
+}
+
 fn list_conditions(shoot: &Shoot) -> Vec<(&str, ConditionStatus, &str)> {
     let conditions = &shoot.status.as_ref().unwrap().conditions;
     conditions
