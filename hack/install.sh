@@ -160,6 +160,10 @@ END
 # read from the Secrets of shoots and seeds. The locks are where the gardenlet has its own: controllers move between the two.
 provider_values() {
   cat <<END
+# The nodes of the test clusters have the images already, without a registry.
+global: {allowEmptyRegistry: true}
+# Two cores run all clusters, so that a second Pod that only waits would take memory and time from the tests.
+replicas: 1
 loadBalancerRange: $LOAD_BALANCERS
 lockNamespace: garden
 END
@@ -215,11 +219,18 @@ register_provider() {
 seed_values() {
   local seed=$1
   cat <<END
+# The nodes of the test clusters have the images already, without a registry.
+global: {allowEmptyRegistry: true}
 # The gardenlet installs it, from its registration in the garden. Its chart holds roles, which the resource-manager has to write.
 provider-local: {enabled: false}
+# Two cores run all clusters, so that a second Pod that only waits would take memory and time from the tests: one
+# Pod for each manager.
+etcd-druid: {replicas: 1}
 resource-manager:
+  replicas: 1
   seedObjects: {roles: true}
 gardenlet:
+  replicas: 1
   # Short, so that the demonstration shows the move and not the memory of resolvers.
   dnsTTLSeconds: 5
   etcdStorage: 1Gi
@@ -350,7 +361,9 @@ again="" jobs=()
 if at garden get namespace garden >/dev/null 2>&1; then again=yes; fi
 hack/images.sh --garden "$GARDEN_CLUSTER" --seed "$SEED_A_CLUSTER" --seed "$SEED_B_CLUSTER" --cloud "$INFRA_CLUSTER"
 say "installing into garden"
-logged "$LOG/helm-garden.log" helm garden upgrade --install garden charts/garden -n garden --create-namespace ||
+# As in seed_values: no registry, and one Pod for each manager.
+logged "$LOG/helm-garden.log" helm garden upgrade --install garden charts/garden -n garden --create-namespace \
+  --set global.allowEmptyRegistry=true --set garden-controller-manager.replicas=1 ||
   fail "charts/garden could not be installed; log: $LOG/helm-garden.log"
 garden_secrets | at garden apply -f - >/dev/null
 register_provider

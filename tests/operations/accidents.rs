@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use testkit::{ControlPlane, eventually};
 
-use crate::programs::{Desk, ProgramOutput};
+use crate::programs::{Desk, ProgramOutput, REGISTRIES};
 
 /// A policy is in force some seconds after the creation, and a new kind is found every half minute.
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
@@ -125,7 +125,7 @@ async fn a_deletion_by_accident_in_a_seed_is_refused() {
         "garden",
         "--create-namespace",
     ];
-    desk.run("helm", &[&install[..], &["--set", GUESTS]].concat())
+    desk.run("helm", &[&install[..], &REGISTRIES[..], &["--set", GUESTS]].concat())
         .await
         .unwrap()
         .or_fail("helm install")

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::{ControlPlane, eventually};
 
-use crate::programs::{Desk, ProgramOutput, documents, root};
+use crate::programs::{Desk, ProgramOutput, REGISTRIES, documents, root};
 
 /// A policy with a parameter kind refuses all requests until the API server has found the kind, every half
 /// minute.
@@ -90,7 +90,11 @@ async fn every_example_is_accepted_and_a_misspelt_field_is_refused() {
         "garden",
         "--create-namespace",
     ];
-    desk.run("helm", &helm).await.unwrap().or_fail("helm").unwrap();
+    desk.run("helm", &[&helm[..], &REGISTRIES[..]].concat())
+        .await
+        .unwrap()
+        .or_fail("helm")
+        .unwrap();
     let namespace = ["create", "namespace", "garden-dev"];
     desk.run("kubectl", &namespace)
         .await
@@ -149,7 +153,7 @@ async fn example_values_are_accepted_by_the_chart() {
         } else {
             "seed"
         };
-        let rendered = desk.rendered(chart, &["-f", &name]).await.unwrap();
+        let rendered = desk.rendered_exactly(chart, &["-f", &name]).await.unwrap();
         let images: Vec<&str> = rendered
             .iter()
             .filter(|object| object["kind"] == "Deployment")

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use testkit::{ControlPlane, eventually};
 
-use crate::programs::{Desk, documents, root};
+use crate::programs::{Desk, REGISTRIES, documents, root};
 
 /// A policy with a parameter kind refuses all requests until the API server has found the kind, every half
 /// minute.
@@ -40,7 +40,11 @@ async fn manifests_of_gardeners_users_are_accepted_and_what_has_no_effect_is_tol
         "garden",
         "--create-namespace",
     ];
-    desk.run("helm", &helm).await.unwrap().or_fail("helm").unwrap();
+    desk.run("helm", &[&helm[..], &REGISTRIES[..]].concat())
+        .await
+        .unwrap()
+        .or_fail("helm")
+        .unwrap();
     kubectl(&["create", "namespace", "garden-dev"])
         .await
         .or_fail("namespace")

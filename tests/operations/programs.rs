@@ -15,6 +15,15 @@ use tokio::process::Command;
 /// Longer than Helm waits for a Deployment on a busy machine.
 const ENDS_WITHIN: Duration = Duration::from_secs(300);
 
+/// Settings that every chart needs.
+pub const REGISTRIES: [&str; 2] = [
+    "--set",
+    "global.imageRegistry=registry.example.org,global.kubernetesImageRegistry=registry.example.org",
+];
+
+/// The Kubernetes version for `helm template`: the command reads no version from a cluster.
+pub const KUBERNETES: [&str; 2] = ["--kube-version", "1.34.0"];
+
 /// The repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -111,19 +120,28 @@ impl Desk {
         })
     }
 
-    /// Renders a chart, with these further arguments.
+    /// Renders a chart, with registries and these further arguments.
     pub async fn template(&self, chart: &str, args: &[&str]) -> Result<ProgramOutput> {
+        self.template_exactly(chart, &[&REGISTRIES[..], args].concat())
+            .await
+    }
+
+    /// Renders a chart, with these arguments alone.
+    pub async fn template_exactly(&self, chart: &str, args: &[&str]) -> Result<ProgramOutput> {
         let path = format!("charts/{chart}");
-        self.run(
-            "helm",
-            &[&["template", "release", &path, "-n", "garden"], args].concat(),
-        )
-        .await
+        let template = ["template", "release", path.as_str(), "-n", "garden"];
+        self.run("helm", &[&template[..], &KUBERNETES[..], args].concat())
+            .await
     }
 
     /// The rendered objects of a chart.
     pub async fn rendered(&self, chart: &str, args: &[&str]) -> Result<Vec<Value>> {
         documents(&self.template(chart, args).await?.or_fail(chart)?)
+    }
+
+    /// The rendered objects of a chart, with these arguments alone.
+    pub async fn rendered_exactly(&self, chart: &str, args: &[&str]) -> Result<Vec<Value>> {
+        documents(&self.template_exactly(chart, args).await?.or_fail(chart)?)
     }
 }
 

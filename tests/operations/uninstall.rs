@@ -11,7 +11,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, eventually};
 
-use crate::programs::Desk;
+use crate::programs::{Desk, REGISTRIES};
 
 /// A policy with a parameter kind refuses all requests until the API server has found the kind, every half
 /// minute.
@@ -91,6 +91,8 @@ async fn uninstalling_the_garden_deletes_no_shoot_and_no_seed() {
         "-n",
         "garden",
         "--create-namespace",
+        REGISTRIES[0],
+        REGISTRIES[1],
     ];
     helm(&desk, &install).await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "garden-dev",
@@ -129,6 +131,8 @@ async fn uninstalling_a_seed_deletes_no_etcd_and_no_extension_resource() {
         "-n",
         "garden",
         "--create-namespace",
+        REGISTRIES[0],
+        REGISTRIES[1],
     ];
     helm(&desk, &install).await;
     let name = json!({"name": "etcd-main", "namespace": "shoot--dev--demo"});

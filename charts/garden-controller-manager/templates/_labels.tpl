@@ -3,10 +3,6 @@ app.kubernetes.io/name: garden-controller-manager
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{- define "garden-controller-manager.image" -}}
-{{- with .Values.imageRegistry }}{{ . }}/{{ end }}{{ .Values.image.repository }}:{{ .Values.image.tag }}
-{{- end -}}
-
 {{/* The Lease of the migration lock: that of the configuration, or of the default configuration. */}}
 {{- define "garden-controller-manager.migrationLock" -}}
 {{- with .Values.leaderMigration.config }}

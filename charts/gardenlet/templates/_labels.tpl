@@ -3,10 +3,6 @@ app.kubernetes.io/name: gardenlet
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{- define "gardenlet.image" -}}
-{{- with .Values.imageRegistry }}{{ . }}/{{ end }}{{ .Values.image.repository }}:{{ .Values.image.tag }}
-{{- end -}}
-
 {{/* The Lease of the migration lock: that of the configuration, or of the default configuration. */}}
 {{- define "gardenlet.migrationLock" -}}
 {{- with .Values.leaderMigration.config }}

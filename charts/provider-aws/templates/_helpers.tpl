@@ -3,10 +3,6 @@ app.kubernetes.io/name: provider-aws
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{- define "provider-aws.image" -}}
-{{- with .root.Values.imageRegistry }}{{ . }}/{{ end }}{{ .image.repository }}:{{ .image.tag }}
-{{- end -}}
-
 {{/* The Lease of the migration lock: that of the configuration, or of the default configuration. */}}
 {{- define "provider-aws.migrationLock" -}}
 {{- with .Values.leaderMigration.config }}

@@ -12,6 +12,7 @@ mod links;
 mod mutations;
 mod reference;
 mod sources;
+mod values_page;
 mod values_schema;
 
 use clap::{Parser, Subcommand};
@@ -26,7 +27,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     /// Writes the files that are generated: crds/, docs/look-up/kinds, docs/understand/flows.md,
-    /// values.schema.json of each chart.
+    /// docs/look-up/values.md, values.schema.json of each chart.
     Generate {
         /// Writes nothing; fails if a file differs from what would be written.
         #[arg(long)]

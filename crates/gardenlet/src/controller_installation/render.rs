@@ -32,6 +32,10 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Size of a memory page in the statistics of the kernel, in bytes.
 const PAGE: u64 = 4096;
 
+/// Oldest supported Kubernetes version of a seed, for a Seed without a version in the status yet. The default
+/// version of helm can be older than `kubeVersion` of a chart, and the chart would be refused.
+const OLDEST: &str = "v1.30.0";
+
 /// The input of helm.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Template<'a> {
@@ -39,7 +43,7 @@ pub(super) struct Template<'a> {
     pub(super) values: &'a Value,
     pub(super) release: &'a str,
     pub(super) namespace: &'a str,
-    /// Kubernetes version of the seed; `None`: helm uses its default version.
+    /// Kubernetes version of the seed; `None`: [`OLDEST`] counts.
     pub(super) kubernetes: Option<&'a str>,
 }
 
@@ -110,9 +114,7 @@ fn command(helm: &Path, folder: &Path, template: &Template<'_>) -> Command {
         "--no-hooks",
         "--include-crds",
     ]);
-    if let Some(version) = template.kubernetes {
-        command.args(["--kube-version", version]);
-    }
+    command.args(["--kube-version", template.kubernetes.unwrap_or(OLDEST)]);
     command
 }
 

@@ -50,6 +50,21 @@ async fn it_gets_an_archive_and_values_and_no_environment() {
     assert!(!Path::new(folder).exists(), "nothing is left");
 }
 
+#[test]
+fn a_seed_without_a_version_counts_as_the_oldest_supported_version() {
+    let template = Template {
+        archive: b"",
+        values: &json!({}),
+        release: "r",
+        namespace: "n",
+        kubernetes: None,
+    };
+    let command = command(Path::new("helm"), Path::new("/"), &template);
+    let mut args = command.as_std().get_args();
+    assert_eq!(args.next_back(), Some(std::ffi::OsStr::new(OLDEST)));
+    assert_eq!(args.next_back(), Some(std::ffi::OsStr::new("--kube-version")));
+}
+
 #[tokio::test]
 async fn what_it_says_is_a_bounded_sentence() {
     assert_eq!(

@@ -14,6 +14,8 @@ pub async fn install(kubeconfig: &Path, values: &[&str]) -> Result<()> {
     let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/provider-local");
     let mut helm = Command::new(find_program("helm")?);
     helm.args(["template", "provider-local", "--namespace", NAMESPACE])
+        .args(["--kube-version", "1.34.0"])
+        .args(["--set", "global.allowEmptyRegistry=true"])
         .args(values.iter().flat_map(|value| ["--set", value]))
         .arg(chart);
     for file in [
