@@ -20,11 +20,12 @@ use api::gardencore::shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as
 use fastrand::Rng;
 use kube::Api;
 use provider_aws::account::AccountAccess;
-use provider_aws::controllers::{self, Context, PROVIDER_AWS};
+use provider_aws::controllers::{self, Context};
 use provider_aws::zone;
 use runtime::apply::FieldManager;
 use runtime::{Events, Permit, Process, Seed, runner};
 use serde_json::{Value, json};
+use suite_managers::PROVIDER_AWS;
 use testkit::{Moto, eventually};
 use tokio::task::JoinSet;
 

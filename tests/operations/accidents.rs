@@ -125,11 +125,14 @@ async fn a_deletion_by_accident_in_a_seed_is_refused() {
         "garden",
         "--create-namespace",
     ];
-    desk.run("helm", &[&install[..], &REGISTRIES[..], &["--set", GUESTS]].concat())
-        .await
-        .unwrap()
-        .or_fail("helm install")
-        .unwrap();
+    desk.run(
+        "helm",
+        &[&install[..], &REGISTRIES[..], &["--set", GUESTS]].concat(),
+    )
+    .await
+    .unwrap()
+    .or_fail("helm install")
+    .unwrap();
     make_foreign_kind(&desk).await;
     make_control_plane(&desk).await;
     let definitions = [

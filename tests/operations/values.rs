@@ -177,7 +177,10 @@ async fn scheduling_and_pull_secrets_reach_the_pods_of_every_chart() {
         let deployment = find("Deployment").unwrap();
         let budget = find("PodDisruptionBudget").unwrap();
         assert_eq!(budget["spec"]["maxUnavailable"], 2, "{chart}");
-        assert_eq!(budget["spec"]["selector"], deployment["spec"]["selector"], "{chart}");
+        assert_eq!(
+            budget["spec"]["selector"], deployment["spec"]["selector"],
+            "{chart}"
+        );
         // A constraint without a selector counts the Pods of the Deployment.
         let mut expected = fields.clone();
         expected["topologySpreadConstraints"][0]["labelSelector"] = deployment["spec"]["selector"].clone();
@@ -201,7 +204,10 @@ async fn a_service_of_the_edge_that_the_gardenlet_does_not_know_is_refused() {
     );
     let both = format!("{renamed},gardenlet.exposure.service=front");
     let rendered = desk.rendered("seed", &["--set", &both]).await.unwrap();
-    let service = rendered.iter().find(|object| object["kind"] == "Service").unwrap();
+    let service = rendered
+        .iter()
+        .find(|object| object["kind"] == "Service")
+        .unwrap();
     assert_eq!(service["metadata"]["name"], "front");
     assert_eq!(service["metadata"]["annotations"]["cloud"], "internal");
 }

@@ -295,7 +295,11 @@ impl World {
         let before = namespaces.get(NAMESPACE).await?;
         let mut gardenlet = self.gardenlet()?;
         let told = self.report_on_namespace("ShootMissing").await?;
-        for part in ["deleted or taken over while this seed was away", "old backup", LEFT_IN_EPOCH] {
+        for part in [
+            "deleted or taken over while this seed was away",
+            "old backup",
+            LEFT_IN_EPOCH,
+        ] {
             ensure!(told.contains(part), "{told}");
         }
         let after = namespaces.get(NAMESPACE).await?;

@@ -88,15 +88,19 @@ fn a_control_plane_that_no_process_cleans_up_is_listed_in_the_seed() -> Result<(
 }
 
 async fn listed(seeds: &Api<Seed>, expected: Option<&str>) -> Result<()> {
-    eventually(&format!("{LEFTOVER_NAMESPACES} is {expected:?}"), SOON, || async {
-        let seed = seeds.get("seed-a").await.map_err(|error| error.to_string())?;
-        let found = seed.annotations().get(LEFTOVER_NAMESPACES).map(String::as_str);
-        if found == expected {
-            Ok(())
-        } else {
-            Err(format!("{found:?}"))
-        }
-    })
+    eventually(
+        &format!("{LEFTOVER_NAMESPACES} is {expected:?}"),
+        SOON,
+        || async {
+            let seed = seeds.get("seed-a").await.map_err(|error| error.to_string())?;
+            let found = seed.annotations().get(LEFTOVER_NAMESPACES).map(String::as_str);
+            if found == expected {
+                Ok(())
+            } else {
+                Err(format!("{found:?}"))
+            }
+        },
+    )
     .await
 }
 

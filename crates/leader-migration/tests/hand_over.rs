@@ -175,9 +175,7 @@ async fn a_controller_moves_when_its_manager_ends() {
     };
 
     start(STORE, &store_ends);
-    board
-        .shows(&[("store", "invoices"), ("store", "orders")])
-        .await;
+    board.shows(&[("store", "invoices"), ("store", "orders")]).await;
     start(BILLING, &billing_ends);
     board
         .shows(&[

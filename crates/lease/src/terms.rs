@@ -170,16 +170,27 @@ mod tests {
             let found = find_contradiction(lease, "me", Some(&ours));
             found.map(|contradiction| contradiction.theirs)
         };
-        assert_eq!(theirs(&held("other", Some(("other", "two")))).as_deref(), Some("two"));
+        assert_eq!(
+            theirs(&held("other", Some(("other", "two")))).as_deref(),
+            Some("two")
+        );
         assert_eq!(theirs(&held("other", Some(("other", "one")))), None);
-        assert_eq!(theirs(&held("other", None)), None, "one that knows nothing of terms");
+        assert_eq!(
+            theirs(&held("other", None)),
+            None,
+            "one that knows nothing of terms"
+        );
         assert_eq!(
             theirs(&held("other", Some(("third", "two")))),
             None,
             "left by the last holder"
         );
         assert_eq!(theirs(&held("", Some(("third", "two")))), None, "a free lock");
-        assert_eq!(theirs(&held("me", Some(("me", "two")))), None, "ours of another time");
+        assert_eq!(
+            theirs(&held("me", Some(("me", "two")))),
+            None,
+            "ours of another time"
+        );
         assert_eq!(
             find_contradiction(&held("other", Some(("other", "two"))), "me", None),
             None

@@ -48,8 +48,7 @@ impl FenceServers {
 
     /// All servers, as a single list of authorities.
     pub(crate) fn authorities(&self, zone: &str) -> Result<Authorities> {
-        Authorities::named(zone, self.addresses())
-            .map_err(|error| configuration_problem(error.to_string()))
+        Authorities::named(zone, self.addresses()).map_err(|error| configuration_problem(error.to_string()))
     }
 
     /// Names the seed of each server that the seed `own` would not ask: only such a server needs an

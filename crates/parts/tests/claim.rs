@@ -326,7 +326,7 @@ async fn comes_back_after_its_clean_up(subject: &Subject) -> Result<()> {
     EndedEtcd::asleep(&facts).await?;
     ClaimSteps::open(&facts).await.unwrap_err();
     assert_eq!(subject.stands().await?, (13, Some(Claiming), None));
-    facts.fence.begin();
+    facts.fence.begin([]);
     Fence::ready(&facts).await?;
     ClaimSteps::open(&facts).await?;
     assert_eq!(subject.stands().await?, (13, Some(Opening), Some(Last)));

@@ -25,7 +25,7 @@ async fn start(mut process: Process, flags: Flags) -> Result<Process, String> {
     let (metrics, shutdown) = (process.metrics.clone(), process.shutdown.clone());
     start_controllers(locks, &mut process, &elections, move |_, permit| {
         let seed = Seed::new(seed.clone(), &permit);
-        let running = resource_managers::run(seed, flags.clone(), metrics.clone(), shutdown.clone());
+        let running = resource_manager::run(seed, flags.clone(), metrics.clone(), shutdown.clone());
         async move {
             running.await;
             Ok(())

@@ -104,7 +104,8 @@ impl Moto {
         let _turn = self.loading.lock().await;
         let form = "Action=DescribeAvailabilityZones&Version=2016-11-15";
         let headers = "Content-Type: application/x-www-form-urlencoded\r\n";
-        let answered = self.send(&format!("{region}/ec2"), "POST", "/", headers, form);
+        let service = format!("{region}/ec2");
+        let answered = self.send(&service, "POST", "/", headers, form);
         timeout(REGION_WITHIN, answered)
             .await
             .with_context(|| format!("moto does not load the region {region}"))??;
@@ -121,7 +122,14 @@ impl Moto {
     }
 
     /// Sends a request to a service, written as `<region>/<service>`.
-    async fn send(&self, service: &str, method: &str, path: &str, headers: &str, content: &str) -> Result<String> {
+    async fn send(
+        &self,
+        service: &str,
+        method: &str,
+        path: &str,
+        headers: &str,
+        content: &str,
+    ) -> Result<String> {
         // moto learns the service from the header and does not check the signature.
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Length: {}\r\nConnection: close\r\n{headers}\

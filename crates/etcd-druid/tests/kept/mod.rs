@@ -84,7 +84,7 @@ pub async fn kept(world: &World) -> Result<()> {
     change(&etcds, keep).await?;
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
     wait::until_gone(&etcds, "etcd-main", SOON).await?;
-    continued(world, own.uid().as_deref()).await
+    Box::pin(continued(world, own.uid().as_deref())).await
 }
 
 /// The shoot has come back in epoch 4, and its data are those of epoch 2. Only that epoch may be continued.

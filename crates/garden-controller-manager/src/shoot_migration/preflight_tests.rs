@@ -288,9 +288,17 @@ fn a_destination_with_a_control_plane_that_no_process_cleans_up_is_refused() {
     let sentence = "Seed b has namespace shoot--dev--crazy with an earlier control plane of the shoot";
     let both = "shoot--dev--api,shoot--dev--crazy";
     refused("DestinationSeedHasLeftovers", sentence, reported(both));
-    assert!(judged(reported("shoot--dev--api,shoot--dev--crazy2")).unwrap().ready);
+    assert!(
+        judged(reported("shoot--dev--api,shoot--dev--crazy2"))
+            .unwrap()
+            .ready
+    );
     let codes = judged(reported(both)).unwrap().codes();
-    assert_eq!(codes, [ErrorCode::ErrConfigurationProblem], "an operator has to act");
+    assert_eq!(
+        codes,
+        [ErrorCode::ErrConfigurationProblem],
+        "an operator has to act"
+    );
 }
 
 #[test]

@@ -128,11 +128,20 @@ mod tests {
     /// A garden that was restored from an old backup must not end a control plane that runs.
     #[test]
     fn only_a_later_epoch_of_a_different_seed_and_a_deletion_are_proof() {
-        let own = |epoch: i64| shoot(json!({"seedName": "seed-a", "uid": "u", "ownership": {"epoch": epoch}}));
+        let own =
+            |epoch: i64| shoot(json!({"seedName": "seed-a", "uid": "u", "ownership": {"epoch": epoch}}));
         let proof = prove(&entry(|_| ()), &own(3), "seed-a", "u").unwrap();
         assert_eq!((proof.epoch, proof.host.as_str()), (3, "seed-b"));
-        assert_eq!(prove(&entry(|_| ()), &own(4), "seed-a", "u"), None, "the epoch of this seed is not older");
-        assert_eq!(prove(&entry(|_| ()), &own(3), "seed-a", "v"), None, "a different shoot");
+        assert_eq!(
+            prove(&entry(|_| ()), &own(4), "seed-a", "u"),
+            None,
+            "the epoch of this seed is not older"
+        );
+        assert_eq!(
+            prove(&entry(|_| ()), &own(3), "seed-a", "v"),
+            None,
+            "a different shoot"
+        );
         let changes: [(&str, Value); 4] = [
             ("/metadata/deletionTimestamp", Value::Null),
             ("/metadata/annotations", json!({})),
@@ -144,9 +153,17 @@ mod tests {
             assert_eq!(prove(&weaker, &own(3), "seed-a", "u"), None, "{field} {value}");
         }
         let held = entry(|entry| entry["status"] = json!({"seedName": "seed-a"}));
-        assert_eq!(prove(&held, &own(3), "seed-a", "u"), None, "this seed has the entry");
+        assert_eq!(
+            prove(&held, &own(3), "seed-a", "u"),
+            None,
+            "this seed has the entry"
+        );
         let elsewhere = shoot(json!({"seedName": "seed-c", "uid": "u"}));
-        assert_eq!(prove(&entry(|_| ()), &elsewhere, "seed-a", "u"), None, "no residency is known");
+        assert_eq!(
+            prove(&entry(|_| ()), &elsewhere, "seed-a", "u"),
+            None,
+            "no residency is known"
+        );
     }
 
     #[test]

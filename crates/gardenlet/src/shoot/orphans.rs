@@ -131,7 +131,10 @@ impl Reconciler<Namespace> for Orphans {
         ))?;
         if let Some(shoot) = found.filter(|found| names::uid(found) == tenant.uid) {
             // `Incoming`: a move back is wanted, and the preflight refuses the seed.
-            if matches!(role(&shoot, &self.context.seed_name), Role::Nobody | Role::Incoming) {
+            if matches!(
+                role(&shoot, &self.context.seed_name),
+                Role::Nobody | Role::Incoming
+            ) {
                 self.report_shoot_elsewhere(&namespace, &shoot).await?;
             }
             let was_left = left_in(&namespace).is_some();
@@ -142,7 +145,7 @@ impl Reconciler<Namespace> for Orphans {
             }));
         }
         if left_in(&namespace).is_some() {
-            leave::clean_up_without_shoot(&self.context, &namespace).await?;
+            Box::pin(leave::clean_up_without_shoot(&self.context, &namespace)).await?;
             return Ok(Next::Change);
         }
         if self.mark_departure(&namespace, &tenant).await? {

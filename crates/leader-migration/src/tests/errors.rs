@@ -110,5 +110,8 @@ async fn the_error_of_a_controller_is_returned_as_a_value() {
         async { Err(EmptyShelf) }
     };
     let ended = locks.run(&client, |_| {}, CancellationToken::new(), work).await;
-    assert!(matches!(ended, Err(RunError::Controllers(EmptyShelf))), "{ended:?}");
+    assert!(
+        matches!(ended, Err(RunError::Controllers(EmptyShelf))),
+        "{ended:?}"
+    );
 }

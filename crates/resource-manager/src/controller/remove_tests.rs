@@ -13,7 +13,6 @@ use tokio::sync::Semaphore;
 
 use crate::{
     controller::Controller,
-    ledger::Ledger,
     names::NAME,
     numbers::Numbers,
     object::{Key, Owner},
@@ -23,7 +22,7 @@ use crate::{
 
 const NAMESPACE: &str = "shoot--dev--web";
 
-fn controller(client: Client) -> Controller {
+fn controller(client: &Client) -> Controller {
     let seed = Seed::new(client.clone(), &Permit::sole("a test"));
     // No watch begins here.
     let (watcher, _) = Watcher::new(Arc::new(|_| {}));
@@ -80,7 +79,7 @@ async fn no_object_is_deleted_once_the_shoot_has_left() -> Result<()> {
     let resource = json!({"apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
         "metadata": meta, "spec": {"secretRefs": [{"name": "core"}]}});
     apply(&client, resource).await?;
-    let controller = controller(client.clone());
+    let controller = controller(&client);
     ensure!(may_delete(&controller, false, "core").await?, "the shoot is here");
     let other = may_delete(&controller, false, "other").await?;
     ensure!(!other, "there is no such ManagedResource");

@@ -44,10 +44,7 @@ fn by_example(
     #[case] expected: Assignment,
 ) {
     let config = (!entries.is_empty()).then(|| config(entries));
-    assert_eq!(
-        SUITE.assignment(controller, component, config.as_ref()),
-        expected
-    );
+    assert_eq!(SUITE.assignment(controller, component, config.as_ref()), expected);
 }
 
 /// RK-13: the default equals the KEP's example, and matches the present names of both managers.
@@ -197,9 +194,7 @@ fn entries<'a>(controllers: &'a [&'static str]) -> impl Iterator<Item = (&'stati
 /// every migration.
 #[test]
 fn two_files_with_the_same_controllers_have_one_digest() {
-    let digest = |entries: &[(&str, &str)]| {
-        plan(&GARDENLET, &config(entries)).digest()
-    };
+    let digest = |entries: &[(&str, &str)]| plan(&GARDENLET, &config(entries)).digest();
     let one = digest(&[("route", "*"), ("service", "*")]);
     assert_eq!(
         one,

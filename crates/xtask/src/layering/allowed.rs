@@ -14,7 +14,10 @@ pub(super) const ALLOWED: &[(&str, &[&str])] = &[
     ("leader-migration", &["lease", "permit"]),
     ("runtime", &["permit", "api"]),
     // The table of the suite's managers. The common `main` of managers starts a process of `runtime`.
-    ("suite-managers", &["runtime", "leader-migration", "lease", "permit"]),
+    (
+        "suite-managers",
+        &["runtime", "leader-migration", "lease", "permit"],
+    ),
     ("placement", &["ownership", "api"]),
     // For processes that act for a shoot.
     (
