@@ -37,6 +37,19 @@ dependencies() {
   cargo deny --locked -L error check --hide-inclusion-graph licenses bans sources
 }
 
+# The crates for third parties compile without any feature, and one command makes archives for the registry of all three. Compiling
+# the archives again is left out: the lints have compiled the same files.
+packages() {
+  local crates=(-p repot-permit -p repot-lease -p leader-migration)
+  say "check: packages: lints without features"
+  cargo clippy --quiet "${crates[@]}" -- -D warnings || return 1
+  say "check: packages: archives"
+  cargo package --quiet "${crates[@]}" --locked --offline --no-verify --allow-dirty || {
+    say "check: packages: cargo package failed for ${crates[*]}; each needs a description, a license and versions of all dependencies"
+    return 1
+  }
+}
+
 scripts() {
   local files
   mapfile -t files < <(git ls-files '*.sh' .ci/run)
@@ -56,5 +69,6 @@ step links cargo run --quiet -p xtask -- links
 step "generated files" cargo run --quiet -p xtask -- generate --check
 step charts charts
 step dependencies dependencies
+step packages packages
 step scripts scripts
 [ ${#failed[@]} -eq 0 ] || fail "failed: $(IFS=,; echo "${failed[*]}")"

@@ -9,7 +9,8 @@ use std::{
 };
 
 use api::meta::ErrorCode;
-use permit::{ConnectionPool, Permit, external_credentials};
+use permit::Permit;
+use permit_object_store::{ConnectionPool, external_credentials};
 use runtime::{Credentials, Error, Result};
 use tokio::time::Instant;
 

@@ -12,7 +12,7 @@ use object_store::{
     aws::AwsAuthorizer,
     client::{HttpClient, HttpRequestBody},
 };
-use permit::aws_domain;
+use permit_object_store::aws_domain;
 use runtime::{Error, Result, clock, error::refusal};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::{Instant, sleep};

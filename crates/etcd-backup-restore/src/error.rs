@@ -4,7 +4,8 @@
 //! the word of the class (the gardenlet maps `credentials` to `ERR_INFRA_UNAUTHENTICATED`).
 
 use http::StatusCode;
-use permit::{NotPermitted, WebIdentityCause, WebIdentityError};
+use permit::NotPermitted;
+use permit_object_store::{WebIdentityCause, WebIdentityError};
 
 /// Result of every fallible function in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -31,6 +31,7 @@ pub enum ConfigError {
 
 /// Flags with which the process must not start (RK-17, RK-19).
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FlagsError {
     /// A file would be ignored.
     #[error(
@@ -64,7 +65,17 @@ pub enum FlagsError {
         /// The name of both locks.
         lock: String,
     },
+    /// The program cannot read a file.
+    #[error(
+        "{path}: this program is built without the feature yaml of leader-migration and cannot read the file: \
+         remove --leader-migration-config, or build the program with that feature"
+    )]
+    BuiltWithoutYaml {
+        /// The path of the file.
+        path: String,
+    },
     /// A flag has no valid value.
+    #[cfg(feature = "clap")]
     #[error("{}", .0.to_string().trim_end())]
     InvalidValue(clap::Error),
 }
@@ -78,17 +89,6 @@ pub enum FeatureGateError {
     /// The value of the gate is neither true nor false.
     #[error("write ControllerManagerLeaderMigration=true or ControllerManagerLeaderMigration=false")]
     NoBoolean,
-}
-
-/// A duration of a flag that is not valid.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum DurationError {
-    /// The text is not a duration.
-    #[error("write it like 15s or 1m30s ({0})")]
-    NoDuration(jiff::Error),
-    /// The duration is below zero.
-    #[error("a duration cannot be negative")]
-    Negative,
 }
 
 /// The reason why the controllers of a process ended; the process must exit (RK-33). `E` is the error of the

@@ -1,12 +1,14 @@
 //! The flags of leader election and leader migration, the same in every manager (RK-15 to RK-19).
 
-use std::{fs, str::FromStr, time::Duration};
+use std::{str::FromStr, time::Duration};
 
 use kube::Client;
 
+#[cfg(feature = "clap")]
+use super::duration;
 use super::{
     config::LeaderMigrationConfiguration,
-    error::{ConfigError, DurationError, FeatureGateError, FlagsError},
+    error::{ConfigError, FeatureGateError, FlagsError},
     plan::Migration,
     table::{KnownNames, Manager, ManagerTable},
 };
@@ -18,55 +20,64 @@ const GATE: &str = "ControllerManagerLeaderMigration";
 /// Name of the built-in configuration in messages.
 const DEFAULT_ORIGIN: &str = "default configuration";
 
-/// Flattened into the flags of a manager.
-#[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Leader election")]
+/// The settings of leader election and leader migration. With the feature `clap`, flattened into the flags
+/// of a manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "clap", command(next_help_heading = "Leader election"))]
 // The group's name must differ from the group name of a manager's own flags.
-#[group(id = "leader election")]
+#[cfg_attr(feature = "clap", group(id = "leader election"))]
 pub struct Flags {
     /// Work only while the main lock is held. With `false`, a second process of this manager must never run.
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true",
-          action = clap::ArgAction::Set)]
+    #[cfg_attr(feature = "clap", arg(
+        long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true",
+        action = clap::ArgAction::Set
+    ))]
     pub leader_elect: bool,
 
     /// Time without a renewal after which a candidate may take a lock. Longer than the renew deadline.
-    #[arg(long, default_value = "15s", value_parser = duration)]
+    #[cfg_attr(feature = "clap", arg(long, default_value = "15s", value_parser = duration::parse))]
     pub leader_elect_lease_duration: Duration,
 
     /// Time for which the holder of a lock tries to renew the lock before the holder stops working.
-    #[arg(long, default_value = "10s", value_parser = duration)]
+    #[cfg_attr(feature = "clap", arg(long, default_value = "10s", value_parser = duration::parse))]
     pub leader_elect_renew_deadline: Duration,
 
     /// Time between two attempts to get or to renew a lock.
-    #[arg(long, default_value = "2s", value_parser = duration)]
+    #[cfg_attr(feature = "clap", arg(long, default_value = "2s", value_parser = duration::parse))]
     pub leader_elect_retry_period: Duration,
 
     /// Name of the main lock. Default: the name of the manager.
-    #[arg(long)]
+    #[cfg_attr(feature = "clap", arg(long))]
     pub leader_elect_resource_name: Option<String>,
 
     /// Namespace of the main lock and of the migration lock. Managers that share a migration lock need the
     /// same namespace.
-    #[arg(long, default_value = "garden")]
+    #[cfg_attr(feature = "clap", arg(long, default_value = "garden"))]
     pub leader_elect_resource_namespace: String,
 
     /// Run the controllers of the configuration under the migration lock instead of the main lock.
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
-          action = clap::ArgAction::Set)]
+    #[cfg_attr(feature = "clap", arg(
+        long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
+        action = clap::ArgAction::Set
+    ))]
     pub enable_leader_migration: bool,
 
     /// File with a LeaderMigrationConfiguration. The file replaces the whole default configuration (the cloud
     /// controllers).
-    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "FILE", default_value = "", hide_default_value = true)
+    )]
     pub leader_migration_config: String,
 
     /// Print the lock of each controller of this manager, with warnings, and exit.
-    #[arg(long)]
+    #[cfg_attr(feature = "clap", arg(long))]
     pub print_leader_migration: bool,
 
     /// ControllerManagerLeaderMigration=true|false: whether leader migration may be enabled at all. Default:
     /// true.
-    #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME=BOOL", value_delimiter = ','))]
     pub feature_gates: Vec<FeatureGate>,
 }
 
@@ -85,6 +96,25 @@ pub struct FeatureGate {
     pub name: &'static str,
     /// Whether the feature may be used.
     pub on: bool,
+}
+
+impl Default for Flags {
+    /// The defaults of the command line.
+    fn default() -> Self {
+        let timing = Timing::default();
+        Self {
+            leader_elect: true,
+            leader_elect_lease_duration: timing.lease_duration,
+            leader_elect_renew_deadline: timing.renew_deadline,
+            leader_elect_retry_period: timing.retry_period,
+            leader_elect_resource_name: None,
+            leader_elect_resource_namespace: "garden".to_owned(),
+            enable_leader_migration: false,
+            leader_migration_config: String::new(),
+            print_leader_migration: false,
+            feature_gates: Vec::new(),
+        }
+    }
 }
 
 impl Flags {
@@ -181,11 +211,7 @@ impl Flags {
     ) -> Result<(LeaderMigrationConfiguration, String), ConfigError> {
         let path = self.leader_migration_config.as_str();
         if !path.is_empty() {
-            let text = fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
-                path: path.to_owned(),
-                error,
-            })?;
-            let config = LeaderMigrationConfiguration::parse_beside(main_lock, names, &text, path)?;
+            let config = read_file(path, main_lock, names)?;
             return Ok((config, path.to_owned()));
         }
         let default = LeaderMigrationConfiguration::default_for_cloud_provider();
@@ -202,6 +228,29 @@ impl Flags {
     fn gate(&self) -> bool {
         self.feature_gates.last().is_none_or(|gate| gate.on)
     }
+}
+
+/// Reads the file of `--leader-migration-config`.
+#[cfg(feature = "yaml")]
+fn read_file(
+    path: &str,
+    main_lock: &str,
+    names: &KnownNames,
+) -> Result<LeaderMigrationConfiguration, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
+        path: path.to_owned(),
+        error,
+    })?;
+    LeaderMigrationConfiguration::parse_beside(main_lock, names, &text, path)
+}
+
+/// A build without the feature `yaml` cannot read the file, and must not ignore the file.
+#[cfg(not(feature = "yaml"))]
+fn read_file(path: &str, _: &str, _: &KnownNames) -> Result<LeaderMigrationConfiguration, ConfigError> {
+    Err(FlagsError::BuiltWithoutYaml {
+        path: path.to_owned(),
+    }
+    .into())
 }
 
 impl FromStr for FeatureGate {
@@ -221,12 +270,4 @@ impl FromStr for FeatureGate {
             _ => Err(FeatureGateError::NoBoolean),
         }
     }
-}
-
-/// Parses `15s`, `1m30s`, ….
-fn duration(text: &str) -> Result<Duration, DurationError> {
-    let parsed = text
-        .parse::<jiff::SignedDuration>()
-        .map_err(DurationError::NoDuration)?;
-    Duration::try_from(parsed).map_err(|_| DurationError::Negative)
 }

@@ -7,28 +7,37 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | `config`, `parse` | the file, read strictly: a file that runs a controller nowhere or twice is invalid |
+//! | `config` | the controllers under the migration lock |
+//! | `parse` | the file, read strictly; an invalid file runs a controller nowhere or twice (feature `yaml`) |
 //! | `table` | the managers, former names of controllers, and main locks, passed in by the author |
 //! | [`kubernetes`] | the entries of that table for Kubernetes' own managers |
 //! | `assignment` | the pure decision: main, migrated or unowned |
 //! | `plan`, `losses` | a manager's part in a migration, and controllers that the file takes away (RK-34) |
-//! | `flags`, `print` | the command line |
+//! | `flags`, `duration`, `print` | the settings, and a command line for the settings (feature `clap`) |
 //! | `run` | both locks, in order |
 //! | `locks` | a whole process: the controllers under each lock |
+//!
+//! No feature is on by default. An author without `yaml` builds a [`Migration`] from Rust. The feature
+//! `metrics` adds `Metrics::register` of the crate `lease`.
 
 mod assignment;
 mod config;
+#[cfg(feature = "clap")]
+mod duration;
 mod error;
 mod flags;
 pub mod kubernetes;
 mod locks;
 mod losses;
+#[cfg(feature = "yaml")]
 mod parse;
 mod plan;
+#[cfg(feature = "clap")]
 mod print;
 mod run;
 mod table;
 #[cfg(test)]
+#[cfg(all(feature = "clap", feature = "yaml"))]
 mod tests;
 
 pub use assignment::Assignment;
@@ -37,6 +46,7 @@ pub use error::{ConfigError, FeatureGateError, FlagsError, Problem, ProblemKind,
 pub use flags::{Electors, FeatureGate, Flags};
 pub use locks::Locks;
 pub use plan::{Migration, OnDisagreement};
+#[cfg(feature = "clap")]
 pub use print::{answer_if_asked, print_if_asked};
 pub use run::run_with_leader_migration;
 pub use table::{Alias, Manager, ManagerTable};

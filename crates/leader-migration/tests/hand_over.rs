@@ -5,6 +5,7 @@
 //! managers have the same file, and share the migration lock of the file. When the store ends, billing runs
 //! `invoices`.
 #![allow(clippy::unwrap_used)]
+#![cfg(all(feature = "clap", feature = "yaml"))]
 
 use std::{
     collections::BTreeSet,

@@ -36,13 +36,16 @@
 //! | `lock`, `terms`, `timing` | the identity of a lock, the terms of all holders, the durations |
 //! | `candidate`, `tenure`, `elector` | waiting for a lock, holding the lock, and work under the lock |
 //! | `participant`, `ended` | shared: the process in the election, and the end of an election |
-//! | `store`, `view`, `announce`, `metrics` | the Lease at the API server, Events, metrics |
+//! | `store`, `view`, `announce` | the Lease at the API server, Events |
+//! | `metrics`, `families` | the state of all locks, and the metrics of Prometheus (feature `metrics`) |
 
 mod announce;
 mod candidate;
 pub mod decision;
 mod elector;
 mod ended;
+#[cfg(feature = "metrics")]
+mod families;
 mod identity;
 mod lock;
 mod metrics;

@@ -1,34 +1,19 @@
 //! Metrics of the election (RK-31).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+#[cfg(feature = "metrics")]
+use prometheus_client::registry::Registry;
 use tokio::time::Instant;
+
+#[cfg(feature = "metrics")]
+use crate::families::Families;
 
 /// Time after the lease duration for which a lock may still be held without a renewal: the same as in
 /// Kubernetes' own managers.
 const TOLERATED: Duration = Duration::from_secs(20);
-
-/// From a hand-over by a watch (some 10 ms) to a hand-over at a busy API server.
-const BUCKETS: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0];
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Labels {
-    name: String,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct RefusalLabels {
-    name: String,
-    reason: &'static str,
-}
 
 /// The metrics of all locks of a process. A process has a single value and clones that value to each elector.
 /// - `leader_active{name}` is 1 while this process holds the lock of that name, else 0.
@@ -36,11 +21,15 @@ struct RefusalLabels {
 ///   this candidate held the lock. The time starts when the previous holder released the lock, or had shown
 ///   no sign of life for the lease duration.
 /// - `leader_refusals_total{name,reason}` counts failed attempts to read or take the lock.
-#[derive(Clone, Debug)]
+///
+/// Without the feature `metrics` of this crate, only the state for [`Metrics::is_active`],
+/// [`Metrics::overdue`] and [`Metrics::unread`] is kept.
+#[derive(Clone, Debug, Default)]
 pub struct Metrics {
-    active: Family<Labels, Gauge>,
-    handover: Family<Labels, Histogram>,
-    refusals: Family<RefusalLabels, Counter>,
+    #[cfg(feature = "metrics")]
+    families: Families,
+    /// The locks that this process holds.
+    active: Arc<Mutex<HashSet<String>>>,
     /// For each held lock: the time by which the lock must have been renewed or ended.
     due: Arc<Mutex<HashMap<String, Instant>>>,
     /// For each lock that is held or waited for: the last answer of the API server.
@@ -56,43 +45,17 @@ struct Answer {
     patience: Duration,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        Self {
-            active: Family::default(),
-            handover: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
-            refusals: Family::default(),
-            due: Arc::default(),
-            answers: Arc::default(),
-        }
-    }
-}
-
 impl Metrics {
     /// Adds the metrics to a registry. Call once in a process.
+    #[cfg(feature = "metrics")]
     pub fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "leader_active",
-            "Whether the lock of this name is held by this process",
-            self.active.clone(),
-        );
-        registry.register(
-            "leader_refusals",
-            "Attempts to see or take the lock of this name that failed, by reason",
-            self.refusals.clone(),
-        );
-        registry.register_with_unit(
-            "leader_handover_duration",
-            "From the moment a candidate saw the previous holder go until it held the lock",
-            Unit::Seconds,
-            self.handover.clone(),
-        );
+        self.families.register(registry);
     }
 
     /// Whether this process holds the lock of this name.
     #[must_use]
     pub fn is_active(&self, name: &str) -> bool {
-        self.active.get_or_create(&labels(name)).get() == 1
+        self.active().contains(name)
     }
 
     /// The fault, if a held lock was neither renewed nor ended for the lease duration and 20 s. Renewals,
@@ -144,6 +107,10 @@ impl Metrics {
             .insert(name.to_owned(), sent + lease_duration + TOLERATED);
     }
 
+    fn active(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn answers(&self) -> MutexGuard<'_, HashMap<String, Answer>> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -153,30 +120,26 @@ impl Metrics {
     }
 
     pub(crate) fn set_active(&self, name: &str, active: bool) {
-        if !active {
+        if active {
+            self.active().insert(name.to_owned());
+        } else {
+            self.active().remove(name);
             self.due().remove(name);
             self.answers().remove(name);
         }
-        self.active.get_or_create(&labels(name)).set(i64::from(active));
+        #[cfg(feature = "metrics")]
+        self.families.set_active(name, active);
     }
 
+    #[cfg_attr(not(feature = "metrics"), allow(unused_variables, clippy::unused_self))]
     pub(crate) fn refused(&self, name: &str, reason: &'static str) {
-        let labels = RefusalLabels {
-            name: name.to_owned(),
-            reason,
-        };
-        self.refusals.get_or_create(&labels).inc();
+        #[cfg(feature = "metrics")]
+        self.families.refused(name, reason);
     }
 
+    #[cfg_attr(not(feature = "metrics"), allow(unused_variables, clippy::unused_self))]
     pub(crate) fn handed_over(&self, name: &str, took: Duration) {
-        self.handover
-            .get_or_create(&labels(name))
-            .observe(took.as_secs_f64());
-    }
-}
-
-fn labels(name: &str) -> Labels {
-    Labels {
-        name: name.to_owned(),
+        #[cfg(feature = "metrics")]
+        self.families.handed_over(name, took);
     }
 }

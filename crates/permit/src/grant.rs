@@ -1,4 +1,4 @@
-//! The state that an issuer changes and its permits read.
+//! The state that an issuer changes and the permits of the issuer read.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::under_way::UnderWay;
 /// A right with a longer validity ends by a loss and not by time, so a pause does not shorten the right.
 const LONGEST_VALIDITY: Duration = Duration::from_secs(60 * 60);
 
-/// The error of work whose permit has ended.
+/// The error of work after the end of the permit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{by} gives no right to act any more: {why}")]
 pub struct NotPermitted {

@@ -47,7 +47,7 @@ impl Issuer {
         Permit::from_grant(Arc::clone(&self.grant))
     }
 
-    /// The clock by which the right expires.
+    /// The clock that decides about the end of the right.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock

@@ -33,79 +33,32 @@
 //! | `effects` | work that changes state outside the process |
 //! | `layer` | the same for requests of clients |
 //! | `connection` | connections that discard unsent bytes when a permit ends |
-//! | `proxy` | connections through the proxy of the environment (feature `object-store`) |
-//! | `store` | the same for requests to object stores (feature `object-store`) |
-//! | `bucket`, `bucket_xml` | S3 listings and removals for every key and version (feature `object-store`) |
-//! | `aws_partition` | domains of AWS by region (feature `object-store`) |
-//! | `aws_secret` | keys of a Secret that name credentials outside the Secret (feature `object-store`) |
-//! | `web_identity` | keys of a role, issued for a token (feature `object-store`) |
-//! | `web_identity_secret` | the keys of a backup Secret that name a role (feature `object-store`) |
-//! | `web_identity_answer` | answers and failures of the token service (feature `object-store`) |
-//! | `creation` | creation of an object that must not exist yet (feature `object-store`) |
 //! | `issuer` | the issuer's side of a right: extend, close, settle, end |
 //! | `under_way` | effects that have left and are not answered |
 //! | `grant` | the state shared by issuer and permits |
 //! | `clock` | monotonic time that counts suspension |
 //! | `host_clock` | the clock of the host, which shows pauses of the guest |
 
-#[cfg(feature = "object-store")]
-mod aws_partition;
-#[cfg(feature = "object-store")]
-mod aws_secret;
-#[cfg(feature = "object-store")]
-mod bucket;
-#[cfg(feature = "object-store")]
-mod bucket_xml;
 mod clock;
 mod connection;
-#[cfg(feature = "object-store")]
-mod creation;
 mod effects;
 mod grant;
 mod host_clock;
 mod issuer;
 mod layer;
 mod permit;
-#[cfg(feature = "object-store")]
-mod proxy;
-#[cfg(feature = "object-store")]
-mod store;
 mod under_way;
-#[cfg(feature = "object-store")]
-mod web_identity;
-#[cfg(feature = "object-store")]
-mod web_identity_answer;
-#[cfg(feature = "object-store")]
-mod web_identity_secret;
 
-#[cfg(feature = "object-store")]
-pub use aws_partition::aws_domain;
-#[cfg(feature = "object-store")]
-pub use aws_secret::external_credentials;
-#[cfg(feature = "object-store")]
-pub use bucket::{Bucket, Listed, REMOVED_AT_ONCE};
-#[cfg(feature = "object-store")]
-pub use bucket_xml::{ListedObject, Position, RefusedRemoval};
 pub use clock::{Clock, Moment};
 pub use connection::{
     PermittedConnector, PermittedStream, UNACKNOWLEDGED_FOR, Unanswered, deliver_unsent, discard_unsent,
 };
-#[cfg(feature = "object-store")]
-pub use creation::create_object;
 pub use grant::NotPermitted;
 pub use host_clock::{HostClock, HostClockKind, UNNOTICED_PAUSE};
 pub use issuer::{Issuer, Settling};
 pub use layer::{Fence, Fenced};
 pub use permit::Permit;
-#[cfg(feature = "object-store")]
-pub use store::{ConnectionPool, StoreConnector};
 pub use under_way::FINISH_WITHIN;
-#[cfg(feature = "object-store")]
-pub use web_identity::WebIdentity;
-#[cfg(feature = "object-store")]
-pub use web_identity_answer::{WebIdentityCause, WebIdentityError};
-#[cfg(feature = "object-store")]
-pub use web_identity_secret::{WebIdentityKeys, WebIdentityRole};
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! An S3 object store: buckets, and removal of objects. Further processes write and read snapshots.
 //!
 //! The client comes from the crate `object_store`. That crate has no method for a bucket, so this module
-//! signs and sends the requests for buckets. Listings and removals use [`permit::Bucket`], because
-//! [`permit::Bucket`] sees every key and every version.
+//! signs and sends the requests for buckets. Listings and removals use [`permit_object_store::Bucket`],
+//! because that client sees every key and every version.
 
 mod place;
 mod refusal;
@@ -18,7 +18,7 @@ use object_store::{
     path::Path,
     signer::{Method, Signer},
 };
-use permit::{
+use permit_object_store::{
     Bucket, Listed, ListedObject, REMOVED_AT_ONCE, RefusedRemoval, WebIdentityCause, WebIdentityError,
 };
 use runtime::{Error, Permit, Result};

@@ -21,7 +21,7 @@ use object_store::{
     Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, PutResult,
     UpdateVersion, path::Path,
 };
-use permit::{WebIdentityError, create_object};
+use permit_object_store::{WebIdentityError, create_object};
 use runtime::{Error, Result, clock, error::refusal};
 use serde::{Deserialize, Serialize};
 

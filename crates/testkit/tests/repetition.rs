@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 /// A package with one of these dependencies may decide on the owner of a shoot, or act with the permit of an
 /// owner.
-const GUARDS: [&str; 4] = ["lease", "owner-checks", "ownership", "permit"];
+const GUARDS: [&str; 4] = ["owner-checks", "ownership", "repot-lease", "repot-permit"];
 
 #[test]
 fn a_program_that_guards_safety_runs_once_and_a_second_run_of_others_is_named() {

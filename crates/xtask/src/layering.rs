@@ -29,6 +29,9 @@ const WITHOUT_KUBE: &[&str] = &["flow", "ownership", "permit"];
 /// Crates that `api`, a crate of types only, must not use directly (invariant 2).
 const NOT_IN_API: &[&str] = &["tokio", "futures", "hyper", "reqwest", "tower"];
 
+/// Packages with a name on the registry that differs from the name of the crate.
+const PACKAGE_NAMES: &[(&str, &str)] = &[("repot-lease", "lease"), ("repot-permit", "permit")];
+
 /// Reads `cargo metadata` and the sources, and fails with a line for each breach.
 pub fn run() -> Result<()> {
     let output = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
@@ -88,7 +91,7 @@ impl Workspace {
         let mut uses = BTreeMap::new();
         let mut processes = BTreeSet::new();
         for package in list(&metadata["packages"]) {
-            let (Some(id), Some(name)) = (package["id"].as_str(), package["name"].as_str()) else {
+            let (Some(id), Some(name)) = (package["id"].as_str(), crate_name(package)) else {
                 continue;
             };
             names.insert(id, name);
@@ -182,7 +185,7 @@ fn list(value: &Value) -> &[Value] {
 fn direct(package: &Value) -> Uses {
     let mut uses = Uses::default();
     for dependency in list(&package["dependencies"]) {
-        let Some(name) = dependency["name"].as_str() else {
+        let Some(name) = crate_name(dependency) else {
             continue;
         };
         let kind = if dependency["kind"] == "dev" {
@@ -193,6 +196,13 @@ fn direct(package: &Value) -> Uses {
         kind.insert(name.to_owned());
     }
     uses
+}
+
+/// The name of a package or dependency in the table.
+fn crate_name(package: &Value) -> Option<&str> {
+    let package = package["name"].as_str()?;
+    let listed = PACKAGE_NAMES.iter().find(|(name, _)| *name == package);
+    Some(listed.map_or(package, |(_, name)| *name))
 }
 
 fn has_program(package: &Value) -> bool {
@@ -270,6 +280,16 @@ mod tests {
             ("testkit", &[], &[]),
         ];
         assert!(breaches(&crates, &[("serde", &[])]).is_empty());
+    }
+
+    #[test]
+    fn a_crate_with_a_different_name_on_the_registry_is_known_by_the_name_of_the_crate() {
+        let crates: [(&str, &[&str], &[&str]); 3] = [
+            ("repot-permit", &["api"], &[]),
+            ("repot-lease", &["repot-permit"], &[]),
+            ("api", &[], &[]),
+        ];
+        assert_eq!(breaches(&crates, &[]), ["permit must not use api"]);
     }
 
     #[test]

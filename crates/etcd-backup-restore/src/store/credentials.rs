@@ -9,7 +9,10 @@ use object_store::{
     local::LocalFileSystem,
     signer::Url,
 };
-use permit::{Bucket, Permit, StoreConnector, WebIdentity, WebIdentityKeys, WebIdentityRole, aws_domain};
+use permit::Permit;
+use permit_object_store::{
+    Bucket, StoreConnector, WebIdentity, WebIdentityKeys, WebIdentityRole, aws_domain,
+};
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use crate::error::{Class, Error, Result};
 use crate::snapshot_name::Snapshot;
 use ::ownership::{Mark, Object};
 use object_store::{ObjectStoreExt, PutPayload, path::Path};
-use permit::create_object;
+use permit_object_store::create_object;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 

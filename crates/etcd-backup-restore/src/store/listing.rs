@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result};
 use object_store::{Error as StoreError, ObjectStore, path::Path};
-use permit::{Bucket, Listed, ListedObject, RefusedRemoval};
+use permit_object_store::{Bucket, Listed, ListedObject, RefusedRemoval};
 use std::fs::{DirEntry, read_dir};
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;

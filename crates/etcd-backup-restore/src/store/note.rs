@@ -8,7 +8,7 @@ use object_store::{
     Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion,
     path::Path,
 };
-use permit::create_object;
+use permit_object_store::create_object;
 
 /// How often a note is replaced again at once after a concurrent write of another process.
 const TRIES: u32 = 3;

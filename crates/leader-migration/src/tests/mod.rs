@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod both_locks;
+mod defaults;
 mod errors;
 mod third_party;
 mod two_managers;

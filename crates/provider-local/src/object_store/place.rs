@@ -10,7 +10,9 @@ use object_store::{
     client::{HttpClient, HttpConnector},
     signer::Url,
 };
-use permit::{Bucket, StoreConnector, WebIdentity, WebIdentityKeys, WebIdentityRole, aws_domain};
+use permit_object_store::{
+    Bucket, StoreConnector, WebIdentity, WebIdentityKeys, WebIdentityRole, aws_domain,
+};
 use runtime::{Error, Permit, Result};
 
 /// Timeout of a request. Longer than the removal of a thousand objects takes.

@@ -1,6 +1,6 @@
 //! Keys of a Secret that do not hold keys of an account, and name a source of such keys instead. The suite
-//! uses the keys in the Secret alone: a role, a file or an endpoint would be resolved with the identity of the
-//! seed.
+//! uses the keys in the Secret alone: a role, a file or an endpoint would be resolved with the identity of
+//! the seed.
 
 /// Names of such sources in the formats of AWS's own tools and of Gardener, without case, separators and the
 /// prefix `aws`.

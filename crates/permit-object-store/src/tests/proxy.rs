@@ -2,7 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+// Shared with the tests of connections without a proxy.
+#[path = "../../../permit/src/tests/unread.rs"]
+mod unread;
+
 use hyper_util::client::proxy::matcher::{Builder as Rules, Matcher};
+use permit::{Clock, Issuer};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
@@ -13,8 +18,6 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
-use crate::tests::unread;
-use crate::{Clock, Issuer};
 
 const WITHIN: Duration = Duration::from_secs(5);
 const LOGIN: &str = "Proxy-Authorization: Basic dXNlcjpwQHNz";

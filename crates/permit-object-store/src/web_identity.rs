@@ -19,6 +19,7 @@ use object_store::{
     aws::AwsCredential,
     client::{HttpClient, HttpError, HttpRequest},
 };
+use permit::{Clock, Moment};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
@@ -26,7 +27,6 @@ use tracing::warn;
 use crate::bucket::next_pause;
 use crate::web_identity_answer::{WebIdentityCause, WebIdentityError, read_keys, read_refusal};
 use crate::web_identity_secret::{WebIdentityRole, check_token};
-use crate::{Clock, Moment};
 
 /// New keys are asked for at this time before the end of the keys. Longer than a request to the store takes
 /// with all repeats.

@@ -9,11 +9,12 @@ use std::sync::Mutex as Shared;
 use futures::future::join_all;
 use http::header::DATE;
 use object_store::client::{HttpResponse, HttpService};
+use permit::{Issuer, NotPermitted, Permit};
 use tokio::net::TcpListener;
 use tokio::time::advance;
 
 use super::*;
-use crate::{Issuer, NotPermitted, Permit, StoreConnector};
+use crate::StoreConnector;
 
 const ARN: &str = "arn:aws:iam::123456789012:role/backups";
 const STS: &str = "https://sts.eu-west-1.amazonaws.com/";

@@ -1,4 +1,4 @@
-//! The domains of AWS. Each partition of AWS has a domain and names of regions of its own.
+//! The domains of AWS. Each partition of AWS has a separate domain and separate names of regions.
 
 /// The domain of regions that are in no further partition.
 const COMMERCIAL: &str = "amazonaws.com";

@@ -29,14 +29,13 @@ use object_store::{
         HttpResponseBody, HttpService,
     },
 };
+use permit::{Permit, PermittedConnector, Unanswered};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 use tower::Service;
 use tracing::warn;
 
-use crate::Permit;
-use crate::connection::{PermittedConnector, Unanswered};
 use crate::proxy::{Proxies, ProxyConnector, with_causes};
 
 /// Creates clients with requests that need the permit.
@@ -82,7 +81,7 @@ impl StoreConnector {
 }
 
 /// Connections that the clients of all permits in a process share. A connection serves a single request at a
-/// time. So the end of a permit closes no connection of another permit's request.
+/// time. So the end of a permit closes no connection with a request of a different permit.
 #[derive(Clone, Debug)]
 pub struct ConnectionPool {
     answer_within: Duration,
@@ -191,7 +190,7 @@ impl HttpService for Guarded {
         let answered = self
             .permit
             .effect(async move { timeout_at(deadline, client.call(request)).await });
-        // The library retries errors of every other kind.
+        // The library retries errors of all further kinds.
         let refused = |refused| HttpError::new(HttpErrorKind::Unknown, refused);
         let answer = answered.await.map_err(refused)?.map_err(|_| late())?;
         let answer = answer.map_err(|source| HttpError::new(kind_of(&source), NoAnswer { source }))?;

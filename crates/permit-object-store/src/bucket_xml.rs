@@ -28,7 +28,7 @@ pub struct RefusedRemoval {
 }
 
 /// A page of a listing. An element of a version may stand between delete markers, so that the order of
-/// elements means nothing.
+/// elements has no meaning.
 #[derive(Default, Deserialize)]
 pub(crate) struct Listing {
     #[serde(rename = "$value", default)]
@@ -44,7 +44,7 @@ enum Element {
     NextContinuationToken(String),
     NextKeyMarker(String),
     NextVersionIdMarker(String),
-    /// Only in an error, which a store may send with the status of a success.
+    /// Only in an error. A store may send an error with the status of a success.
     Code(String),
     #[serde(other)]
     Other,

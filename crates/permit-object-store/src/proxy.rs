@@ -21,12 +21,11 @@ use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
+use permit::{PermittedConnector, PermittedStream};
 use rustls::ClientConfig;
 use tokio::time::timeout;
 use tower::{BoxError, Service};
 use tracing::warn;
-
-use crate::connection::{PermittedConnector, PermittedStream};
 
 /// The proxies of an environment.
 #[derive(Clone, Debug)]

@@ -25,13 +25,14 @@ use crate::bucket_xml::{
 /// Maximum number of objects in a removal request; the limit of S3.
 pub const REMOVED_AT_ONCE: usize = 1000;
 
-/// A bucket as the S3 protocol shows it. Every request goes through the client and its permit.
+/// A bucket as the S3 protocol shows it. Every request goes through the client and needs the permit of
+/// the client.
 pub struct Bucket {
     /// Sends the requests.
     pub client: HttpClient,
     /// The URL of the bucket, without a slash at the end.
     pub url: String,
-    /// The region for which requests are signed.
+    /// The region in the signature of requests.
     pub region: String,
     /// The keys that sign the requests.
     pub credentials: AwsCredentialProvider,
