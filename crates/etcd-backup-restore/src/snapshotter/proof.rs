@@ -25,7 +25,8 @@ pub struct Proof {
     pub epoch: i64,
     /// Last revision inside.
     pub last_revision: i64,
-    /// Revision of etcd after the snapshot was read back: the same as `last_revision`.
+    /// Revision of etcd after the snapshot was read back: the same as `last_revision`, or later if leases
+    /// expired after the epoch was sealed.
     pub etcd_revision: i64,
     /// Hash of the object as it is stored, in hex.
     pub sha256: String,
