@@ -38,7 +38,7 @@ pub struct Guardian {
     pub(super) told: Arc<OwnershipStatus>,
     /// The permit for work that needs no ownership: the check, the seal, and the final snapshot after the
     /// seal.
-    pub(super) sole: Permit,
+    pub(super) process_permit: Permit,
 }
 
 /// The forwarding and the snapshots under a single permit.
@@ -82,7 +82,7 @@ impl Guardian {
     /// Creates the guardian with a shut gate; no check has run yet. `store` is the process's own store, which
     /// needs no permit of ownership.
     #[must_use]
-    pub fn new(check: OwnerCheck, store: Store, sole: Permit, settings: SettingsUnder) -> Self {
+    pub fn new(check: OwnerCheck, store: Store, process_permit: Permit, settings: SettingsUnder) -> Self {
         let metrics = Arc::<Metrics>::default();
         let epoch = store.epoch();
         let handle = Handle::idle(&store.prefix(), epoch, metrics.clone());
@@ -104,7 +104,7 @@ impl Guardian {
             check,
             settings,
             metrics,
-            sole,
+            process_permit,
         }
     }
 

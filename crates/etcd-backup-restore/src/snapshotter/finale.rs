@@ -63,7 +63,8 @@ impl Worker {
         self.remember(&listing);
         not_behind(&listing, revision)?;
         if let Some(proof) = self.state.proof() {
-            if self.proven && proof.holds(&listing, revision, self.settings.store.epoch()) {
+            let holds = proof.holds(&listing, revision, self.settings.store.epoch());
+            if self.read_back_by_this_process && holds {
                 return Ok(proof);
             }
             // Until a newer final snapshot is verified this etcd is not finished. Backups continue if the new
@@ -90,7 +91,7 @@ impl Worker {
         };
         proof.record(&self.settings.store).await?;
         tracing::info!(%snapshot, epoch = proof.epoch, "the final snapshot is proven");
-        self.proven = true;
+        self.read_back_by_this_process = true;
         self.begin_with = None;
         self.state.finished(proof.clone());
         Ok(proof)
@@ -121,7 +122,7 @@ impl Worker {
         let (snapshot, sent) = self.store_full(etcd, true).await?;
         let stored = match fingerprint(&self.settings.store, &snapshot).await {
             Ok(stored) => stored,
-            Err(e) => return Err(self.withdraw(&snapshot, e).await),
+            Err(e) => return Err(self.delete_unverified(&snapshot, e).await),
         };
         if stored != sent {
             let what = format!(
@@ -129,7 +130,7 @@ impl Worker {
                  what it is given; ask again, and look for a proxy or a broken disk in between if it comes again"
             );
             let error = Error::new(Class::SnapshotUnverified, what);
-            return Err(self.withdraw(&snapshot, error).await);
+            return Err(self.delete_unverified(&snapshot, error).await);
         }
         Ok((snapshot, sent))
     }
@@ -145,11 +146,11 @@ impl Worker {
              (kube-apiserver and everything else that writes), then ask again",
             snapshot.last_revision
         );
-        Err(self.withdraw(snapshot, Error::new(Class::Overtaken, what)).await)
+        Err(self.delete_unverified(snapshot, Error::new(Class::Overtaken, what)).await)
     }
 
-    /// Removes a final snapshot that failed verification: a copy would take that snapshot for the end.
-    async fn withdraw(&self, snapshot: &Snapshot, error: Error) -> Error {
+    /// Deletes a final snapshot that failed verification: a copy would take that snapshot for the end.
+    async fn delete_unverified(&self, snapshot: &Snapshot, error: Error) -> Error {
         let removed = self.settings.store.hide(snapshot).await;
         let Err(e) = removed else { return error };
         let message = format!("{}; and it could not be removed: {}", error.message, e.message);
@@ -177,7 +178,7 @@ impl Worker {
             why,
             "the final snapshot is no longer the end; snapshots are taken again"
         );
-        self.proven = false;
+        self.read_back_by_this_process = false;
         self.state.resumed();
         self.begin_with = Some(why.to_owned());
         Ok(())

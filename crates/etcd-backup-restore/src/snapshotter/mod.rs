@@ -77,7 +77,7 @@ impl Snapshotter {
             metrics: handle.metrics.clone(),
             begin_with: None,
             last_full: None,
-            proven: false,
+            read_back_by_this_process: false,
             defragmented: false,
         };
         let snapshotter = Self {
