@@ -209,7 +209,7 @@ fn view(snapshot: &Snapshot, handle: &Handle, proof: Option<&Proof>) -> Value {
         view["etcdRevision"] = json!(proof.etcd_revision);
         view["epoch"] = json!(proof.epoch);
         view["sha256"] = json!(proof.sha256);
-        // Revisions after the sealed revision are of etcd itself, so that the snapshot need not hold them.
+        // Later revisions come from expired leases, so that the snapshot need not hold these revisions.
         let sealed = handle.state.sealed_revision().filter(|_| proof.sealed);
         view["sealedRevision"] = json!(sealed);
     }

@@ -25,7 +25,7 @@ pub(super) enum FinalKind {
 /// Whether a snapshot up to `last` holds every write that etcd has acknowledged to a client. `sealed`: the
 /// revision at which the epoch was sealed, if the bucket has the note of this epoch.
 ///
-/// Behind the shut gate only etcd itself creates revisions, because leases expire, and no client reads such a
+/// Behind the shut gate only etcd creates revisions, because leases expire, and no client reads such a
 /// revision. So the snapshot may end before etcd does, but not before the sealed revision. In an etcd that is
 /// restored from the snapshot these leases exist again, with their full TTL.
 fn holds_all_acknowledged(last: i64, etcd_revision: i64, sealed: Option<i64>) -> bool {
