@@ -18,7 +18,7 @@ const NOTE: &str = "sealed.json";
 pub struct SealNote {
     /// The ownership epoch that was sealed.
     pub epoch: i64,
-    /// No later change was acknowledged to a client.
+    /// Revision of etcd after the seal. etcd has acknowledged no later revision to a client.
     pub revision: i64,
     /// Rises while the source is storing data.
     #[serde(default)]

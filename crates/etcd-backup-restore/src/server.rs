@@ -185,7 +185,7 @@ async fn latest(State(behind): State<Behind>) -> Response {
     let handle = behind.handle();
     // The gardenlet that moves the shoot polls this route until the final snapshot exists (R17-52).
     if let Some(told) = behind.owner.as_ref().filter(|_| !handle.state.is_finished()) {
-        told.is_awaited();
+        told.request_check();
     }
     let (latest, proof) = (handle.state.latest(), handle.state.proof());
     let deltas: Vec<_> = latest.deltas.iter().map(|d| d.view(&handle.prefix)).collect();
@@ -209,6 +209,9 @@ fn view(snapshot: &Snapshot, handle: &Handle, proof: Option<&Proof>) -> Value {
         view["etcdRevision"] = json!(proof.etcd_revision);
         view["epoch"] = json!(proof.epoch);
         view["sha256"] = json!(proof.sha256);
+        // Later revisions come from expired leases, so that the snapshot need not hold these revisions.
+        let sealed = handle.state.sealed_revision().filter(|_| proof.sealed);
+        view["sealedRevision"] = json!(sealed);
     }
     view
 }

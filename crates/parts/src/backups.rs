@@ -344,7 +344,8 @@ async fn ask_with(client: &Client, method: Method, path: &str, body: Vec<u8>) ->
 }
 
 /// Checks that the snapshot is the final snapshot of this epoch, was read back from the bucket, and holds
-/// etcd's last revision.
+/// all acknowledged writes: up to etcd's last revision, or up to the revision at which the epoch was sealed.
+/// After the seal leases expire in etcd, and no client reads such a revision.
 fn check_final(snapshot: &Value, epoch: i64) -> Result<SealedEpoch> {
     let refused = |why: String| {
         Err(Error::transient(format!(
@@ -357,11 +358,14 @@ fn check_final(snapshot: &Value, epoch: i64) -> Result<SealedEpoch> {
     if snapshot["verified"] != true {
         return refused("it was not read back from the bucket".into());
     }
-    let (stored, last) = (
-        snapshot["lastRevision"].as_i64(),
-        snapshot["etcdRevision"].as_i64(),
+    let number = |key: &str| snapshot[key].as_i64();
+    let (stored, last, sealed) = (
+        number("lastRevision"),
+        number("etcdRevision"),
+        number("sealedRevision"),
     );
-    let Some(revision) = stored.filter(|_| stored == last) else {
+    let holds_sealed = sealed.is_some() && last >= stored && stored >= sealed;
+    let Some(revision) = stored.filter(|_| stored == last || holds_sealed) else {
         return refused(format!(
             "it ends with revision {}, and etcd with {}",
             snapshot["lastRevision"], snapshot["etcdRevision"]

@@ -101,4 +101,11 @@ fn only_a_proven_snapshot_of_this_epoch_counts() {
         assert!(check_final(&other, 2).is_err(), "{other}");
     }
     assert!(check_final(&Value::Null, 1).is_err());
+    // Leases expired behind the shut gate.
+    for (sealed, etcd, counts) in [(7, 9, true), (6, 9, true), (8, 9, false), (6, 6, false)] {
+        let mut after_seal = proven.clone();
+        after_seal["sealedRevision"] = json!(sealed);
+        after_seal["etcdRevision"] = json!(etcd);
+        assert_eq!(check_final(&after_seal, 2).is_ok(), counts, "{after_seal}");
+    }
 }

@@ -38,7 +38,7 @@ pub struct Guardian {
     pub(super) told: Arc<OwnershipStatus>,
     /// The permit for work that needs no ownership: the check, the seal, and the final snapshot after the
     /// seal.
-    pub(super) sole: Permit,
+    pub(super) process_permit: Permit,
 }
 
 /// The forwarding and the snapshots under a single permit.
@@ -82,7 +82,7 @@ impl Guardian {
     /// Creates the guardian with a shut gate; no check has run yet. `store` is the process's own store, which
     /// needs no permit of ownership.
     #[must_use]
-    pub fn new(check: OwnerCheck, store: Store, sole: Permit, settings: SettingsUnder) -> Self {
+    pub fn new(check: OwnerCheck, store: Store, process_permit: Permit, settings: SettingsUnder) -> Self {
         let metrics = Arc::<Metrics>::default();
         let epoch = store.epoch();
         let handle = Handle::idle(&store.prefix(), epoch, metrics.clone());
@@ -104,7 +104,7 @@ impl Guardian {
             check,
             settings,
             metrics,
-            sole,
+            process_permit,
         }
     }
 
@@ -171,13 +171,13 @@ impl Guardian {
         let mut tenure: Option<Tenure> = None;
         loop {
             let report = reports.borrow_and_update().clone();
-            self.told.heard(&report);
+            self.told.record_report(&report);
             let serves = tenure.as_ref().is_some_and(|tenure| tenure.permit.is_valid());
             let heard = GuardEvent::from_standing(&report.standing, serves);
             let (to, duties) = hear(self.told.state(), heard);
             if to != State::Serving {
                 // Readiness first: Services must not route new clients to this etcd.
-                self.told.becomes(to, None);
+                self.told.change_state(to, None);
             }
             for duty in duties {
                 match (duty, &report.standing) {
@@ -191,7 +191,7 @@ impl Guardian {
                 }
             }
             if let Some(tenure) = &tenure {
-                self.told.becomes(State::Serving, Some(tenure.permit.clone()));
+                self.told.change_state(State::Serving, Some(tenure.permit.clone()));
             }
             if let Standing::Lost(loss) = &report.standing {
                 return Ok(Some(loss.clone()));
@@ -242,7 +242,7 @@ impl Guardian {
     /// Shuts down: first cuts the clients, so that the last stored changes are all that clients were
     /// acknowledged.
     async fn leave(&self, tenure: Option<Tenure>) {
-        self.told.becomes(State::Waiting, None);
+        self.told.change_state(State::Waiting, None);
         if let Some(Tenure {
             forwarding,
             snapshots,

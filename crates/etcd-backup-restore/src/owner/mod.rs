@@ -9,9 +9,13 @@
 //!   in a process that was stopped and resumed.
 //! - A lost epoch stays shut: the seal is on the disk before the final snapshot begins, and no restart opens
 //!   the gate again in that epoch.
-//! - Shutting the gate and the 503 of `/readyz` wait for neither bucket nor disk (R17-44). SIGTERM to etcd
-//!   does not wait either while the owner is unconfirmed. After a loss SIGTERM waits for the final snapshot,
-//!   and no longer than the fence if the bucket does not answer.
+//! - Shutting the gate and the 503 of `/readyz` wait for neither bucket nor disk (R17-44).
+//!
+//! | the owner | etcd gets SIGTERM |
+//! |---|---|
+//! | is unconfirmed | at once |
+//! | has changed, and both seals are written within the fence | after the final snapshot, or ten minutes |
+//! | has changed, and a seal is not written within the fence | at the end of the fence |
 //!
 //! | file | content |
 //! |---|---|

@@ -13,8 +13,8 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 const CHUNK: usize = 32 * 1024;
 
 /// A stream whose unsent bytes the kernel discards when the stream is closed, unless both sides have
-/// finished. The socket option is set when the stream is opened: a killed process closes no stream itself,
-/// and its acknowledgements would be retransmitted after the fence.
+/// finished. `SO_LINGER` and `TCP_USER_TIMEOUT` are set when the stream is opened: a killed process closes no
+/// stream itself, and its acknowledgements would be retransmitted after the fence.
 pub(super) struct Abrupt {
     stream: TcpStream,
     done: bool,

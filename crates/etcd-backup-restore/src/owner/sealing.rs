@@ -41,10 +41,13 @@ impl Guardian {
     /// were still read as before.
     pub(super) async fn seal(&self, why: &str, stop: CancellationToken) -> Result<()> {
         log::report_leaving();
-        let settings = (self.settings)(&self.sole)?;
+        let settings = (self.settings)(&self.process_permit)?;
         let (finale, handle) = Snapshotter::measured(settings, self.metrics.clone());
         let progress = handle.state.clone();
         self.set_handle(handle);
+        // Timeline: both seals get the time of a fence. If both are written in time, etcd runs until the
+        // final snapshot is stored, at most `FINAL_WITHIN`, and then gets SIGTERM. Otherwise etcd gets
+        // SIGTERM at the end of the fence, and the kubelet restarts etcd on loopback for the final snapshot.
         let sealed = async {
             let mut sealed = pin!(self.before_the_final_snapshot(why, &progress));
             let fence = self.check.terms.settings().fence;
@@ -117,8 +120,8 @@ impl Guardian {
         }
     }
 
-    /// Seals the bucket until the bucket has accepted or rejected the seal. A bucket that can never be sealed
-    /// does not delay the final snapshot.
+    /// Retries until the store accepts or rejects the seal. A store that can never be sealed does not delay
+    /// the final snapshot.
     async fn seal_bucket(&self, progress: &State) {
         let (mut patience, mut told) = (Patience::new(), None);
         loop {

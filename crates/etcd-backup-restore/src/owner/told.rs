@@ -56,7 +56,7 @@ impl OwnershipStatus {
             authorities,
             is_sealing: AtomicBool::default(),
         };
-        told.shown(State::Waiting);
+        told.set_state_metric(State::Waiting);
         told
     }
 
@@ -65,7 +65,7 @@ impl OwnershipStatus {
     }
 
     /// A caller waits for the end of the epoch: the guardian checks at once instead of at the next interval.
-    pub fn is_awaited(&self) {
+    pub fn request_check(&self) {
         self.expected.notify_one();
     }
 
@@ -89,7 +89,7 @@ impl OwnershipStatus {
                 "the gardenlet has recorded phase Sealing: a deleted owner record ends this epoch"
             );
         }
-        self.is_awaited();
+        self.request_check();
         Ok(())
     }
 
@@ -98,7 +98,7 @@ impl OwnershipStatus {
         epoch == self.epoch && self.is_sealing.load(Ordering::SeqCst)
     }
 
-    /// The notification that [`OwnershipStatus::is_awaited`] triggers.
+    /// The notification that [`OwnershipStatus::request_check`] triggers.
     pub(super) fn expected(&self) -> Arc<Notify> {
         Arc::clone(&self.expected)
     }
@@ -155,7 +155,7 @@ impl OwnershipStatus {
     }
 
     /// Records the last report.
-    pub(super) fn heard(&self, report: &Report) {
+    pub(super) fn record_report(&self, report: &Report) {
         let Some(last) = &report.last else { return };
         let why = match &last.answer {
             Answer::Owned { .. } => {
@@ -176,7 +176,7 @@ impl OwnershipStatus {
     }
 
     /// Changes the state; only `Serving` has a permit.
-    pub(super) fn becomes(&self, state: State, permit: Option<Permit>) {
+    pub(super) fn change_state(&self, state: State, permit: Option<Permit>) {
         let (before, why) = self.with(|inner| {
             let before = std::mem::replace(&mut inner.state, state);
             if state == State::Suspended && inner.why.starts_with(OWNS) {
@@ -188,7 +188,7 @@ impl OwnershipStatus {
         if before == state {
             return;
         }
-        self.shown(state);
+        self.set_state_metric(state);
         let (before, state, epoch) = (before.word(), state.word(), self.epoch);
         if state == State::Serving.word() {
             tracing::info!(before, state, epoch, why, "clients are served");
@@ -200,7 +200,7 @@ impl OwnershipStatus {
     /// Seals with a reason, without an answer of an authority.
     pub(super) fn sealed_because(&self, why: &str) {
         self.with(|inner| why.clone_into(&mut inner.why));
-        self.becomes(State::Sealed, None);
+        self.change_state(State::Sealed, None);
     }
 
     /// Records the result of the SIGTERM to etcd.
@@ -218,7 +218,7 @@ impl OwnershipStatus {
         self.with(|inner| inner.etcd = Some(what));
     }
 
-    fn shown(&self, state: State) {
+    fn set_state_metric(&self, state: State) {
         for other in State::ALL {
             self.metrics.ownership(other.word(), other == state);
         }
@@ -284,7 +284,7 @@ mod tests {
         let clock =
             Clock::with_suspension(move || HOUR * u32::try_from(hours.load(Ordering::SeqCst)).unwrap());
         let issuer = Issuer::new("a test", clock.clone(), clock.now() + 12 * HOUR);
-        told.becomes(State::Serving, Some(issuer.permit()));
+        told.change_state(State::Serving, Some(issuer.permit()));
         assert_eq!(told.ready(), Ok(()));
         suspended.store(5, Ordering::SeqCst);
         let said = told.ownership();
@@ -332,7 +332,7 @@ mod tests {
                 0,
             ),
         ] {
-            told.heard(&Report {
+            told.record_report(&Report {
                 last: Some(ownership::Checked {
                     asked: Clock::default().now(),
                     answer: Answer::Owned { at_most: None },

@@ -21,8 +21,8 @@ pub(super) struct Changes {
     /// Inside a watch response, or between the fragments of a response: a revision may be cut here.
     pub(super) inside: bool,
     pub(super) urgent: Option<i64>,
-    /// A delta that is sealed and not stored yet. No later change may be stored before this delta.
-    pub(super) sealed: Option<(Snapshot, Vec<u8>)>,
+    /// A packed delta that is not stored yet. No later change may be stored before this delta.
+    pub(super) packed_delta: Option<(Snapshot, Vec<u8>)>,
 }
 
 impl Changes {
@@ -42,7 +42,7 @@ impl Changes {
             leases: HashMap::new(),
             inside: false,
             urgent,
-            sealed: None,
+            packed_delta: None,
         })
     }
 
@@ -125,14 +125,14 @@ impl Changes {
         !self.inside && self.delta.reached() >= revision
     }
 
-    /// Seals the collected changes and begins the next delta, unless a sealed delta waits to be stored, or a
+    /// Packs the collected changes and begins the next delta, unless a packed delta waits to be stored, or a
     /// revision would be cut.
     pub(super) fn seal(&mut self, compression: Compression) -> Result<()> {
-        if self.sealed.is_some() || self.inside || self.delta.is_empty() {
+        if self.packed_delta.is_some() || self.inside || self.delta.is_empty() {
             return Ok(());
         }
         let next = DeltaWriter::new(compression, self.delta.reached() + 1)?;
-        self.sealed = std::mem::replace(&mut self.delta, next).finish()?;
+        self.packed_delta = std::mem::replace(&mut self.delta, next).finish()?;
         Ok(())
     }
 }

@@ -80,7 +80,7 @@ impl Worker {
         let mut last = None;
         loop {
             changes.seal(self.settings.compression)?;
-            let Some((snapshot, packed)) = &changes.sealed else {
+            let Some((snapshot, packed)) = &changes.packed_delta else {
                 return Ok(last);
             };
             let begun = Instant::now();
@@ -97,7 +97,7 @@ impl Worker {
             let latest = self.state.latest();
             self.metrics.latest(latest.full.as_ref(), &latest.deltas);
             self.metrics.required(Kind::Delta, false);
-            last = changes.sealed.take().map(|(snapshot, _)| snapshot);
+            last = changes.packed_delta.take().map(|(snapshot, _)| snapshot);
             changes.urgent = None;
         }
     }

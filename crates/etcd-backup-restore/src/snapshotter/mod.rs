@@ -35,7 +35,7 @@ pub use worker::Settings;
 use crate::metrics::Metrics;
 use collector::Collector;
 use requests::Urgent;
-use session::End;
+use session::NextSession;
 use space::SpaceWatch;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl Snapshotter {
             metrics: handle.metrics.clone(),
             begin_with: None,
             last_full: None,
-            proven: false,
+            read_back_by_this_process: false,
             defragmented: false,
         };
         let snapshotter = Self {
@@ -113,12 +113,12 @@ impl Worker {
         let mut pause = PAUSES.0;
         loop {
             let until = match self.session(stop).await {
-                Ok(End::Again) => {
+                Ok(NextSession::Now) => {
                     pause = PAUSES.0;
                     continue;
                 }
-                Ok(End::Rest(until)) => until,
-                Ok(End::Stopped) => return,
+                Ok(NextSession::At(until)) => until,
+                Ok(NextSession::Never) => return,
                 Err(failure) => {
                     tracing::warn!(class = failure.class.word(), error = %failure, "snapshots are interrupted");
                     self.state.failed(&failure);

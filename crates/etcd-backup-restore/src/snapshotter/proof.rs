@@ -23,9 +23,10 @@ pub struct Proof {
     pub snapshot: String,
     /// Epoch of the ownership that the snapshot ends.
     pub epoch: i64,
-    /// Last revision inside.
+    /// The snapshot holds every change up to this revision.
     pub last_revision: i64,
-    /// Revision of etcd after the snapshot was read back: the same as `last_revision`.
+    /// Revision of etcd after the snapshot was read back: the same as `last_revision`, or later if leases
+    /// expired after the epoch was sealed.
     pub etcd_revision: i64,
     /// Hash of the object as it is stored, in hex.
     pub sha256: String,

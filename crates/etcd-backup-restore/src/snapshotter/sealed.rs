@@ -8,6 +8,7 @@
 
 use super::changes::Changes;
 use super::deltas::CATCH_UP;
+use super::finale::FinalKind;
 use super::proof::Proof;
 use super::requests::{Request, Urgent};
 use super::worker::Worker;
@@ -129,7 +130,7 @@ impl Worker {
                     tracing::warn!(class = e.class.word(), error = %e, "the pending changes were not stored as a delta");
                 }
             }
-            self.finish(true).await
+            self.finish(FinalKind::Sealed).await
         };
         tokio::select! {
             proof = stored => proof,

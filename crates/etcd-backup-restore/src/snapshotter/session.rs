@@ -16,38 +16,38 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// How a session ended without an error.
-pub(super) enum End {
-    /// Begin the next session at once.
-    Again,
-    /// Begin the next session at this time.
-    Rest(Instant),
+/// When the next session begins, after a session that ended without an error.
+pub(super) enum NextSession {
+    /// At once.
+    Now,
+    /// At this time.
+    At(Instant),
     /// Stop was requested, or the request channel is closed.
-    Stopped,
+    Never,
 }
 
 /// The state with which a session begins.
-enum Begun {
+enum SessionStart {
     /// The changes of an etcd; `None` where deltas are disabled.
     Collecting(Etcd, Option<Box<Changes>>),
     /// The final snapshot is taken.
     Finished,
     /// The session has already ended.
-    Ended(End),
+    Ended(NextSession),
 }
 
 impl Worker {
     /// Runs until an error, until a full snapshot begins a new chain, or until stopped.
-    pub(super) async fn session(&mut self, stop: &CancellationToken) -> Result<End> {
+    pub(super) async fn session(&mut self, stop: &CancellationToken) -> Result<NextSession> {
         let begun = tokio::select! {
             biased;
-            () = stop.cancelled() => return Ok(End::Stopped),
+            () = stop.cancelled() => return Ok(NextSession::Never),
             begun = self.begin() => begun?,
         };
         let (etcd, mut changes) = match begun {
-            Begun::Ended(end) => return Ok(end),
-            Begun::Finished => return Ok(self.serve_finished(stop).await),
-            Begun::Collecting(etcd, changes) => (etcd, changes),
+            SessionStart::Ended(end) => return Ok(end),
+            SessionStart::Finished => return Ok(self.serve_finished(stop).await),
+            SessionStart::Collecting(etcd, changes) => (etcd, changes),
         };
         self.state.active();
         let ended = self.collect(&etcd, &mut changes, stop).await;
@@ -60,15 +60,15 @@ impl Worker {
         match ended {
             Err(e) if e.class == Class::Compacted => {
                 self.begin_with = Some(e.message);
-                Ok(End::Again)
+                Ok(NextSession::Now)
             }
             ended => ended,
         }
     }
 
-    async fn begin(&mut self) -> Result<Begun> {
+    async fn begin(&mut self) -> Result<SessionStart> {
         if self.state.is_finished() {
-            return Ok(Begun::Finished);
+            return Ok(SessionStart::Finished);
         }
         let etcd = self.settings.etcd.connect().await?;
         let revision = etcd.revision().await?;
@@ -83,7 +83,7 @@ impl Worker {
                 "the final snapshot was taken by an earlier process"
             );
             self.state.finished(proof);
-            return Ok(Begun::Finished);
+            return Ok(SessionStart::Finished);
         }
         let rested = self.last_full.map(|(ended, _)| ended.elapsed());
         let now = clock::now().as_second();
@@ -115,21 +115,21 @@ impl Worker {
                         Changes::after(&etcd, reached, urgent, self.settings.compression).await?,
                     )),
                 };
-                Ok(Begun::Collecting(etcd, changes))
+                Ok(SessionStart::Collecting(etcd, changes))
             }
         }
     }
 
     /// A full snapshot at start, but never directly after the previous full snapshot: that would only fill
     /// the store.
-    async fn begin_full(&mut self, etcd: &Etcd, reason: &str) -> Result<Begun> {
+    async fn begin_full(&mut self, etcd: &Etcd, reason: &str) -> Result<SessionStart> {
         let rested = self.rested();
         if rested > Instant::now() {
-            return Ok(Begun::Ended(End::Rest(rested)));
+            return Ok(SessionStart::Ended(NextSession::At(rested)));
         }
         tracing::info!(reason, "taking a full snapshot at start");
         self.full(etcd).await?;
-        Ok(Begun::Ended(End::Again))
+        Ok(SessionStart::Ended(NextSession::Now))
     }
 
     /// The earliest time of the next unrequested full snapshot: after a rest as long as the last full
@@ -140,12 +140,12 @@ impl Worker {
     }
 
     /// Answers requests until stopped; the urgent resume request leaves the finished state elsewhere.
-    async fn serve_finished(&mut self, stop: &CancellationToken) -> End {
+    async fn serve_finished(&mut self, stop: &CancellationToken) -> NextSession {
         loop {
             tokio::select! {
-                () = stop.cancelled() => return End::Stopped,
+                () = stop.cancelled() => return NextSession::Never,
                 request = self.requests.recv() => match request {
-                    None => return End::Stopped,
+                    None => return NextSession::Never,
                     Some(request) => {
                         self.serve_without_watch(request).await;
                     }
@@ -159,13 +159,13 @@ impl Worker {
         etcd: &Etcd,
         changes: &mut Option<Box<Changes>>,
         stop: &CancellationToken,
-    ) -> Result<End> {
+    ) -> Result<NextSession> {
         let full_due = self.full_due();
         let mut delta_due = Instant::now() + self.settings.delta_period;
         loop {
             if stop.is_cancelled() {
                 self.last_delta(etcd, changes.as_deref_mut()).await;
-                return Ok(End::Stopped);
+                return Ok(NextSession::Never);
             }
             tokio::select! {
                 () = stop.cancelled() => {}
@@ -189,10 +189,10 @@ impl Worker {
                     // If stop is requested meanwhile, the full snapshot is abandoned: storing the collected
                     // changes is more important.
                     let taken = stop.run_until_cancelled(self.full(etcd)).await;
-                    if taken.transpose()?.is_some() { return Ok(End::Again) }
+                    if taken.transpose()?.is_some() { return Ok(NextSession::Now) }
                 }
                 request = self.requests.recv() => match request {
-                    None => return Ok(End::Stopped),
+                    None => return Ok(NextSession::Never),
                     Some(Request::Delta(answer)) => {
                         let asked = self.requested_delta(etcd, changes.as_deref_mut());
                         let Some(stored) = stop.run_until_cancelled(asked).await else { continue };
@@ -209,7 +209,7 @@ impl Worker {
                     Some(request @ Request::Full(..)) => {
                         // A failed full snapshot leaves the collected changes unchanged.
                         let stored = stop.run_until_cancelled(self.serve_without_watch(request)).await;
-                        if stored == Some(true) { return Ok(End::Again) }
+                        if stored == Some(true) { return Ok(NextSession::Now) }
                     }
                 },
             }

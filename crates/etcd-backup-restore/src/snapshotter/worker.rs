@@ -48,7 +48,7 @@ pub(super) struct Worker {
     /// End of the last full snapshot of this process, and how long it took.
     pub(super) last_full: Option<(Instant, Duration)>,
     /// Whether this process has read the final snapshot back itself.
-    pub(super) proven: bool,
+    pub(super) read_back_by_this_process: bool,
     /// Whether this process has defragmented etcd, so that etcd reports the bytes in use exactly unless
     /// history was compacted since.
     pub(super) defragmented: bool,

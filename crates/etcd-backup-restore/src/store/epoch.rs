@@ -25,7 +25,7 @@ pub const FIRST: i64 = 1;
 pub struct Recorded {
     /// The epoch that begins.
     pub epoch: i64,
-    /// The epoch with whose end this chain ends.
+    /// The earlier epoch whose data this chain holds.
     pub origin: i64,
     /// Names of the snapshots, the full snapshot first.
     pub snapshots: Vec<String>,

@@ -1,7 +1,8 @@
 //! A lost shoot: fenced in time, sealed for ever, and its final snapshot holds all acknowledged changes.
 
 use crate::lab::{
-    Acknowledged, EPOCH, EtcdServer, REQUESTS, Stay, VALIDITY, Writer, eventually, now, op_put,
+    Acknowledged, EPOCH, EtcdServer, Gate, REQUESTS, S3Server, Stay, VALIDITY, Writer, eventually, now,
+    op_put,
 };
 use etcd_backup_restore::owner::Marker;
 use serde_json::json;
@@ -127,6 +128,39 @@ async fn a_bucket_that_is_gone_delays_no_fence_and_gets_the_final_snapshot_when_
     assert_eq!(stay.server().get("/snapshot/latest").await.1["finished"], false);
     stay.lab.s3.resume();
     stay.hands_over(&acknowledged).await;
+}
+
+/// Leases of a large etcd expire while its final snapshot is stored. A write past the gate stands for such
+/// a change.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_final_snapshot_after_the_seal_does_not_wait_for_leases_that_expire() {
+    let mut stay = Stay::begin().await;
+    let store = Gate::before(&stay.lab.s3.endpoint).await;
+    S3Server::write_credentials_of(&store.endpoint, &stay.lab.credentials());
+    stay.start().await;
+    stay.serves().await;
+    let writer = Writer::start(stay.gate.clone());
+    writer.goes_on().await;
+    eventually("the chain of the epoch begins", async || {
+        let (_, latest) = stay.server().get("/snapshot/latest").await;
+        latest["fullSnapshot"]["lastRevision"].as_i64()
+    })
+    .await;
+    store.hold("PUT /bucket/p/v2/Full");
+    stay.zone.owned_by("seed-b", EPOCH + 1).await;
+    stay.is_fenced("Sealed").await;
+    store.something_is_held().await;
+    eventually("etcd creates a revision", async || {
+        stay.etcd.txn(vec![op_put("/expired", "1", 0)]).await.ok()
+    })
+    .await;
+    store.release();
+    stay.hands_over(&writer.acknowledged()).await;
+    let latest = stay.server().get("/snapshot/latest").await.1;
+    let full = &latest["fullSnapshot"];
+    let revision = |key: &str| full[key].as_i64().unwrap();
+    assert!(revision("etcdRevision") > revision("lastRevision"), "{latest}");
+    assert!(revision("lastRevision") >= revision("sealedRevision"), "{latest}");
 }
 
 /// No change is lost with a kubelet that does not restart etcd.
