@@ -24,7 +24,10 @@ use placement::record;
 use runtime::{Cluster, Error, Result, clock, error::Explain};
 use serde_json::{Value, json};
 
-use crate::{FIELD_MANAGER, Facts, configuration_problem, etcd_ended, lost, planned_copy};
+use crate::{
+    FIELD_MANAGER, Facts, configuration_problem, etcd_ended, lost,
+    planned_copy::{self, LossConsent},
+};
 
 /// Requeue interval for the next epoch: garden-controller-manager watches Shoots, and has granted the epoch
 /// by then.
@@ -118,7 +121,7 @@ impl ClaimSteps {
         let fence_passed = f.fence.has_passed(&f.owner_check);
         let fenced = fenced(f);
         let copied = f.copied.get();
-        let accepted = planned_copy::accepted_loss(&f.newest_shoot().await?);
+        let accepted = LossConsent::from_shoot(&f.newest_shoot().await?);
         let tell = |becomes: &Ownership<String>| lost::assess_loss(becomes, copied.as_ref(), fenced);
         advance_telling(f, tell, |now| {
             let earlier_pods_gone = earlier_pods_gone || now.phase != Phase::Claiming;
@@ -191,7 +194,7 @@ fn check(recorded: &Ownership<String>, checks: bool, copies: bool) -> std::resul
 fn evidence(
     recorded: &Ownership<String>,
     copied: Option<&CopiedChain>,
-    accepted: Option<i64>,
+    accepted: Option<LossConsent>,
     fence_passed: bool,
 ) -> Evidence {
     let brought = if Mutation::CopyEvidenceIgnored.is_active() {

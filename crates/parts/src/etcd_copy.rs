@@ -17,7 +17,7 @@ use crate::{
     ClaimPlan, FIELD_MANAGER, Facts, Stay,
     etcd::{MAIN, epoch_annotation},
     etcd_ready::look_ready,
-    planned_copy,
+    planned_copy::{self, LossConsent},
     secrets::config::{BACKUP_SECRET, SOURCE_SECRET},
     verbs::{Deploy, Tasks},
 };
@@ -127,7 +127,7 @@ fn require_end(backup: &mut BackupSpec, shoot: &Shoot) {
         name: sealed.snapshot.clone(),
         sha256: sealed.sha256.clone(),
     });
-    backup.accepted_loss = planned_copy::accepted_loss(shoot);
+    backup.accepted_loss = LossConsent::from_shoot(shoot).and_then(LossConsent::revisions);
 }
 
 /// Timeout of a copy that begins beside a fence with this time left. The copy polls the source for the last
@@ -190,7 +190,7 @@ mod tests {
         };
         assert_eq!(required(2, None), (Some(54), None));
         assert_eq!(required(2, Some("17")), (Some(54), Some(17)));
-        for nonsense in ["0", "-17", "all", ""] {
+        for nonsense in ["0", "-17", "all", "", "unknown"] {
             assert_eq!(required(2, Some(nonsense)), (Some(54), None), "{nonsense}");
         }
         assert_eq!(required(3, Some("17")), (None, None));
