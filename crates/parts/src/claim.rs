@@ -25,7 +25,7 @@ use runtime::{Cluster, Error, Result, clock, error::Explain};
 use serde_json::{Value, json};
 
 use crate::{
-    FIELD_MANAGER, Facts, configuration_problem, etcd_ended, lost,
+    ConflictLimit, FIELD_MANAGER, Facts, configuration_problem, etcd_ended, lost,
     planned_copy::{self, LossConsent},
 };
 
@@ -267,6 +267,7 @@ async fn advance_telling(
 ) -> Result<()> {
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
     let name = f.shoot.name_any();
+    let mut conflicts = ConflictLimit::default();
     loop {
         let newest = f.newest_shoot().await?;
         let now = owned(&newest, &stay(f), f.operation)?;
@@ -282,9 +283,10 @@ async fn advance_telling(
         let patch = json!({"ownership": build_record(&write.becomes, tell(&write.becomes), stands)});
         let written = FIELD_MANAGER.try_merge_status_of(&api, &newest, &patch).await?;
         if written.is_some() {
-            tracing::info!(shoot = name, phase = ?write.becomes.phase, epoch = write.becomes.now.epoch, "ownership goes on");
+            tracing::info!(shoot = name, phase = ?write.becomes.phase, epoch = write.becomes.now.epoch, "recorded ownership phase");
             return Ok(());
         }
+        conflicts.count("Shoot", &name)?;
     }
 }
 

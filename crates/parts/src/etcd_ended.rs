@@ -8,7 +8,7 @@ use runtime::{Cluster, Result, error::Explain, wait};
 use serde_json::json;
 
 use crate::{
-    FIELD_MANAGER, Facts,
+    ConflictLimit, FIELD_MANAGER, Facts,
     etcd::MAIN,
     etcd_owner,
     verbs::{Sleep, Tasks},
@@ -26,6 +26,7 @@ impl Sleep for EndedEtcd {
 
     async fn sleep(f: &Facts) -> Result<()> {
         let api = f.etcds();
+        let mut conflicts = ConflictLimit::default();
         loop {
             let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
             let runs = |found: &Etcd| is_of_before(found, f.epoch()) && found.spec.replicas > 0;
@@ -38,6 +39,7 @@ impl Sleep for EndedEtcd {
             if FIELD_MANAGER.try_merge_of(&api, &found, &stops).await?.is_some() {
                 return Ok(());
             }
+            conflicts.count("Etcd", MAIN)?;
         }
     }
 

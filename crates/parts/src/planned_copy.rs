@@ -15,7 +15,7 @@ use ownership::changes_between;
 use runtime::{Cluster, Error, Result, clock};
 use serde_json::json;
 
-use crate::{FIELD_MANAGER, Facts, configuration_problem, lost};
+use crate::{ConflictLimit, FIELD_MANAGER, Facts, configuration_problem, lost};
 
 /// Value of annotation `shoot.gardener.cloud/accept-loss` that accepts a loss of unknown size.
 const UNKNOWN_LOSS: &str = "unknown";
@@ -148,6 +148,7 @@ impl PlannedMove {
 /// and reports the loss. At most once per epoch.
 async fn record_loss(f: &Facts, copied: &CopiedChain) -> Result<()> {
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
+    let mut conflicts = ConflictLimit::default();
     loop {
         let newest = f.newest_shoot().await?;
         let Some(recorded) = record_of(f, &newest) else {
@@ -170,6 +171,7 @@ async fn record_loss(f: &Facts, copied: &CopiedChain) -> Result<()> {
         {
             return Ok(());
         }
+        conflicts.count("Shoot", &newest.name_any())?;
     }
 }
 

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use api::{constants, gardencore::Shoot};
 use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
-use parts::{Cluster, Destroy, ManagedResources, Namespace, NamespaceState, Stay, Tenant, left_in, tenant};
+use parts::{
+    Cluster, ConflictLimit, Destroy, ManagedResources, Namespace, NamespaceState, Stay, Tenant, left_in, tenant,
+};
 use placement::{Journey, Role, journey, names, role};
 use runtime::{Cluster as _, Error, Next, Result};
 use serde_json::json;
@@ -115,6 +117,7 @@ async fn forget(context: &Context, shoot: &Shoot, epoch: i64) -> Result<()> {
     let api = context
         .garden
         .namespaced::<Shoot>(&shoot.namespace().unwrap_or_default());
+    let mut conflicts = ConflictLimit::default();
     loop {
         let Some(fresh) = api.get_opt(&shoot.name_any()).await? else {
             return Ok(());
@@ -132,6 +135,7 @@ async fn forget(context: &Context, shoot: &Shoot, epoch: i64) -> Result<()> {
         if MANAGER.try_merge_status_of(&api, &fresh, &patch).await?.is_some() {
             return Ok(());
         }
+        conflicts.count("Shoot", &fresh.name_any())?;
     }
 }
 

@@ -7,7 +7,7 @@ use api::gardencore::{
     shoot::{FormerSeed, OwnershipPhase},
 };
 use kube::ResourceExt;
-use parts::{Backups, Stay};
+use parts::{Backups, ConflictLimit, Stay};
 use runtime::{Cluster as _, Result, error::Explain};
 use serde_json::json;
 
@@ -86,6 +86,7 @@ async fn tell(context: &Context, shoot: &Shoot, epoch: i64, lost: i64) -> Result
     let api = context
         .garden
         .namespaced::<Shoot>(&shoot.namespace().unwrap_or_default());
+    let mut conflicts = ConflictLimit::default();
     loop {
         let fresh = api
             .get_opt(&shoot.name_any())
@@ -111,6 +112,7 @@ async fn tell(context: &Context, shoot: &Shoot, epoch: i64, lost: i64) -> Result
                 .await;
             return Ok(());
         }
+        conflicts.count("Shoot", &fresh.name_any())?;
     }
 }
 
