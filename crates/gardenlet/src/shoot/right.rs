@@ -56,6 +56,8 @@ where
     let watch = claim.watch(Arc::new(InGarden::from_facts(&facts)))?;
     let lock = facts.seed.permit().clone();
     let before = facts.clone();
+    // A failed read is no obstacle here: the read after a loss decides.
+    let published_at_start = OwnerRecord::claim(&before).await.is_ok_and(|claim| claim.is_some());
     let patience = PATIENCE.max(claim.terms.settings().check_takes() * 2);
     let ended = once_owned(watch, &lock, patience, |right| {
         let mut facts = facts;
@@ -66,10 +68,26 @@ where
         Ok(done) => Ok(done),
         Err(NotOwned::Unconfirmed(why)) => Err(unconfirmed(&why, claim.epoch).into()),
         Err(NotOwned::Lost(loss)) => {
-            let is_told = OwnerRecord::claim(&before).await?.is_some();
-            let me = (before.seed_object.name_any(), claim.epoch);
-            Err(meaning(&loss, is_told, before.operation, (&me.0, me.1)))
+            let newest = OwnerRecord::claim(&before).await.map(|claim| claim.is_some());
+            let record_published = is_record_published(published_at_start, newest, before.operation)?;
+            let seed = before.seed_object.name_any();
+            Err(refuse_after_loss(
+                &loss,
+                record_published,
+                before.operation,
+                (&seed, claim.epoch),
+            ))
         }
+    }
+}
+
+/// Whether this seed has published a record in this epoch, and no deletion removes the record. When the read
+/// after a loss fails, the read at the start counts: otherwise the loss is not remembered. The record of a
+/// deletion may be gone since the start, so a failed read decides nothing there.
+fn is_record_published(at_start: bool, newest: Result<bool>, operation: Operation) -> Result<bool> {
+    match newest {
+        Err(_) if at_start && asked(operation) == Asked::Always => Ok(true),
+        newest => newest,
     }
 }
 
@@ -112,9 +130,13 @@ async fn needed(facts: &Facts) -> Result<Option<OwnerClaim>> {
     }
 }
 
-/// The refusal that follows from a loss. `is_told`: this seed has published a record in this epoch, and no
-/// deletion removes the record.
-fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&str, i64)) -> PermitRefusal {
+/// The refusal that follows from a loss. `record_published`: see [`is_record_published`].
+fn refuse_after_loss(
+    loss: &Loss,
+    record_published: bool,
+    operation: Operation,
+    (seed, epoch): (&str, i64),
+) -> PermitRefusal {
     if *loss == Loss::Sealed {
         // The garden reports that this seed has sealed the epoch, and DNS returns no record: no seed has
         // taken the shoot yet.
@@ -125,7 +147,7 @@ fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&st
             ),
         ));
     }
-    if is_told {
+    if record_published {
         return PermitRefusal::Lost(format!(
             "seed {seed} has lost the shoot in ownership epoch {epoch}: {loss}. It does nothing for the shoot any more in this epoch. \
              If the shoot is to stay here, it needs a later epoch; see Event OwnershipLost in docs/operate/runbooks.md"
@@ -288,13 +310,13 @@ mod tests {
                 Loss::LaterEpoch(4),
                 Loss::AnotherIdentity("b".into()),
             ] {
-                let PermitRefusal::Lost(sentence) = meaning(&loss, true, operation, ("seed-a", 3)) else {
+                let PermitRefusal::Lost(sentence) = refuse_after_loss(&loss, true, operation, ("seed-a", 3)) else {
                     panic!("{operation:?}: it is lost");
                 };
                 for part in ["seed-a", "epoch 3", &loss.to_string(), "OwnershipLost"] {
                     assert!(sentence.contains(part), "{sentence}");
                 }
-                let again = match meaning(&loss, false, operation, ("seed-a", 3)) {
+                let again = match refuse_after_loss(&loss, false, operation, ("seed-a", 3)) {
                     PermitRefusal::NotNow(error) => error.class(),
                     PermitRefusal::Lost(sentence) => panic!("{operation:?}: {sentence}"),
                 };
@@ -312,12 +334,28 @@ mod tests {
     #[test]
     fn what_the_seed_has_sealed_itself_is_not_lost() {
         for operation in OPERATIONS {
-            for is_told in [true, false] {
-                let PermitRefusal::NotNow(error) = meaning(&Loss::Sealed, is_told, operation, ("seed-a", 3))
+            for record_published in [true, false] {
+                let PermitRefusal::NotNow(error) =
+                    refuse_after_loss(&Loss::Sealed, record_published, operation, ("seed-a", 3))
                 else {
                     panic!("{operation:?}: nobody has taken it");
                 };
                 assert_eq!(error.class(), "NotReady");
+            }
+        }
+    }
+
+    /// R17-61: the API of the seed may fail in the moment of the loss.
+    #[test]
+    fn a_loss_is_remembered_although_the_seed_does_not_answer() {
+        let failed = || Err(Error::transient("the seed does not answer"));
+        for operation in OPERATIONS {
+            let decided = is_record_published(true, failed(), operation);
+            let is_remembered = asked(operation) == Asked::Always;
+            assert_eq!(decided.is_ok_and(|published| published), is_remembered, "{operation:?}");
+            assert!(is_record_published(false, failed(), operation).is_err());
+            for newest in [true, false] {
+                assert_eq!(is_record_published(true, Ok(newest), operation), Ok(newest));
             }
         }
     }
