@@ -126,8 +126,8 @@ impl Backups {
             FinalSnapshot::TakenByItself => {
                 let client = client(stay).await?;
                 let end = await_final_snapshot(&client, epoch, Ended::ByTakeover).await?;
-                let (_, latest) = ask(&client, Method::GET, "/snapshot/latest").await?;
-                Ok(Some(acknowledged_end(end.revision, &latest)))
+                let (status, latest) = ask(&client, Method::GET, "/snapshot/latest").await?;
+                read_acknowledged_end(end.revision, status, &latest).map(Some)
             }
             FinalSnapshot::AskedFor => ask_for_final_snapshot(&client(stay).await?, epoch)
                 .await
@@ -169,6 +169,15 @@ async fn check_backup_entry(f: &Facts) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// The last revision that was acknowledged to a client. An answer with an error states no revision, and would
+/// count every change after the seal as lost.
+fn read_acknowledged_end(end: i64, status: StatusCode, latest: &Value) -> Result<i64> {
+    if !status.is_success() {
+        return Err(error_of("the final snapshot", status, latest));
+    }
+    Ok(acknowledged_end(end, latest))
 }
 
 /// The event that ends the epoch of the final snapshot.
