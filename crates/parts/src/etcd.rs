@@ -1,5 +1,6 @@
 //! etcd-main, which holds the shoot's objects and is backed up, and etcd-events, which holds the shoot's
-//! Events and is not backed up.
+//! Events and is not backed up. During a restore, an Etcd with the name etcd-main and a source store stands
+//! for the copy of the backups ([`crate::EtcdCopy`]), and is deleted before the real etcd-main is created.
 
 use std::collections::BTreeMap;
 
@@ -316,9 +317,10 @@ pub(crate) fn epoch_annotation(epoch: i64) -> Option<BTreeMap<String, String>> {
     (epoch > 1).then(|| [(OWNERSHIP_EPOCH.to_owned(), epoch.to_string())].into())
 }
 
-/// Whether etcd had data before, so that an empty start would lose the data: the shoot is taken over, or the
-/// Etcd was lost. An existing Etcd keeps the first decision, because a change restarts etcd. A shoot in a
-/// migration or deletion may never have been complete, and must not be blocked.
+/// Whether etcd had data before, so that an empty start would lose the data: the shoot is restored, or the
+/// Etcd was lost. A restore always requires a snapshot. Otherwise an existing Etcd keeps its annotation,
+/// which takes effect at the next start of etcd. A shoot in a migration or deletion may never have been
+/// complete, and must not be blocked.
 fn has_past(operation: Operation, shoot: &Shoot, found: Option<&Etcd>) -> bool {
     let last = shoot
         .status

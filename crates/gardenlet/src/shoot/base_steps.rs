@@ -54,8 +54,7 @@ pub(super) fn lay<'a>(
 }
 
 /// Removes the owner record when the Seed no longer requests owner records. The removal waits until etcd runs
-/// without owner checks. A check between the removals of the names could read an epoch without an owner, and
-/// that is a permanent loss (R17-50).
+/// without owner checks, because an owner check confirms the seed only with a record.
 pub(super) fn drop_owner_record<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,

@@ -1,5 +1,6 @@
-//! What the gardenlet of one seed does with a Shoot now: a pure function of the object and of the own seed's
-//! name (flows.md 3.0). Who acts, and what is wanted of the owner, is `placement`'s to say; here is when.
+//! The next action of a gardenlet for a Shoot, as a pure function of the Shoot and of the seed's name. The
+//! crate `placement` decides which seed acts and which operation the Shoot needs. This module decides the
+//! time.
 
 use std::time::Duration;
 
@@ -14,36 +15,38 @@ use placement::{Operation, OwnerAction, Pause, Role, isolation, pause::begins_an
 
 use super::zone_recheck;
 
-/// What the gardenlet of one seed does with a Shoot now.
+/// The next action of a gardenlet for a Shoot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty {
-    /// It acts elsewhere, or nowhere yet.
+    /// The Shoot belongs to a different seed, or to no seed yet.
     NotResponsible,
     /// Nothing until this time has passed or the Shoot changes.
     Idle(Duration),
-    /// It is `Failed`: nothing until a user changes it or asks for a retry.
+    /// The Shoot is `Failed`: nothing until a user changes the Shoot or requests a retry.
     GivenUp,
     /// The flow of this operation.
     Run(Operation),
-    /// Clean up what is left of the stay in this epoch.
+    /// Clean up the seed after the residency of the Shoot in this epoch.
     Leave(i64),
-    /// It is being deleted and nobody confirmed that: it stays as it is, and is told what is awaited.
+    /// The Shoot is being deleted, and no user has confirmed the deletion. The control plane stays, and the
+    /// Shoot reports the missing confirmation.
     Unconfirmed,
     /// A pause holds back the operation that would begin now.
     Paused(Pause),
 }
 
-/// Times by which [`decide`] goes.
+/// The intervals of [`decide`].
 #[derive(Clone, Copy, Debug)]
 pub struct Periods {
-    /// A Shoot that was reconciled well is reconciled again after this.
+    /// A Shoot is reconciled again after this time since the last success.
     pub sync: Duration,
 }
 
-/// A Shoot that waits for another writer is looked at again after this; the writer's change wakes it earlier.
+/// Requeue interval for a Shoot that waits for a write by a different controller. The write wakes the
+/// gardenlet earlier.
 const WAIT_FOR_OTHERS: Duration = Duration::from_secs(60);
 
-/// What the gardenlet of `own_seed` does now.
+/// Decides the next action of the gardenlet of `own_seed`.
 #[must_use]
 pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -> Duty {
     match role(shoot, own_seed) {
@@ -66,7 +69,7 @@ pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -
     if asks_for_operation(shoot, last) || !is_about(last, operation) || !is_observed(shoot) {
         return duty;
     }
-    // Also of one that was given up: a zone that is sick may be why (RZ-01, RZ-02).
+    // Also for a Shoot in state `Failed`: a failed zone may be the cause (RZ-01, RZ-02).
     if operation == Operation::Reconcile && isolation::is_due(shoot) {
         return duty;
     }
@@ -106,7 +109,7 @@ fn asks_for_operation(shoot: &Shoot, last: &LastOperation) -> bool {
     }
 }
 
-/// Whether the last operation is the one that is wanted now, so that its outcome says something about it.
+/// Whether the last operation is of the type that the Shoot needs now, so that its state decides.
 fn is_about(last: &LastOperation, wanted: Operation) -> bool {
     match wanted {
         Operation::Reconcile => !matches!(last.type_, Type::Migrate | Type::Delete),

@@ -1,4 +1,5 @@
-//! The order of a planned move in the source seed (GEP-7 R7-47; flows.md 3.1).
+//! The order of a planned move in the source seed (GEP-7 R7-47; docs/understand/flows.md, "Move, in the
+//! source seed").
 //!
 //! While the API of the shoot still answers, the flow checks that backups can be taken. Then the flow
 //! migrates extension resources, and persists the state of the shoot. Then the flow stops the API, so that no
