@@ -113,8 +113,8 @@ impl Backups {
     /// The caller must make sure that etcd has no writers any more.
     ///
     /// # Errors
-    /// The final snapshot does not exist yet; the error states the reason. The snapshot may be stored at any
-    /// time.
+    /// The final snapshot does not exist yet, or etcd-backup-restore reports no end of the epoch; the error
+    /// states the reason. The snapshot may be stored at any time.
     pub async fn save_what_is_left(stay: &Stay, epoch: i64) -> Result<Option<i64>> {
         let found = stay.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
@@ -165,7 +165,7 @@ async fn check_backup_entry(f: &Facts) -> Result<()> {
                 .first()
                 .copied()
                 .unwrap_or(ErrorCode::ErrRetryableInfraDependencies),
-            format!("BackupEntry {name} is in trouble: {}", error.description),
+            format!("BackupEntry {name} reports an error: {}", error.description),
         ));
     }
     Ok(())
@@ -197,9 +197,9 @@ async fn report_sealing(client: &Client, epoch: i64) -> Result<()> {
     if status.is_success() || status == StatusCode::NOT_FOUND {
         return Ok(());
     }
-    let said = answer["error"].as_str().unwrap_or("it says no more");
+    let said = answer["error"].as_str().unwrap_or("no reason is reported");
     Err(Error::transient(format!(
-        "etcd-backup-restore was not told that the seed ends ownership epoch {epoch} ({status}): {said}"
+        "could not report to etcd-backup-restore that the seed ends ownership epoch {epoch} ({status}): {said}"
     )))
 }
 
@@ -256,7 +256,7 @@ async fn look_for_final_snapshot(client: &Client, epoch: i64, ended: Ended) -> R
 /// The reason why there is no final snapshot yet, from the `/ownership` and `/healthz` reports of
 /// etcd-backup-restore.
 fn not_finished(ownership: &Value, health: &Value) -> Error {
-    let why = ownership["why"].as_str().unwrap_or("it says no more");
+    let why = ownership["why"].as_str().unwrap_or("no reason is reported");
     let message = match ownership["state"].as_str() {
         Some("Sealed") => match health["error"].as_str() {
             Some(error) => format!("the final snapshot is not taken: {error}"),
@@ -361,10 +361,10 @@ fn check_final(snapshot: &Value, epoch: i64) -> Result<SealedEpoch> {
         )))
     };
     if snapshot["isFinal"] != true {
-        return refused("it is not marked so".into());
+        return refused("the snapshot is not marked as final".into());
     }
     if snapshot["verified"] != true {
-        return refused("it was not read back from the bucket".into());
+        return refused("the snapshot was not read back from the bucket".into());
     }
     let (stored, last) = (
         snapshot["lastRevision"].as_i64(),
@@ -372,17 +372,17 @@ fn check_final(snapshot: &Value, epoch: i64) -> Result<SealedEpoch> {
     );
     let Some(revision) = stored.filter(|_| stored == last) else {
         return refused(format!(
-            "it ends with revision {}, and etcd with {}",
+            "the snapshot ends with revision {}, and etcd with {}",
             snapshot["lastRevision"], snapshot["etcdRevision"]
         ));
     };
     let of = snapshot["epoch"].as_i64().unwrap_or(1);
     if of != epoch {
-        return refused(format!("it is of epoch {of}, and the shoot is in epoch {epoch}"));
+        return refused(format!("the snapshot is of epoch {of}, and the shoot is in epoch {epoch}"));
     }
     let part = |key: &str| snapshot[key].as_str().filter(|part| !part.is_empty());
     let (Some(name), Some(sha256)) = (part("snapName"), part("sha256")) else {
-        return refused("its name and its sha256 are not reported".into());
+        return refused("the name and the sha256 of the snapshot are not reported".into());
     };
     Ok(SealedEpoch {
         epoch,
@@ -397,7 +397,7 @@ fn error_of(what: &str, status: StatusCode, answer: &Value) -> Error {
     let said = answer["error"]
         .as_str()
         .or(answer.as_str())
-        .unwrap_or("it says no more");
+        .unwrap_or("no reason is reported");
     let message = format!("{what} was not taken ({status}): {said}");
     let code = match answer["code"].as_str() {
         Some("credentials") => ErrorCode::ErrInfraUnauthenticated,

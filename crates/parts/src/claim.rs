@@ -42,7 +42,7 @@ pub struct ClaimSteps;
 pub enum ClaimPlan {
     /// None: the seed holds the shoot, or the Shoot records no phases.
     Nothing,
-    /// The source has handed the shoot over: both gates are open.
+    /// The source has handed the shoot over, so no fence is needed. etcd opens after the copy of the backups.
     Given,
     /// The source has not handed the shoot over: the seed fences the source.
     Taken,
@@ -112,10 +112,11 @@ impl ClaimSteps {
         Ok(plan)
     }
 
-    /// "Recording with which backups the shoot begins": gate E, and phase `Opening`. This step must come
-    /// after the copy, and the copy after the fence: then the source can add no data after the copy. The
-    /// choice is made once per epoch, and a recorded choice stays. The choice relies on the report of the
-    /// copy about the data that the copy read and hashed.
+    /// "Recording with which backups the shoot begins": checks the condition to open etcd
+    /// ([`ownership::may_open`]), and records phase `Opening`. This step must come after the copy, and the
+    /// copy after the fence: then the source can add no data after the copy. The choice is made once per
+    /// epoch, and a recorded choice stays. The choice relies on the report of the copy about the data that
+    /// the copy read and hashed.
     pub async fn open(f: &Facts) -> Result<()> {
         let earlier_pods_gone = etcd_ended::has_ended(f).await?;
         let fence_passed = f.fence.has_passed(&f.owner_check);
@@ -140,8 +141,9 @@ impl ClaimSteps {
         .await
     }
 
-    /// "Recording that the seed holds the shoot": gate C, and phase `Held`. Every step that touches a cloud
-    /// or the shoot's names must come after this step (R17-31).
+    /// "Recording that the seed holds the shoot": checks the condition to touch external resources
+    /// ([`ownership::may_act`]), and records phase `Held`. Every step that touches a cloud or the shoot's
+    /// names must come after this step (R17-31).
     pub async fn hold(f: &Facts) -> Result<()> {
         let fence_passed = f.fence.has_passed(&f.owner_check);
         advance(f, |now| {
@@ -174,21 +176,21 @@ fn check(recorded: &Ownership<String>, checks: bool, copies: bool) -> std::resul
     let own = &recorded.now.seed;
     if plan_of(recorded).fences() && !checks {
         return Err(format!(
-            "the shoot was taken over without the help of its source, and Seed {own} does not say whose its shoots are, so that \
-             nothing keeps the source from acting: set spec.settings.ownerChecks.enabled to true there"
+            "the shoot was taken over without the help of its source, and Seed {own} checks no owners, so no fence stops the source: \
+             set spec.settings.ownerChecks.enabled to true in Seed {own}"
         ));
     }
     let returns = plan_of(recorded).returns();
     if recorded.phase == Phase::Claiming && !copies && !returns {
         return Err(format!(
-            "seed {own} would not begin with the data of the shoot's source: it keeps no backups, or has an Etcd etcd-main of the \
-             shoot from before: make sure that this one is of no use, and delete it"
+            "seed {own} would not begin with the data of the shoot's source: Seed {own} has no backups configured, or the shoot's \
+             namespace has an Etcd etcd-main from before. Make sure that no data of this Etcd are needed, and delete the Etcd"
         ));
     }
     Ok(())
 }
 
-/// The evidence of gate E about the source. Only the report of the copy shows that data exist: neither the
+/// The evidence about the source for the condition to open etcd. Only the report of the copy shows that data exist: neither the
 /// source's hand-over nor a passed fence proves the content of the bucket. A recorded choice was judged
 /// before, and stays.
 fn evidence(
@@ -319,7 +321,8 @@ fn owned(newest: &Shoot, me: &Stay<String>, operation: crate::Operation) -> Resu
     now.filter(|_| last.is_none_or(|last| last.type_ == operation.type_()))
         .ok_or_else(|| {
             Error::NotOwner(format!(
-                "{} of Shoot {} is over for seed {} in epoch {}",
+                "{} of Shoot {} cannot continue: seed {} no longer has the shoot in ownership epoch {}, or a different \
+                 operation has begun",
                 operation.type_(),
                 newest.name_any(),
                 me.seed,
@@ -336,7 +339,7 @@ fn waits(what: &str, wait: Wait) -> Error {
 }
 
 pub(crate) fn refused(refused: Refused) -> Error {
-    Error::bug(format!("a step that its gate lets pass is none: {refused}"))
+    Error::bug(format!("the ownership protocol refuses a step whose condition holds: {refused}"))
 }
 
 #[cfg(test)]

@@ -135,8 +135,8 @@ pub(crate) fn cannot_be_taken(what: FinalSnapshot) -> Error {
             Error::transient("etcd-main is stopped: it has to run for its final snapshot")
         }
         _ => Error::transient(
-            "the Etcd etcd-main is gone, and whether its final snapshot was taken cannot be asked any more: it is made anew by the \
-             next try, from what lies in the bucket",
+            "the Etcd etcd-main is gone, so no process can report the final snapshot: the next attempt creates the Etcd again from \
+             the backups in the bucket",
         ),
     }
 }

@@ -115,7 +115,7 @@ pub fn read_loss(shoot: &Shoot) -> Option<Loss> {
             let seconds = u32::try_from(fenced.duration_since(saved).as_secs()).unwrap_or(u32::MAX);
             let sentence = format!(
                 "The shoot goes on with what seed {source} had saved at {saved}{up_to}. Writes that seed {source} acknowledged later are \
-                 lost. {} That is {seconds} s after it had saved.{left_aside}",
+                 lost. {} That is {seconds} s after the last snapshot.{left_aside}",
                 last_write(source, fenced)
             );
             (Some(seconds), sentence)
@@ -123,7 +123,7 @@ pub fn read_loss(shoot: &Shoot) -> Option<Loss> {
         (_, why) => {
             let why = why.as_deref().unwrap_or("the two clocks are apart");
             let sentence = format!(
-                "The shoot goes on with the data of seed {source}{up_to}. How much of what that acknowledged last is lost is unknown: {why}. \
+                "The shoot goes on with the data of seed {source}{up_to}. The number of lost writes is unknown: {why}. \
                  {}{left_aside}",
                 last_write(source, fenced)
             );
@@ -149,8 +149,8 @@ fn last_write(source: &str, fenced: Timestamp) -> String {
 #[must_use]
 pub fn exactly(source: &str, lost: i64) -> String {
     format!(
-        "Seed {source} is back and has saved what it acknowledged last: the shoot lost {lost} changes when it was taken over. They are \
-         in the final snapshot in the bucket of seed {source}."
+        "Seed {source} is back and has saved the last changes: the takeover of the shoot lost {lost} changes. These changes are in the \
+         final snapshot in the bucket of seed {source}."
     )
 }
 

@@ -149,8 +149,8 @@ fn refuse_after_loss(
     }
     if record_published {
         return PermitRefusal::Lost(format!(
-            "seed {seed} has lost the shoot in ownership epoch {epoch}: {loss}. It does nothing for the shoot any more in this epoch. \
-             If the shoot is to stay here, it needs a later epoch; see Event OwnershipLost in docs/operate/runbooks.md"
+            "seed {seed} has lost the shoot in ownership epoch {epoch}: {loss}. The seed does nothing for the shoot in this epoch. \
+             To stay in this seed, the shoot needs a later epoch; see Event OwnershipLost in docs/operate/runbooks.md"
         ));
     }
     if asked(operation) == Asked::WhereTold {
@@ -158,7 +158,7 @@ fn refuse_after_loss(
         // the lock.
         return PermitRefusal::NotNow(Error::not_ready(
             GO_ON,
-            "the owner's record goes with the shoot, whose deletion goes on",
+            "the deletion of the shoot has removed the owner record, and continues without an owner check",
         ));
     }
     // This seed never published a record, so no ownership was lost. DNS still has the record of a different

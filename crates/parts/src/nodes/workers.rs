@@ -30,7 +30,8 @@ impl Deploy for Workers {
         let mut object = worker(f).await?;
         f.close_deadline.annotate(&mut object);
         let stays = object.spec.isolated_zone_id.is_none() && Self::is_leaving(f).await?;
-        // Fields and annotations that were merged do not go with the next apply.
+        // `isolatedZoneID` was written by a merge patch, so server-side apply does not own the field and
+        // cannot remove the field.
         if stays {
             let whole = json!({"isolatedZoneID": null});
             Self::object(f).change(f, &whole).await?;
