@@ -24,12 +24,12 @@ use crate::{
 const QUOTED: usize = 300;
 /// Interval between two polls for the final snapshot, because etcd-backup-restore sends no notification. Much
 /// shorter than the time of a snapshot.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest time that the first report of phase `Sealing` may delay a move.
 const ANNOUNCED_WITHIN: Duration = Duration::from_secs(1);
 /// Longest time of polling in one attempt of the step. Much shorter than the timeout of the step, so that the
 /// error at the end states the reason.
-const LOOK_FOR: Duration = Duration::from_secs(60);
+const POLL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The shoot's backups, by requests to etcd-backup-restore.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Backups {
 
     /// "Creating ETCD Snapshot before etcd sleeps": the bucket is the only copy of the data while the shoot
     /// sleeps. The caller must make sure that etcd has no writers any more.
-    pub async fn complete(stay: &Stay) -> Result<()> {
+    pub async fn take_snapshot_before_sleep(stay: &Stay) -> Result<()> {
         let client = client(stay).await?;
         let (status, full) = ask_for_effect(stay, &client, "/snapshot/full").await?;
         if status.is_success() {
@@ -79,8 +79,8 @@ impl Backups {
         let found = found.context("could not read Etcd etcd-main")?;
         let client = client(f).await?;
         match etcd_owner::final_snapshot(found.as_ref(), f.seed_object.spec.checks_owners()) {
-            FinalSnapshot::AskedFor => {}
-            FinalSnapshot::TakenByItself => {
+            FinalSnapshot::OnRequest => {}
+            FinalSnapshot::OnSeal => {
                 let awaited = await_final_snapshot(&client, f.epoch(), Ended::BySealing);
                 f.proven_end.keep(awaited.await?);
                 return Ok(());
@@ -123,16 +123,16 @@ impl Backups {
         };
         // `true` even for a seed without owner checks: the new owner is known here.
         match etcd_owner::final_snapshot(Some(&etcd), true) {
-            FinalSnapshot::TakenByItself => {
+            FinalSnapshot::OnSeal => {
                 let client = client(stay).await?;
                 let end = await_final_snapshot(&client, epoch, Ended::ByTakeover).await?;
                 let (status, latest) = ask(&client, Method::GET, "/snapshot/latest").await?;
                 read_acknowledged_end(end.revision, status, &latest).map(Some)
             }
-            FinalSnapshot::AskedFor => ask_for_final_snapshot(&client(stay).await?, epoch)
+            FinalSnapshot::OnRequest => ask_for_final_snapshot(&client(stay).await?, epoch)
                 .await
                 .map(|end| Some(end.revision)),
-            FinalSnapshot::NotTaken | FinalSnapshot::Unknown => Ok(None),
+            FinalSnapshot::EtcdStopped | FinalSnapshot::EtcdMissing => Ok(None),
         }
     }
 
@@ -229,10 +229,10 @@ async fn await_final_snapshot(client: &Client, epoch: i64, ended: Ended) -> Resu
                 Ok(end) => return end,
                 Err(why) => last = why,
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    tokio::time::timeout(LOOK_FOR, looks).await.map_err(|_| last)
+    tokio::time::timeout(POLL_TIMEOUT, looks).await.map_err(|_| last)
 }
 
 /// Reads the final snapshot. The error states why the snapshot is missing or not proved (R17-52).

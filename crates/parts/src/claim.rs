@@ -43,14 +43,14 @@ pub enum ClaimPlan {
     /// None: the seed holds the shoot, or the Shoot records no phases.
     Nothing,
     /// The source has handed the shoot over, so no fence is needed. etcd opens after the copy of the backups.
-    Given,
+    AfterHandOver,
     /// The source has not handed the shoot over: the seed fences the source.
-    Taken,
-    /// Like `Taken`, but the data are this seed's own data from the source epoch. A move was cancelled after
-    /// the seed had sealed the epoch, or the destination never opened the data.
-    Returned,
+    AfterTakeover,
+    /// Like `AfterTakeover`, but the data are this seed's own data from the source epoch. A move was
+    /// cancelled after the seed had sealed the epoch, or the destination never opened the data.
+    NewEpochSameSeed,
     /// The seed had begun to leave, and keeps the shoot in the present epoch.
-    Kept,
+    DepartureCancelled,
 }
 
 impl ClaimPlan {
@@ -61,20 +61,20 @@ impl ClaimPlan {
 
     /// Whether the flow records the steps of a new epoch.
     #[must_use]
-    pub fn is_recorded(self) -> bool {
-        matches!(self, Self::Given | Self::Taken | Self::Returned)
+    pub fn begins_epoch(self) -> bool {
+        matches!(self, Self::AfterHandOver | Self::AfterTakeover | Self::NewEpochSameSeed)
     }
 
     /// Whether the source may still act, as far as the record shows.
     #[must_use]
     pub fn fences(self) -> bool {
-        matches!(self, Self::Taken | Self::Returned)
+        matches!(self, Self::AfterTakeover | Self::NewEpochSameSeed)
     }
 
     /// Whether the data are already in this seed.
     #[must_use]
     pub fn returns(self) -> bool {
-        self == Self::Returned
+        self == Self::NewEpochSameSeed
     }
 }
 
@@ -84,7 +84,7 @@ impl ClaimSteps {
     ///
     /// # Errors
     /// The epoch has ended, and no new epoch is granted yet.
-    pub fn has_not_ended(shoot: &Shoot) -> Result<()> {
+    pub fn check_not_sealing(shoot: &Shoot) -> Result<()> {
         match record::ownership(shoot) {
             Ok(recorded) if recorded.phase == Phase::Sealing => Err(Error::not_ready(
                 WAIT_FOR_GRANT,
@@ -100,12 +100,12 @@ impl ClaimSteps {
     /// Derives the plan before a deploying flow is built, and checks the obstacles of a claim. `copies`:
     /// whether the flow copies the source's backups.
     pub fn plan(f: &Facts, copies: bool) -> Result<ClaimPlan> {
-        Self::has_not_ended(&f.shoot)?;
+        Self::check_not_sealing(&f.shoot)?;
         let Ok(recorded) = record::ownership(&f.shoot) else {
             return Ok(ClaimPlan::Nothing);
         };
         let plan = plan_of(&recorded);
-        if plan.is_recorded() {
+        if plan.begins_epoch() {
             let checks = f.seed_object.spec.checks_owners();
             check(&recorded, checks, copies).map_err(configuration_problem)?;
         }
@@ -123,8 +123,8 @@ impl ClaimSteps {
         let fenced = fenced(f);
         let copied = f.copied.get();
         let accepted = LossConsent::from_shoot(&f.newest_shoot().await?);
-        let tell = |becomes: &Ownership<String>| lost::assess_loss(becomes, copied.as_ref(), fenced);
-        advance_telling(f, tell, |now| {
+        let loss_of = |becomes: &Ownership<String>| lost::assess_loss(becomes, copied.as_ref(), fenced);
+        advance_with_loss(f, loss_of, |now| {
             let earlier_pods_gone = earlier_pods_gone || now.phase != Phase::Claiming;
             let evidence = evidence(now, copied.as_ref(), accepted, fence_passed);
             let evidence = Evidence {
@@ -162,11 +162,11 @@ impl ClaimSteps {
 fn plan_of(recorded: &Ownership<String>) -> ClaimPlan {
     match recorded.phase {
         Phase::Claiming | Phase::Opening => match &recorded.source {
-            Some(source) if source.seed == recorded.now.seed => ClaimPlan::Returned,
-            _ if recorded.drained => ClaimPlan::Given,
-            _ => ClaimPlan::Taken,
+            Some(source) if source.seed == recorded.now.seed => ClaimPlan::NewEpochSameSeed,
+            _ if recorded.drained => ClaimPlan::AfterHandOver,
+            _ => ClaimPlan::AfterTakeover,
         },
-        Phase::Leaving => ClaimPlan::Kept,
+        Phase::Leaving => ClaimPlan::DepartureCancelled,
         Phase::Held | Phase::Sealing => ClaimPlan::Nothing,
     }
 }
@@ -190,9 +190,9 @@ fn check(recorded: &Ownership<String>, checks: bool, copies: bool) -> std::resul
     Ok(())
 }
 
-/// The evidence about the source for the condition to open etcd. Only the report of the copy shows that data exist: neither the
-/// source's hand-over nor a passed fence proves the content of the bucket. A recorded choice was judged
-/// before, and stays.
+/// The evidence about the source for the condition to open etcd. Only the report of the copy shows that data
+/// exist: neither the source's hand-over nor a passed fence proves the content of the bucket. A recorded
+/// choice was judged before, and stays.
 fn evidence(
     recorded: &Ownership<String>,
     copied: Option<&CopiedChain>,
@@ -247,7 +247,7 @@ pub(crate) async fn advance(
     f: &Facts,
     decide: impl FnMut(&Ownership<String>) -> Result<Option<Conditional<Ownership<String>>>> + Send,
 ) -> Result<()> {
-    advance_telling(f, |_| None, decide).await
+    advance_with_loss(f, |_| None, decide).await
 }
 
 impl Facts {
@@ -261,10 +261,10 @@ impl Facts {
     }
 }
 
-/// Like [`advance`]; `tell` adds the data loss of this epoch to the record.
-async fn advance_telling(
+/// Like [`advance`]; `loss_of` adds the data loss of this epoch to the record.
+async fn advance_with_loss(
     f: &Facts,
-    tell: impl Fn(&Ownership<String>) -> Option<RestoredData> + Send,
+    loss_of: impl Fn(&Ownership<String>) -> Option<RestoredData> + Send,
     mut decide: impl FnMut(&Ownership<String>) -> Result<Option<Conditional<Ownership<String>>>> + Send,
 ) -> Result<()> {
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
@@ -278,11 +278,11 @@ async fn advance_telling(
         };
         // The patch sets all fields of the record except the approval, which stays. The write is conditional
         // on the Shoot's resourceVersion, which covers all fields that were read.
-        let stands = newest
+        let current = newest
             .status
             .as_ref()
             .and_then(|status| status.ownership.as_ref());
-        let patch = json!({"ownership": build_record(&write.becomes, tell(&write.becomes), stands)});
+        let patch = json!({"ownership": build_record(&write.becomes, loss_of(&write.becomes), current)});
         let written = FIELD_MANAGER.try_merge_status_of(&api, &newest, &patch).await?;
         if written.is_some() {
             tracing::info!(shoot = name, phase = ?write.becomes.phase, epoch = write.becomes.now.epoch, "recorded ownership phase");
@@ -297,13 +297,13 @@ async fn advance_telling(
 fn build_record(
     becomes: &Ownership<String>,
     restored: Option<RestoredData>,
-    stands: Option<&Recorded>,
+    current: Option<&Recorded>,
 ) -> Value {
     let ownership = record::recorded(becomes);
     let source = ownership.source.clone();
     let mut told = json!(ownership);
     if let Some(restored) = restored {
-        let restored = lost::restored_patch(&RestoredData { source, ..restored }, stands);
+        let restored = lost::restored_patch(&RestoredData { source, ..restored }, current);
         for (field, value) in restored.as_object().into_iter().flatten() {
             told[field] = value.clone();
         }

@@ -61,7 +61,7 @@ impl Deploy for Etcds {
         let moves = f.operation == Operation::Migrate;
         let look = if moves { look_migrating } else { look_ready };
         let mut awaited = vec![EVENTS];
-        if !(moves && is_shut_by_design(f).await?) {
+        if !(moves && owner_record_was_deleted(f).await?) {
             awaited.push(MAIN);
         }
         let waits = awaited
@@ -79,7 +79,7 @@ impl Deploy for Etcds {
 
 /// Whether an earlier run of the move has deleted the owner record, so that etcd-main refuses clients now or
 /// soon (R17-53). A later step awaits the report of the final snapshot.
-async fn is_shut_by_design(f: &Facts) -> Result<bool> {
+async fn owner_record_was_deleted(f: &Facts) -> Result<bool> {
     if !f.seed_object.spec.checks_owners() || owner_record::exists(f).await? {
         return Ok(false);
     }

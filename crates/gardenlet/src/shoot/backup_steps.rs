@@ -48,16 +48,16 @@ pub(super) fn prepare<'a>(
         copy,
         claim,
     }: BackupInputs,
-    namespace: TaskId,
+    record_ready: TaskId,
     secrets: [TaskId; 2],
 ) -> Prepared {
     let [secrets, credentials] = secrets;
-    let [source, source_ready] = when(g, copy).deploy_in_two::<SourceBackupEntry>(f, namespace);
-    let own_ready = when(g, kept).deploy::<BackupEntry>(f, [namespace, source]);
+    let [source, source_ready] = when(g, copy).deploy_in_two::<SourceBackupEntry>(f, record_ready);
+    let own_ready = when(g, kept).deploy::<BackupEntry>(f, [record_ready, source]);
     let bucket_claimed = if claim.returns() { own_ready } else { source_ready };
-    let before_fence = [namespace, bucket_claimed];
+    let before_fence = [record_ready, bucket_claimed];
     let [witnesses_agree, fence_passed] = when(g, claim.fences()).deploy_in_two::<Fence>(f, before_fence);
-    let old_etcd_stopped = when(g, claim.returns()).sleep::<EndedEtcd>(f, namespace);
+    let old_etcd_stopped = when(g, claim.returns()).sleep::<EndedEtcd>(f, record_ready);
     // All owners of reserved Secrets have created their Secrets. No extension restores before that.
     let reserved = [secrets, credentials, source_ready, own_ready];
     let carried = when(g, restoring).step("Restoring carried Secrets", reserved, || {
@@ -66,7 +66,7 @@ pub(super) fn prepare<'a>(
     let before_copy = [secrets, credentials, source_ready, own_ready, witnesses_agree];
     let copied = when(g, copy).deploy::<EtcdCopy>(f, before_copy);
     let prepared = when(g, copy).step("Destroying copy of etcd backups", copied, || EtcdCopy::destroy(f));
-    let mut recorded = when(g, claim.is_recorded());
+    let mut recorded = when(g, claim.begins_epoch());
     let before_open = [prepared, fence_passed, old_etcd_stopped];
     let opened = recorded.step("Recording with which backups the shoot begins", before_open, || {
         ClaimSteps::open(f)

@@ -87,9 +87,9 @@ pub fn build(f: &Facts, given: MigrateInputs) -> Flow<'_, Error> {
         stopped,
         || Departure::seal(f),
     );
-    let disowned = when(&mut g, given.owner_record).migrate::<OwnerRecord>(f, sealing);
-    let late = migrate_late_extensions(&mut g, f, stopped, disowned);
-    let snapshot = g.step("Creating ETCD Snapshot", [disowned, etcd_ready], || {
+    let owner_record_deleted = when(&mut g, given.owner_record).migrate::<OwnerRecord>(f, sealing);
+    let late = migrate_late_extensions(&mut g, f, stopped, owner_record_deleted);
+    let snapshot = g.step("Creating ETCD Snapshot", [owner_record_deleted, etcd_ready], || {
         Backups::take_final_snapshot(f)
     });
     g.step(
@@ -124,16 +124,16 @@ fn migrate_late_extensions<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
     after: TaskId,
-    disowned: TaskId,
+    owner_record_deleted: TaskId,
 ) -> TaskId {
     let infrastructure = g.migrate::<Infrastructure>(f, after);
     let records = g.migrate::<DnsRecords>(f, after);
     let further = extension_steps::migrate(g, f, AfterKubeAPIServer, after);
     // The check covers all kinds, including kinds that were added later: every object must be migrated. The
-    // owner record is a DNSRecord, so the check waits for `disowned`.
+    // owner record is a DNSRecord, so the check waits for `owner_record_deleted`.
     let all = g.step(
         "Waiting until everything has been migrated",
-        [infrastructure, records, further, disowned],
+        [infrastructure, records, further, owner_record_deleted],
         || AllExtensions::migrated(f),
     );
     g.step("Persisting late state in ShootState", all, || {

@@ -73,7 +73,7 @@ pub(super) async fn run(
     zone_budget::begin(&mut facts, &context.config.zone_id_labels, record)
         .await
         .map_err(|error| outside(zone_watch::TASK, error))?;
-    let ended = Box::pin(right::under_it(facts, |facts| {
+    let ended = Box::pin(right::run_under_owner_permit(facts, |facts| {
         // Large, and moved on its way.
         Box::pin(async move { Box::pin(act(&facts, operation, record, pace)).await })
     }));

@@ -46,7 +46,10 @@ impl From<Error> for PermitRefusal {
 ///
 /// # Errors
 /// The permit was not granted, or has ended: `work` was dropped.
-pub(super) async fn under_it<T, F>(facts: Facts, work: impl FnOnce(Facts) -> F) -> Result<T, PermitRefusal>
+pub(super) async fn run_under_owner_permit<T, F>(
+    facts: Facts,
+    work: impl FnOnce(Facts) -> F,
+) -> Result<T, PermitRefusal>
 where
     F: Future<Output = T>,
 {
@@ -86,42 +89,42 @@ where
 /// deletion may be gone since the start, so a failed read decides nothing there.
 fn is_record_published(at_start: bool, newest: Result<bool>, operation: Operation) -> Result<bool> {
     match newest {
-        Err(_) if at_start && asked(operation) == Asked::Always => Ok(true),
+        Err(_) if at_start && check_rule(operation) == CheckRule::Always => Ok(true),
         newest => newest,
     }
 }
 
 /// When an operation checks the owner of the shoot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum CheckRule {
     Never,
     /// While this seed publishes an owner record.
-    WhereTold,
+    IfRecordPublished,
     Always,
 }
 
-fn asked(operation: Operation) -> Asked {
+fn check_rule(operation: Operation) -> CheckRule {
     match operation {
-        Operation::Migrate => Asked::Never,
-        Operation::Delete | Operation::ForceDelete => Asked::WhereTold,
-        Operation::Create | Operation::Reconcile | Operation::Restore => Asked::Always,
+        Operation::Migrate => CheckRule::Never,
+        Operation::Delete | Operation::ForceDelete => CheckRule::IfRecordPublished,
+        Operation::Create | Operation::Reconcile | Operation::Restore => CheckRule::Always,
     }
 }
 
 /// Whether the operation is refused for a shoot that this seed has lost.
 pub(super) fn is_for_owners(operation: Operation) -> bool {
-    asked(operation) != Asked::Never
+    check_rule(operation) != CheckRule::Never
 }
 
 /// The claim to check; `None` where this seed publishes no owner record.
 async fn needed(facts: &Facts) -> Result<Option<OwnerClaim>> {
-    match asked(facts.operation) {
-        Asked::Never => Ok(None),
-        Asked::WhereTold => OwnerRecord::claim(facts).await,
-        Asked::Always => {
+    match check_rule(facts.operation) {
+        CheckRule::Never => Ok(None),
+        CheckRule::IfRecordPublished => OwnerRecord::claim(facts).await,
+        CheckRule::Always => {
             // Checked first: a seed that has sealed its epoch has removed its record and waits for the next
             // epoch.
-            ClaimSteps::has_not_ended(&facts.shoot)?;
+            ClaimSteps::check_not_sealing(&facts.shoot)?;
             // Checked also without a published record. A missing record, a deleted record and a record of an
             // earlier epoch are no loss (`ownership::saying`). In these cases the garden decides, and the
             // garden has assigned the shoot to this seed.
@@ -153,7 +156,7 @@ fn refuse_after_loss(
              To stay in this seed, the shoot needs a later epoch; see Event OwnershipLost in docs/operate/runbooks.md"
         ));
     }
-    if asked(operation) == Asked::WhereTold {
+    if check_rule(operation) == CheckRule::IfRecordPublished {
         // The deletion has removed the record of this seed in the meantime, and continues under the permit of
         // the lock.
         return PermitRefusal::NotNow(Error::not_ready(
@@ -291,11 +294,11 @@ mod tests {
     fn all_is_asked_for_but_to_hand_the_shoot_over() {
         for operation in OPERATIONS {
             let expected = match operation {
-                Operation::Migrate => Asked::Never,
-                _ if operation.deletes() => Asked::WhereTold,
-                _ => Asked::Always,
+                Operation::Migrate => CheckRule::Never,
+                _ if operation.deletes() => CheckRule::IfRecordPublished,
+                _ => CheckRule::Always,
             };
-            assert_eq!(asked(operation), expected, "{operation:?}");
+            assert_eq!(check_rule(operation), expected, "{operation:?}");
             assert_eq!(is_for_owners(operation), operation != Operation::Migrate);
         }
     }
@@ -310,7 +313,8 @@ mod tests {
                 Loss::LaterEpoch(4),
                 Loss::AnotherIdentity("b".into()),
             ] {
-                let PermitRefusal::Lost(sentence) = refuse_after_loss(&loss, true, operation, ("seed-a", 3)) else {
+                let PermitRefusal::Lost(sentence) = refuse_after_loss(&loss, true, operation, ("seed-a", 3))
+                else {
                     panic!("{operation:?}: it is lost");
                 };
                 for part in ["seed-a", "epoch 3", &loss.to_string(), "OwnershipLost"] {
@@ -351,7 +355,7 @@ mod tests {
         let failed = || Err(Error::transient("the seed does not answer"));
         for operation in OPERATIONS {
             let decided = is_record_published(true, failed(), operation);
-            let is_remembered = asked(operation) == Asked::Always;
+            let is_remembered = check_rule(operation) == CheckRule::Always;
             assert_eq!(decided.is_ok_and(|published| published), is_remembered, "{operation:?}");
             assert!(is_record_published(false, failed(), operation).is_err());
             for newest in [true, false] {

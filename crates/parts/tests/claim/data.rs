@@ -81,7 +81,7 @@ pub async fn given_by_its_source(subject: &Subject) -> Result<()> {
     let mut record = taken(3);
     record["drained"] = json!(true);
     let facts = subject.set_record(record).await?;
-    assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::Given);
+    assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::AfterHandOver);
     // The hand-over proves no content of the bucket: a final snapshot may have been deleted since.
     for copied in [None, brought(false)] {
         facts.copied.keep(copied);
