@@ -53,7 +53,7 @@ pub fn page() -> Result<String> {
     let facts = facts()?;
     let all = migrate_flow::MigrateInputs {
         control_plane_is_up: true,
-        owner_record: true,
+        keeps_phases: true,
     };
     let restore = restoration();
     let asleep = sleep_flow::SleepInputs {

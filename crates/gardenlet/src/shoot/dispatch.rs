@@ -17,7 +17,7 @@ use super::zone_recheck;
 
 /// The next action of a gardenlet for a Shoot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duty {
+pub enum ShootAction {
     /// The Shoot belongs to a different seed, or to no seed yet.
     NotResponsible,
     /// Nothing until this time has passed or the Shoot changes.
@@ -48,19 +48,19 @@ const WAIT_FOR_OTHERS: Duration = Duration::from_secs(60);
 
 /// Decides the next action of the gardenlet of `own_seed`.
 #[must_use]
-pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -> Duty {
+pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -> ShootAction {
     match role(shoot, own_seed) {
         Role::Owner => {}
-        Role::Former { epoch } => return Duty::Leave(epoch),
+        Role::Former { epoch } => return ShootAction::Leave(epoch),
         // A seed that is only wanted has nothing to prepare yet.
-        Role::Incoming | Role::Nobody => return Duty::NotResponsible,
+        Role::Incoming | Role::Nobody => return ShootAction::NotResponsible,
     }
     let operation = match wanted(shoot) {
         OwnerAction::Operation(operation) => operation,
-        OwnerAction::PassedOn => return Duty::Idle(WAIT_FOR_OTHERS),
-        OwnerAction::Confirmation => return Duty::Unconfirmed,
+        OwnerAction::PassedOn => return ShootAction::Idle(WAIT_FOR_OTHERS),
+        OwnerAction::Confirmation => return ShootAction::Unconfirmed,
     };
-    let duty = Duty::Run(operation);
+    let duty = ShootAction::Run(operation);
     let last = shoot
         .status
         .as_ref()
@@ -74,10 +74,10 @@ pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -
         return duty;
     }
     match last.state {
-        State::Failed => Duty::GivenUp,
+        State::Failed => ShootAction::GivenUp,
         State::Succeeded if operation == Operation::Reconcile => {
             let recheck = zone_recheck::period(shoot, now).unwrap_or(periods.sync);
-            remaining(last, periods.sync.min(recheck), now).map_or(duty, Duty::Idle)
+            remaining(last, periods.sync.min(recheck), now).map_or(duty, ShootAction::Idle)
         }
         _ => duty,
     }
@@ -85,9 +85,11 @@ pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -
 
 /// The duty during a pause, if there is one.
 #[must_use]
-pub fn apply_pause(pause: Option<Pause>, shoot: &Shoot, duty: Duty) -> Duty {
+pub fn apply_pause(pause: Option<Pause>, shoot: &Shoot, duty: ShootAction) -> ShootAction {
     match (pause, duty) {
-        (Some(held_by), Duty::Run(operation)) if is_held(pause, shoot, operation) => Duty::Paused(held_by),
+        (Some(held_by), ShootAction::Run(operation)) if is_held(pause, shoot, operation) => {
+            ShootAction::Paused(held_by)
+        }
         (_, duty) => duty,
     }
 }
@@ -100,7 +102,7 @@ pub fn is_held(pause: Option<Pause>, shoot: &Shoot, operation: Operation) -> boo
         && begins_anew(shoot, operation)
 }
 
-/// `reconcile` always counts, `retry` only on a Shoot that was given up.
+/// `reconcile` always counts, `retry` only for a Shoot in state `Failed`.
 fn asks_for_operation(shoot: &Shoot, last: &LastOperation) -> bool {
     match shoot.annotations().get(OPERATION).map(String::as_str) {
         Some(operation::RECONCILE) => true,
@@ -109,11 +111,12 @@ fn asks_for_operation(shoot: &Shoot, last: &LastOperation) -> bool {
     }
 }
 
-/// Whether the last operation is of the type that the Shoot needs now, so that its state decides.
+/// Whether the state of the last operation counts for the operation that the Shoot needs now.
 fn is_about(last: &LastOperation, wanted: Operation) -> bool {
     match wanted {
         Operation::Reconcile => !matches!(last.type_, Type::Migrate | Type::Delete),
-        // Whether a deletion was forced is not recorded; forcing a deletion that was given up goes ahead.
+        // The last operation does not record whether a deletion was forced. So a forced deletion also starts
+        // after a deletion in state `Failed`.
         Operation::ForceDelete => false,
         other => last.type_ == other.type_(),
     }
@@ -127,8 +130,8 @@ fn is_observed(shoot: &Shoot) -> bool {
         == shoot.metadata.generation
 }
 
-/// What is left of `period` since the operation ended; none if it is over, or if the time lies in the future
-/// of this machine's clock by more than the period.
+/// The rest of `period` since the end of the operation. `None` if the period has passed, or if the end is in
+/// the future of this machine's clock by more than the period.
 fn remaining(last: &LastOperation, period: Duration, now: Timestamp) -> Option<Duration> {
     let elapsed = now.duration_since(last.last_update_time.0);
     let rest = jiff::SignedDuration::try_from(period)

@@ -31,8 +31,9 @@ const LIMIT: Duration = Duration::from_secs(10 * 60);
 pub struct MigrateInputs {
     /// kube-apiserver exists: the shoot can still be written.
     pub control_plane_is_up: bool,
-    /// This seed publishes the owner record, or has published the record.
-    pub owner_record: bool,
+    /// This seed publishes the owner record, or has published the record. Only then the flow records the
+    /// phases `Leaving` and `Sealing`.
+    pub keeps_phases: bool,
 }
 
 /// Builds the flow.
@@ -54,7 +55,7 @@ pub fn build(f: &Facts, given: MigrateInputs) -> Flow<'_, Error> {
         || Backups::check(f),
     );
 
-    let servers = when(&mut g, given.owner_record && given.control_plane_is_up).step(
+    let servers = when(&mut g, given.keeps_phases && given.control_plane_is_up).step(
         "Checking that no DNS server contradicts the owner record",
         namespace,
         || Departure::check_servers(f),
@@ -67,7 +68,7 @@ pub fn build(f: &Facts, given: MigrateInputs) -> Flow<'_, Error> {
     );
 
     // Until the epoch of etcd ends, the seed can cancel the move and stay in the same epoch.
-    let leaving = when(&mut g, given.owner_record).step(
+    let leaving = when(&mut g, given.keeps_phases).step(
         "Recording that the seed begins to leave the shoot",
         [backups, servers, carried],
         || Departure::begin(f),
@@ -79,15 +80,15 @@ pub fn build(f: &Facts, given: MigrateInputs) -> Flow<'_, Error> {
 
     // From here on the shoot's API cannot be written.
     let stopped = g.destroy::<Writers>(f, [etcd_ready, early, credentials]);
-    // From here on the epoch has no owner. A process that checks the owner stops, and takes the final
-    // snapshot if that is its duty (R17-50). The garden records the sealed epoch first: no path leads back
-    // into an epoch whose owner was denied.
-    let sealing = when(&mut g, given.owner_record).step(
+    // From here on the epoch has no owner. The processes that check the owner stop, and etcd-backup-restore
+    // takes the final snapshot (R17-50). The garden records the sealed epoch first: no path leads back into
+    // an epoch whose owner record was deleted.
+    let sealing = when(&mut g, given.keeps_phases).step(
         "Recording that etcd will not serve again in this epoch",
         stopped,
         || Departure::seal(f),
     );
-    let owner_record_deleted = when(&mut g, given.owner_record).migrate::<OwnerRecord>(f, sealing);
+    let owner_record_deleted = when(&mut g, given.keeps_phases).migrate::<OwnerRecord>(f, sealing);
     let late = migrate_late_extensions(&mut g, f, stopped, owner_record_deleted);
     let snapshot = g.step("Creating ETCD Snapshot", [owner_record_deleted, etcd_ready], || {
         Backups::take_final_snapshot(f)
