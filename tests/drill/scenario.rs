@@ -258,7 +258,7 @@ impl<'w> ShootScenario<'w> {
             .map_err(|error| around("Collecting facts", error))?;
         let given = leave_flow::LeaveInputs {
             namespace_is_active: true,
-            etcd_is_needed: false,
+            awaits_final_snapshot: false,
         };
         leave_flow::build(&facts.stay, given)
             .run_with(|_| (), interceptor)

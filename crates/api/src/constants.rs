@@ -60,7 +60,7 @@ pub const FORCE_RESTORE_SOURCE_IS_OFF: &str = "source-is-off";
 /// (`true`).
 pub const SHOOT_RENEW_OWNERSHIP: &str = "shoot.gardener.cloud/renew-ownership";
 /// Annotation: how many revisions of the source's etcd may be lost, where a planned move finds that snapshots
-/// of the source are missing.
+/// of the source are missing. `unknown` accepts a loss of unknown size.
 pub const SHOOT_ACCEPT_LOSS: &str = "shoot.gardener.cloud/accept-loss";
 /// Annotation: the zone to isolate, as the provider's physical ID. While the annotation exists, the shoot has
 /// no machines in the zone, and the network of the zone is closed (RZ-01).

@@ -9,7 +9,7 @@ use placement::owner_terms;
 use runtime::{Cluster, Result};
 use serde_json::json;
 
-use crate::{FIELD_MANAGER, Facts, owner_claim};
+use crate::{ConflictLimit, FIELD_MANAGER, Facts, owner_claim};
 
 /// The record of the owner terms of a shoot.
 #[derive(Debug)]
@@ -62,6 +62,7 @@ impl AppliedTerms {
 async fn change(f: &Facts, decide: impl Fn(&SeedOwnerCheck) -> Option<SeedOwnerCheck> + Send) -> Result<()> {
     let own = f.seed_object.name_any();
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
+    let mut conflicts = ConflictLimit::default();
     loop {
         let newest = f.newest_shoot().await?;
         let Some(status) = newest.status.as_ref() else {
@@ -87,6 +88,7 @@ async fn change(f: &Facts, decide: impl Fn(&SeedOwnerCheck) -> Option<SeedOwnerC
         {
             return Ok(());
         }
+        conflicts.count("Shoot", &newest.name_any())?;
     }
 }
 

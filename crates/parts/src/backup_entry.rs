@@ -221,8 +221,7 @@ impl Facts {
         self.read_entry(&self.backup_entry_name()).await
     }
 
-    /// Whether the backups are still in the former seed's bucket and must be copied before etcd starts
-    /// (flows.md 3.2).
+    /// Whether the backups are still in the former seed's bucket and must be copied before etcd starts.
     pub async fn is_copy_of_backups_required(&self) -> Result<bool> {
         // The backups of a returned shoot are in the seed's own bucket.
         if self.operation != Operation::Restore

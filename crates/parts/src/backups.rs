@@ -24,12 +24,12 @@ use crate::{
 const QUOTED: usize = 300;
 /// Interval between two polls for the final snapshot, because etcd-backup-restore sends no notification. Much
 /// shorter than the time of a snapshot.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest time that the first report of phase `Sealing` may delay a move.
 const ANNOUNCED_WITHIN: Duration = Duration::from_secs(1);
 /// Longest time of polling in one attempt of the step. Much shorter than the timeout of the step, so that the
 /// error at the end states the reason.
-const LOOK_FOR: Duration = Duration::from_secs(60);
+const POLL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The shoot's backups, by requests to etcd-backup-restore.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Backups {
 
     /// "Creating ETCD Snapshot before etcd sleeps": the bucket is the only copy of the data while the shoot
     /// sleeps. The caller must make sure that etcd has no writers any more.
-    pub async fn complete(stay: &Stay) -> Result<()> {
+    pub async fn take_snapshot_before_sleep(stay: &Stay) -> Result<()> {
         let client = client(stay).await?;
         let (status, full) = ask_for_effect(stay, &client, "/snapshot/full").await?;
         if status.is_success() {
@@ -79,8 +79,8 @@ impl Backups {
         let found = found.context("could not read Etcd etcd-main")?;
         let client = client(f).await?;
         match etcd_owner::final_snapshot(found.as_ref(), f.seed_object.spec.checks_owners()) {
-            FinalSnapshot::AskedFor => {}
-            FinalSnapshot::TakenByItself => {
+            FinalSnapshot::OnRequest => {}
+            FinalSnapshot::OnSeal => {
                 let awaited = await_final_snapshot(&client, f.epoch(), Ended::BySealing);
                 f.proven_end.keep(awaited.await?);
                 return Ok(());
@@ -113,8 +113,8 @@ impl Backups {
     /// The caller must make sure that etcd has no writers any more.
     ///
     /// # Errors
-    /// The final snapshot does not exist yet; the error states the reason. The snapshot may be stored at any
-    /// time.
+    /// The final snapshot does not exist yet, or etcd-backup-restore reports no end of the epoch; the error
+    /// states the reason. The snapshot may be stored at any time.
     pub async fn save_what_is_left(stay: &Stay, epoch: i64) -> Result<Option<i64>> {
         let found = stay.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
@@ -123,16 +123,16 @@ impl Backups {
         };
         // `true` even for a seed without owner checks: the new owner is known here.
         match etcd_owner::final_snapshot(Some(&etcd), true) {
-            FinalSnapshot::TakenByItself => {
+            FinalSnapshot::OnSeal => {
                 let client = client(stay).await?;
                 let end = await_final_snapshot(&client, epoch, Ended::ByTakeover).await?;
-                let (_, latest) = ask(&client, Method::GET, "/snapshot/latest").await?;
-                Ok(Some(acknowledged_end(end.revision, &latest)))
+                let (status, latest) = ask(&client, Method::GET, "/snapshot/latest").await?;
+                read_acknowledged_end(end.revision, status, &latest).map(Some)
             }
-            FinalSnapshot::AskedFor => ask_for_final_snapshot(&client(stay).await?, epoch)
+            FinalSnapshot::OnRequest => ask_for_final_snapshot(&client(stay).await?, epoch)
                 .await
                 .map(|end| Some(end.revision)),
-            FinalSnapshot::NotTaken | FinalSnapshot::Unknown => Ok(None),
+            FinalSnapshot::EtcdStopped | FinalSnapshot::EtcdMissing => Ok(None),
         }
     }
 
@@ -165,10 +165,19 @@ async fn check_backup_entry(f: &Facts) -> Result<()> {
                 .first()
                 .copied()
                 .unwrap_or(ErrorCode::ErrRetryableInfraDependencies),
-            format!("BackupEntry {name} is in trouble: {}", error.description),
+            format!("BackupEntry {name} reports an error: {}", error.description),
         ));
     }
     Ok(())
+}
+
+/// The last revision that was acknowledged to a client. An answer with an error states no revision, and would
+/// count every change after the seal as lost.
+fn read_acknowledged_end(end: i64, status: StatusCode, latest: &Value) -> Result<i64> {
+    if !status.is_success() {
+        return Err(error_of("the final snapshot", status, latest));
+    }
+    Ok(acknowledged_end(end, latest))
 }
 
 /// The event that ends the epoch of the final snapshot.
@@ -188,9 +197,9 @@ async fn report_sealing(client: &Client, epoch: i64) -> Result<()> {
     if status.is_success() || status == StatusCode::NOT_FOUND {
         return Ok(());
     }
-    let said = answer["error"].as_str().unwrap_or("it says no more");
+    let said = answer["error"].as_str().unwrap_or("no reason is reported");
     Err(Error::transient(format!(
-        "etcd-backup-restore was not told that the seed ends ownership epoch {epoch} ({status}): {said}"
+        "could not report to etcd-backup-restore that the seed ends ownership epoch {epoch} ({status}): {said}"
     )))
 }
 
@@ -220,10 +229,10 @@ async fn await_final_snapshot(client: &Client, epoch: i64, ended: Ended) -> Resu
                 Ok(end) => return end,
                 Err(why) => last = why,
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    tokio::time::timeout(LOOK_FOR, looks).await.map_err(|_| last)
+    tokio::time::timeout(POLL_TIMEOUT, looks).await.map_err(|_| last)
 }
 
 /// Reads the final snapshot. The error states why the snapshot is missing or not proved (R17-52).
@@ -247,7 +256,7 @@ async fn look_for_final_snapshot(client: &Client, epoch: i64, ended: Ended) -> R
 /// The reason why there is no final snapshot yet, from the `/ownership` and `/healthz` reports of
 /// etcd-backup-restore.
 fn not_finished(ownership: &Value, health: &Value) -> Error {
-    let why = ownership["why"].as_str().unwrap_or("it says no more");
+    let why = ownership["why"].as_str().unwrap_or("no reason is reported");
     let message = match ownership["state"].as_str() {
         Some("Sealed") => match health["error"].as_str() {
             Some(error) => format!("the final snapshot is not taken: {error}"),
@@ -353,10 +362,10 @@ fn check_final(snapshot: &Value, epoch: i64) -> Result<SealedEpoch> {
         )))
     };
     if snapshot["isFinal"] != true {
-        return refused("it is not marked so".into());
+        return refused("the snapshot is not marked as final".into());
     }
     if snapshot["verified"] != true {
-        return refused("it was not read back from the bucket".into());
+        return refused("the snapshot was not read back from the bucket".into());
     }
     let number = |key: &str| snapshot[key].as_i64();
     let (stored, last, sealed) = (
@@ -367,17 +376,17 @@ fn check_final(snapshot: &Value, epoch: i64) -> Result<SealedEpoch> {
     let holds_sealed = sealed.is_some() && last >= stored && stored >= sealed;
     let Some(revision) = stored.filter(|_| stored == last || holds_sealed) else {
         return refused(format!(
-            "it ends with revision {}, and etcd with {}",
+            "the snapshot ends with revision {}, and etcd with {}",
             snapshot["lastRevision"], snapshot["etcdRevision"]
         ));
     };
     let of = snapshot["epoch"].as_i64().unwrap_or(1);
     if of != epoch {
-        return refused(format!("it is of epoch {of}, and the shoot is in epoch {epoch}"));
+        return refused(format!("the snapshot is of epoch {of}, and the shoot is in epoch {epoch}"));
     }
     let part = |key: &str| snapshot[key].as_str().filter(|part| !part.is_empty());
     let (Some(name), Some(sha256)) = (part("snapName"), part("sha256")) else {
-        return refused("its name and its sha256 are not reported".into());
+        return refused("the name and the sha256 of the snapshot are not reported".into());
     };
     Ok(SealedEpoch {
         epoch,
@@ -392,7 +401,7 @@ fn error_of(what: &str, status: StatusCode, answer: &Value) -> Error {
     let said = answer["error"]
         .as_str()
         .or(answer.as_str())
-        .unwrap_or("it says no more");
+        .unwrap_or("no reason is reported");
     let message = format!("{what} was not taken ({status}): {said}");
     let code = match answer["code"].as_str() {
         Some("credentials") => ErrorCode::ErrInfraUnauthenticated,

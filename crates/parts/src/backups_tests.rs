@@ -109,3 +109,15 @@ fn only_a_proven_snapshot_of_this_epoch_counts() {
         assert_eq!(check_final(&after_seal, 2).is_ok(), counts, "{after_seal}");
     }
 }
+
+/// R17-46: an answer with an error names no sealed revision, and would count the changes after the seal as
+/// lost.
+#[test]
+fn a_refused_answer_states_no_end_of_the_epoch() {
+    let refused = json!({"code": "etcd", "error": "etcd does not answer"});
+    let end = read_acknowledged_end(854, StatusCode::SERVICE_UNAVAILABLE, &refused);
+    let error = end.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("etcd does not answer"), "{error}");
+    let latest = json!({"sealedRevision": 849});
+    assert_eq!(read_acknowledged_end(854, StatusCode::OK, &latest), Ok(849));
+}

@@ -14,7 +14,7 @@ use kube::ResourceExt;
 use runtime::{Cluster, Result, clock};
 use serde_json::{Value, json};
 
-use crate::{FIELD_MANAGER, Facts, lost};
+use crate::{ConflictLimit, FIELD_MANAGER, Facts, lost};
 
 /// Replaces an unknown loss of this epoch by the report, or removes the loss if the report is complete.
 /// Without a report the loss stays unknown. If etcd is restored after a start without loss, a loss is
@@ -25,6 +25,7 @@ pub(crate) async fn record(f: &Facts, etcd: Option<&Etcd>) -> Result<()> {
     };
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
     let seed = f.seed_object.name_any();
+    let mut conflicts = ConflictLimit::default();
     loop {
         let newest = f.newest_shoot().await?;
         let Some(restored) = loss_to_report(&newest, &seed, begun, clock::now()) else {
@@ -44,6 +45,7 @@ pub(crate) async fn record(f: &Facts, etcd: Option<&Etcd>) -> Result<()> {
         {
             return Ok(());
         }
+        conflicts.count("Shoot", &newest.name_any())?;
     }
 }
 

@@ -24,7 +24,10 @@ use placement::record;
 use runtime::{Cluster, Error, Result, clock, error::Explain};
 use serde_json::{Value, json};
 
-use crate::{FIELD_MANAGER, Facts, configuration_problem, etcd_ended, lost, planned_copy};
+use crate::{
+    ConflictLimit, FIELD_MANAGER, Facts, configuration_problem, etcd_ended, lost,
+    planned_copy::{self, LossConsent},
+};
 
 /// Requeue interval for the next epoch: garden-controller-manager watches Shoots, and has granted the epoch
 /// by then.
@@ -39,15 +42,15 @@ pub struct ClaimSteps;
 pub enum ClaimPlan {
     /// None: the seed holds the shoot, or the Shoot records no phases.
     Nothing,
-    /// The source has handed the shoot over: both gates are open.
-    Given,
+    /// The source has handed the shoot over, so no fence is needed. etcd opens after the copy of the backups.
+    AfterHandOver,
     /// The source has not handed the shoot over: the seed fences the source.
-    Taken,
-    /// Like `Taken`, but the data are this seed's own data from the source epoch. A move was cancelled after
-    /// the seed had sealed the epoch, or the destination never opened the data.
-    Returned,
+    AfterTakeover,
+    /// Like `AfterTakeover`, but the data are this seed's own data from the source epoch. A move was
+    /// cancelled after the seed had sealed the epoch, or the destination never opened the data.
+    NewEpochSameSeed,
     /// The seed had begun to leave, and keeps the shoot in the present epoch.
-    Kept,
+    DepartureCancelled,
 }
 
 impl ClaimPlan {
@@ -58,20 +61,20 @@ impl ClaimPlan {
 
     /// Whether the flow records the steps of a new epoch.
     #[must_use]
-    pub fn is_recorded(self) -> bool {
-        matches!(self, Self::Given | Self::Taken | Self::Returned)
+    pub fn begins_epoch(self) -> bool {
+        matches!(self, Self::AfterHandOver | Self::AfterTakeover | Self::NewEpochSameSeed)
     }
 
     /// Whether the source may still act, as far as the record shows.
     #[must_use]
     pub fn fences(self) -> bool {
-        matches!(self, Self::Taken | Self::Returned)
+        matches!(self, Self::AfterTakeover | Self::NewEpochSameSeed)
     }
 
     /// Whether the data are already in this seed.
     #[must_use]
     pub fn returns(self) -> bool {
-        self == Self::Returned
+        self == Self::NewEpochSameSeed
     }
 }
 
@@ -81,7 +84,7 @@ impl ClaimSteps {
     ///
     /// # Errors
     /// The epoch has ended, and no new epoch is granted yet.
-    pub fn has_not_ended(shoot: &Shoot) -> Result<()> {
+    pub fn check_not_sealing(shoot: &Shoot) -> Result<()> {
         match record::ownership(shoot) {
             Ok(recorded) if recorded.phase == Phase::Sealing => Err(Error::not_ready(
                 WAIT_FOR_GRANT,
@@ -97,30 +100,31 @@ impl ClaimSteps {
     /// Derives the plan before a deploying flow is built, and checks the obstacles of a claim. `copies`:
     /// whether the flow copies the source's backups.
     pub fn plan(f: &Facts, copies: bool) -> Result<ClaimPlan> {
-        Self::has_not_ended(&f.shoot)?;
+        Self::check_not_sealing(&f.shoot)?;
         let Ok(recorded) = record::ownership(&f.shoot) else {
             return Ok(ClaimPlan::Nothing);
         };
         let plan = plan_of(&recorded);
-        if plan.is_recorded() {
+        if plan.begins_epoch() {
             let checks = f.seed_object.spec.checks_owners();
             check(&recorded, checks, copies).map_err(configuration_problem)?;
         }
         Ok(plan)
     }
 
-    /// "Recording with which backups the shoot begins": gate E, and phase `Opening`. This step must come
-    /// after the copy, and the copy after the fence: then the source can add no data after the copy. The
-    /// choice is made once per epoch, and a recorded choice stays. The choice relies on the report of the
-    /// copy about the data that the copy read and hashed.
+    /// "Recording with which backups the shoot begins": checks the condition to open etcd
+    /// ([`ownership::may_open`]), and records phase `Opening`. This step must come after the copy, and the
+    /// copy after the fence: then the source can add no data after the copy. The choice is made once per
+    /// epoch, and a recorded choice stays. The choice relies on the report of the copy about the data that
+    /// the copy read and hashed.
     pub async fn open(f: &Facts) -> Result<()> {
         let earlier_pods_gone = etcd_ended::has_ended(f).await?;
         let fence_passed = f.fence.has_passed(&f.owner_check);
         let fenced = fenced(f);
         let copied = f.copied.get();
-        let accepted = planned_copy::accepted_loss(&f.newest_shoot().await?);
-        let tell = |becomes: &Ownership<String>| lost::assess_loss(becomes, copied.as_ref(), fenced);
-        advance_telling(f, tell, |now| {
+        let accepted = LossConsent::from_shoot(&f.newest_shoot().await?);
+        let loss_of = |becomes: &Ownership<String>| lost::assess_loss(becomes, copied.as_ref(), fenced);
+        advance_with_loss(f, loss_of, |now| {
             let earlier_pods_gone = earlier_pods_gone || now.phase != Phase::Claiming;
             let evidence = evidence(now, copied.as_ref(), accepted, fence_passed);
             let evidence = Evidence {
@@ -137,8 +141,9 @@ impl ClaimSteps {
         .await
     }
 
-    /// "Recording that the seed holds the shoot": gate C, and phase `Held`. Every step that touches a cloud
-    /// or the shoot's names must come after this step (R17-31).
+    /// "Recording that the seed holds the shoot": checks the condition to touch external resources
+    /// ([`ownership::may_act`]), and records phase `Held`. Every step that touches a cloud or the shoot's
+    /// names must come after this step (R17-31).
     pub async fn hold(f: &Facts) -> Result<()> {
         let fence_passed = f.fence.has_passed(&f.owner_check);
         advance(f, |now| {
@@ -157,11 +162,11 @@ impl ClaimSteps {
 fn plan_of(recorded: &Ownership<String>) -> ClaimPlan {
     match recorded.phase {
         Phase::Claiming | Phase::Opening => match &recorded.source {
-            Some(source) if source.seed == recorded.now.seed => ClaimPlan::Returned,
-            _ if recorded.drained => ClaimPlan::Given,
-            _ => ClaimPlan::Taken,
+            Some(source) if source.seed == recorded.now.seed => ClaimPlan::NewEpochSameSeed,
+            _ if recorded.drained => ClaimPlan::AfterHandOver,
+            _ => ClaimPlan::AfterTakeover,
         },
-        Phase::Leaving => ClaimPlan::Kept,
+        Phase::Leaving => ClaimPlan::DepartureCancelled,
         Phase::Held | Phase::Sealing => ClaimPlan::Nothing,
     }
 }
@@ -171,27 +176,27 @@ fn check(recorded: &Ownership<String>, checks: bool, copies: bool) -> std::resul
     let own = &recorded.now.seed;
     if plan_of(recorded).fences() && !checks {
         return Err(format!(
-            "the shoot was taken over without the help of its source, and Seed {own} does not say whose its shoots are, so that \
-             nothing keeps the source from acting: set spec.settings.ownerChecks.enabled to true there"
+            "the shoot was taken over without the help of its source, and Seed {own} checks no owners, so no fence stops the source: \
+             set spec.settings.ownerChecks.enabled to true in Seed {own}"
         ));
     }
     let returns = plan_of(recorded).returns();
     if recorded.phase == Phase::Claiming && !copies && !returns {
         return Err(format!(
-            "seed {own} would not begin with the data of the shoot's source: it keeps no backups, or has an Etcd etcd-main of the \
-             shoot from before: make sure that this one is of no use, and delete it"
+            "seed {own} would not begin with the data of the shoot's source: Seed {own} has no backups configured, or the shoot's \
+             namespace has an Etcd etcd-main from before. Make sure that no data of this Etcd are needed, and delete the Etcd"
         ));
     }
     Ok(())
 }
 
-/// The evidence of gate E about the source. Only the report of the copy shows that data exist: neither the
-/// source's hand-over nor a passed fence proves the content of the bucket. A recorded choice was judged
-/// before, and stays.
+/// The evidence about the source for the condition to open etcd. Only the report of the copy shows that data
+/// exist: neither the source's hand-over nor a passed fence proves the content of the bucket. A recorded
+/// choice was judged before, and stays.
 fn evidence(
     recorded: &Ownership<String>,
     copied: Option<&CopiedChain>,
-    accepted: Option<i64>,
+    accepted: Option<LossConsent>,
     fence_passed: bool,
 ) -> Evidence {
     let brought = if Mutation::CopyEvidenceIgnored.is_active() {
@@ -242,7 +247,7 @@ pub(crate) async fn advance(
     f: &Facts,
     decide: impl FnMut(&Ownership<String>) -> Result<Option<Conditional<Ownership<String>>>> + Send,
 ) -> Result<()> {
-    advance_telling(f, |_| None, decide).await
+    advance_with_loss(f, |_| None, decide).await
 }
 
 impl Facts {
@@ -256,14 +261,15 @@ impl Facts {
     }
 }
 
-/// Like [`advance`]; `tell` adds the data loss of this epoch to the record.
-async fn advance_telling(
+/// Like [`advance`]; `loss_of` adds the data loss of this epoch to the record.
+async fn advance_with_loss(
     f: &Facts,
-    tell: impl Fn(&Ownership<String>) -> Option<RestoredData> + Send,
+    loss_of: impl Fn(&Ownership<String>) -> Option<RestoredData> + Send,
     mut decide: impl FnMut(&Ownership<String>) -> Result<Option<Conditional<Ownership<String>>>> + Send,
 ) -> Result<()> {
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
     let name = f.shoot.name_any();
+    let mut conflicts = ConflictLimit::default();
     loop {
         let newest = f.newest_shoot().await?;
         let now = owned(&newest, &stay(f), f.operation)?;
@@ -272,16 +278,17 @@ async fn advance_telling(
         };
         // The patch sets all fields of the record except the approval, which stays. The write is conditional
         // on the Shoot's resourceVersion, which covers all fields that were read.
-        let stands = newest
+        let current = newest
             .status
             .as_ref()
             .and_then(|status| status.ownership.as_ref());
-        let patch = json!({"ownership": build_record(&write.becomes, tell(&write.becomes), stands)});
+        let patch = json!({"ownership": build_record(&write.becomes, loss_of(&write.becomes), current)});
         let written = FIELD_MANAGER.try_merge_status_of(&api, &newest, &patch).await?;
         if written.is_some() {
-            tracing::info!(shoot = name, phase = ?write.becomes.phase, epoch = write.becomes.now.epoch, "ownership goes on");
+            tracing::info!(shoot = name, phase = ?write.becomes.phase, epoch = write.becomes.now.epoch, "recorded ownership phase");
             return Ok(());
         }
+        conflicts.count("Shoot", &name)?;
     }
 }
 
@@ -290,13 +297,13 @@ async fn advance_telling(
 fn build_record(
     becomes: &Ownership<String>,
     restored: Option<RestoredData>,
-    stands: Option<&Recorded>,
+    current: Option<&Recorded>,
 ) -> Value {
     let ownership = record::recorded(becomes);
     let source = ownership.source.clone();
     let mut told = json!(ownership);
     if let Some(restored) = restored {
-        let restored = lost::restored_patch(&RestoredData { source, ..restored }, stands);
+        let restored = lost::restored_patch(&RestoredData { source, ..restored }, current);
         for (field, value) in restored.as_object().into_iter().flatten() {
             told[field] = value.clone();
         }
@@ -314,7 +321,8 @@ fn owned(newest: &Shoot, me: &Stay<String>, operation: crate::Operation) -> Resu
     now.filter(|_| last.is_none_or(|last| last.type_ == operation.type_()))
         .ok_or_else(|| {
             Error::NotOwner(format!(
-                "{} of Shoot {} is over for seed {} in epoch {}",
+                "{} of Shoot {} cannot continue: seed {} no longer has the shoot in ownership epoch {}, or a different \
+                 operation has begun",
                 operation.type_(),
                 newest.name_any(),
                 me.seed,
@@ -331,7 +339,7 @@ fn waits(what: &str, wait: Wait) -> Error {
 }
 
 pub(crate) fn refused(refused: Refused) -> Error {
-    Error::bug(format!("a step that its gate lets pass is none: {refused}"))
+    Error::bug(format!("the ownership protocol refuses a step whose condition holds: {refused}"))
 }
 
 #[cfg(test)]

@@ -27,18 +27,18 @@ fn recorded(phase: &str, drained: bool) -> Ownership<String> {
 #[test]
 fn who_was_given_the_shoot_fences_nobody() {
     for (phase, drained, expected) in [
-        ("Claiming", true, ClaimPlan::Given),
-        ("Opening", true, ClaimPlan::Given),
-        ("Claiming", false, ClaimPlan::Taken),
-        ("Opening", false, ClaimPlan::Taken),
+        ("Claiming", true, ClaimPlan::AfterHandOver),
+        ("Opening", true, ClaimPlan::AfterHandOver),
+        ("Claiming", false, ClaimPlan::AfterTakeover),
+        ("Opening", false, ClaimPlan::AfterTakeover),
         ("Held", false, ClaimPlan::Nothing),
-        ("Leaving", false, ClaimPlan::Kept),
+        ("Leaving", false, ClaimPlan::DepartureCancelled),
         ("Sealing", false, ClaimPlan::Nothing),
     ] {
         assert_eq!(plan_of(&recorded(phase, drained)), expected, "{phase} {drained}");
     }
-    assert!(!ClaimPlan::Given.fences() && ClaimPlan::Given.is_recorded());
-    assert!(!ClaimPlan::Kept.fences() && !ClaimPlan::Kept.is_recorded());
+    assert!(!ClaimPlan::AfterHandOver.fences() && ClaimPlan::AfterHandOver.begins_epoch());
+    assert!(!ClaimPlan::DepartureCancelled.fences() && !ClaimPlan::DepartureCancelled.begins_epoch());
 }
 
 /// Processes in a seed still have permits of the former epoch. So the claim fences also when the shoot
@@ -53,7 +53,7 @@ fn a_shoot_that_comes_back_is_fenced_and_not_copied() {
                 epoch: 1,
             });
             let plan = plan_of(&recorded);
-            assert!(plan.fences() && plan.returns() && plan.is_recorded(), "{plan:?}");
+            assert!(plan.fences() && plan.returns() && plan.begins_epoch(), "{plan:?}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! etcd-main, which holds the shoot's objects and is backed up, and etcd-events, which holds the shoot's
-//! Events and is not backed up.
+//! Events and is not backed up. During a restore, an Etcd with the name etcd-main and a source store stands
+//! for the copy of the backups ([`crate::EtcdCopy`]), and is deleted before the real etcd-main is created.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +61,7 @@ impl Deploy for Etcds {
         let moves = f.operation == Operation::Migrate;
         let look = if moves { look_migrating } else { look_ready };
         let mut awaited = vec![EVENTS];
-        if !(moves && is_shut_by_design(f).await?) {
+        if !(moves && owner_record_was_deleted(f).await?) {
             awaited.push(MAIN);
         }
         let waits = awaited
@@ -78,7 +79,7 @@ impl Deploy for Etcds {
 
 /// Whether an earlier run of the move has deleted the owner record, so that etcd-main refuses clients now or
 /// soon (R17-53). A later step awaits the report of the final snapshot.
-async fn is_shut_by_design(f: &Facts) -> Result<bool> {
+async fn owner_record_was_deleted(f: &Facts) -> Result<bool> {
     if !f.seed_object.spec.checks_owners() || owner_record::exists(f).await? {
         return Ok(false);
     }
@@ -327,9 +328,10 @@ fn continued_epoch(shoot: &Shoot, seed: &str) -> Option<i64> {
     (source.seed == seed && source.epoch < shoot.status.as_ref()?.epoch()).then_some(source.epoch)
 }
 
-/// Whether etcd had data before, so that an empty start would lose the data: the shoot is taken over, or the
-/// Etcd was lost. An existing Etcd keeps the first decision, because a change restarts etcd. A shoot in a
-/// migration or deletion may never have been complete, and must not be blocked.
+/// Whether etcd had data before, so that an empty start would lose the data: the shoot is restored, or the
+/// Etcd was lost. A restore always requires a snapshot. Otherwise an existing Etcd keeps its annotation,
+/// which takes effect at the next start of etcd. A shoot in a migration or deletion may never have been
+/// complete, and must not be blocked.
 fn has_past(operation: Operation, shoot: &Shoot, found: Option<&Etcd>) -> bool {
     let last = shoot
         .status

@@ -17,14 +17,14 @@ use crate::{
     ClaimPlan, FIELD_MANAGER, Facts, Stay,
     etcd::{MAIN, epoch_annotation},
     etcd_ready::look_ready,
-    planned_copy,
+    planned_copy::{self, LossConsent},
     secrets::config::{BACKUP_SECRET, SOURCE_SECRET},
     verbs::{Deploy, Tasks},
 };
 
 /// Upper bound of the time between a copy's last poll of the source and the timeout. Covers the poll interval
 /// (`etcd_backup_restore::copy::POLL`) and the rounding to seconds.
-const LAST_LOOK: Duration = Duration::from_secs(3);
+const LAST_POLL_MARGIN: Duration = Duration::from_secs(3);
 
 /// The copy.
 #[derive(Debug)]
@@ -36,8 +36,8 @@ impl Deploy for EtcdCopy {
         "Waiting until etcd backups are copied",
     ];
 
-    /// Does not touch a running copy, even while the copy waits for a final snapshot: a restart would begin
-    /// the wait again.
+    /// Keeps the timeout of a copy of this epoch that already runs: a change would restart the copy, and the
+    /// wait for a final snapshot would begin again. A copy of an earlier epoch is deleted.
     async fn deploy(f: &Facts) -> Result<()> {
         let api = f.etcds();
         let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
@@ -57,8 +57,9 @@ impl Deploy for EtcdCopy {
         if ClaimPlan::from_shoot(&f.shoot).fences() {
             let begun = found.filter(|found| is_of_epoch(found, f.epoch()));
             let left = f.fence.left(&f.owner_check)?;
-            let patience = begun.and_then(|copy| copy.spec.backup.etcd_snapshot_timeout);
-            etcd.spec.backup.etcd_snapshot_timeout = Some(patience.unwrap_or_else(|| until_fenced(left)));
+            let snapshot_timeout = begun.and_then(|copy| copy.spec.backup.etcd_snapshot_timeout);
+            let snapshot_timeout = snapshot_timeout.unwrap_or_else(|| until_fenced(left));
+            etcd.spec.backup.etcd_snapshot_timeout = Some(snapshot_timeout);
         }
         require_end(&mut etcd.spec.backup, &f.newest_shoot().await?);
         FIELD_MANAGER.apply(&api, &etcd).await.map(|_| ())
@@ -82,19 +83,16 @@ impl Deploy for EtcdCopy {
                 f.epoch()
             )));
         }
-        let copied = copy.status.and_then(|status| status.copied);
-        if copied.is_none() {
+        let Some(copied) = copy.status.and_then(|status| status.copied) else {
             // The pod is gone, and with the pod the report. No etcd opens without a report.
             Box::pin(Self::destroy(f)).await?;
             Box::pin(Self::deploy(f)).await?;
             return Err(Error::transient(
                 "the copy of etcd backups has ended without a report of what it has copied: it is run again",
             ));
-        }
-        if let Some(copied) = copied {
-            f.copied
-                .keep(Some(Box::pin(planned_copy::settle(f, copied)).await?));
-        }
+        };
+        f.copied
+            .keep(Some(Box::pin(planned_copy::settle(f, copied)).await?));
         Ok(())
     }
 }
@@ -127,7 +125,7 @@ fn require_end(backup: &mut BackupSpec, shoot: &Shoot) {
         name: sealed.snapshot.clone(),
         sha256: sealed.sha256.clone(),
     });
-    backup.accepted_loss = planned_copy::accepted_loss(shoot);
+    backup.accepted_loss = LossConsent::from_shoot(shoot).and_then(LossConsent::revisions);
 }
 
 /// Timeout of a copy that begins beside a fence with this time left. The copy polls the source for the last
@@ -135,7 +133,7 @@ fn require_end(backup: &mut BackupSpec, shoot: &Shoot) {
 /// there. The timeout is much shorter than for a source that has promised a final snapshot, because this
 /// source may be dead.
 fn until_fenced(left: Duration) -> String {
-    format!("{}s", (left + LAST_LOOK).as_secs())
+    format!("{}s", (left + LAST_POLL_MARGIN).as_secs())
 }
 
 impl EtcdCopy {
@@ -190,7 +188,7 @@ mod tests {
         };
         assert_eq!(required(2, None), (Some(54), None));
         assert_eq!(required(2, Some("17")), (Some(54), Some(17)));
-        for nonsense in ["0", "-17", "all", ""] {
+        for nonsense in ["0", "-17", "all", "", "unknown"] {
             assert_eq!(required(2, Some(nonsense)), (Some(54), None), "{nonsense}");
         }
         assert_eq!(required(3, Some("17")), (None, None));

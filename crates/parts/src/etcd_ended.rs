@@ -8,7 +8,7 @@ use runtime::{Cluster, Result, error::Explain, wait};
 use serde_json::json;
 
 use crate::{
-    FIELD_MANAGER, Facts,
+    ConflictLimit, FIELD_MANAGER, Facts,
     etcd::MAIN,
     etcd_owner,
     verbs::{Sleep, Tasks},
@@ -26,9 +26,10 @@ impl Sleep for EndedEtcd {
 
     async fn sleep(f: &Facts) -> Result<()> {
         let api = f.etcds();
+        let mut conflicts = ConflictLimit::default();
         loop {
             let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
-            let runs = |found: &Etcd| is_of_before(found, f.epoch()) && found.spec.replicas > 0;
+            let runs = |found: &Etcd| is_of_earlier_epoch(found, f.epoch()) && found.spec.replicas > 0;
             let Some(found) = found.filter(runs) else {
                 return Ok(());
             };
@@ -38,13 +39,14 @@ impl Sleep for EndedEtcd {
             if FIELD_MANAGER.try_merge_of(&api, &found, &stops).await?.is_some() {
                 return Ok(());
             }
+            conflicts.count("Etcd", MAIN)?;
         }
     }
 
     async fn asleep(f: &Facts) -> Result<()> {
         let found = f.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
-        if !found.is_some_and(|found| is_of_before(&found, f.epoch())) {
+        if !found.is_some_and(|found| is_of_earlier_epoch(&found, f.epoch())) {
             return Ok(());
         }
         let pods = f.seed.namespaced::<Pod>(&f.namespace);
@@ -61,11 +63,11 @@ pub(crate) async fn has_ended(f: &Facts) -> Result<bool> {
         .get_opt(&member())
         .await
         .context("could not read the pod of etcd-main")?;
-    let stopped = |etcd: &Etcd| etcd.spec.replicas <= 0 && is_of_before(etcd, f.epoch());
+    let stopped = |etcd: &Etcd| etcd.spec.replicas <= 0 && is_of_earlier_epoch(etcd, f.epoch());
     Ok(pod.is_none() && etcd.as_ref().is_none_or(stopped))
 }
 
-fn is_of_before(etcd: &Etcd, epoch: i64) -> bool {
+fn is_of_earlier_epoch(etcd: &Etcd, epoch: i64) -> bool {
     etcd_owner::epoch_of(etcd).is_some_and(|own| own < epoch)
 }
 

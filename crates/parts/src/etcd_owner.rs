@@ -60,7 +60,7 @@ pub(crate) fn check(f: &Facts, found: Option<&Etcd>) -> Result<Option<OwnerCheck
 }
 
 /// The reason why this etcd has lost the shoot: etcd no longer serves, on purpose, in the Etcd's epoch.
-pub(crate) fn lost(etcd: &Etcd) -> Option<&str> {
+pub(crate) fn loss_reason(etcd: &Etcd) -> Option<&str> {
     etcd.spec.backup.owner_check.as_ref()?;
     let conditions = &etcd.status.as_ref()?.conditions;
     let verified = conditions.iter().find(|c| c.type_ == OWNERSHIP_VERIFIED)?;
@@ -68,7 +68,7 @@ pub(crate) fn lost(etcd: &Etcd) -> Option<&str> {
 }
 
 /// The reason why etcd refuses clients on purpose, temporarily or finally.
-pub(crate) fn fenced(etcd: &Etcd) -> Option<&str> {
+pub(crate) fn fence_reason(etcd: &Etcd) -> Option<&str> {
     let conditions = &etcd.status.as_ref()?.conditions;
     let ready = conditions.iter().find(|c| c.type_ == "Ready")?;
     (ready.reason == "Fenced").then_some(ready.message.as_str())
@@ -77,8 +77,8 @@ pub(crate) fn fenced(etcd: &Etcd) -> Option<&str> {
 /// The error for a caller that waits for a sealed etcd to serve: no operation reopens the epoch. A move that
 /// is cancelled after the sealing continues in a new epoch, which garden-controller-manager grants; the next
 /// attempt sees the grant.
-pub(crate) fn sealed(etcd: &Etcd) -> Option<Error> {
-    let why = lost(etcd)?;
+pub(crate) fn sealed_error(etcd: &Etcd) -> Option<Error> {
+    let why = loss_reason(etcd)?;
     let epoch = epoch_of(etcd).unwrap_or_default();
     Some(Error::config(
         ErrorCode::ErrRetryableConfigurationProblem,
@@ -92,7 +92,7 @@ pub(crate) fn sealed(etcd: &Etcd) -> Option<Error> {
 /// Refuses to start an etcd in an epoch that has ended.
 pub(crate) fn check_not_sealed(epoch: i64, found: Option<&Etcd>) -> Result<()> {
     let found = found.filter(|etcd| epoch_of(etcd) == Some(epoch));
-    found.and_then(sealed).map_or(Ok(()), Err)
+    found.and_then(sealed_error).map_or(Ok(()), Err)
 }
 
 /// The epoch in which the Etcd was written; `None` for an unreadable annotation.
@@ -104,15 +104,15 @@ pub(crate) fn epoch_of(etcd: &Etcd) -> Option<i64> {
 /// The source of the final snapshot of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FinalSnapshot {
-    /// The flow requests the snapshot: etcd has no owner check.
-    AskedFor,
+    /// The flow requests the snapshot, because etcd has no owner check.
+    OnRequest,
     /// etcd-backup-restore takes the snapshot when the owner record is gone (R17-50), and `snapshot/latest`
     /// proves the snapshot.
-    TakenByItself,
+    OnSeal,
     /// The snapshot was not taken: etcd is hibernated, and this flow has not started etcd yet.
-    NotTaken,
+    EtcdStopped,
     /// The Etcd is gone, and no process can report the snapshot.
-    Unknown,
+    EtcdMissing,
 }
 
 /// The decision table of R17-54, with a different result for a missing Etcd. In R17-54, the flow deleted a
@@ -121,22 +121,22 @@ pub(crate) enum FinalSnapshot {
 /// off, etcd may still check a record that no seed writes.
 pub(crate) fn final_snapshot(etcd: Option<&Etcd>, checks: bool) -> FinalSnapshot {
     match etcd {
-        None => FinalSnapshot::Unknown,
-        Some(etcd) if etcd.spec.replicas <= 0 => FinalSnapshot::NotTaken,
-        Some(etcd) if checks && etcd.spec.backup.owner_check.is_some() => FinalSnapshot::TakenByItself,
-        Some(_) => FinalSnapshot::AskedFor,
+        None => FinalSnapshot::EtcdMissing,
+        Some(etcd) if etcd.spec.replicas <= 0 => FinalSnapshot::EtcdStopped,
+        Some(etcd) if checks && etcd.spec.backup.owner_check.is_some() => FinalSnapshot::OnSeal,
+        Some(_) => FinalSnapshot::OnRequest,
     }
 }
 
 /// The error for a state that the flow cannot change.
 pub(crate) fn cannot_be_taken(what: FinalSnapshot) -> Error {
     match what {
-        FinalSnapshot::NotTaken => {
+        FinalSnapshot::EtcdStopped => {
             Error::transient("etcd-main is stopped: it has to run for its final snapshot")
         }
         _ => Error::transient(
-            "the Etcd etcd-main is gone, and whether its final snapshot was taken cannot be asked any more: it is made anew by the \
-             next try, from what lies in the bucket",
+            "the Etcd etcd-main is gone, so no process can report the final snapshot: the next attempt creates the Etcd again from \
+             the backups in the bucket",
         ),
     }
 }
@@ -179,12 +179,12 @@ mod tests {
     #[test]
     fn the_final_snapshot_is_judged_by_what_is_there() {
         for (etcd, checks, expected) in [
-            (Some(Box::new(etcd(1, true))), true, FinalSnapshot::TakenByItself),
-            (Some(Box::new(etcd(1, true))), false, FinalSnapshot::AskedFor),
-            (Some(Box::new(etcd(1, false))), true, FinalSnapshot::AskedFor),
-            (Some(Box::new(etcd(0, true))), true, FinalSnapshot::NotTaken),
-            (Some(Box::new(etcd(0, false))), false, FinalSnapshot::NotTaken),
-            (None, true, FinalSnapshot::Unknown),
+            (Some(Box::new(etcd(1, true))), true, FinalSnapshot::OnSeal),
+            (Some(Box::new(etcd(1, true))), false, FinalSnapshot::OnRequest),
+            (Some(Box::new(etcd(1, false))), true, FinalSnapshot::OnRequest),
+            (Some(Box::new(etcd(0, true))), true, FinalSnapshot::EtcdStopped),
+            (Some(Box::new(etcd(0, false))), false, FinalSnapshot::EtcdStopped),
+            (None, true, FinalSnapshot::EtcdMissing),
         ] {
             assert_eq!(final_snapshot(etcd.as_deref(), checks), expected, "{etcd:?}");
         }

@@ -21,7 +21,7 @@ impl Stay {
         }
         // Errors that remain after the first wait do not disappear without a user.
         let rest = limits.timeout.saturating_sub(limits.severe);
-        let failed = |etcd: &Etcd| etcd_owner::sealed(etcd).or_else(|| last_error(etcd));
+        let failed = |etcd: &Etcd| etcd_owner::sealed_error(etcd).or_else(|| last_error(etcd));
         let look = |etcd: Option<&Etcd>| match (is_there(etcd), etcd.and_then(failed)) {
             (WaitState::Wait(_), Some(error)) => WaitState::Fail(error),
             (other, _) => other,
@@ -47,7 +47,7 @@ pub(crate) fn look_ready(etcd: Option<&Etcd>) -> WaitState {
         (Some(true), _) => WaitState::Done,
         (_, Some(error)) => WaitState::Wait(error.to_string()),
         _ => WaitState::Wait(
-            etcd_owner::fenced(etcd)
+            etcd_owner::fence_reason(etcd)
                 .unwrap_or("its member is not ready")
                 .to_owned(),
         ),
@@ -58,7 +58,7 @@ pub(crate) fn look_ready(etcd: Option<&Etcd>) -> WaitState {
 /// the final snapshot, which does not wait for readiness (R17-53).
 pub(crate) fn look_migrating(etcd: Option<&Etcd>) -> WaitState {
     match look_ready(etcd) {
-        WaitState::Wait(_) if etcd.is_some_and(|etcd| etcd_owner::lost(etcd).is_some()) => WaitState::Done,
+        WaitState::Wait(_) if etcd.and_then(etcd_owner::loss_reason).is_some() => WaitState::Done,
         look => look,
     }
 }

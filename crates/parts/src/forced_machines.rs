@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep};
 use tracing::warn;
 
 use crate::{
-    FIELD_MANAGER, Facts, Stay, dynamic,
+    ConflictLimit, FIELD_MANAGER, Facts, Stay, dynamic,
     machine::{MachineResources, kinds},
     verbs::Destroy,
 };
@@ -218,6 +218,7 @@ async fn report(f: &Facts, machines: &[DynamicObject]) -> Result<()> {
 /// Adds the sentences to `lastErrors`, while this seed has the Shoot and deletes the Shoot.
 async fn record(f: &Facts, sentences: &[String]) -> Result<()> {
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
+    let mut conflicts = ConflictLimit::default();
     loop {
         let newest = f.newest_shoot().await?;
         let status = newest.status.as_ref();
@@ -243,6 +244,7 @@ async fn record(f: &Facts, sentences: &[String]) -> Result<()> {
         {
             return Ok(());
         }
+        conflicts.count("Shoot", &newest.name_any())?;
     }
 }
 

@@ -15,20 +15,45 @@ use ownership::changes_between;
 use runtime::{Cluster, Error, Result, clock};
 use serde_json::json;
 
-use crate::{FIELD_MANAGER, Facts, configuration_problem, lost};
+use crate::{ConflictLimit, FIELD_MANAGER, Facts, configuration_problem, lost};
 
-/// The number of revisions whose loss a user accepts.
-pub(crate) fn accepted_loss(shoot: &Shoot) -> Option<i64> {
-    let accepted = shoot.annotations().get(SHOOT_ACCEPT_LOSS);
-    accepted
-        .and_then(|number| number.parse().ok())
-        .filter(|number| *number > 0)
+/// Value of annotation `shoot.gardener.cloud/accept-loss` that accepts a loss of unknown size.
+const UNKNOWN_LOSS: &str = "unknown";
+
+/// The loss that a user accepts with annotation `shoot.gardener.cloud/accept-loss`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LossConsent {
+    /// At most this number of revisions.
+    Revisions(i64),
+    /// A loss of unknown size.
+    Unknown,
 }
 
-/// Whether a user has accepted the loss of this copy. When the end of the source is unknown, every number
-/// accepts the loss: no value can be compared with the number.
-pub(crate) fn is_loss_accepted(copied: &CopiedChain, accepted: Option<i64>) -> bool {
-    copied.lost_revisions.is_some() || (copied.sealed_revision.is_none() && accepted.is_some())
+impl LossConsent {
+    /// Reads the annotation; `None` for a missing or invalid value.
+    pub(crate) fn from_shoot(shoot: &Shoot) -> Option<Self> {
+        let value = shoot.annotations().get(SHOOT_ACCEPT_LOSS)?;
+        if value == UNKNOWN_LOSS {
+            return Some(Self::Unknown);
+        }
+        let number = value.parse::<i64>().ok();
+        number.filter(|number| *number > 0).map(Self::Revisions)
+    }
+
+    /// The accepted number of revisions; `None` for a loss of unknown size.
+    pub(crate) fn revisions(self) -> Option<i64> {
+        match self {
+            Self::Revisions(number) => Some(number),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// Whether a user has accepted the loss of this copy. When the end of the source is unknown, no number can be
+/// compared with the loss, so only the explicit consent to a loss of unknown size counts.
+pub(crate) fn is_loss_accepted(copied: &CopiedChain, accepted: Option<LossConsent>) -> bool {
+    copied.lost_revisions.is_some()
+        || (copied.sealed_revision.is_none() && accepted == Some(LossConsent::Unknown))
 }
 
 /// Checks and records a copy before the copying Etcd is deleted.
@@ -40,7 +65,7 @@ pub(crate) async fn settle(f: &Facts, copied: CopiedChain) -> Result<CopiedChain
     let Some(planned) = PlannedMove::from_shoot(&newest) else {
         return Ok(copied);
     };
-    let copied = planned.check(copied, accepted_loss(&newest))?;
+    let copied = planned.check(copied, LossConsent::from_shoot(&newest))?;
     if !copied.complete && matches!(planned, PlannedMove::WithoutPhases(_)) {
         record_loss(f, &copied).await?;
     }
@@ -76,7 +101,7 @@ impl PlannedMove {
     }
 
     /// The copy, with the number of lost revisions if the number is known.
-    fn check(self, copied: CopiedChain, accepted: Option<i64>) -> Result<CopiedChain> {
+    fn check(self, copied: CopiedChain, accepted: Option<LossConsent>) -> Result<CopiedChain> {
         let missing = copied
             .sealed_revision
             .map(|sealed| changes_between(copied.last_revision, sealed, self.origin()));
@@ -85,10 +110,12 @@ impl PlannedMove {
             return Ok(copied);
         }
         match (missing, accepted) {
-            (Some(missing), Some(accepted)) if (1..=accepted).contains(&missing) => Ok(CopiedChain {
-                lost_revisions: Some(missing),
-                ..copied
-            }),
+            (Some(missing), Some(LossConsent::Revisions(accepted))) if (1..=accepted).contains(&missing) => {
+                Ok(CopiedChain {
+                    lost_revisions: Some(missing),
+                    ..copied
+                })
+            }
             _ => Err(self.incomplete(&copied, missing)),
         }
     }
@@ -104,7 +131,7 @@ impl PlannedMove {
             _ => (
                 "nothing in the bucket of the source states the last revision of etcd".to_owned(),
                 format!(
-                    "a loss of unknown size: annotate the Shoot with {SHOOT_ACCEPT_LOSS}=1 (any number accepts all of that loss)"
+                    "a loss of unknown size: annotate the Shoot with {SHOOT_ACCEPT_LOSS}={UNKNOWN_LOSS}"
                 ),
             ),
         };
@@ -121,6 +148,7 @@ impl PlannedMove {
 /// and reports the loss. At most once per epoch.
 async fn record_loss(f: &Facts, copied: &CopiedChain) -> Result<()> {
     let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
+    let mut conflicts = ConflictLimit::default();
     loop {
         let newest = f.newest_shoot().await?;
         let Some(recorded) = record_of(f, &newest) else {
@@ -143,6 +171,7 @@ async fn record_loss(f: &Facts, copied: &CopiedChain) -> Result<()> {
         {
             return Ok(());
         }
+        conflicts.count("Shoot", &newest.name_any())?;
     }
 }
 
@@ -219,10 +248,11 @@ mod tests {
                     .map_err(|error| error.to_string())
             };
             assert_eq!(judge(copied(true, None, None), None), Ok(None));
-            assert_eq!(judge(copied(false, Some(54), Some(17)), Some(17)), Ok(Some(17)));
+            let number = |number| Some(LossConsent::Revisions(number));
+            assert_eq!(judge(copied(false, Some(54), Some(17)), number(17)), Ok(Some(17)));
             // The source noted the end in the bucket, and the copy did not receive the number.
-            assert_eq!(judge(copied(false, Some(54), None), Some(17)), Ok(Some(17)));
-            for accepted in [None, Some(16)] {
+            assert_eq!(judge(copied(false, Some(54), None), number(17)), Ok(Some(17)));
+            for accepted in [None, number(16), Some(LossConsent::Unknown)] {
                 let error = judge(copied(false, Some(54), None), accepted).unwrap_err();
                 assert!(
                     error.contains("end at revision 37, and etcd ended at revision 54"),
@@ -230,12 +260,45 @@ mod tests {
                 );
                 assert!(error.contains("accept-loss=17"), "{error}");
             }
-            let error = judge(copied(false, None, None), None).unwrap_err();
-            assert!(error.contains("a loss of unknown size"), "{error}");
-            assert_eq!(judge(copied(false, None, None), Some(1)), Ok(None));
+            // No number bounds a loss of unknown size.
+            for accepted in [None, number(1), number(i64::MAX)] {
+                let error = judge(copied(false, None, None), accepted).unwrap_err();
+                assert!(error.contains("a loss of unknown size"), "{error}");
+                assert!(error.contains("accept-loss=unknown"), "{error}");
+            }
+            assert_eq!(
+                judge(copied(false, None, None), Some(LossConsent::Unknown)),
+                Ok(None)
+            );
         }
-        assert!(is_loss_accepted(&copied(false, None, None), Some(1)));
-        assert!(!is_loss_accepted(&copied(false, Some(54), None), Some(1)));
+    }
+
+    /// A user who accepts 17 lost revisions has not accepted the loss of all data.
+    #[test]
+    fn a_number_accepts_no_loss_of_unknown_size() {
+        let annotated = |value: &str| {
+            let mut shoot = shoot(&json!({"epoch": 2}));
+            shoot.metadata.annotations = Some([(SHOOT_ACCEPT_LOSS.to_owned(), value.to_owned())].into());
+            LossConsent::from_shoot(&shoot)
+        };
+        assert_eq!(annotated("17"), Some(LossConsent::Revisions(17)));
+        assert_eq!(annotated("unknown"), Some(LossConsent::Unknown));
+        for invalid in ["", "0", "-1", "all", "Unknown"] {
+            assert_eq!(annotated(invalid), None, "{invalid}");
+        }
+        for (value, sealed, is_accepted) in [
+            ("unknown", None, true),
+            ("unknown", Some(54), false),
+            ("17", None, false),
+            ("17", Some(54), false),
+        ] {
+            let copied = copied(false, sealed, None);
+            assert_eq!(
+                is_loss_accepted(&copied, annotated(value)),
+                is_accepted,
+                "{value} {sealed:?}"
+            );
+        }
         assert!(!is_loss_accepted(&copied(false, None, None), None));
     }
 

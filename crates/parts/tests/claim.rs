@@ -150,7 +150,7 @@ async fn a_restart_counts_anew(subject: &Subject) -> Result<()> {
     Fence::ready(&facts).await?;
     ClaimSteps::open(&facts).await?;
     let restarted = subject.world.facts(Operation::Restore, settings()).await?;
-    assert_eq!(ClaimSteps::plan(&restarted, false)?, ClaimPlan::Taken);
+    assert_eq!(ClaimSteps::plan(&restarted, false)?, ClaimPlan::AfterTakeover);
     ClaimSteps::open(&restarted).await?;
     ClaimSteps::hold(&restarted).await.unwrap_err();
     assert_eq!(subject.stands().await?, (4, Some(Opening), Some(Last)));
@@ -233,7 +233,7 @@ async fn leaves_and_stays(subject: &Subject) -> Result<()> {
     }
     // Cancelled in time: the epoch continues.
     let kept = leaves("Restore").await?;
-    assert_eq!(ClaimSteps::plan(&kept, false)?, ClaimPlan::Kept);
+    assert_eq!(ClaimSteps::plan(&kept, false)?, ClaimPlan::DepartureCancelled);
     Departure::call_off(&kept).await?;
     Departure::call_off(&kept).await?;
     assert_eq!(subject.stands().await?, (10, Some(Held), None));
@@ -263,7 +263,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     record["restored"] = json!({"epoch": 9, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z",
         "source": {"name": "seed-z", "epoch": 8}, "lostRevisions": 3});
     let facts = subject.set_record(record).await?;
-    assert_eq!(ClaimSteps::plan(&facts, false)?, ClaimPlan::Returned);
+    assert_eq!(ClaimSteps::plan(&facts, false)?, ClaimPlan::NewEpochSameSeed);
     assert!(!facts.is_copy_of_backups_required().await?);
     let spec = json!({"labels": {}, "etcd": {}, "backup": {}, "replicas": 1});
     let mut etcd = Etcd::new("etcd-main", serde_json::from_value(spec)?);

@@ -53,7 +53,7 @@ pub fn page() -> Result<String> {
     let facts = facts()?;
     let all = migrate_flow::MigrateInputs {
         control_plane_is_up: true,
-        owner_record: true,
+        keeps_phases: true,
     };
     let restore = restoration();
     let asleep = sleep_flow::SleepInputs {
@@ -62,7 +62,7 @@ pub fn page() -> Result<String> {
         copy_is_required: true,
         etcd_is_awake: true,
         owner_record: OwnerRecordPlan::Keep,
-        claim: ClaimPlan::Taken,
+        claim: ClaimPlan::AfterTakeover,
         zones: RESTORED,
     };
     let create = reconcile_flow::ReconcileInputs {
@@ -116,7 +116,7 @@ pub fn page() -> Result<String> {
             &facts.stay,
             leave_flow::LeaveInputs {
                 namespace_is_active: true,
-                etcd_is_needed: false,
+                awaits_final_snapshot: false,
             },
         ),
     )?;
@@ -137,7 +137,7 @@ fn restoration() -> reconcile_flow::ReconcileInputs {
         copy_is_required: true,
         sleeps: false,
         owner_record: OwnerRecordPlan::Keep,
-        claim: ClaimPlan::Taken,
+        claim: ClaimPlan::AfterTakeover,
         zones: RESTORED,
     }
 }

@@ -149,10 +149,10 @@ fn only_a_shoot_that_is_taken_is_fenced() -> Result<()> {
     };
     for (claim, fences, records, returns) in [
         (ClaimPlan::Nothing, false, false, false),
-        (ClaimPlan::Kept, false, false, false),
-        (ClaimPlan::Given, false, true, false),
-        (ClaimPlan::Taken, true, true, false),
-        (ClaimPlan::Returned, true, true, true),
+        (ClaimPlan::DepartureCancelled, false, false, false),
+        (ClaimPlan::AfterHandOver, false, true, false),
+        (ClaimPlan::AfterTakeover, true, true, false),
+        (ClaimPlan::NewEpochSameSeed, true, true, true),
     ] {
         for task in ["every witness shows", "former seed cannot act"] {
             ensure!(skipped(claim, task)? != fences, "{claim:?}: {task}");
@@ -164,7 +164,7 @@ fn only_a_shoot_that_is_taken_is_fenced() -> Result<()> {
         ensure!(skipped(claim, task)? != returns, "{claim:?}: {task}");
         let task = "Recording that the seed keeps the shoot";
         ensure!(
-            skipped(claim, task)? != (claim == ClaimPlan::Kept),
+            skipped(claim, task)? != (claim == ClaimPlan::DepartureCancelled),
             "{claim:?}: {task}"
         );
     }

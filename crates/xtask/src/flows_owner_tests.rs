@@ -32,7 +32,7 @@ fn without_owner_checks_no_owner_record_is_touched() -> Result<()> {
     };
     let migrate = migrate_flow::MigrateInputs {
         control_plane_is_up: true,
-        owner_record: owner_record.may_be_there(),
+        keeps_phases: owner_record.may_be_there(),
     };
     let delete = delete_flow::DeleteInputs {
         namespace_is_active: true,

@@ -45,6 +45,10 @@ pub async fn to_accept_a_loss_takes_a_verb_of_its_own(garden: &Garden) {
             "is not a positive number of revisions",
         );
     }
+    refused(
+        garden.patch(&admin, "lossy", accepts(&json!("unknown"))).await,
+        "has a recorded end of its source",
+    );
     allowed(garden.patch(&admin, "lossy", some.clone()).await);
     refused(garden.patch(&theirs, "lossy", accepts(&json!("18"))).await, word);
     allowed(garden.patch(&theirs, "lossy", label).await);
@@ -105,11 +109,13 @@ async fn a_copy_tells_where_no_end_is_recorded(garden: &Garden, some: &Value, so
         let (type_, state) = operation_state;
         let status = json!({"ownership": ownership, "lastOperation": operation(type_, state)});
         garden.status(&admin, "lossy", status).await;
-        let accepted = garden.patch(&admin, "lossy", some.clone()).await;
-        if is_allowed {
-            allowed(accepted);
-        } else {
-            refused(accepted, "there is no loss to accept");
+        for value in [some.clone(), accepts(&json!("unknown"))] {
+            let accepted = garden.patch(&admin, "lossy", value).await;
+            if is_allowed {
+                allowed(accepted);
+            } else {
+                refused(accepted, "there is no loss to accept");
+            }
         }
     }
 }

@@ -26,16 +26,19 @@ pub(super) struct BackupInputs {
 
 /// The tasks that later steps wait for.
 pub(super) struct Prepared {
-    /// etcd may be opened: gate E, where phases are recorded.
+    /// etcd may be opened. Where phases are recorded, phase `Opening` is recorded.
     pub opened: TaskId,
-    /// External resources may be changed: gate C, where phases are recorded.
+    /// External resources may be changed. Where phases are recorded, phase `Held` is recorded.
     pub held: TaskId,
 }
 
-/// Creates the BackupEntry of this seed. For a restore, the BackupEntry of the source comes first, then a
-/// copy of its backups (R17-22..29). A source that did not hand over the shoot is fenced in the meantime. The
-/// source may add backups until the fence ends, and the copy reads the bucket for the last time after that. A
-/// shoot that returns needs no copy; its earlier etcd stops.
+/// Prepares the data of etcd-main (R17-22..29). The order:
+/// 1. The BackupEntry of the source, if its backups are copied, then the BackupEntry of this seed.
+/// 2. The fence, if the source did not hand over the shoot. The copy starts when the DNS servers confirm this
+///    seed, and reads the source bucket for the last time after the end of the fence.
+/// 3. Phase `Opening`, after the copy and the fence. For a shoot that returns to this seed, there is no copy:
+///    phase `Opening` follows the stop of the earlier etcd.
+/// 4. Phase `Held`.
 pub(super) fn prepare<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
@@ -45,26 +48,27 @@ pub(super) fn prepare<'a>(
         copy,
         claim,
     }: BackupInputs,
-    namespace: TaskId,
+    record_ready: TaskId,
     secrets: [TaskId; 2],
 ) -> Prepared {
     let [secrets, credentials] = secrets;
-    let [source, source_ready] = when(g, copy).deploy_in_two::<SourceBackupEntry>(f, namespace);
-    let own_ready = when(g, kept).deploy::<BackupEntry>(f, [namespace, source]);
-    let claimed = if claim.returns() { own_ready } else { source_ready };
-    let [shown, fenced] = when(g, claim.fences()).deploy_in_two::<Fence>(f, [namespace, claimed]);
-    let ended = when(g, claim.returns()).sleep::<EndedEtcd>(f, namespace);
+    let [source, source_ready] = when(g, copy).deploy_in_two::<SourceBackupEntry>(f, record_ready);
+    let own_ready = when(g, kept).deploy::<BackupEntry>(f, [record_ready, source]);
+    let bucket_claimed = if claim.returns() { own_ready } else { source_ready };
+    let before_fence = [record_ready, bucket_claimed];
+    let [witnesses_agree, fence_passed] = when(g, claim.fences()).deploy_in_two::<Fence>(f, before_fence);
+    let old_etcd_stopped = when(g, claim.returns()).sleep::<EndedEtcd>(f, record_ready);
     // All owners of reserved Secrets have created their Secrets. No extension restores before that.
     let reserved = [secrets, credentials, source_ready, own_ready];
     let carried = when(g, restoring).step("Restoring carried Secrets", reserved, || {
         ExtensionSecrets::restore(f)
     });
-    let before_copy = [secrets, credentials, source_ready, own_ready, shown];
+    let before_copy = [secrets, credentials, source_ready, own_ready, witnesses_agree];
     let copied = when(g, copy).deploy::<EtcdCopy>(f, before_copy);
     let prepared = when(g, copy).step("Destroying copy of etcd backups", copied, || EtcdCopy::destroy(f));
-    let mut recorded = when(g, claim.is_recorded());
-    let chosen = [prepared, fenced, ended];
-    let opened = recorded.step("Recording with which backups the shoot begins", chosen, || {
+    let mut recorded = when(g, claim.begins_epoch());
+    let before_open = [prepared, fence_passed, old_etcd_stopped];
+    let opened = recorded.step("Recording with which backups the shoot begins", before_open, || {
         ClaimSteps::open(f)
     });
     let held = recorded.step(

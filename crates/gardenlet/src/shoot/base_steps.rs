@@ -33,10 +33,10 @@ pub(super) fn lay<'a>(
     claim: ClaimPlan,
 ) -> Base {
     let namespace = g.step("Deploying Shoot namespace in Seed", [], || Namespace::deploy(f));
-    let kept =
-        when(g, claim == ClaimPlan::Kept).step("Recording that the seed keeps the shoot", namespace, || {
-            Departure::call_off(f)
-        });
+    let departure_cancelled = claim == ClaimPlan::DepartureCancelled;
+    let kept = when(g, departure_cancelled).step("Recording that the seed keeps the shoot", namespace, || {
+        Departure::call_off(f)
+    });
     let owned = when(g, owner_record == OwnerRecordPlan::Keep).deploy::<OwnerRecord>(f, kept);
     Base {
         namespace,
@@ -54,8 +54,7 @@ pub(super) fn lay<'a>(
 }
 
 /// Removes the owner record when the Seed no longer requests owner records. The removal waits until etcd runs
-/// without owner checks. A check between the removals of the names could read an epoch without an owner, and
-/// that is a permanent loss (R17-50).
+/// without owner checks, because an owner check confirms the seed only with a record.
 pub(super) fn drop_owner_record<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,

@@ -18,7 +18,7 @@ use tracing::info;
 
 use super::{
     backup_steps, confirmation,
-    dispatch::{self, Duty, Periods},
+    dispatch::{self, Periods, ShootAction},
     identity, leave, left_behind, left_out, loss,
     lost::{self, LostShoots},
     operation::{self, Failure},
@@ -37,11 +37,10 @@ use super::{
 };
 use crate::context::{Context, MANAGER};
 
-/// Pause before a Shoot that waits for its destination is looked at again; the constraint's change wakes it
-/// earlier.
+/// Requeue interval for a Shoot that waits for its destination. A change of the constraint wakes the
+/// controller earlier.
 const WAIT_FOR_DESTINATION: Duration = Duration::from_secs(60);
-/// Pause before a Shoot is decided on anew that somebody has changed in between. Only long enough for the
-/// other writer.
+/// Requeue interval after a concurrent write to the Shoot. Long enough for the cache to receive the write.
 const CONFLICT_REQUEUE: Duration = Duration::from_millis(100);
 
 /// Runs the shoot controller until shutdown.
@@ -129,12 +128,12 @@ impl ShootReconciler {
         pause::report(&self.context, &shoot, pause, duty).await?;
         match duty {
             // The watches of the Shoot and of the Seed report the end of a pause.
-            Duty::NotResponsible | Duty::GivenUp | Duty::Paused(_) => Ok(Next::Change),
-            Duty::Idle(rest) => {
+            ShootAction::NotResponsible | ShootAction::GivenUp | ShootAction::Paused(_) => Ok(Next::Change),
+            ShootAction::Idle(rest) => {
                 self.tell_obstacle(&shoot).await?;
                 Ok(Next::After(rest))
             }
-            Duty::Unconfirmed => {
+            ShootAction::Unconfirmed => {
                 if let Some(patch) = confirmation::is_missing(&shoot, &clock::now_k8s()) {
                     MANAGER
                         .try_merge_status_of(&self.api(&shoot), shoot.as_ref(), &patch)
@@ -142,8 +141,8 @@ impl ShootReconciler {
                 }
                 Ok(Next::Change)
             }
-            Duty::Leave(epoch) => leave::leave(&self.context, &shoot, epoch).await,
-            Duty::Run(operation) => {
+            ShootAction::Leave(epoch) => leave::leave(&self.context, &shoot, epoch).await,
+            ShootAction::Run(operation) => {
                 if let Some(pause) = self.changes.hold(&self.context, &shoot, operation).await? {
                     return Ok(Next::After(pause));
                 }
@@ -164,7 +163,7 @@ impl ShootReconciler {
         }
     }
 
-    fn decide(&self, shoot: &Shoot) -> Duty {
+    fn decide(&self, shoot: &Shoot) -> ShootAction {
         let periods = Periods {
             sync: self.context.config.shoot_sync_period,
         };
@@ -256,7 +255,7 @@ impl ShootReconciler {
         }
     }
 
-    /// It goes on while the restoration is tried again.
+    /// The clock of the fence. Repeated attempts of a restoration share the clock.
     fn fence(&self, traveller: &Shoot, operation: Operation) -> FenceClock {
         let epoch = traveller.status.as_ref().map_or(1, ShootStatus::epoch);
         match (operation, traveller.uid()) {

@@ -1,4 +1,5 @@
-//! The order in which a control plane and its external resources are deleted (flows.md 3.3).
+//! The order in which a control plane and its external resources are deleted (docs/understand/flows.md,
+//! "Deletion").
 //!
 //! A stopped control plane is started first. Objects of users in the shoot may hold cloud resources that only
 //! the controllers of the shoot can release. The flow does not delete the BackupEntry. The owner reference

@@ -1,5 +1,6 @@
-//! What the gardenlet of one seed does with a Shoot now: a pure function of the object and of the own seed's
-//! name (flows.md 3.0). Who acts, and what is wanted of the owner, is `placement`'s to say; here is when.
+//! The next action of a gardenlet for a Shoot, as a pure function of the Shoot and of the seed's name. The
+//! crate `placement` decides which seed acts and which operation the Shoot needs. This module decides the
+//! time.
 
 use std::time::Duration;
 
@@ -14,50 +15,52 @@ use placement::{Operation, OwnerAction, Pause, Role, isolation, pause::begins_an
 
 use super::zone_recheck;
 
-/// What the gardenlet of one seed does with a Shoot now.
+/// The next action of a gardenlet for a Shoot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duty {
-    /// It acts elsewhere, or nowhere yet.
+pub enum ShootAction {
+    /// The Shoot belongs to a different seed, or to no seed yet.
     NotResponsible,
     /// Nothing until this time has passed or the Shoot changes.
     Idle(Duration),
-    /// It is `Failed`: nothing until a user changes it or asks for a retry.
+    /// The Shoot is `Failed`: nothing until a user changes the Shoot or requests a retry.
     GivenUp,
     /// The flow of this operation.
     Run(Operation),
-    /// Clean up what is left of the stay in this epoch.
+    /// Clean up the seed after the residency of the Shoot in this epoch.
     Leave(i64),
-    /// It is being deleted and nobody confirmed that: it stays as it is, and is told what is awaited.
+    /// The Shoot is being deleted, and no user has confirmed the deletion. The control plane stays, and the
+    /// Shoot reports the missing confirmation.
     Unconfirmed,
     /// A pause holds back the operation that would begin now.
     Paused(Pause),
 }
 
-/// Times by which [`decide`] goes.
+/// The intervals of [`decide`].
 #[derive(Clone, Copy, Debug)]
 pub struct Periods {
-    /// A Shoot that was reconciled well is reconciled again after this.
+    /// A Shoot is reconciled again after this time since the last success.
     pub sync: Duration,
 }
 
-/// A Shoot that waits for another writer is looked at again after this; the writer's change wakes it earlier.
+/// Requeue interval for a Shoot that waits for a write by a different controller. The write wakes the
+/// gardenlet earlier.
 const WAIT_FOR_OTHERS: Duration = Duration::from_secs(60);
 
-/// What the gardenlet of `own_seed` does now.
+/// Decides the next action of the gardenlet of `own_seed`.
 #[must_use]
-pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -> Duty {
+pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -> ShootAction {
     match role(shoot, own_seed) {
         Role::Owner => {}
-        Role::Former { epoch } => return Duty::Leave(epoch),
+        Role::Former { epoch } => return ShootAction::Leave(epoch),
         // A seed that is only wanted has nothing to prepare yet.
-        Role::Incoming | Role::Nobody => return Duty::NotResponsible,
+        Role::Incoming | Role::Nobody => return ShootAction::NotResponsible,
     }
     let operation = match wanted(shoot) {
         OwnerAction::Operation(operation) => operation,
-        OwnerAction::PassedOn => return Duty::Idle(WAIT_FOR_OTHERS),
-        OwnerAction::Confirmation => return Duty::Unconfirmed,
+        OwnerAction::PassedOn => return ShootAction::Idle(WAIT_FOR_OTHERS),
+        OwnerAction::Confirmation => return ShootAction::Unconfirmed,
     };
-    let duty = Duty::Run(operation);
+    let duty = ShootAction::Run(operation);
     let last = shoot
         .status
         .as_ref()
@@ -66,15 +69,15 @@ pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -
     if asks_for_operation(shoot, last) || !is_about(last, operation) || !is_observed(shoot) {
         return duty;
     }
-    // Also of one that was given up: a zone that is sick may be why (RZ-01, RZ-02).
+    // Also for a Shoot in state `Failed`: a failed zone may be the cause (RZ-01, RZ-02).
     if operation == Operation::Reconcile && isolation::is_due(shoot) {
         return duty;
     }
     match last.state {
-        State::Failed => Duty::GivenUp,
+        State::Failed => ShootAction::GivenUp,
         State::Succeeded if operation == Operation::Reconcile => {
             let recheck = zone_recheck::period(shoot, now).unwrap_or(periods.sync);
-            remaining(last, periods.sync.min(recheck), now).map_or(duty, Duty::Idle)
+            remaining(last, periods.sync.min(recheck), now).map_or(duty, ShootAction::Idle)
         }
         _ => duty,
     }
@@ -82,9 +85,11 @@ pub fn decide(shoot: &Shoot, own_seed: &str, periods: Periods, now: Timestamp) -
 
 /// The duty during a pause, if there is one.
 #[must_use]
-pub fn apply_pause(pause: Option<Pause>, shoot: &Shoot, duty: Duty) -> Duty {
+pub fn apply_pause(pause: Option<Pause>, shoot: &Shoot, duty: ShootAction) -> ShootAction {
     match (pause, duty) {
-        (Some(held_by), Duty::Run(operation)) if is_held(pause, shoot, operation) => Duty::Paused(held_by),
+        (Some(held_by), ShootAction::Run(operation)) if is_held(pause, shoot, operation) => {
+            ShootAction::Paused(held_by)
+        }
         (_, duty) => duty,
     }
 }
@@ -97,7 +102,7 @@ pub fn is_held(pause: Option<Pause>, shoot: &Shoot, operation: Operation) -> boo
         && begins_anew(shoot, operation)
 }
 
-/// `reconcile` always counts, `retry` only on a Shoot that was given up.
+/// `reconcile` always counts, `retry` only for a Shoot in state `Failed`.
 fn asks_for_operation(shoot: &Shoot, last: &LastOperation) -> bool {
     match shoot.annotations().get(OPERATION).map(String::as_str) {
         Some(operation::RECONCILE) => true,
@@ -106,11 +111,12 @@ fn asks_for_operation(shoot: &Shoot, last: &LastOperation) -> bool {
     }
 }
 
-/// Whether the last operation is the one that is wanted now, so that its outcome says something about it.
+/// Whether the state of the last operation counts for the operation that the Shoot needs now.
 fn is_about(last: &LastOperation, wanted: Operation) -> bool {
     match wanted {
         Operation::Reconcile => !matches!(last.type_, Type::Migrate | Type::Delete),
-        // Whether a deletion was forced is not recorded; forcing a deletion that was given up goes ahead.
+        // The last operation does not record whether a deletion was forced. So a forced deletion also starts
+        // after a deletion in state `Failed`.
         Operation::ForceDelete => false,
         other => last.type_ == other.type_(),
     }
@@ -124,8 +130,8 @@ fn is_observed(shoot: &Shoot) -> bool {
         == shoot.metadata.generation
 }
 
-/// What is left of `period` since the operation ended; none if it is over, or if the time lies in the future
-/// of this machine's clock by more than the period.
+/// The rest of `period` since the end of the operation. `None` if the period has passed, or if the end is in
+/// the future of this machine's clock by more than the period.
 fn remaining(last: &LastOperation, period: Duration, now: Timestamp) -> Option<Duration> {
     let elapsed = now.duration_since(last.last_update_time.0);
     let rest = jiff::SignedDuration::try_from(period)

@@ -1,5 +1,5 @@
-//! The order of a forced deletion (flows.md 3.4): the objects in the shoot are not cleaned up first, and no
-//! cloud holds the deletion up.
+//! The order of a forced deletion (docs/understand/flows.md, "Forced deletion"): the objects in the shoot are
+//! not cleaned up first, and no cloud holds the deletion up.
 //!
 //! A user requested the deletion with an annotation. Admission accepts the annotation only for error codes
 //! that require a manual clean-up. First the machine manager gets a bounded time to delete the instances, and

@@ -25,7 +25,8 @@ pub(super) fn graph<'a>(name: &'static str, limit: Duration) -> Graph<'a, Error>
         })
 }
 
-/// Tasks that run only if they are wanted, and otherwise count as done.
+/// Tasks that run only if `wanted`. A skipped task counts as done and keeps its dependencies: later tasks
+/// still wait for the tasks before the skipped task.
 pub(super) fn when<'g, 'a>(graph: &'g mut Graph<'a, Error>, wanted: bool) -> When<'g, 'a> {
     When {
         graph,

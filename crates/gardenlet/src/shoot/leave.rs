@@ -14,7 +14,10 @@ use std::sync::Arc;
 use api::{constants, gardencore::Shoot};
 use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
-use parts::{Cluster, Destroy, ManagedResources, Namespace, NamespaceState, Stay, Tenant, left_in, tenant};
+use parts::{
+    Cluster, ConflictLimit, Destroy, ManagedResources, Namespace, NamespaceState, Stay, Tenant, left_in,
+    tenant,
+};
 use placement::{Journey, Role, journey, names, role};
 use runtime::{Cluster as _, Error, Next, Result};
 use serde_json::json;
@@ -40,20 +43,20 @@ async fn clean_up_after(context: &Context, shoot: &Shoot, epoch: i64) -> Result<
         match leftover::find_leftover(shoot, &context.seed_name, epoch) {
             Leftover::Nothing => {}
             Leftover::Unknown => {
-                clean_up(&stay, KeepEtcd(true)).await?;
+                clean_up(&stay, AwaitFinalSnapshot(true)).await?;
                 // The choice of the data triggers this controller again.
                 return Ok(Next::Change);
             }
             Leftover::Changes(begun_with) => {
-                clean_up(&stay, KeepEtcd(true)).await?;
+                clean_up(&stay, AwaitFinalSnapshot(true)).await?;
                 leftover::save(context, &stay, shoot, begun_with, epoch).await?;
             }
-            Leftover::Untold => {
-                clean_up(&stay, KeepEtcd(true)).await?;
+            Leftover::LossNotReported => {
+                clean_up(&stay, AwaitFinalSnapshot(true)).await?;
                 leftover::saved(&stay, epoch).await?;
             }
         }
-        clean_up(&stay, KeepEtcd(false)).await?;
+        clean_up(&stay, AwaitFinalSnapshot(false)).await?;
     }
     if journey(shoot) != Journey::Settled && journey(shoot) != Journey::Leaving {
         // The recorded restore triggers this controller again.
@@ -72,7 +75,7 @@ pub(super) async fn clean_up_without_shoot(context: &Context, namespace: &v1::Na
     let stay = stay(context, namespace.name_any(), tenant);
     // The Cluster names this seed where the mark came after the end of the Shoot.
     departure::tell(&stay, &context.seed_name, epoch).await?;
-    clean_up(&stay, KeepEtcd(false)).await?;
+    clean_up(&stay, AwaitFinalSnapshot(false)).await?;
     remove(&stay).await
 }
 
@@ -86,12 +89,12 @@ pub(super) fn tenant_of(namespace: &v1::Namespace) -> Option<Tenant> {
 }
 
 /// Whether etcd continues to run for its final snapshot.
-struct KeepEtcd(bool);
+struct AwaitFinalSnapshot(bool);
 
-async fn clean_up(stay: &Stay, KeepEtcd(etcd_is_needed): KeepEtcd) -> Result<()> {
+async fn clean_up(stay: &Stay, AwaitFinalSnapshot(awaits_final_snapshot): AwaitFinalSnapshot) -> Result<()> {
     let given = LeaveInputs {
         namespace_is_active: stay.namespace_state().await? == NamespaceState::Active,
-        etcd_is_needed,
+        awaits_final_snapshot,
     };
     leave_flow::build(stay, given)
         .run(|_| ())
@@ -115,6 +118,7 @@ async fn forget(context: &Context, shoot: &Shoot, epoch: i64) -> Result<()> {
     let api = context
         .garden
         .namespaced::<Shoot>(&shoot.namespace().unwrap_or_default());
+    let mut conflicts = ConflictLimit::default();
     loop {
         let Some(fresh) = api.get_opt(&shoot.name_any()).await? else {
             return Ok(());
@@ -132,6 +136,7 @@ async fn forget(context: &Context, shoot: &Shoot, epoch: i64) -> Result<()> {
         if MANAGER.try_merge_status_of(&api, &fresh, &patch).await?.is_some() {
             return Ok(());
         }
+        conflicts.count("Shoot", &fresh.name_any())?;
     }
 }
 

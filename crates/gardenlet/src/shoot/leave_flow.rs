@@ -20,7 +20,7 @@ pub struct LeaveInputs {
     /// The namespace exists and is not being deleted.
     pub namespace_is_active: bool,
     /// The final snapshot of this etcd does not exist yet (R17-46).
-    pub etcd_is_needed: bool,
+    pub awaits_final_snapshot: bool,
 }
 
 /// Builds the flow.
@@ -40,7 +40,7 @@ pub fn build(stay: &Stay, given: LeaveInputs) -> Flow<'_, Error> {
 /// No process of the control plane may start again here, even after a manual change.
 fn stop<'a>(g: &mut Graph<'a, Error>, stay: &'a Stay, given: LeaveInputs) {
     let stopped = when(g, given.namespace_is_active).destroy::<Writers>(stay, []);
-    let mut g = when(g, given.namespace_is_active && !given.etcd_is_needed);
+    let mut g = when(g, given.namespace_is_active && !given.awaits_final_snapshot);
     let etcd = g.step("Destroying etcd and keeping its data", stopped, || {
         Etcds::destroy_but_keep_volume(stay)
     });

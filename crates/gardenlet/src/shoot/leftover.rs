@@ -7,7 +7,7 @@ use api::gardencore::{
     shoot::{FormerSeed, OwnershipPhase},
 };
 use kube::ResourceExt;
-use parts::{Backups, Stay};
+use parts::{Backups, ConflictLimit, Stay};
 use runtime::{Cluster as _, Result, error::Explain};
 use serde_json::json;
 
@@ -25,7 +25,7 @@ pub(super) enum Leftover {
     Changes(i64),
     /// Possibly changes of unknown number. Either no revision of the takeover is recorded, or the shoot was
     /// taken over again since. Then the record describes the loss of the later takeover.
-    Untold,
+    LossNotReported,
 }
 
 /// The changes that the residency of a shoot in this epoch has left in the seed.
@@ -44,7 +44,7 @@ pub(super) fn find_leftover(shoot: &Shoot, seed: &str, epoch: i64) -> Leftover {
     }
     match &ownership.restored {
         Some(restored) if is_own(restored.source.as_ref()) && restored.lost_revisions.is_none() => {
-            restored.last_revision.map_or(Leftover::Untold, Leftover::Changes)
+            restored.last_revision.map_or(Leftover::LossNotReported, Leftover::Changes)
         }
         Some(restored)
             if restored
@@ -52,7 +52,7 @@ pub(super) fn find_leftover(shoot: &Shoot, seed: &str, epoch: i64) -> Leftover {
                 .as_ref()
                 .is_some_and(|source| source.epoch > epoch) =>
         {
-            Leftover::Untold
+            Leftover::LossNotReported
         }
         _ => Leftover::Nothing,
     }
@@ -86,6 +86,7 @@ async fn tell(context: &Context, shoot: &Shoot, epoch: i64, lost: i64) -> Result
     let api = context
         .garden
         .namespaced::<Shoot>(&shoot.namespace().unwrap_or_default());
+    let mut conflicts = ConflictLimit::default();
     loop {
         let fresh = api
             .get_opt(&shoot.name_any())
@@ -111,6 +112,7 @@ async fn tell(context: &Context, shoot: &Shoot, epoch: i64, lost: i64) -> Result
                 .await;
             return Ok(());
         }
+        conflicts.count("Shoot", &fresh.name_any())?;
     }
 }
 
@@ -132,7 +134,7 @@ mod tests {
             Leftover::Nothing => "nothing".into(),
             Leftover::Unknown => "unknown".into(),
             Leftover::Changes(begun_with) => format!("after {begun_with}"),
-            Leftover::Untold => "untold".into(),
+            Leftover::LossNotReported => "untold".into(),
         }
     }
 

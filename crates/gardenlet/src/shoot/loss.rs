@@ -9,7 +9,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use runtime::metrics::Metrics;
 
 /// The loss of the last takeover of a shoot.
-pub struct Loss {
+pub struct EpochLoss {
     /// Seconds from the last snapshot to the end of the fence. Only changes of this time are lost, if all
     /// processes of the source follow the fence. `None` where a bound is not known.
     pub seconds: Option<u32>,
@@ -53,7 +53,7 @@ pub fn metrics(metrics: &Metrics) -> &'static Losses {
     })
 }
 
-impl Loss {
+impl EpochLoss {
     /// Reason of the Event that reports the loss.
     #[must_use]
     pub fn reason(&self) -> &'static str {
@@ -73,7 +73,7 @@ pub fn revisions(lost: i64) -> f64 {
 /// The loss, if this epoch of the shoot began with a loss. The text contains both times unchanged, although
 /// two clocks have taken the times.
 #[must_use]
-pub fn read_loss(shoot: &Shoot) -> Option<Loss> {
+pub fn read_loss(shoot: &Shoot) -> Option<EpochLoss> {
     let status = shoot.status.as_ref()?;
     let ownership = status.ownership.as_ref()?;
     let restored = ownership.restored.as_ref()?;
@@ -103,7 +103,7 @@ pub fn read_loss(shoot: &Shoot) -> Option<Loss> {
             "The shoot goes on with the backups of seed {source}{up_to}. {lost} changes that seed {source} acknowledged after that are \
              lost.{left_aside}"
         );
-        return Some(Loss {
+        return Some(EpochLoss {
             seconds: None,
             revisions: Some(lost),
             sentence,
@@ -115,7 +115,7 @@ pub fn read_loss(shoot: &Shoot) -> Option<Loss> {
             let seconds = u32::try_from(fenced.duration_since(saved).as_secs()).unwrap_or(u32::MAX);
             let sentence = format!(
                 "The shoot goes on with what seed {source} had saved at {saved}{up_to}. Writes that seed {source} acknowledged later are \
-                 lost. {} That is {seconds} s after it had saved.{left_aside}",
+                 lost. {} That is {seconds} s after the last snapshot.{left_aside}",
                 last_write(source, fenced)
             );
             (Some(seconds), sentence)
@@ -123,14 +123,14 @@ pub fn read_loss(shoot: &Shoot) -> Option<Loss> {
         (_, why) => {
             let why = why.as_deref().unwrap_or("the two clocks are apart");
             let sentence = format!(
-                "The shoot goes on with the data of seed {source}{up_to}. How much of what that acknowledged last is lost is unknown: {why}. \
+                "The shoot goes on with the data of seed {source}{up_to}. The number of lost writes is unknown: {why}. \
                  {}{left_aside}",
                 last_write(source, fenced)
             );
             (None, sentence)
         }
     };
-    Some(Loss {
+    Some(EpochLoss {
         seconds,
         revisions: None,
         sentence,
@@ -149,8 +149,8 @@ fn last_write(source: &str, fenced: Timestamp) -> String {
 #[must_use]
 pub fn exactly(source: &str, lost: i64) -> String {
     format!(
-        "Seed {source} is back and has saved what it acknowledged last: the shoot lost {lost} changes when it was taken over. They are \
-         in the final snapshot in the bucket of seed {source}."
+        "Seed {source} is back and has saved the last changes: the takeover of the shoot lost {lost} changes. These changes are in the \
+         final snapshot in the bucket of seed {source}."
     )
 }
 
@@ -165,7 +165,7 @@ mod tests {
         find_loss(ownership).map(|loss| loss.sentence)
     }
 
-    fn find_loss(ownership: &Value) -> Option<Loss> {
+    fn find_loss(ownership: &Value) -> Option<EpochLoss> {
         let shoot = json!({
             "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
             "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},

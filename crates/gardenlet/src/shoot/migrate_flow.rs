@@ -1,4 +1,5 @@
-//! The order of a planned move in the source seed (GEP-7 R7-47; flows.md 3.1).
+//! The order of a planned move in the source seed (GEP-7 R7-47; docs/understand/flows.md, "Move, in the
+//! source seed").
 //!
 //! While the API of the shoot still answers, the flow checks that backups can be taken. Then the flow
 //! migrates extension resources, and persists the state of the shoot. Then the flow stops the API, so that no
@@ -30,8 +31,9 @@ const LIMIT: Duration = Duration::from_secs(10 * 60);
 pub struct MigrateInputs {
     /// kube-apiserver exists: the shoot can still be written.
     pub control_plane_is_up: bool,
-    /// This seed publishes the owner record, or has published the record.
-    pub owner_record: bool,
+    /// This seed publishes the owner record, or has published the record. Only then the flow records the
+    /// phases `Leaving` and `Sealing`.
+    pub keeps_phases: bool,
 }
 
 /// Builds the flow.
@@ -53,7 +55,7 @@ pub fn build(f: &Facts, given: MigrateInputs) -> Flow<'_, Error> {
         || Backups::check(f),
     );
 
-    let servers = when(&mut g, given.owner_record && given.control_plane_is_up).step(
+    let servers = when(&mut g, given.keeps_phases && given.control_plane_is_up).step(
         "Checking that no DNS server contradicts the owner record",
         namespace,
         || Departure::check_servers(f),
@@ -66,7 +68,7 @@ pub fn build(f: &Facts, given: MigrateInputs) -> Flow<'_, Error> {
     );
 
     // Until the epoch of etcd ends, the seed can cancel the move and stay in the same epoch.
-    let leaving = when(&mut g, given.owner_record).step(
+    let leaving = when(&mut g, given.keeps_phases).step(
         "Recording that the seed begins to leave the shoot",
         [backups, servers, carried],
         || Departure::begin(f),
@@ -78,17 +80,17 @@ pub fn build(f: &Facts, given: MigrateInputs) -> Flow<'_, Error> {
 
     // From here on the shoot's API cannot be written.
     let stopped = g.destroy::<Writers>(f, [etcd_ready, early, credentials]);
-    // From here on the epoch has no owner. A process that checks the owner stops, and takes the final
-    // snapshot if that is its duty (R17-50). The garden records the sealed epoch first: no path leads back
-    // into an epoch whose owner was denied.
-    let sealing = when(&mut g, given.owner_record).step(
+    // From here on the epoch has no owner. The processes that check the owner stop, and etcd-backup-restore
+    // takes the final snapshot (R17-50). The garden records the sealed epoch first: no path leads back into
+    // an epoch whose owner record was deleted.
+    let sealing = when(&mut g, given.keeps_phases).step(
         "Recording that etcd will not serve again in this epoch",
         stopped,
         || Departure::seal(f),
     );
-    let disowned = when(&mut g, given.owner_record).migrate::<OwnerRecord>(f, sealing);
-    let late = migrate_late_extensions(&mut g, f, stopped, disowned);
-    let snapshot = g.step("Creating ETCD Snapshot", [disowned, etcd_ready], || {
+    let owner_record_deleted = when(&mut g, given.keeps_phases).migrate::<OwnerRecord>(f, sealing);
+    let late = migrate_late_extensions(&mut g, f, stopped, owner_record_deleted);
+    let snapshot = g.step("Creating ETCD Snapshot", [owner_record_deleted, etcd_ready], || {
         Backups::take_final_snapshot(f)
     });
     g.step(
@@ -123,16 +125,16 @@ fn migrate_late_extensions<'a>(
     g: &mut Graph<'a, Error>,
     f: &'a Facts,
     after: TaskId,
-    disowned: TaskId,
+    owner_record_deleted: TaskId,
 ) -> TaskId {
     let infrastructure = g.migrate::<Infrastructure>(f, after);
     let records = g.migrate::<DnsRecords>(f, after);
     let further = extension_steps::migrate(g, f, AfterKubeAPIServer, after);
     // The check covers all kinds, including kinds that were added later: every object must be migrated. The
-    // owner record is a DNSRecord, so the check waits for `disowned`.
+    // owner record is a DNSRecord, so the check waits for `owner_record_deleted`.
     let all = g.step(
         "Waiting until everything has been migrated",
-        [infrastructure, records, further, disowned],
+        [infrastructure, records, further, owner_record_deleted],
         || AllExtensions::migrated(f),
     );
     g.step("Persisting late state in ShootState", all, || {

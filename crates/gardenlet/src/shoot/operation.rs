@@ -30,22 +30,22 @@ use crate::{
     seed::in_use::{self, SeedUse},
 };
 
-/// How far a flow got and what stood in the way.
+/// The progress of a failed operation, and the errors.
 pub(super) struct Failure {
     /// Percent.
     pub(super) progress: i32,
-    /// One a task.
+    /// At most one error for each task.
     pub(super) errors: Vec<LastError>,
-    /// The class that decides about the next try.
+    /// The error whose class decides about the next attempt.
     pub(super) error: Error,
-    /// What there is to say where the seed has lost the shoot: there is no next try in this epoch.
+    /// The text of an ownership loss: this epoch has no next attempt.
     pub(super) lost: Option<String>,
-    /// It was ended since the Shoot's user wants another zone to be cut off, or none.
+    /// The operation was stopped because the user changed the zone to isolate.
     pub(super) called_off: bool,
 }
 
-/// Runs the flow of an operation. `traveller`: the Shoot with which it works. `fence`: that of its epoch.
-/// `proven_end`: where a migration leaves the proof of the final snapshot.
+/// Runs the flow of an operation. `traveller`: the Shoot with the approved spec, which the flow reads.
+/// `fence`: the fence of the epoch. `proven_end`: receives the proof of the final snapshot of a migration.
 pub(super) async fn run(
     context: &Context,
     traveller: &Arc<Shoot>,
@@ -73,7 +73,7 @@ pub(super) async fn run(
     zone_budget::begin(&mut facts, &context.config.zone_id_labels, record)
         .await
         .map_err(|error| outside(zone_watch::TASK, error))?;
-    let ended = Box::pin(right::under_it(facts, |facts| {
+    let ended = Box::pin(right::run_under_owner_permit(facts, |facts| {
         // Large, and moved on its way.
         Box::pin(async move { Box::pin(act(&facts, operation, record, pace)).await })
     }));
@@ -132,7 +132,7 @@ pub async fn build(f: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
             f,
             migrate_flow::MigrateInputs {
                 control_plane_is_up: is_up,
-                owner_record: owner_record.may_be_there(),
+                keeps_phases: owner_record.may_be_there(),
             },
         ),
         Operation::Delete => delete_flow::build(

@@ -16,7 +16,7 @@ use placement::{Pause, Role, pause, role};
 use runtime::{Cluster, Garden, Result, clock, conditions, error::Explain as _};
 use tokio::sync::watch;
 
-use super::dispatch::Duty;
+use super::dispatch::ShootAction;
 use crate::context::{Context, MANAGER};
 
 /// Whether the emergency stop of the own Seed is on; `None` until the watch has answered first.
@@ -75,12 +75,17 @@ pub(super) async fn find(context: &Context, stop: &EmergencyStop, shoot: &Shoot)
 }
 
 /// Reports the pause, or the end of a pause. A report that fails does not stop work that no pause holds back.
-pub(super) async fn report(context: &Context, shoot: &Shoot, found: Option<Pause>, duty: Duty) -> Result<()> {
+pub(super) async fn report(
+    context: &Context,
+    shoot: &Shoot,
+    found: Option<Pause>,
+    duty: ShootAction,
+) -> Result<()> {
     if role(shoot, &context.seed_name) != Role::Owner {
         return Ok(());
     }
     match write(context, shoot, found).await {
-        Err(error) if !matches!(duty, Duty::Paused(_)) => {
+        Err(error) if !matches!(duty, ShootAction::Paused(_)) => {
             tracing::warn!(shoot = shoot.name_any(), %error, "could not report a pause of the Shoot");
             Ok(())
         }

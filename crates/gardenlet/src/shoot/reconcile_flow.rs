@@ -1,10 +1,10 @@
-//! The order in which a control plane is created, reconciled, or restored in a new seed (flows.md 3.2; R7-05:
-//! a shared flow).
+//! The order in which a control plane is created, reconciled, or restored in a new seed
+//! (docs/understand/flows.md; R7-05: a shared flow).
 //!
 //! A restore differs in three places only. Secrets come from the ShootState, extension resources get back
-//! their state, and the backups of the source seed are copied before etcd starts. Clients can write again
-//! when kube-apiserver has rolled out. DNS is switched before that, since no process serves the old address
-//! any more.
+//! their state, and the backups of the source seed are copied before etcd starts. The DNS names of the API
+//! change before kube-apiserver starts, because the source serves no client any more. Clients can write again
+//! when the rollout of kube-apiserver is complete.
 
 use flow::{Flow, Graph, TaskId};
 use parts::{
@@ -86,7 +86,7 @@ pub fn build(f: &Facts, given: ReconcileInputs) -> Flow<'_, Error> {
     let address = expose(&mut g, f, [owned, identity, secrets], names_after);
 
     // The flow changes the cloud only after the backups of the source are here. With recorded phases the flow
-    // also waits for gate C: by then the source has stopped (R17-31, I3).
+    // also waits for phase `Held`: by then the source has stopped (R17-31, I3).
     let zones_open = zone_steps::open(&mut g, f, given.zones, [credentials, held]);
     let infrastructure = g.deploy::<Infrastructure>(f, [secrets, credentials, held, zones_open]);
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::{gardencore::Shoot, meta::LastOperationType as Type};
 use kube::ResourceExt;
+use parts::ConflictLimit;
 use placement::{Role, role};
 use runtime::{Cluster, Error, Result};
 use serde_json::Value;
@@ -67,6 +68,7 @@ impl<'a> Record<'a> {
             .garden
             .namespaced::<Shoot>(&self.begun.namespace().unwrap_or_default());
         let name = self.begun.name_any();
+        let mut conflicts = ConflictLimit::default();
         loop {
             let newest = api.get_opt(&name).await?;
             let newest = newest.filter(|newest| newest.uid() == self.begun.uid());
@@ -80,6 +82,7 @@ impl<'a> Record<'a> {
                 zone_story::tell(self.context, &newest, &written).await;
                 return Ok(written);
             }
+            conflicts.count("Shoot", &name)?;
         }
     }
 

@@ -46,7 +46,10 @@ impl From<Error> for PermitRefusal {
 ///
 /// # Errors
 /// The permit was not granted, or has ended: `work` was dropped.
-pub(super) async fn under_it<T, F>(facts: Facts, work: impl FnOnce(Facts) -> F) -> Result<T, PermitRefusal>
+pub(super) async fn run_under_owner_permit<T, F>(
+    facts: Facts,
+    work: impl FnOnce(Facts) -> F,
+) -> Result<T, PermitRefusal>
 where
     F: Future<Output = T>,
 {
@@ -56,6 +59,8 @@ where
     let watch = claim.watch(Arc::new(InGarden::from_facts(&facts)))?;
     let lock = facts.seed.permit().clone();
     let before = facts.clone();
+    // A failed read is no obstacle here: the read after a loss decides.
+    let published_at_start = OwnerRecord::claim(&before).await.is_ok_and(|claim| claim.is_some());
     let patience = PATIENCE.max(claim.terms.settings().check_takes() * 2);
     let ended = once_owned(watch, &lock, patience, |right| {
         let mut facts = facts;
@@ -66,44 +71,60 @@ where
         Ok(done) => Ok(done),
         Err(NotOwned::Unconfirmed(why)) => Err(unconfirmed(&why, claim.epoch).into()),
         Err(NotOwned::Lost(loss)) => {
-            let is_told = OwnerRecord::claim(&before).await?.is_some();
-            let me = (before.seed_object.name_any(), claim.epoch);
-            Err(meaning(&loss, is_told, before.operation, (&me.0, me.1)))
+            let newest = OwnerRecord::claim(&before).await.map(|claim| claim.is_some());
+            let record_published = is_record_published(published_at_start, newest, before.operation)?;
+            let seed = before.seed_object.name_any();
+            Err(refuse_after_loss(
+                &loss,
+                record_published,
+                before.operation,
+                (&seed, claim.epoch),
+            ))
         }
+    }
+}
+
+/// Whether this seed has published a record in this epoch, and no deletion removes the record. When the read
+/// after a loss fails, the read at the start counts: otherwise the loss is not remembered. The record of a
+/// deletion may be gone since the start, so a failed read decides nothing there.
+fn is_record_published(at_start: bool, newest: Result<bool>, operation: Operation) -> Result<bool> {
+    match newest {
+        Err(_) if at_start && check_rule(operation) == CheckRule::Always => Ok(true),
+        newest => newest,
     }
 }
 
 /// When an operation checks the owner of the shoot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum CheckRule {
     Never,
     /// While this seed publishes an owner record.
-    WhereTold,
+    IfRecordPublished,
     Always,
 }
 
-fn asked(operation: Operation) -> Asked {
+fn check_rule(operation: Operation) -> CheckRule {
     match operation {
-        Operation::Migrate => Asked::Never,
-        Operation::Delete | Operation::ForceDelete => Asked::WhereTold,
-        Operation::Create | Operation::Reconcile | Operation::Restore => Asked::Always,
+        Operation::Migrate => CheckRule::Never,
+        Operation::Delete | Operation::ForceDelete => CheckRule::IfRecordPublished,
+        Operation::Create | Operation::Reconcile | Operation::Restore => CheckRule::Always,
     }
 }
 
 /// Whether the operation is refused for a shoot that this seed has lost.
 pub(super) fn is_for_owners(operation: Operation) -> bool {
-    asked(operation) != Asked::Never
+    check_rule(operation) != CheckRule::Never
 }
 
 /// The claim to check; `None` where this seed publishes no owner record.
 async fn needed(facts: &Facts) -> Result<Option<OwnerClaim>> {
-    match asked(facts.operation) {
-        Asked::Never => Ok(None),
-        Asked::WhereTold => OwnerRecord::claim(facts).await,
-        Asked::Always => {
+    match check_rule(facts.operation) {
+        CheckRule::Never => Ok(None),
+        CheckRule::IfRecordPublished => OwnerRecord::claim(facts).await,
+        CheckRule::Always => {
             // Checked first: a seed that has sealed its epoch has removed its record and waits for the next
             // epoch.
-            ClaimSteps::has_not_ended(&facts.shoot)?;
+            ClaimSteps::check_not_sealing(&facts.shoot)?;
             // Checked also without a published record. A missing record, a deleted record and a record of an
             // earlier epoch are no loss (`ownership::saying`). In these cases the garden decides, and the
             // garden has assigned the shoot to this seed.
@@ -112,9 +133,13 @@ async fn needed(facts: &Facts) -> Result<Option<OwnerClaim>> {
     }
 }
 
-/// The refusal that follows from a loss. `is_told`: this seed has published a record in this epoch, and no
-/// deletion removes the record.
-fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&str, i64)) -> PermitRefusal {
+/// The refusal that follows from a loss. `record_published`: see [`is_record_published`].
+fn refuse_after_loss(
+    loss: &Loss,
+    record_published: bool,
+    operation: Operation,
+    (seed, epoch): (&str, i64),
+) -> PermitRefusal {
     if *loss == Loss::Sealed {
         // The garden reports that this seed has sealed the epoch, and DNS returns no record: no seed has
         // taken the shoot yet.
@@ -125,18 +150,18 @@ fn meaning(loss: &Loss, is_told: bool, operation: Operation, (seed, epoch): (&st
             ),
         ));
     }
-    if is_told {
+    if record_published {
         return PermitRefusal::Lost(format!(
-            "seed {seed} has lost the shoot in ownership epoch {epoch}: {loss}. It does nothing for the shoot any more in this epoch. \
-             If the shoot is to stay here, it needs a later epoch; see Event OwnershipLost in docs/operate/runbooks.md"
+            "seed {seed} has lost the shoot in ownership epoch {epoch}: {loss}. The seed does nothing for the shoot in this epoch. \
+             To stay in this seed, the shoot needs a later epoch; see Event OwnershipLost in docs/operate/runbooks.md"
         ));
     }
-    if asked(operation) == Asked::WhereTold {
+    if check_rule(operation) == CheckRule::IfRecordPublished {
         // The deletion has removed the record of this seed in the meantime, and continues under the permit of
         // the lock.
         return PermitRefusal::NotNow(Error::not_ready(
             GO_ON,
-            "the owner's record goes with the shoot, whose deletion goes on",
+            "the deletion of the shoot has removed the owner record, and continues without an owner check",
         ));
     }
     // This seed never published a record, so no ownership was lost. DNS still has the record of a different
@@ -269,11 +294,11 @@ mod tests {
     fn all_is_asked_for_but_to_hand_the_shoot_over() {
         for operation in OPERATIONS {
             let expected = match operation {
-                Operation::Migrate => Asked::Never,
-                _ if operation.deletes() => Asked::WhereTold,
-                _ => Asked::Always,
+                Operation::Migrate => CheckRule::Never,
+                _ if operation.deletes() => CheckRule::IfRecordPublished,
+                _ => CheckRule::Always,
             };
-            assert_eq!(asked(operation), expected, "{operation:?}");
+            assert_eq!(check_rule(operation), expected, "{operation:?}");
             assert_eq!(is_for_owners(operation), operation != Operation::Migrate);
         }
     }
@@ -288,13 +313,14 @@ mod tests {
                 Loss::LaterEpoch(4),
                 Loss::AnotherIdentity("b".into()),
             ] {
-                let PermitRefusal::Lost(sentence) = meaning(&loss, true, operation, ("seed-a", 3)) else {
+                let PermitRefusal::Lost(sentence) = refuse_after_loss(&loss, true, operation, ("seed-a", 3))
+                else {
                     panic!("{operation:?}: it is lost");
                 };
                 for part in ["seed-a", "epoch 3", &loss.to_string(), "OwnershipLost"] {
                     assert!(sentence.contains(part), "{sentence}");
                 }
-                let again = match meaning(&loss, false, operation, ("seed-a", 3)) {
+                let again = match refuse_after_loss(&loss, false, operation, ("seed-a", 3)) {
                     PermitRefusal::NotNow(error) => error.class(),
                     PermitRefusal::Lost(sentence) => panic!("{operation:?}: {sentence}"),
                 };
@@ -312,12 +338,28 @@ mod tests {
     #[test]
     fn what_the_seed_has_sealed_itself_is_not_lost() {
         for operation in OPERATIONS {
-            for is_told in [true, false] {
-                let PermitRefusal::NotNow(error) = meaning(&Loss::Sealed, is_told, operation, ("seed-a", 3))
+            for record_published in [true, false] {
+                let PermitRefusal::NotNow(error) =
+                    refuse_after_loss(&Loss::Sealed, record_published, operation, ("seed-a", 3))
                 else {
                     panic!("{operation:?}: nobody has taken it");
                 };
                 assert_eq!(error.class(), "NotReady");
+            }
+        }
+    }
+
+    /// R17-61: the API of the seed may fail in the moment of the loss.
+    #[test]
+    fn a_loss_is_remembered_although_the_seed_does_not_answer() {
+        let failed = || Err(Error::transient("the seed does not answer"));
+        for operation in OPERATIONS {
+            let decided = is_record_published(true, failed(), operation);
+            let is_remembered = check_rule(operation) == CheckRule::Always;
+            assert_eq!(decided.is_ok_and(|published| published), is_remembered, "{operation:?}");
+            assert!(is_record_published(false, failed(), operation).is_err());
+            for newest in [true, false] {
+                assert_eq!(is_record_published(true, Ok(newest), operation), Ok(newest));
             }
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn fall_asleep<'a>(
     // runs.
     let provider = g.sleep::<ControlPlane>(f, api);
     let stored = when(g, store).step("Creating ETCD Snapshot before etcd sleeps", api, || {
-        Backups::complete(f)
+        Backups::take_snapshot_before_sleep(f)
     });
     g.sleep::<Etcds>(f, [provider, stored]);
 }

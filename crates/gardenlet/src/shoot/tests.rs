@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     confirmation,
-    dispatch::{self, Duty, Periods},
+    dispatch::{self, ShootAction, Periods},
     status::{self, Trigger, Writer},
 };
 
@@ -96,48 +96,48 @@ fn approved(mut status: Value) -> Value {
 
 #[rstest::rstest]
 // A new Shoot is created by the seed that its specification names.
-#[case(json!({}), "a", Duty::Run(Operation::Create))]
-#[case(json!({}), "b", Duty::NotResponsible)]
-#[case(json!({"spec": {"seedName": null}}), "a", Duty::NotResponsible)]
+#[case(json!({}), "a", ShootAction::Run(Operation::Create))]
+#[case(json!({}), "b", ShootAction::NotResponsible)]
+#[case(json!({"spec": {"seedName": null}}), "a", ShootAction::NotResponsible)]
 // The source prepares an approved move; the destination waits (I1).
-#[case(json!({"spec": {"seedName": "b"}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
-#[case(approved(recorded("a", "Reconcile", "Succeeded")["status"].clone()), "a", Duty::Run(Operation::Migrate))]
-#[case(approved(recorded("a", "Reconcile", "Succeeded")["status"].clone()), "b", Duty::NotResponsible)]
+#[case(json!({"spec": {"seedName": "b"}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", ShootAction::Idle(Duration::from_secs(50 * 60)))]
+#[case(approved(recorded("a", "Reconcile", "Succeeded")["status"].clone()), "a", ShootAction::Run(Operation::Migrate))]
+#[case(approved(recorded("a", "Reconcile", "Succeeded")["status"].clone()), "b", ShootAction::NotResponsible)]
 // After the hand-over the destination restores, until that has succeeded, and the source cleans up.
-#[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "observedGeneration": 2, "formerSeeds": [{"name": "a", "epoch": 1}], "lastOperation": last("Migrate", "Succeeded", 1)}}), "b", Duty::Run(Operation::Restore))]
-#[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "observedGeneration": 2, "formerSeeds": [{"name": "a", "epoch": 1}], "lastOperation": last("Migrate", "Succeeded", 1)}}), "a", Duty::Leave(1))]
-#[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Restore", "Processing")["status"]}), "a", Duty::NotResponsible)]
+#[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "observedGeneration": 2, "formerSeeds": [{"name": "a", "epoch": 1}], "lastOperation": last("Migrate", "Succeeded", 1)}}), "b", ShootAction::Run(Operation::Restore))]
+#[case(json!({"spec": {"seedName": "b"}, "status": {"seedName": "b", "observedGeneration": 2, "formerSeeds": [{"name": "a", "epoch": 1}], "lastOperation": last("Migrate", "Succeeded", 1)}}), "a", ShootAction::Leave(1))]
+#[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Restore", "Processing")["status"]}), "a", ShootAction::NotResponsible)]
 // A healthy shoot is not reconciled for the rest of the sync period.
-#[case(recorded("a", "Restore", "Succeeded"), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
-#[case(recorded("a", "Reconcile", "Succeeded"), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
-#[case(json!({"status": {"seedName": "a", "observedGeneration": 2, "lastOperation": last("Reconcile", "Succeeded", 61)}}), "a", Duty::Run(Operation::Reconcile))]
-#[case(json!({"status": {"seedName": "a", "observedGeneration": 1, "lastOperation": last("Reconcile", "Succeeded", 1)}}), "a", Duty::Run(Operation::Reconcile))]
-#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Duty::Run(Operation::Reconcile))]
+#[case(recorded("a", "Restore", "Succeeded"), "a", ShootAction::Idle(Duration::from_secs(50 * 60)))]
+#[case(recorded("a", "Reconcile", "Succeeded"), "a", ShootAction::Idle(Duration::from_secs(50 * 60)))]
+#[case(json!({"status": {"seedName": "a", "observedGeneration": 2, "lastOperation": last("Reconcile", "Succeeded", 61)}}), "a", ShootAction::Run(Operation::Reconcile))]
+#[case(json!({"status": {"seedName": "a", "observedGeneration": 1, "lastOperation": last("Reconcile", "Succeeded", 1)}}), "a", ShootAction::Run(Operation::Reconcile))]
+#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", ShootAction::Run(Operation::Reconcile))]
 // `retry` has an effect only on a failed operation.
-#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
-#[case(recorded("a", "Reconcile", "Failed"), "a", Duty::GivenUp)]
-#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Duty::Run(Operation::Reconcile))]
-#[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Restore", "Failed")["status"]}), "b", Duty::GivenUp)]
+#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}, "status": recorded("a", "Reconcile", "Succeeded")["status"]}), "a", ShootAction::Idle(Duration::from_secs(50 * 60)))]
+#[case(recorded("a", "Reconcile", "Failed"), "a", ShootAction::GivenUp)]
+#[case(json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", ShootAction::Run(Operation::Reconcile))]
+#[case(json!({"spec": {"seedName": "b"}, "status": recorded("b", "Restore", "Failed")["status"]}), "b", ShootAction::GivenUp)]
 // A zone is isolated or opened at once, even for a shoot with a failed operation.
-#[case(isolated("z", &json!(null), recorded("a", "Reconcile", "Succeeded")), "a", Duty::Run(Operation::Reconcile))]
-#[case(isolated("z", &json!(null), recorded("a", "Reconcile", "Failed")), "a", Duty::Run(Operation::Reconcile))]
-#[case(isolated("", &json!("Done"), recorded("a", "Restore", "Succeeded")), "a", Duty::Run(Operation::Reconcile))]
-#[case(isolated("z", &json!("Done"), recorded("a", "Reconcile", "Succeeded")), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
-#[case(isolated("z", &json!("Failed"), recorded("a", "Reconcile", "Failed")), "a", Duty::GivenUp)]
+#[case(isolated("z", &json!(null), recorded("a", "Reconcile", "Succeeded")), "a", ShootAction::Run(Operation::Reconcile))]
+#[case(isolated("z", &json!(null), recorded("a", "Reconcile", "Failed")), "a", ShootAction::Run(Operation::Reconcile))]
+#[case(isolated("", &json!("Done"), recorded("a", "Restore", "Succeeded")), "a", ShootAction::Run(Operation::Reconcile))]
+#[case(isolated("z", &json!("Done"), recorded("a", "Reconcile", "Succeeded")), "a", ShootAction::Idle(Duration::from_secs(50 * 60)))]
+#[case(isolated("z", &json!("Failed"), recorded("a", "Reconcile", "Failed")), "a", ShootAction::GivenUp)]
 // The controller of deadlines checks a refusal again, without a reconciliation.
-#[case(refused("NodesUnknown"), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
-#[case(refused("NoOtherZone"), "a", Duty::Idle(Duration::from_secs(50 * 60)))]
+#[case(refused("NodesUnknown"), "a", ShootAction::Idle(Duration::from_secs(50 * 60)))]
+#[case(refused("NoOtherZone"), "a", ShootAction::Idle(Duration::from_secs(50 * 60)))]
 // An edit of the specification restarts a failed operation.
-#[case(json!({"metadata": {"generation": 3}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", Duty::Run(Operation::Reconcile))]
+#[case(json!({"metadata": {"generation": 3}, "status": recorded("a", "Reconcile", "Failed")["status"]}), "a", ShootAction::Run(Operation::Reconcile))]
 // A failed and cancelled move restores the shoot in the same seed.
-#[case(recorded("a", "Migrate", "Failed"), "a", Duty::Run(Operation::Restore))]
+#[case(recorded("a", "Migrate", "Failed"), "a", ShootAction::Run(Operation::Restore))]
 // A deletion in the middle of a move first restores the shoot, so that the shoot can be deleted.
-#[case(deleted(&[DELETION], json!({"spec": {"seedName": "b"}, "status": recorded("a", "Migrate", "Error")["status"]})), "a", Duty::Run(Operation::Restore))]
-#[case(deleted(&[DELETION], recorded("a", "Reconcile", "Succeeded")), "a", Duty::Run(Operation::Delete))]
-#[case(deleted(&[DELETION], recorded("a", "Delete", "Failed")), "a", Duty::GivenUp)]
-#[case(deleted(&[DELETION, FORCE], recorded("a", "Delete", "Failed")), "a", Duty::Run(Operation::ForceDelete))]
-#[case(deleted(&[], recorded("a", "Reconcile", "Failed")), "a", Duty::Unconfirmed)]
-fn the_step_follows_from_the_object(#[case] over: Value, #[case] seed: &str, #[case] expected: Duty) {
+#[case(deleted(&[DELETION], json!({"spec": {"seedName": "b"}, "status": recorded("a", "Migrate", "Error")["status"]})), "a", ShootAction::Run(Operation::Restore))]
+#[case(deleted(&[DELETION], recorded("a", "Reconcile", "Succeeded")), "a", ShootAction::Run(Operation::Delete))]
+#[case(deleted(&[DELETION], recorded("a", "Delete", "Failed")), "a", ShootAction::GivenUp)]
+#[case(deleted(&[DELETION, FORCE], recorded("a", "Delete", "Failed")), "a", ShootAction::Run(Operation::ForceDelete))]
+#[case(deleted(&[], recorded("a", "Reconcile", "Failed")), "a", ShootAction::Unconfirmed)]
+fn the_step_follows_from_the_object(#[case] over: Value, #[case] seed: &str, #[case] expected: ShootAction) {
     assert_eq!(dispatch::decide(&shoot(&over), seed, PERIODS, now()), expected);
 }
 
@@ -169,7 +169,7 @@ fn at_most_one_seed_runs_an_operation() {
                 .into_iter()
                 .filter(|seed| {
                     let step = dispatch::decide(&shoot, seed, PERIODS, now());
-                    !matches!(step, Duty::NotResponsible | Duty::Leave(_))
+                    !matches!(step, ShootAction::NotResponsible | ShootAction::Leave(_))
                 })
                 .collect();
             assert!(

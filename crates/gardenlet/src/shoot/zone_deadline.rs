@@ -231,7 +231,7 @@ impl ZoneDeadlines {
         }
         let record = &Record::new(&self.context, &newest, type_of(&newest, operation));
         let facts = self.facts(&newest, operation).await?;
-        let ended = right::under_it(facts, |facts| {
+        let ended = right::run_under_owner_permit(facts, |facts| {
             Box::pin(async move {
                 if !zone_budget::is_asked_still(record, zone).await? {
                     return Ok(());

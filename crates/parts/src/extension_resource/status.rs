@@ -22,7 +22,7 @@ pub(crate) enum ObjectState {
     Failing(LastError),
 }
 
-/// Done when the last operation was completed after the last write to the object (flows.md 3.2).
+/// Done when the last operation was completed after the last write to the object.
 pub(super) fn ready<K: ExtensionObject>(object: &K) -> ObjectState {
     look_ready(object.meta(), object.default_status())
 }

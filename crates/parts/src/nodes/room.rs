@@ -6,7 +6,7 @@ use runtime::Result;
 use crate::configuration_problem;
 
 /// Prefix length of a node's range, for IPv4 and IPv6: the default of the managers that assign ranges.
-const OF_A_NODE: [u32; 2] = [24, 64];
+const NODE_CIDR_PREFIX_LEN: [u32; 2] = [24, 64];
 
 /// Reports, before any creation, that some nodes would never get a range, and so could run no pod (I8).
 /// Counts the maximum of the pools, as upstream does.
@@ -28,7 +28,7 @@ pub(crate) fn check(pools: &[Worker], network: &str) -> Result<()> {
 fn room(network: &str) -> Option<u64> {
     let (_, length) = network.split_once('/')?;
     let length: u32 = length.parse().ok()?;
-    let of_a_node = OF_A_NODE[usize::from(network.contains(':'))];
+    let of_a_node = NODE_CIDR_PREFIX_LEN[usize::from(network.contains(':'))];
     Some(of_a_node.checked_sub(length).map_or(0, |bits| 1 << bits.min(63)))
 }
 

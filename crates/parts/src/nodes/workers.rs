@@ -29,13 +29,14 @@ impl Deploy for Workers {
     async fn deploy(f: &Facts) -> Result<()> {
         let mut object = worker(f).await?;
         f.close_deadline.annotate(&mut object);
-        let stays = object.spec.isolated_zone_id.is_none() && Self::is_leaving(f).await?;
-        // Fields and annotations that were merged do not go with the next apply.
-        if stays {
+        let zone_returns = object.spec.isolated_zone_id.is_none() && Self::is_leaving(f).await?;
+        // `isolatedZoneID` was written by a merge patch, so server-side apply does not own the field and
+        // cannot remove the field.
+        if zone_returns {
             let whole = json!({"isolatedZoneID": null});
             Self::object(f).change(f, &whole).await?;
         }
-        if stays || f.isolation.cuts_off() {
+        if zone_returns || f.isolation.cuts_off() {
             Self::publish_deadline(f).await?;
         }
         Self::object(f).deploy(f, object).await

@@ -81,7 +81,7 @@ pub async fn given_by_its_source(subject: &Subject) -> Result<()> {
     let mut record = taken(3);
     record["drained"] = json!(true);
     let facts = subject.set_record(record).await?;
-    assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::Given);
+    assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::AfterHandOver);
     // The hand-over proves no content of the bucket: a final snapshot may have been deleted since.
     for copied in [None, brought(false)] {
         facts.copied.keep(copied);
@@ -231,6 +231,8 @@ async fn without_phases_a_loss_is_recorded(subject: &Subject) -> Result<()> {
     assert!(error.to_string().contains("end at revision 37"), "{error}");
     assert_eq!(subject.record().await?.restored, None);
     accepts(subject, Some("1")).await?;
+    EtcdCopy::ready(&facts).await.unwrap_err();
+    accepts(subject, Some("unknown")).await?;
     for _ in 0..2 {
         EtcdCopy::ready(&facts).await?;
         let restored = subject.record().await?.restored.unwrap();
@@ -274,8 +276,8 @@ async fn given_without_an_end(subject: &Subject) -> Result<()> {
     copied_in(subject, 45, &json!({"finalSnapshot": false, "lastRevision": 37})).await?;
     let error = EtcdCopy::ready(&facts).await.unwrap_err();
     assert_eq!(error.class(), "Config", "{error}");
-    assert!(error.to_string().contains("accept-loss"), "{error}");
-    accepts(subject, Some("1")).await?;
+    assert!(error.to_string().contains("accept-loss=unknown"), "{error}");
+    accepts(subject, Some("unknown")).await?;
     EtcdCopy::ready(&facts).await?;
     copy_is_gone(subject).await?;
     ClaimSteps::open(&facts).await?;

@@ -127,7 +127,7 @@ pub async fn servers_of_the_source(subject: &Subject) -> Result<()> {
 /// R17-20, R17-31, I2, I3.
 pub async fn behind_the_fence(subject: &Subject) -> Result<()> {
     let facts = subject.set_record(taken(2)).await?;
-    assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::Taken);
+    assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::AfterTakeover);
     Namespace::deploy(&facts).await?;
     for early in [ClaimSteps::open(&facts).await, ClaimSteps::hold(&facts).await] {
         let early = early.unwrap_err();
