@@ -1,7 +1,8 @@
 //! Shared checks for a process that works for many shoots. All work for the same shoot and epoch shares a
 //! single check (R17-60, R17-61).
 //!
-//! No task is spawned (invariant 4). A check is a single future: each work polls that future beside the work.
+//! No task is spawned: dropping the work stops the check. A check is a single future, and each work polls
+//! that future beside the work.
 //! The check ends with the last work.
 //!
 //! | file | purpose |
@@ -119,6 +120,10 @@ impl SharedChecks {
         let shoot = ShootKey::new(namespace, &wanted);
         match self.book.find(&shoot, &wanted, begin)? {
             CheckState::Lost(why) => Err(OwnershipError::Lost(why)),
+            CheckState::LaterEpoch(later) => Err(OwnershipError::OtherEpoch(format!(
+                "Cluster {namespace} is of ownership epoch {}, and this process already checks epoch {later}",
+                wanted.epoch
+            ))),
             CheckState::Asked(reports, run) => Ok(Hold {
                 book: Arc::clone(&self.book),
                 shoot,

@@ -10,8 +10,8 @@ use tokio::sync::watch::Receiver;
 use super::book::{Book, Run, ShootKey};
 use crate::OwnerClaim;
 
-/// Requeue interval while no witness confirms the owner, or an object is of another epoch.
-const ASK_AGAIN: Duration = Duration::from_secs(5);
+/// Requeue interval while no witness confirms the owner, or an object is of a different epoch.
+const REQUEUE_UNCONFIRMED: Duration = Duration::from_secs(5);
 
 /// The reason why work is refused.
 #[derive(Debug)]
@@ -20,7 +20,8 @@ pub enum OwnershipError {
     Lost(String),
     /// No witness has confirmed this seed, or not recently enough. A later answer may confirm the seed.
     Unconfirmed(String),
-    /// The object is of another epoch. The gardenlet of the shoot's present epoch writes the object again.
+    /// The object or the Cluster is of a different epoch. The gardenlet of the shoot's present epoch writes
+    /// the object again; the cache of a Cluster catches up.
     OtherEpoch(String),
     /// The check cannot be made.
     Impossible(Error),
@@ -31,7 +32,7 @@ impl From<OwnershipError> for Error {
         match refusal {
             OwnershipError::Lost(why) => Self::NotOwner(why),
             OwnershipError::OtherEpoch(why) | OwnershipError::Unconfirmed(why) => {
-                Self::not_ready(ASK_AGAIN, why)
+                Self::not_ready(REQUEUE_UNCONFIRMED, why)
             }
             OwnershipError::Impossible(error) => error,
         }

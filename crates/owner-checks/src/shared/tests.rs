@@ -193,6 +193,26 @@ async fn what_was_lost_stays_lost_until_a_later_epoch() {
     assert_eq!((again.epoch(), script.begun.load(Ordering::SeqCst)), (4, 2));
 }
 
+/// R17-49: a Cluster from a cache that is behind begins no check beside the check of a later epoch.
+#[tokio::test(start_paused = true)]
+async fn an_earlier_epoch_does_not_replace_the_check_of_a_later_epoch() {
+    let (script, checks) = checks();
+    let mut issued = None;
+    let work = confirmed(&checks, 6, || issued = Some(script.owned()))
+        .await
+        .unwrap();
+    let refusal = refused(confirmed(&checks, 5, || {}).await);
+    assert!(
+        matches!(&refusal, OwnershipError::OtherEpoch(why) if why.contains("checks epoch 6")),
+        "{refusal:?}"
+    );
+    let shared = confirmed(&checks, 6, || {}).await.unwrap();
+    assert!(work.ended().is_none() && shared.ended().is_none());
+    assert_eq!((script.begun.load(Ordering::SeqCst), checks.kept()), (1, 1));
+    drop((work, shared));
+    assert_eq!(checks.kept(), 0);
+}
+
 /// R17-61: a shoot that is deleted and created again has the namespace, the record name and the epoch of the
 /// lost shoot.
 #[tokio::test(start_paused = true)]
