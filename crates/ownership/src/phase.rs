@@ -1,5 +1,5 @@
 //! The ownership of a shoot in the garden, and the permitted writer of each step: a pure function.
-//! `docs/understand/ownership.md`, "Moves".
+//! `docs/understand/ownership.md`, "Phases of an epoch".
 
 use crate::conditional::Conditional;
 use crate::witness::Testimony;

@@ -120,7 +120,7 @@ impl Watch {
                     owner = %self.claim.owner_name,
                     epoch = self.claim.epoch,
                     answer = ?checked.answer,
-                    "the seed stands otherwise to the shoot"
+                    "ownership state changed"
                 );
             }
             self.tell(Some(checked));
@@ -207,7 +207,7 @@ impl Checker {
         let own = OwnEpoch {
             has_passed_sealing: self.witnesses.second.has_passed_sealing(self.claim.epoch)
                 || self.breaks(Mutation::DeletionAlone),
-            is_fresh: self.is_fresh(asked),
+            may_show_previous_epoch: self.may_show_previous_epoch(asked),
         };
         if shows_own_epoch {
             self.epoch_seen.get_or_init(|| self.clock.now());
@@ -242,10 +242,10 @@ impl Checker {
         }
     }
 
-    /// Whether the answer to a question at `asked` may be older than this epoch. A replica may be in the
-    /// middle of the update that began this epoch, or a cache on the path may still have the state before
-    /// that update.
-    fn is_fresh(&self, asked: Moment) -> bool {
+    /// Whether the answer to a question at `asked` may still show the owner of the previous epoch. A replica
+    /// may be in the middle of the update that began this epoch, or a cache on the path may still have the
+    /// state before that update.
+    fn may_show_previous_epoch(&self, asked: Moment) -> bool {
         let settings = self.terms.settings();
         let behind = settings.propagation.saturating_add(settings.caches);
         let seen = self.epoch_seen.get();
