@@ -200,7 +200,7 @@ impl Checker {
             wire: &*self.witnesses.wire,
             authorities: &self.witnesses.authorities,
             claim: &self.claim,
-            attempt: settings.attempt,
+            attempt: settings.timeout,
             compares_epochs: !self.breaks(Mutation::EpochIgnored),
         };
         let (dns, shows_own_epoch) = lookup.ask().await;
@@ -218,10 +218,10 @@ impl Checker {
             Err(silent) if self.breaks(Mutation::OneWitness) => Answer::Unknown(silent),
             Err(silent) => {
                 asked = self.clock.now();
-                let testimony = timeout(settings.second_witness, self.witnesses.second.ask())
+                let testimony = timeout(settings.store_timeout, self.witnesses.second.ask())
                     .await
                     .unwrap_or_else(|_| {
-                        Testimony::Silent(format!("no answer within {:?}", settings.second_witness))
+                        Testimony::Silent(format!("no answer within {:?}", settings.store_timeout))
                     });
                 let answer = judgement::by_second_witness(&self.claim, &silent, testimony);
                 unconfirmed = Some(silent);
@@ -247,7 +247,7 @@ impl Checker {
     /// state before that update.
     fn may_show_previous_epoch(&self, asked: Moment) -> bool {
         let settings = self.terms.settings();
-        let behind = settings.propagation.saturating_add(settings.caches);
+        let behind = settings.propagation.saturating_add(settings.dns_cache_ttl);
         let seen = self.epoch_seen.get();
         !behind.is_zero() && seen.is_none_or(|seen| asked <= *seen + behind)
     }

@@ -14,7 +14,7 @@
 use std::time::Instant;
 
 use mutation::Mutation;
-use ownership::{Approval, Chain as Choice, Evidence, Ownership, Phase, Stay, Step, Writer, may_open};
+use ownership::{Approval, Chain as Choice, Evidence, Ownership, Phase, SeedEpoch, Step, Writer, may_open};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use super::evidence::{self, Candidate, SourceEnd, StatedEnd};
@@ -59,7 +59,7 @@ enum Action {
     Open(Choice),
 }
 
-/// The part of a report on which gate E relies.
+/// The part of a report on which the etcd condition relies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Copied {
     last_revision: i64,
@@ -94,7 +94,7 @@ struct State {
 
 struct World {
     mutation: Option<Mutation>,
-    /// Gate E relies on the report of the copy.
+    /// The etcd condition relies on the report of the copy.
     relies_on_copy: bool,
 }
 
@@ -326,9 +326,9 @@ impl State {
         }
     }
 
-    /// Gate E, as the gardenlet evaluates the gate.
+    /// The etcd condition, as the gardenlet evaluates the gate.
     fn opens_with(&self, relies_on_copy: bool) -> Option<Choice> {
-        let me = Stay {
+        let me = SeedEpoch {
             seed: Seed::B,
             epoch: 2,
         };
