@@ -103,7 +103,7 @@ where
     async fn tell_of_loss(&self, object: &K, why: &str) {
         let namespace = object.namespace().unwrap_or_default();
         let name = format!("{} {}", kind::name::<K>(), object.name_any());
-        if self.provider.owners.is_news(&namespace, name) {
+        if self.provider.owners.is_first_report(&namespace, name) {
             warn!(why, "the shoot is lost");
             self.events.warning(object, OWNERSHIP_LOST, why).await;
         }

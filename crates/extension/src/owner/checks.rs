@@ -104,8 +104,8 @@ impl OwnerChecks {
     }
 
     /// Whether this is the first report of the loss for this object.
-    pub(crate) fn is_news(&self, namespace: &str, object: String) -> bool {
-        self.checks.is_news(namespace, object)
+    pub(crate) fn is_first_report(&self, namespace: &str, object: String) -> bool {
+        self.checks.is_first_report(namespace, object)
     }
 }
 

@@ -127,7 +127,7 @@ impl Book {
     }
 
     /// Whether the loss of a shoot in this namespace is reported for this object for the first time.
-    pub fn is_news(&self, namespace: &str, object: &str) -> bool {
+    pub fn is_first_report(&self, namespace: &str, object: &str) -> bool {
         let mut shoots = self.shoots();
         let (mut losses, mut is_first) = (0, false);
         for (shoot, entry) in shoots.iter_mut() {

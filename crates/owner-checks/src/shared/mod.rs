@@ -106,7 +106,7 @@ impl SharedChecks {
         let standing = hold.reports.borrow().standing.clone();
         match standing {
             Standing::Owner(permit) if permit.is_valid() => Ok(Tenure { permit, hold }),
-            _ => Err(hold.refusal()),
+            _ => Err(hold.refuse_and_record()),
         }
     }
 
@@ -137,8 +137,8 @@ impl SharedChecks {
     /// Whether the loss of a shoot is reported for this object for the first time.
     #[must_use]
     #[allow(clippy::needless_pass_by_value)] // Callers have made the text for this call.
-    pub fn is_news(&self, namespace: &str, object: String) -> bool {
-        self.book.is_news(namespace, &object)
+    pub fn is_first_report(&self, namespace: &str, object: String) -> bool {
+        self.book.is_first_report(namespace, &object)
     }
 
     /// Number of shoots with an entry.

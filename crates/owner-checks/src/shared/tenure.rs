@@ -71,7 +71,7 @@ impl Tenure {
     /// The reason why no work may be done under this right any more; `None` while the right is valid.
     #[must_use]
     pub fn ended(&self) -> Option<OwnershipError> {
-        (!self.permit.is_valid()).then(|| self.hold.refusal())
+        (!self.permit.is_valid()).then(|| self.hold.refuse_and_record())
     }
 }
 
@@ -90,12 +90,12 @@ impl Hold {
         .await
     }
 
-    /// The reason why no work may be done.
-    pub fn refusal(&self) -> OwnershipError {
+    /// The reason why no work may be done. Records a loss for all later work of the shoot.
+    pub fn refuse_and_record(&self) -> OwnershipError {
         let report = self.reports.borrow().clone();
         let epoch = self.wanted.epoch;
         if let Standing::Lost(loss) = &report.standing {
-            return OwnershipError::Lost(self.remember(loss));
+            return OwnershipError::Lost(self.record_loss(loss));
         }
         let why = match report.last.map(|last| last.answer) {
             Some(Answer::Unknown(why)) => why,
@@ -107,7 +107,7 @@ impl Hold {
         ))
     }
 
-    fn remember(&self, loss: &Loss) -> String {
+    fn record_loss(&self, loss: &Loss) -> String {
         let epoch = self.wanted.epoch;
         let why = format!(
             "this seed does nothing for the shoot in ownership epoch {epoch} any more ({loss}); what is left here is cleaned up \
@@ -124,7 +124,7 @@ impl Drop for Hold {
         self.run = None;
         let standing = self.reports.borrow().standing.clone();
         if let Standing::Lost(loss) = &standing {
-            self.remember(loss);
+            self.record_loss(loss);
         }
         self.book.leave(&self.shoot, &self.wanted);
     }

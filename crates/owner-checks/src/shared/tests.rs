@@ -183,9 +183,9 @@ async fn what_was_lost_stays_lost_until_a_later_epoch() {
         );
     }
     assert_eq!(script.begun.load(Ordering::SeqCst), 1);
-    assert!(checks.is_news(NAMESPACE, "Infrastructure one".into()));
-    assert!(!checks.is_news(NAMESPACE, "Infrastructure one".into()));
-    assert!(checks.is_news(NAMESPACE, "Worker one".into()));
+    assert!(checks.is_first_report(NAMESPACE, "Infrastructure one".into()));
+    assert!(!checks.is_first_report(NAMESPACE, "Infrastructure one".into()));
+    assert!(checks.is_first_report(NAMESPACE, "Worker one".into()));
 
     let again = confirmed(&checks, 4, || issued = Some(script.owned()))
         .await
@@ -229,7 +229,7 @@ async fn a_shoot_that_is_made_anew_under_its_name_does_not_inherit_a_loss() {
     issued.take().unwrap().end("lost");
     script.lost();
     assert!(matches!(old.ended(), Some(OwnershipError::Lost(_))));
-    assert!(checks.is_news(NAMESPACE, "Worker one".into()));
+    assert!(checks.is_first_report(NAMESPACE, "Worker one".into()));
     let work = confirmed_claim(&checks, new(), || issued = Some(script.owned()))
         .await
         .unwrap();
@@ -244,8 +244,8 @@ async fn a_shoot_that_is_made_anew_under_its_name_does_not_inherit_a_loss() {
     issued.take().unwrap().end("lost");
     script.lost();
     assert!(matches!(work.ended(), Some(OwnershipError::Lost(_))));
-    assert!(checks.is_news(NAMESPACE, "Worker one".into()), "of the new shoot");
-    assert!(!checks.is_news(NAMESPACE, "Worker one".into()));
+    assert!(checks.is_first_report(NAMESPACE, "Worker one".into()), "of the new shoot");
+    assert!(!checks.is_first_report(NAMESPACE, "Worker one".into()));
     let refusal = refused(confirmed_claim(&checks, new(), || {}).await);
     assert!(matches!(refusal, OwnershipError::Lost(_)));
     assert_eq!(script.begun.load(Ordering::SeqCst), 2);

@@ -156,7 +156,7 @@ impl Controller {
     }
 
     async fn tell_of_loss(&self, owner: &Owner, resource: &ManagedResource, why: &str) {
-        if self.owners.is_news(&owner.namespace, owner.name.clone()) {
+        if self.owners.is_first_report(&owner.namespace, owner.name.clone()) {
             warn!(why, "the shoot is lost");
             self.events.warning(resource, OWNERSHIP_LOST, why).await;
         }
