@@ -15,7 +15,7 @@
 use api::extensions::{Cluster as ClusterObject, ExtensionObject};
 use kube::{Api, ResourceExt};
 use mutation::Mutation;
-use owner_checks::{OWNERSHIP_LOST, OwnershipError, Patience, Tenure};
+use owner_checks::{OWNERSHIP_LOST, OwnershipError, OwnershipRight, Patience};
 use runtime::{Error, Next, Result, clock, finalizer};
 use tracing::warn;
 
@@ -56,7 +56,7 @@ where
         object: &K,
         operation: Operation,
         cluster: Option<&ClusterObject>,
-    ) -> Result<Option<Tenure>, OwnershipError> {
+    ) -> Result<Option<OwnershipRight>, OwnershipError> {
         if Mutation::OwnerNotConfirmed.is_active() {
             return Ok(None);
         }

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use api::extensions::{Cluster as ClusterObject, ExtensionObject};
-use owner_checks::{Ask, OwnerClaim, OwnershipError, Patience, SharedChecks, Tenure};
+use owner_checks::{Ask, OwnerClaim, OwnershipError, OwnershipRight, Patience, SharedChecks};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family},
@@ -85,7 +85,7 @@ impl OwnerChecks {
         namespace: &str,
         wanted: OwnerClaim,
         patience: Patience,
-    ) -> Result<Tenure, OwnershipError> {
+    ) -> Result<OwnershipRight, OwnershipError> {
         self.checks.confirm(seed, namespace, wanted, patience).await
     }
 

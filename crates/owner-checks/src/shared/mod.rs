@@ -24,7 +24,7 @@ use runtime::{Result, Seed};
 use tokio::time::timeout;
 
 pub use asking::{Ask, Begun};
-pub use tenure::{OwnershipError, Tenure};
+pub use tenure::{OwnershipError, OwnershipRight};
 
 use crate::OwnerClaim;
 use asking::Asking;
@@ -88,7 +88,7 @@ impl SharedChecks {
         namespace: &str,
         wanted: OwnerClaim,
         patience: Patience,
-    ) -> Result<Tenure, OwnershipError> {
+    ) -> Result<OwnershipRight, OwnershipError> {
         let first_answer = FIRST_ANSWER.max(wanted.terms.settings().check_takes() * 2);
         let hold = self.hold(seed, namespace, wanted)?;
         let (within, insist) = match patience {
@@ -105,7 +105,7 @@ impl SharedChecks {
         hold.beside(awaited).await;
         let standing = hold.reports.borrow().standing.clone();
         match standing {
-            Standing::Owner(permit) if permit.is_valid() => Ok(Tenure { permit, hold }),
+            Standing::Owner(permit) if permit.is_valid() => Ok(OwnershipRight { permit, hold }),
             _ => Err(hold.refuse_and_record()),
         }
     }

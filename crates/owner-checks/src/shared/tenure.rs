@@ -40,7 +40,7 @@ impl From<OwnershipError> for Error {
 }
 
 /// The right of a shoot's owner, for the duration of some work.
-pub struct Tenure {
+pub struct OwnershipRight {
     /// Ends when no witness confirms the shoot any more.
     pub permit: Permit,
     pub(super) hold: Hold,
@@ -56,7 +56,7 @@ pub(super) struct Hold {
     pub run: Option<Run>,
 }
 
-impl Tenure {
+impl OwnershipRight {
     /// The epoch in which this seed owns the shoot.
     #[must_use]
     pub fn epoch(&self) -> i64 {

@@ -111,7 +111,7 @@ async fn confirmed(
     checks: &SharedChecks,
     epoch: i64,
     script: impl FnOnce(),
-) -> Result<Tenure, OwnershipError> {
+) -> Result<OwnershipRight, OwnershipError> {
     confirmed_claim(checks, wanted(epoch), script).await
 }
 
@@ -119,7 +119,7 @@ async fn confirmed_claim(
     checks: &SharedChecks,
     claim: OwnerClaim,
     script: impl FnOnce(),
-) -> Result<Tenure, OwnershipError> {
+) -> Result<OwnershipRight, OwnershipError> {
     let seed = seed();
     let confirming = checks.confirm(&seed, NAMESPACE, claim, Patience::FirstAnswer);
     let saying = async {
@@ -129,7 +129,7 @@ async fn confirmed_claim(
     tokio::join!(confirming, saying).0
 }
 
-fn refused(confirmed: Result<Tenure, OwnershipError>) -> OwnershipError {
+fn refused(confirmed: Result<OwnershipRight, OwnershipError>) -> OwnershipError {
     match confirmed {
         Ok(_) => panic!("it was confirmed"),
         Err(refusal) => refusal,
