@@ -1,5 +1,5 @@
 //! An exhaustive model of the evidence that a destination has of its source. Objects of the source's bucket
-//! vanish or break at any time, also between the hand-over and the copy (docs/understand/ownership.md).
+//! vanish or break at any time, also between the hand-over and the copy (docs/understand/ownership-model.md).
 //!
 //! The decisions are those of the processes: `Candidate::newest`, `check_reaches` and `Report::judge` of the
 //! copy, and `Ownership::step`, `Evidence::after_copy` and `may_open` of the crate `ownership`. Written by
