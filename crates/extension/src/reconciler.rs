@@ -21,7 +21,7 @@ use api::{
 };
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Resource, ResourceExt};
-use owner_checks::Tenure;
+use owner_checks::OwnershipRight;
 use runtime::{
     Cluster, Events, Next, Result, Seed, apply::FieldManager, clock, error::Explain as _, finalizer, runner,
 };
@@ -181,7 +181,7 @@ where
         object: K,
         operation: Operation,
         cluster: Option<ClusterObject>,
-        right: Option<&Tenure>,
+        right: Option<&OwnershipRight>,
     ) -> Result<Next> {
         match self.begin(api, object, operation, cluster.as_ref()).await? {
             Some(object) => self.work(api, object, operation, cluster, right).await,

@@ -15,7 +15,7 @@
 use api::extensions::{Cluster as ClusterObject, ExtensionObject};
 use kube::{Api, ResourceExt};
 use mutation::Mutation;
-use owner_checks::{OWNERSHIP_LOST, OwnershipError, Patience, Tenure};
+use owner_checks::{OWNERSHIP_LOST, OwnershipError, OwnershipRight, Patience};
 use runtime::{Error, Next, Result, clock, finalizer};
 use tracing::warn;
 
@@ -56,7 +56,7 @@ where
         object: &K,
         operation: Operation,
         cluster: Option<&ClusterObject>,
-    ) -> Result<Option<Tenure>, OwnershipError> {
+    ) -> Result<Option<OwnershipRight>, OwnershipError> {
         if Mutation::OwnerNotConfirmed.is_active() {
             return Ok(None);
         }
@@ -103,7 +103,7 @@ where
     async fn tell_of_loss(&self, object: &K, why: &str) {
         let namespace = object.namespace().unwrap_or_default();
         let name = format!("{} {}", kind::name::<K>(), object.name_any());
-        if self.provider.owners.is_news(&namespace, name) {
+        if self.provider.owners.is_first_report(&namespace, name) {
             warn!(why, "the shoot is lost");
             self.events.warning(object, OWNERSHIP_LOST, why).await;
         }

@@ -13,7 +13,7 @@ use api::{
 use futures::future::{Either, select};
 use kube::{Api, ResourceExt};
 use mutation::Mutation;
-use owner_checks::Tenure;
+use owner_checks::OwnershipRight;
 use permit::{Clock, Issuer};
 use runtime::{Error, Next, Result, clock};
 use tokio::time::{sleep, timeout};
@@ -47,7 +47,7 @@ where
         object: K,
         operation: Operation,
         cluster: Option<ClusterObject>,
-        right: Option<&Tenure>,
+        right: Option<&OwnershipRight>,
     ) -> Result<Next> {
         let object = Arc::new(object);
         // Valid while the role lasts and this seed owns the shoot, and no longer than the lock.
@@ -66,7 +66,7 @@ where
             cluster,
         };
         info!(?operation, "begins");
-        let epoch = right.map(Tenure::epoch);
+        let epoch = right.map(OwnershipRight::epoch);
         let done = match self.guarded(&context, operation, (&issuer, epoch)).await {
             Ok(outcome) => self.succeed(api, object.as_ref(), operation, &outcome).await,
             Err(error) => Err(error),
@@ -78,7 +78,7 @@ where
                 Ok(Next::Change)
             }
             Err(error) => {
-                if let Some(refusal) = right.and_then(Tenure::ended) {
+                if let Some(refusal) = right.and_then(OwnershipRight::ended) {
                     return self.refuse_unowned(api, &object, operation, refusal).await;
                 }
                 self.fail(api, object.as_ref(), operation, &error).await;

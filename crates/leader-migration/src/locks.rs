@@ -120,9 +120,9 @@ impl Locks {
 
     /// Logs the warnings of the configuration and runs the controllers until `shutdown`. When a lock is won,
     /// `work` is called once with the names of the controllers under the lock. `work` must not detach tasks
-    /// (invariant 4), and should fence the clients ([`Permit::layer`]). Without leader election, `work` is
-    /// called at once and without a lock. `client` is for the cluster with the Leases. `register` receives
-    /// the metrics of the locks, for the registry of the process.
+    /// (these would outlive the lock), and should fence the clients ([`Permit::layer`]). Without leader
+    /// election, `work` is called at once and without a lock. `client` is for the cluster with the Leases.
+    /// `register` receives the metrics of the locks, for the registry of the process.
     ///
     /// # Errors
     /// A lock was lost, or controllers could not be started: the process must exit (RK-33).

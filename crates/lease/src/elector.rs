@@ -61,9 +61,9 @@ impl Elector {
     /// not wait. A lost lock is not released, and neither is a lock with an unanswered write of the work:
     /// such a lock expires.
     ///
-    /// The work must be a single future without detached tasks: a detached task would outlive the lock
-    /// (invariant 4). Clients of the work should carry [`Permit::layer`], because other writes are not
-    /// tracked here. When the future of this function is dropped, the work is dropped and the lock expires.
+    /// The work must be a single future without detached tasks: a detached task would outlive the lock.
+    /// Clients of the work should carry [`Permit::layer`], because other writes are not tracked here. When
+    /// the future of this function is dropped, the work is dropped and the lock expires.
     pub async fn with_lease<F: Future>(
         &self,
         shutdown: CancellationToken,

@@ -47,7 +47,7 @@ mutations! {
     FencePassesAtOnce,
     /// `parts`: the fence begins before the provider has claimed the source's bucket.
     FenceBeforeClaim,
-    /// `parts`: gate E takes every chain for complete, whatever the copy has read and hashed.
+    /// `parts`: the etcd condition takes every chain for complete, whatever the copy has read and hashed.
     CopyEvidenceIgnored,
     /// `parts`: a copy for an earlier epoch counts as the copy for the present epoch.
     CopyOfEarlierEpochCounts,

@@ -30,7 +30,7 @@ pub use claim::{OwnerClaim, epoch};
 pub use flags::OwnerFlags;
 pub use held::while_owned;
 pub use once::{NotOwned, once_owned};
-pub use shared::{Ask, Begun, OwnershipError, Patience, SharedChecks, Tenure};
+pub use shared::{Ask, Begun, OwnershipError, OwnershipRight, Patience, SharedChecks};
 pub use sidecar::{AUTHORITY, KnownBy, Sidecar, URL};
 pub use terms::{is_fenced_by, needed_fence, settings, terms};
 

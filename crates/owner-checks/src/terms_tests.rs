@@ -28,12 +28,12 @@ fn what_a_seed_does_not_give_is_as_usual() {
     let read = terms(&all, Terms::default()).unwrap();
     let expected = Settings {
         interval: s(5),
-        attempt: Duration::from_millis(500),
-        second_witness: s(2),
+        timeout: Duration::from_millis(500),
+        store_timeout: s(2),
         validity: s(20),
         requests: s(4),
         propagation: s(0),
-        caches: s(60),
+        dns_cache_ttl: s(60),
         drift: 500,
         pause: Settings::default().pause,
         fence: s(90),

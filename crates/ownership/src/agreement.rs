@@ -9,7 +9,8 @@ use crate::saying::{Loss, Saying};
 pub(crate) enum Dns {
     /// Every authority that answers shows my identity and my epoch.
     Owned,
-    /// Every authority that answers says that this epoch is lost.
+    /// At least one authority proves the loss of this epoch, and every other authority that answers proves a
+    /// loss, too, or shows my epoch without an identity.
     Lost(Loss),
     /// Every authority that answers shows my epoch without an identity. The text is the reason to ask the
     /// second witness.

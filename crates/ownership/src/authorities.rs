@@ -79,7 +79,6 @@ pub enum AuthoritiesError {
     /// The owner record is outside the zone.
     #[error("the owner record {name} is not in the zone {zone}: correct the zone")]
     OutsideZone {
-        ///
         /// The owner record's name.
         name: String,
         /// The zone.

@@ -1,7 +1,7 @@
 //! The conditions of an owner's actions: the end of an epoch in the sidecar, and the gates of the next epoch.
 //! Pure functions.
 
-use crate::phase::{Chain, Ownership, Phase, Stay};
+use crate::phase::{Chain, Ownership, Phase, SeedEpoch};
 
 /// The next step of a sidecar whose epoch has ended. The gate in front of etcd has been shut before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,9 +106,13 @@ pub enum Wait {
     Source,
 }
 
-/// Gate E: the chain with which etcd may be opened. A recorded chain stands, also if the source uploads a
-/// later snapshot.
-pub fn may_open<S: PartialEq>(garden: &Ownership<S>, me: &Stay<S>, seen: Evidence) -> Result<Chain, Wait> {
+/// The etcd condition: the chain with which etcd may be opened. A recorded chain stands, also if the source
+/// uploads a later snapshot.
+pub fn may_open<S: PartialEq>(
+    garden: &Ownership<S>,
+    me: &SeedEpoch<S>,
+    seen: Evidence,
+) -> Result<Chain, Wait> {
     if garden.now != *me || garden.phase == Phase::Sealing {
         return Err(Wait::NotGranted);
     }
@@ -128,9 +132,9 @@ pub fn may_open<S: PartialEq>(garden: &Ownership<S>, me: &Stay<S>, seen: Evidenc
     }
 }
 
-/// Gate C: whether clouds and users' DNS may be changed. The final snapshot proves nothing about the source's
-/// actuators.
-pub fn may_act<S: PartialEq>(garden: &Ownership<S>, me: &Stay<S>, fence_passed: bool) -> bool {
+/// The cloud condition: whether clouds and users' DNS may be changed. The final snapshot proves nothing about
+/// the source's actuators.
+pub fn may_act<S: PartialEq>(garden: &Ownership<S>, me: &SeedEpoch<S>, fence_passed: bool) -> bool {
     garden.now == *me && garden.phase == Phase::Opening && (garden.drained || fence_passed)
 }
 

@@ -27,10 +27,10 @@ struct Field {
 const FIELDS: [Field; 8] = [
     field("interval", "owner-check-interval", SHORTEST, |s| &mut s.interval),
     field("timeout", "owner-check-timeout", SHORTEST_BOUND, |s| {
-        &mut s.attempt
+        &mut s.timeout
     }),
     field("storeTimeout", "owner-check-store-timeout", SHORTEST_BOUND, |s| {
-        &mut s.second_witness
+        &mut s.store_timeout
     }),
     field("validity", "owner-check-validity", SHORTEST, |s| &mut s.validity),
     field("requests", "owner-check-requests", SHORTEST, |s| &mut s.requests),
@@ -38,7 +38,7 @@ const FIELDS: [Field; 8] = [
         &mut s.propagation
     }),
     field("dnsCacheTTL", "owner-check-caches", SHORTEST_OR_NONE, |s| {
-        &mut s.caches
+        &mut s.dns_cache_ttl
     }),
     field("fence", "owner-check-fence", SHORTEST, |s| &mut s.fence),
 ];

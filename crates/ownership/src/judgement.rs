@@ -1,4 +1,5 @@
-//! The table of docs/understand/ownership.md: the combined answer of both witnesses. A pure function.
+//! The combined answer of both witnesses, as a pure function: the table in docs/understand/ownership.md,
+//! "Who is asked".
 
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ pub(crate) struct OwnEpoch {
     pub(crate) has_passed_sealing: bool,
     /// The process first saw its own epoch in the record less than P ago: a replica may still show the
     /// identity of the epoch before.
-    pub(crate) is_fresh: bool,
+    pub(crate) may_show_previous_epoch: bool,
 }
 
 /// The answer of the first witness alone. The error is the reason to ask the second witness.
@@ -42,9 +43,10 @@ pub(crate) fn by_record(dns: Dns, own: OwnEpoch) -> Result<Answer, String> {
         Dns::Owned => Ok(Answer::Owned { at_most: None }),
         // Both names change in a single update, but a replica may apply the names separately. A loss is
         // final, so wait for P.
-        Dns::Lost(loss @ Loss::AnotherIdentity(_)) if own.is_fresh => Ok(Answer::Unknown(format!(
-            "{loss} beside an epoch that is not everywhere yet"
-        ))),
+        Dns::Lost(loss @ Loss::AnotherIdentity(_)) if own.may_show_previous_epoch => {
+            let why = format!("{loss} beside an epoch that is not everywhere yet");
+            Ok(Answer::Unknown(why))
+        }
         Dns::Lost(loss) => Ok(Answer::Lost(loss)),
         // R17-50. The identity is deleted after phase Sealing was recorded. So this answer needs neither a
         // second witness nor a bucket.

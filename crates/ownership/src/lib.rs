@@ -30,6 +30,11 @@
 //!   makes the server silent; a fault never means Lost.
 //! - The crate does not depend on Kubernetes, and works when every API server is gone.
 //!
+//! From bytes to the answer: `Reply` (one name), `Saying` (one server), `Dns` (all servers of the zone).
+//! `Dns` decides alone, or together with the `Testimony` of the second witness; the result is the `Answer`. The
+//! second witness is the bucket for the process beside etcd, the Shoot in the garden for a gardenlet, and the
+//! process beside etcd for all other processes.
+//!
 //! | file | purpose |
 //! |---|---|
 //! | `claim`, `settings`, `given` | the claim of a seed; intervals and bounds; both as users write these |
@@ -90,7 +95,7 @@ pub use guard::{Duty, Guard, GuardEvent, hear};
 pub use judgement::{Answer, OWNED_BY_BUCKET_ALONE};
 pub use marks::{Barred, Mark, Object, Record};
 pub use operation::operation_id;
-pub use phase::{Approval, Chain, Ownership, Phase, Refused, Stay, Step, Writer};
+pub use phase::{Approval, Chain, Ownership, Phase, Refused, SeedEpoch, Step, Writer};
 pub use question::{Heard, Question};
 pub use revisions::{LEFT_OUT, LEFT_OUT_WITHIN_EPOCH, changes_between};
 pub use saying::Loss;

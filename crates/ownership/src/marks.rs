@@ -70,9 +70,9 @@ impl<S: Clone + PartialEq> Record<S> {
     /// The update of an owner whose shoot is deleted. Leftovers of earlier epochs are deleted too, unless the
     /// record names another seed. `None` where no such value exists.
     pub fn delete(&self, seed: &S, epoch: i64) -> Option<Conditional<Self>> {
-        let is_over = self.epoch.is_some_and(|stood| stood <= epoch);
-        let is_nobody_elses = self.identity.as_ref().is_none_or(|identity| identity == seed);
-        (is_over && is_nobody_elses).then(|| self.to(None, None))
+        let is_not_later = self.epoch.is_some_and(|stood| stood <= epoch);
+        let names_no_other_seed = self.identity.as_ref().is_none_or(|identity| identity == seed);
+        (is_not_later && names_no_other_seed).then(|| self.to(None, None))
     }
 
     fn is_of(&self, seed: &S, epoch: i64) -> bool {
@@ -152,8 +152,8 @@ impl Object {
             .then(|| Self::write(now, epoch, Mark::Owned))
     }
 
-    /// The epoch whose data lie beside the object. In a place that is only announced to a new owner that is
-    /// the epoch found there at the claim (`origin`), if known.
+    /// The epoch whose data are in the folder of the object. A claim changes no data: the folder has the data
+    /// of the epoch that the claim found there (`origin`), if known.
     #[must_use]
     pub fn holds(self, origin: Option<i64>) -> Option<i64> {
         match self.mark {

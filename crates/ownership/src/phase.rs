@@ -1,5 +1,5 @@
 //! The ownership of a shoot in the garden, and the permitted writer of each step: a pure function.
-//! `docs/understand/ownership.md`, "Moves".
+//! `docs/understand/ownership.md`, "Phases of an epoch".
 
 use crate::conditional::Conditional;
 use crate::witness::Testimony;
@@ -30,9 +30,9 @@ pub enum Chain {
     Last,
 }
 
-/// A seed in a single epoch.
+/// A seed in a single ownership epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Stay<S> {
+pub struct SeedEpoch<S> {
     /// The seed.
     pub seed: S,
     /// The epoch.
@@ -43,14 +43,15 @@ pub struct Stay<S> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ownership<S> {
     /// The owner, or the seed that is becoming the owner.
-    pub now: Stay<S>,
+    pub now: SeedEpoch<S>,
     /// The progress of the epoch.
     pub phase: Phase,
-    /// Every request of the source to a cloud is answered, and no further request will leave.
+    /// The source handed the shoot over in a planned move: all its extension objects were released, every
+    /// request of the source to a cloud was answered, and no further request will leave.
     pub drained: bool,
     /// The last epoch before this epoch that was opened: its bucket has the data and is the second witness.
     /// `None` in the first epoch.
-    pub source: Option<Stay<S>>,
+    pub source: Option<SeedEpoch<S>>,
     /// The chosen chain of the source's data: chosen once in an epoch.
     pub chain: Option<Chain>,
 }
@@ -69,7 +70,7 @@ pub enum Writer<S> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Approval<S> {
     /// The owner that loses the shoot.
-    pub from: Stay<S>,
+    pub from: SeedEpoch<S>,
     /// The new owner. May be the same seed.
     pub to: S,
 }
@@ -80,7 +81,7 @@ pub enum Step<S> {
     /// The owner begins to leave.
     Leave,
     /// The move is cancelled while the owner is leaving.
-    Stay,
+    CancelLeave,
     /// The owner will not serve again.
     Seal,
     /// The sealed owner hands the shoot over to another seed. The point of no return.
@@ -123,7 +124,7 @@ impl<S: Clone + PartialEq> Ownership<S> {
     /// The ownership of a shoot that is created.
     pub fn first(seed: S) -> Self {
         Self {
-            now: Stay { seed, epoch: 1 },
+            now: SeedEpoch { seed, epoch: 1 },
             phase: Phase::Held,
             drained: false,
             source: None,
@@ -143,7 +144,7 @@ impl<S: Clone + PartialEq> Ownership<S> {
         }
         let becomes = match (self.phase, step) {
             (Phase::Held, Step::Leave) => self.in_phase(Phase::Leaving),
-            (Phase::Leaving, Step::Stay) | (Phase::Opening, Step::Hold) => self.in_phase(Phase::Held),
+            (Phase::Leaving, Step::CancelLeave) | (Phase::Opening, Step::Hold) => self.in_phase(Phase::Held),
             (Phase::Leaving, Step::Seal) => self.in_phase(Phase::Sealing),
             (Phase::Sealing, Step::HandOver { final_seen, .. }) if !final_seen => {
                 return Err(Refused::NoFinalSnapshot);
@@ -198,7 +199,7 @@ impl<S: Clone + PartialEq> Ownership<S> {
     fn granted(&self, to: S, drained: bool) -> Self {
         let has_opened = self.phase != Phase::Claiming;
         Self {
-            now: Stay {
+            now: SeedEpoch {
                 seed: to,
                 epoch: self.now.epoch + 1,
             },

@@ -54,9 +54,9 @@ pub struct Settings {
     pub interval: Duration,
     /// Bound of a single try at all authorities; a check makes two tries. Longer than a round trip to the
     /// farthest authority.
-    pub attempt: Duration,
+    pub timeout: Duration,
     /// Bound of the question to the second witness, asked after the authorities gave no valid answer.
-    pub second_witness: Duration,
+    pub store_timeout: Duration,
     /// V: validity of an answer, counted from the sending of the question.
     pub validity: Duration,
     /// H: maximum time that a request may be under way after the end of the permit under which the request
@@ -68,7 +68,7 @@ pub struct Settings {
     /// Time for which a cache on the path may answer in an authority's place with the AA bit set. Zero by
     /// default. Where such a cache is possible: the record's TTL plus the time for which stale answers are
     /// served.
-    pub caches: Duration,
+    pub dns_cache_ttl: Duration,
     /// ρ: maximum rate error of a clock, in parts per million.
     pub drift: u32,
     /// Additional validity of a permit from a pause of the machine by the hypervisor that is too short to be
@@ -85,12 +85,12 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             interval: Duration::from_secs(4),
-            attempt: Duration::from_secs(1),
-            second_witness: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
+            store_timeout: Duration::from_secs(1),
             validity: Duration::from_secs(12),
             requests: Duration::from_secs(5),
             propagation: Duration::from_secs(2),
-            caches: Duration::ZERO,
+            dns_cache_ttl: Duration::ZERO,
             drift: 1000,
             pause: UNNOTICED_PAUSE,
             fence: Duration::from_secs(24),
@@ -155,19 +155,19 @@ impl Settings {
     /// Q: the longest time that a check takes.
     #[must_use]
     pub fn check_takes(&self) -> Duration {
-        self.attempt
+        self.timeout
             .saturating_mul(TRIES)
-            .saturating_add(self.second_witness)
+            .saturating_add(self.store_timeout)
     }
 
-    /// The shortest fence that is safe with these settings: (1+ρ)·(P + caches + V/(1−ρ) + H + pause), rounded
-    /// up to a millisecond.
+    /// The shortest fence that is safe with these settings: (1+ρ)·(P + dns_cache_ttl + V/(1−ρ) + H + pause),
+    /// rounded up to a millisecond.
     #[must_use]
     pub fn least_fence(&self) -> Duration {
         let (million, drift) = (u128::from(MILLION), u128::from(self.drift.min(WORST_DRIFT)));
         // Nanoseconds times a million fit u128 many times over. Each division rounds up.
         let valid = (self.validity.as_nanos() * million).div_ceil(million - drift);
-        let other = [self.propagation, self.caches, self.requests, self.pause];
+        let other = [self.propagation, self.dns_cache_ttl, self.requests, self.pause];
         let other: u128 = other.iter().map(Duration::as_nanos).sum();
         let nanos = ((valid + other) * (million + drift)).div_ceil(million);
         Duration::from_millis(u64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(u64::MAX))
@@ -195,7 +195,7 @@ impl Settings {
             validity: self.validity.max(other.validity),
             requests: self.requests.max(other.requests),
             propagation: self.propagation.max(other.propagation),
-            caches: self.caches.max(other.caches),
+            dns_cache_ttl: self.dns_cache_ttl.max(other.dns_cache_ttl),
             drift: self.drift.max(other.drift),
             pause: self.pause.max(other.pause),
             fence: self.fence.max(other.fence),
@@ -206,12 +206,12 @@ impl Settings {
     fn check(&self) -> Result<(), SettingsError> {
         let all = [
             ("interval", self.interval, true),
-            ("timeout", self.attempt, true),
-            ("storeTimeout", self.second_witness, true),
+            ("timeout", self.timeout, true),
+            ("storeTimeout", self.store_timeout, true),
             ("validity", self.validity, true),
             ("requests", self.requests, true),
             ("propagation", self.propagation, false),
-            ("dnsCacheTTL", self.caches, false),
+            ("dnsCacheTTL", self.dns_cache_ttl, false),
             ("pause", self.pause, false),
             ("fence", self.fence, true),
         ];

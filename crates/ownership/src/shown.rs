@@ -27,16 +27,16 @@ pub async fn shown_by_all(
         wire: &*witnesses.wire,
         authorities: &witnesses.authorities,
         claim,
-        attempt: settings.attempt,
+        attempt: settings.timeout,
         compares_epochs: true,
     };
     agreement::is_shown_everywhere(&lookup.ask_all().await?)?;
-    let testimony = timeout(settings.second_witness, witnesses.second.ask())
+    let testimony = timeout(settings.store_timeout, witnesses.second.ask())
         .await
         .map_err(|_| {
             format!(
                 "the second witness did not answer within {:?}",
-                settings.second_witness
+                settings.store_timeout
             )
         })?;
     judgement::is_shown_by_second_witness(claim, &testimony)
@@ -55,7 +55,7 @@ pub async fn check_before_sealing(
         wire,
         authorities,
         claim,
-        attempt: terms.settings().attempt,
+        attempt: terms.settings().timeout,
         compares_epochs: true,
     };
     match lookup.ask_all().await {

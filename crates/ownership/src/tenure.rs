@@ -12,6 +12,9 @@ use crate::saying::Loss;
 use crate::settings::Terms;
 use crate::stance::ClaimState;
 
+/// Reason of a permit's end by the clock.
+const NOT_CONFIRMED_IN_TIME: &str = "ownership was not confirmed in time";
+
 /// An answer, and the time of its question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
@@ -89,8 +92,11 @@ impl Tenure {
             }
             ClaimState::Unconfirmed => {
                 // The validity ended between two reads of the clock.
-                let was_owner = self.held.take().is_some();
-                was_owner || expired
+                let over = self.held.take();
+                if let Some(held) = &over {
+                    held.issuer.end(NOT_CONFIRMED_IN_TIME);
+                }
+                over.is_some() || expired
             }
         }
     }
@@ -100,7 +106,7 @@ impl Tenure {
     pub(crate) fn expire(&mut self) -> bool {
         let over = self.held.take_if(|held| !held.issuer.in_time());
         if let Some(held) = &over {
-            held.issuer.end("ownership was not confirmed in time");
+            held.issuer.end(NOT_CONFIRMED_IN_TIME);
             self.stance = ClaimState::Unconfirmed;
         }
         over.is_some()

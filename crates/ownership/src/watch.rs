@@ -120,7 +120,7 @@ impl Watch {
                     owner = %self.claim.owner_name,
                     epoch = self.claim.epoch,
                     answer = ?checked.answer,
-                    "the seed stands otherwise to the shoot"
+                    "ownership state changed"
                 );
             }
             self.tell(Some(checked));
@@ -200,14 +200,14 @@ impl Checker {
             wire: &*self.witnesses.wire,
             authorities: &self.witnesses.authorities,
             claim: &self.claim,
-            attempt: settings.attempt,
+            attempt: settings.timeout,
             compares_epochs: !self.breaks(Mutation::EpochIgnored),
         };
         let (dns, shows_own_epoch) = lookup.ask().await;
         let own = OwnEpoch {
             has_passed_sealing: self.witnesses.second.has_passed_sealing(self.claim.epoch)
                 || self.breaks(Mutation::DeletionAlone),
-            is_fresh: self.is_fresh(asked),
+            may_show_previous_epoch: self.may_show_previous_epoch(asked),
         };
         if shows_own_epoch {
             self.epoch_seen.get_or_init(|| self.clock.now());
@@ -218,10 +218,10 @@ impl Checker {
             Err(silent) if self.breaks(Mutation::OneWitness) => Answer::Unknown(silent),
             Err(silent) => {
                 asked = self.clock.now();
-                let testimony = timeout(settings.second_witness, self.witnesses.second.ask())
+                let testimony = timeout(settings.store_timeout, self.witnesses.second.ask())
                     .await
                     .unwrap_or_else(|_| {
-                        Testimony::Silent(format!("no answer within {:?}", settings.second_witness))
+                        Testimony::Silent(format!("no answer within {:?}", settings.store_timeout))
                     });
                 let answer = judgement::by_second_witness(&self.claim, &silent, testimony);
                 unconfirmed = Some(silent);
@@ -242,12 +242,12 @@ impl Checker {
         }
     }
 
-    /// Whether the answer to a question at `asked` may be older than this epoch. A replica may be in the
-    /// middle of the update that began this epoch, or a cache on the path may still have the state before
-    /// that update.
-    fn is_fresh(&self, asked: Moment) -> bool {
+    /// Whether the answer to a question at `asked` may still show the owner of the previous epoch. A replica
+    /// may be in the middle of the update that began this epoch, or a cache on the path may still have the
+    /// state before that update.
+    fn may_show_previous_epoch(&self, asked: Moment) -> bool {
         let settings = self.terms.settings();
-        let behind = settings.propagation.saturating_add(settings.caches);
+        let behind = settings.propagation.saturating_add(settings.dns_cache_ttl);
         let seen = self.epoch_seen.get();
         !behind.is_zero() && seen.is_none_or(|seen| asked <= *seen + behind)
     }

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use mutation::Mutation;
 use ownership::{
-    Chain, Conditional, Evidence, Ownership, Phase, Refused, Stay, Step, Wait, Writer, may_act, may_open,
+    Chain, Conditional, Evidence, Ownership, Phase, Refused, SeedEpoch, Step, Wait, Writer, may_act, may_open,
 };
 use placement::record;
 use runtime::{Cluster, Error, Result, clock, error::Explain};
@@ -220,8 +220,8 @@ fn evidence(
     Evidence::after_copy(recorded, brought, loss_is_accepted, fence_passed)
 }
 
-fn stay(f: &Facts) -> Stay<String> {
-    Stay {
+fn stay(f: &Facts) -> SeedEpoch<String> {
+    SeedEpoch {
         seed: f.seed_object.name_any(),
         epoch: f.epoch(),
     }
@@ -312,7 +312,7 @@ fn build_record(
 }
 
 /// The record, while this seed still has the shoot in this epoch and in the operation of the flow.
-fn owned(newest: &Shoot, me: &Stay<String>, operation: crate::Operation) -> Result<Ownership<String>> {
+fn owned(newest: &Shoot, me: &SeedEpoch<String>, operation: crate::Operation) -> Result<Ownership<String>> {
     let status = newest.status.as_ref();
     let last = status.and_then(|status| status.last_operation.as_ref());
     let now = record::ownership(newest)

@@ -48,7 +48,7 @@ fn a_shoot_that_comes_back_is_fenced_and_not_copied() {
     for phase in ["Claiming", "Opening"] {
         for drained in [true, false] {
             let mut recorded = recorded(phase, drained);
-            recorded.source = Some(Stay {
+            recorded.source = Some(SeedEpoch {
                 seed: "b".to_owned(),
                 epoch: 1,
             });
@@ -61,7 +61,7 @@ fn a_shoot_that_comes_back_is_fenced_and_not_copied() {
 /// R17-60: a gardenlet that wakes up late finds a record of a different seed, epoch or operation.
 #[test]
 fn a_record_of_another_seed_epoch_or_operation_is_not_its_own() {
-    let me = Stay {
+    let me = SeedEpoch {
         seed: "b".to_owned(),
         epoch: 2,
     };
@@ -92,7 +92,7 @@ fn a_record_of_another_seed_epoch_or_operation_is_not_its_own() {
 fn a_claim_that_could_lose_data_or_meet_its_source_does_not_begin() {
     let from = |source: &str, phase: &str, drained: bool| {
         let mut recorded = recorded(phase, drained);
-        recorded.source = Some(Stay {
+        recorded.source = Some(SeedEpoch {
             seed: source.to_owned(),
             epoch: 1,
         });
@@ -125,7 +125,7 @@ fn a_claim_that_could_lose_data_or_meet_its_source_does_not_begin() {
 #[test]
 fn a_loss_takes_nothing_over_from_an_earlier_one() {
     let mut opened = recorded("Opening", false);
-    opened.source = Some(Stay {
+    opened.source = Some(SeedEpoch {
         seed: "a".to_owned(),
         epoch: 1,
     });

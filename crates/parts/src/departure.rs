@@ -44,7 +44,7 @@ impl Departure {
 
     /// "Recording that the seed keeps the shoot": a move was cancelled before the end of the epoch.
     pub async fn call_off(f: &Facts) -> Result<()> {
-        step_from(f, Phase::Leaving, Step::Stay).await
+        step_from(f, Phase::Leaving, Step::CancelLeave).await
     }
 }
 

@@ -139,7 +139,7 @@ pub(crate) fn restored_patch(restored: &RestoredData, stands: Option<&Recorded>)
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use ownership::{Phase, Stay};
+    use ownership::{Phase, SeedEpoch};
 
     use super::*;
 
@@ -148,7 +148,7 @@ mod tests {
     }
 
     fn opened(source: (&str, i64), epoch: i64, chain: Chain) -> Ownership<String> {
-        let stay = |seed: &str, epoch| Stay {
+        let stay = |seed: &str, epoch| SeedEpoch {
             seed: seed.to_owned(),
             epoch,
         };

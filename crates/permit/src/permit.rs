@@ -77,7 +77,7 @@ impl Permit {
 
     /// Runs `work` while permitted. The clock is read before every step of the work. After the end the work
     /// is not polled again, and is dropped with this future. Work must not start detached tasks, because such
-    /// tasks would continue (invariant 4).
+    /// tasks would continue after the end.
     pub async fn guard<F: Future>(&self, work: F) -> Result<F::Output, NotPermitted> {
         let mut work = pin!(work);
         let mut ended = pin!(self.ended().fuse());

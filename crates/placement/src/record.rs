@@ -5,7 +5,7 @@ use api::gardencore::{
     Shoot,
     shoot::{FormerSeed, Ownership as Recorded, OwnershipChain, OwnershipPhase},
 };
-use ownership::{Chain, Ownership, Phase, Stay};
+use ownership::{Chain, Ownership, Phase, SeedEpoch};
 
 use crate::{Journey, hosting_seed, journey, status};
 
@@ -43,13 +43,13 @@ pub fn ownership(shoot: &Shoot) -> Result<Ownership<String>, NotRecorded> {
     };
     let source = recorded.and_then(|recorded| recorded.source.as_ref());
     Ok(Ownership {
-        now: Stay {
+        now: SeedEpoch {
             seed: seed.to_owned(),
             epoch: status.epoch(),
         },
         phase,
         drained: recorded.is_some_and(|recorded| recorded.drained),
-        source: source.map(|source| Stay {
+        source: source.map(|source| SeedEpoch {
             seed: source.name.clone(),
             epoch: source.epoch,
         }),

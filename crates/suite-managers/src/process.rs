@@ -10,9 +10,9 @@ use runtime::{Connection, Process};
 const ELECTION: &str = "the election decides who has a permit";
 
 /// Adds the controllers under these locks to `process`. When a lock is won, `work` is called once with the
-/// names of the controllers under the lock and with the lock's permit. `work` must not detach tasks
-/// (invariant 4). `/healthz` reports a lock that should have been renewed, `/metrics` has the metrics of the
-/// locks, and `/readyz` reports a lock that cannot be read.
+/// names of the controllers under the lock and with the lock's permit. `work` must not detach tasks, because
+/// detached tasks would outlive the lock. `/healthz` reports a lock that should have been renewed, `/metrics`
+/// has the metrics of the locks, and `/readyz` reports a lock that cannot be read.
 ///
 /// `elections` leads to the cluster with the Leases. The connection must be separate from the connections of
 /// the work, so that work with slow requests never delays a renewal.

@@ -12,8 +12,8 @@ mod zones;
 const WRITTEN: &str = "Waiting until owner domain DNS record is ready";
 const HELD: &str = "Recording that the seed holds the shoot";
 
-/// R17-31, I3, gate C: while the source may still act, the flow touches no resource that the source might
-/// touch.
+/// R17-31, I3, the cloud condition: while the source may still act, the flow touches no resource that the
+/// source might touch.
 #[test]
 fn nothing_outside_is_touched_before_the_shoot_is_held() -> Result<()> {
     let page = page()?;

@@ -356,7 +356,7 @@ const ORDERS: &[(&str, [&str; 2])] = &[
             "Recording with which backups the shoot begins",
         ],
     ),
-    // I2, gate E: the origin of the data is recorded before etcd is opened with the data.
+    // I2, the etcd condition: the origin of the data is recorded before etcd is opened with the data.
     (
         DESTINATION,
         [

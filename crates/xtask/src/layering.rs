@@ -22,11 +22,10 @@ const DEVELOPMENT: &[&str] = &[
     "repot-operations",
 ];
 
-/// These crates work when every API server is gone: no dependency on Kubernetes, not even indirectly
-/// (invariant 1).
+/// These crates work when every API server is gone: no dependency on Kubernetes, not even indirectly.
 const WITHOUT_KUBE: &[&str] = &["flow", "ownership", "permit"];
 
-/// Crates that `api`, a crate of types only, must not use directly (invariant 2).
+/// Crates that `api`, a crate of types only, must not use directly.
 const NOT_IN_API: &[&str] = &["tokio", "futures", "hyper", "reqwest", "tower"];
 
 /// Packages with a name on the registry that differs from the name of the crate.

@@ -20,8 +20,8 @@ const VAGUE: &[&str] = &["utils", "util", "common", "helpers", "helper", "misc"]
 /// Compiled only for tests: a sent message must arrive there independently of the sender.
 const SIMULATED_NETWORK: &str = "crates/lease/src/simulation/network.rs";
 
-/// A task without an owner outlives the guard of the task's creator (invariant 4). Test programs run without
-/// a guard; there, the lint requires a reason.
+/// A detached task outlives the guard of the task's creator. Test programs run without a guard; there, the
+/// lint requires a reason.
 const DETACHED: &[&str] = &[
     "tokio::spawn(",
     "tokio::task::spawn(",
@@ -29,7 +29,7 @@ const DETACHED: &[&str] = &[
     "Handle::current().spawn(",
 ];
 
-/// Words of a client; `api` must not contain any (invariant 2).
+/// Words of a client; `api`, a crate of types only, must not contain any.
 const CLIENT: &[&str] = &[
     "kube::Client",
     "kube::Api",

@@ -23,7 +23,7 @@ pub fn names_source(entry: &BackupEntry) -> bool {
     entry.name_any().starts_with(SOURCE_PREFIX)
 }
 
-/// The responsible seed: the seed in the status until that seed has handed over (flows.md 3.0).
+/// The responsible seed: the seed in the status until that seed has handed over.
 #[must_use]
 pub fn responsible_seed(entry: &BackupEntry) -> Option<&str> {
     let wanted = entry.spec.seed_name.as_deref().filter(|n| !n.is_empty())?;

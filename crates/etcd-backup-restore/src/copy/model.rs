@@ -1,5 +1,5 @@
 //! An exhaustive model of the evidence that a destination has of its source. Objects of the source's bucket
-//! vanish or break at any time, also between the hand-over and the copy (docs/understand/ownership.md).
+//! vanish or break at any time, also between the hand-over and the copy (docs/understand/ownership-model.md).
 //!
 //! The decisions are those of the processes: `Candidate::newest`, `check_reaches` and `Report::judge` of the
 //! copy, and `Ownership::step`, `Evidence::after_copy` and `may_open` of the crate `ownership`. Written by
@@ -14,7 +14,7 @@
 use std::time::Instant;
 
 use mutation::Mutation;
-use ownership::{Approval, Chain as Choice, Evidence, Ownership, Phase, Stay, Step, Writer, may_open};
+use ownership::{Approval, Chain as Choice, Evidence, Ownership, Phase, SeedEpoch, Step, Writer, may_open};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use super::evidence::{self, Candidate, SourceEnd, StatedEnd};
@@ -59,7 +59,7 @@ enum Action {
     Open(Choice),
 }
 
-/// The part of a report on which gate E relies.
+/// The part of a report on which the etcd condition relies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Copied {
     last_revision: i64,
@@ -94,7 +94,7 @@ struct State {
 
 struct World {
     mutation: Option<Mutation>,
-    /// Gate E relies on the report of the copy.
+    /// The etcd condition relies on the report of the copy.
     relies_on_copy: bool,
 }
 
@@ -326,9 +326,9 @@ impl State {
         }
     }
 
-    /// Gate E, as the gardenlet evaluates the gate.
+    /// The etcd condition, as the gardenlet evaluates the gate.
     fn opens_with(&self, relies_on_copy: bool) -> Option<Choice> {
-        let me = Stay {
+        let me = SeedEpoch {
             seed: Seed::B,
             epoch: 2,
         };

@@ -1,4 +1,4 @@
-//! The report of a copy, and the summary that gate E and etcd-druid rely on.
+//! The report of a copy, and the summary that the etcd condition and etcd-druid rely on.
 
 use crate::snapshot_name::Snapshot;
 use jiff::Timestamp;

@@ -206,12 +206,12 @@ impl OwnerArgs {
     fn settings(&self) -> Settings {
         Settings {
             interval: self.owner_check_interval,
-            attempt: self.owner_check_timeout,
-            second_witness: self.owner_check_store_timeout,
+            timeout: self.owner_check_timeout,
+            store_timeout: self.owner_check_store_timeout,
             validity: self.owner_check_validity,
             requests: self.owner_check_requests,
             propagation: self.owner_check_propagation,
-            caches: self.owner_check_caches,
+            dns_cache_ttl: self.owner_check_caches,
             drift: self.owner_check_drift,
             pause: Settings::default().pause,
             fence: self.owner_check_fence,

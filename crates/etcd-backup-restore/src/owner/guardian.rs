@@ -137,7 +137,7 @@ impl Guardian {
         if let Some(why) = self.check.marker.seals(epoch)? {
             return Ok(Some(why));
         }
-        let bound = self.check.terms.settings().second_witness;
+        let bound = self.check.terms.settings().store_timeout;
         let said = timeout(bound, self.bucket.ask()).await.ok();
         Ok(said
             .and_then(|said| said.loss(epoch))

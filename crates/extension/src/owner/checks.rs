@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use api::extensions::{Cluster as ClusterObject, ExtensionObject};
-use owner_checks::{Ask, OwnerClaim, OwnershipError, Patience, SharedChecks, Tenure};
+use owner_checks::{Ask, OwnerClaim, OwnershipError, OwnershipRight, Patience, SharedChecks};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family},
@@ -85,7 +85,7 @@ impl OwnerChecks {
         namespace: &str,
         wanted: OwnerClaim,
         patience: Patience,
-    ) -> Result<Tenure, OwnershipError> {
+    ) -> Result<OwnershipRight, OwnershipError> {
         self.checks.confirm(seed, namespace, wanted, patience).await
     }
 
@@ -104,8 +104,8 @@ impl OwnerChecks {
     }
 
     /// Whether this is the first report of the loss for this object.
-    pub(crate) fn is_news(&self, namespace: &str, object: String) -> bool {
-        self.checks.is_news(namespace, object)
+    pub(crate) fn is_first_report(&self, namespace: &str, object: String) -> bool {
+        self.checks.is_first_report(namespace, object)
     }
 }
 

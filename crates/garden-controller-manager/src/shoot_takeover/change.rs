@@ -145,7 +145,7 @@ fn aborted(reason: &str, now: Time) -> LastOperation {
 
 /// The forced hand-over in a single write. The patch tests the seed and the whole record, and the version of
 /// the Shoot as well. A test of the epoch alone would skip the data of an owner that has begun to open
-/// (docs/understand/ownership.md, `a_grant_that_tests_the_epoch_alone`).
+/// (docs/understand/ownership-model.md, `a_grant_that_tests_the_epoch_alone`).
 #[must_use]
 pub fn hand_over(
     shoot: &Shoot,

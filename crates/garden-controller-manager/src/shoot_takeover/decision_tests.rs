@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use api::gardencore::{Seed, Shoot};
-use ownership::{Phase, Stay};
+use ownership::{Phase, SeedEpoch};
 use serde_json::{Value, json};
 
 use super::*;
@@ -356,7 +356,7 @@ fn consent_is_used_when_the_annotation_is_gone() {
         panic!("{:?}", known.decide());
     };
     assert_eq!(approval.by, ApprovedBy::Operator);
-    let stay = |seed: &str, epoch| Stay {
+    let stay = |seed: &str, epoch| SeedEpoch {
         seed: seed.to_owned(),
         epoch,
     };

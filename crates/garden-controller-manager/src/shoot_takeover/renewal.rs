@@ -128,7 +128,7 @@ mod tests {
     use std::time::Duration;
 
     use api::gardencore::Seed;
-    use ownership::Stay;
+    use ownership::SeedEpoch;
     use serde_json::{Value, json};
 
     use super::*;
@@ -262,7 +262,7 @@ mod tests {
         let Decision::Renew { becomes, approval } = known.decide() else {
             panic!("{:?}", known.decide());
         };
-        let stay = |epoch| Stay {
+        let stay = |epoch| SeedEpoch {
             seed: "a".to_owned(),
             epoch,
         };

@@ -47,7 +47,7 @@ enum Entry {
         epoch: i64,
         why: String,
         /// Objects for which the loss was reported.
-        told: HashSet<String>,
+        reported_for: HashSet<String>,
     },
 }
 
@@ -57,10 +57,13 @@ pub(super) enum CheckState {
     Asked(Receiver<Report>, Run),
     /// The shoot was lost in this epoch or a later epoch.
     Lost(String),
+    /// A check for this later epoch is under way.
+    LaterEpoch(i64),
 }
 
 impl Book {
-    /// The entry of the shoot. Without an entry for this epoch, `begin` begins a check.
+    /// The entry of the shoot. Without an entry for this epoch or a later epoch, `begin` begins a check. A
+    /// claim from a Cluster that is behind must not replace the check of a later epoch.
     pub fn find<E>(
         &self,
         shoot: &ShootKey,
@@ -81,6 +84,13 @@ impl Book {
                     return Ok(CheckState::Asked(reports.clone(), run));
                 }
             }
+            Some(Entry::Asked {
+                wanted: asked,
+                run,
+                ..
+            }) if asked.epoch > wanted.epoch && run.upgrade().is_some() => {
+                return Ok(CheckState::LaterEpoch(asked.epoch));
+            }
             _ => {}
         }
         let (reports, run) = begin()?;
@@ -100,7 +110,7 @@ impl Book {
         let lost = || Entry::Lost {
             epoch,
             why: why.to_owned(),
-            told: HashSet::new(),
+            reported_for: HashSet::new(),
         };
         match self.shoots().entry(shoot.clone()) {
             hash_map::Entry::Vacant(entry) => drop(entry.insert(lost())),
@@ -117,18 +127,18 @@ impl Book {
     }
 
     /// Whether the loss of a shoot in this namespace is reported for this object for the first time.
-    pub fn is_news(&self, namespace: &str, object: &str) -> bool {
+    pub fn is_first_report(&self, namespace: &str, object: &str) -> bool {
         let mut shoots = self.shoots();
-        let (mut losses, mut is_news) = (0, false);
+        let (mut losses, mut is_first) = (0, false);
         for (shoot, entry) in shoots.iter_mut() {
-            if let Entry::Lost { told, .. } = entry
+            if let Entry::Lost { reported_for, .. } = entry
                 && shoot.namespace == namespace
             {
                 losses += 1;
-                is_news |= told.insert(object.to_owned());
+                is_first |= reported_for.insert(object.to_owned());
             }
         }
-        losses == 0 || is_news
+        losses == 0 || is_first
     }
 
     /// Removes the entry after the last work for the shoot, unless new work has begun a check in between.

@@ -1,7 +1,8 @@
 //! Shared checks for a process that works for many shoots. All work for the same shoot and epoch shares a
 //! single check (R17-60, R17-61).
 //!
-//! No task is spawned (invariant 4). A check is a single future: each work polls that future beside the work.
+//! No task is spawned: dropping the work stops the check. A check is a single future, and each work polls
+//! that future beside the work.
 //! The check ends with the last work.
 //!
 //! | file | purpose |
@@ -23,7 +24,7 @@ use runtime::{Result, Seed};
 use tokio::time::timeout;
 
 pub use asking::{Ask, Begun};
-pub use tenure::{OwnershipError, Tenure};
+pub use tenure::{OwnershipError, OwnershipRight};
 
 use crate::OwnerClaim;
 use asking::Asking;
@@ -87,7 +88,7 @@ impl SharedChecks {
         namespace: &str,
         wanted: OwnerClaim,
         patience: Patience,
-    ) -> Result<Tenure, OwnershipError> {
+    ) -> Result<OwnershipRight, OwnershipError> {
         let first_answer = FIRST_ANSWER.max(wanted.terms.settings().check_takes() * 2);
         let hold = self.hold(seed, namespace, wanted)?;
         let (within, insist) = match patience {
@@ -104,8 +105,8 @@ impl SharedChecks {
         hold.beside(awaited).await;
         let standing = hold.reports.borrow().standing.clone();
         match standing {
-            Standing::Owner(permit) if permit.is_valid() => Ok(Tenure { permit, hold }),
-            _ => Err(hold.refusal()),
+            Standing::Owner(permit) if permit.is_valid() => Ok(OwnershipRight { permit, hold }),
+            _ => Err(hold.refuse_and_record()),
         }
     }
 
@@ -119,6 +120,10 @@ impl SharedChecks {
         let shoot = ShootKey::new(namespace, &wanted);
         match self.book.find(&shoot, &wanted, begin)? {
             CheckState::Lost(why) => Err(OwnershipError::Lost(why)),
+            CheckState::LaterEpoch(later) => Err(OwnershipError::OtherEpoch(format!(
+                "Cluster {namespace} is of ownership epoch {}, and this process already checks epoch {later}",
+                wanted.epoch
+            ))),
             CheckState::Asked(reports, run) => Ok(Hold {
                 book: Arc::clone(&self.book),
                 shoot,
@@ -132,8 +137,8 @@ impl SharedChecks {
     /// Whether the loss of a shoot is reported for this object for the first time.
     #[must_use]
     #[allow(clippy::needless_pass_by_value)] // Callers have made the text for this call.
-    pub fn is_news(&self, namespace: &str, object: String) -> bool {
-        self.book.is_news(namespace, &object)
+    pub fn is_first_report(&self, namespace: &str, object: String) -> bool {
+        self.book.is_first_report(namespace, &object)
     }
 
     /// Number of shoots with an entry.

@@ -10,8 +10,8 @@ use tokio::sync::watch::Receiver;
 use super::book::{Book, Run, ShootKey};
 use crate::OwnerClaim;
 
-/// Requeue interval while no witness confirms the owner, or an object is of another epoch.
-const ASK_AGAIN: Duration = Duration::from_secs(5);
+/// Requeue interval while no witness confirms the owner, or an object is of a different epoch.
+const REQUEUE_UNCONFIRMED: Duration = Duration::from_secs(5);
 
 /// The reason why work is refused.
 #[derive(Debug)]
@@ -20,7 +20,8 @@ pub enum OwnershipError {
     Lost(String),
     /// No witness has confirmed this seed, or not recently enough. A later answer may confirm the seed.
     Unconfirmed(String),
-    /// The object is of another epoch. The gardenlet of the shoot's present epoch writes the object again.
+    /// The object or the Cluster is of a different epoch. The gardenlet of the shoot's present epoch writes
+    /// the object again; the cache of a Cluster catches up.
     OtherEpoch(String),
     /// The check cannot be made.
     Impossible(Error),
@@ -31,7 +32,7 @@ impl From<OwnershipError> for Error {
         match refusal {
             OwnershipError::Lost(why) => Self::NotOwner(why),
             OwnershipError::OtherEpoch(why) | OwnershipError::Unconfirmed(why) => {
-                Self::not_ready(ASK_AGAIN, why)
+                Self::not_ready(REQUEUE_UNCONFIRMED, why)
             }
             OwnershipError::Impossible(error) => error,
         }
@@ -39,7 +40,7 @@ impl From<OwnershipError> for Error {
 }
 
 /// The right of a shoot's owner, for the duration of some work.
-pub struct Tenure {
+pub struct OwnershipRight {
     /// Ends when no witness confirms the shoot any more.
     pub permit: Permit,
     pub(super) hold: Hold,
@@ -55,7 +56,7 @@ pub(super) struct Hold {
     pub run: Option<Run>,
 }
 
-impl Tenure {
+impl OwnershipRight {
     /// The epoch in which this seed owns the shoot.
     #[must_use]
     pub fn epoch(&self) -> i64 {
@@ -70,7 +71,7 @@ impl Tenure {
     /// The reason why no work may be done under this right any more; `None` while the right is valid.
     #[must_use]
     pub fn ended(&self) -> Option<OwnershipError> {
-        (!self.permit.is_valid()).then(|| self.hold.refusal())
+        (!self.permit.is_valid()).then(|| self.hold.refuse_and_record())
     }
 }
 
@@ -89,12 +90,12 @@ impl Hold {
         .await
     }
 
-    /// The reason why no work may be done.
-    pub fn refusal(&self) -> OwnershipError {
+    /// The reason why no work may be done. Records a loss for all later work of the shoot.
+    pub fn refuse_and_record(&self) -> OwnershipError {
         let report = self.reports.borrow().clone();
         let epoch = self.wanted.epoch;
         if let Standing::Lost(loss) = &report.standing {
-            return OwnershipError::Lost(self.remember(loss));
+            return OwnershipError::Lost(self.record_loss(loss));
         }
         let why = match report.last.map(|last| last.answer) {
             Some(Answer::Unknown(why)) => why,
@@ -106,7 +107,7 @@ impl Hold {
         ))
     }
 
-    fn remember(&self, loss: &Loss) -> String {
+    fn record_loss(&self, loss: &Loss) -> String {
         let epoch = self.wanted.epoch;
         let why = format!(
             "this seed does nothing for the shoot in ownership epoch {epoch} any more ({loss}); what is left here is cleaned up \
@@ -123,7 +124,7 @@ impl Drop for Hold {
         self.run = None;
         let standing = self.reports.borrow().standing.clone();
         if let Standing::Lost(loss) = &standing {
-            self.remember(loss);
+            self.record_loss(loss);
         }
         self.book.leave(&self.shoot, &self.wanted);
     }

@@ -111,7 +111,7 @@ async fn confirmed(
     checks: &SharedChecks,
     epoch: i64,
     script: impl FnOnce(),
-) -> Result<Tenure, OwnershipError> {
+) -> Result<OwnershipRight, OwnershipError> {
     confirmed_claim(checks, wanted(epoch), script).await
 }
 
@@ -119,7 +119,7 @@ async fn confirmed_claim(
     checks: &SharedChecks,
     claim: OwnerClaim,
     script: impl FnOnce(),
-) -> Result<Tenure, OwnershipError> {
+) -> Result<OwnershipRight, OwnershipError> {
     let seed = seed();
     let confirming = checks.confirm(&seed, NAMESPACE, claim, Patience::FirstAnswer);
     let saying = async {
@@ -129,7 +129,7 @@ async fn confirmed_claim(
     tokio::join!(confirming, saying).0
 }
 
-fn refused(confirmed: Result<Tenure, OwnershipError>) -> OwnershipError {
+fn refused(confirmed: Result<OwnershipRight, OwnershipError>) -> OwnershipError {
     match confirmed {
         Ok(_) => panic!("it was confirmed"),
         Err(refusal) => refusal,
@@ -183,14 +183,34 @@ async fn what_was_lost_stays_lost_until_a_later_epoch() {
         );
     }
     assert_eq!(script.begun.load(Ordering::SeqCst), 1);
-    assert!(checks.is_news(NAMESPACE, "Infrastructure one".into()));
-    assert!(!checks.is_news(NAMESPACE, "Infrastructure one".into()));
-    assert!(checks.is_news(NAMESPACE, "Worker one".into()));
+    assert!(checks.is_first_report(NAMESPACE, "Infrastructure one".into()));
+    assert!(!checks.is_first_report(NAMESPACE, "Infrastructure one".into()));
+    assert!(checks.is_first_report(NAMESPACE, "Worker one".into()));
 
     let again = confirmed(&checks, 4, || issued = Some(script.owned()))
         .await
         .unwrap();
     assert_eq!((again.epoch(), script.begun.load(Ordering::SeqCst)), (4, 2));
+}
+
+/// R17-49: a Cluster from a cache that is behind begins no check beside the check of a later epoch.
+#[tokio::test(start_paused = true)]
+async fn an_earlier_epoch_does_not_replace_the_check_of_a_later_epoch() {
+    let (script, checks) = checks();
+    let mut issued = None;
+    let work = confirmed(&checks, 6, || issued = Some(script.owned()))
+        .await
+        .unwrap();
+    let refusal = refused(confirmed(&checks, 5, || {}).await);
+    assert!(
+        matches!(&refusal, OwnershipError::OtherEpoch(why) if why.contains("checks epoch 6")),
+        "{refusal:?}"
+    );
+    let shared = confirmed(&checks, 6, || {}).await.unwrap();
+    assert!(work.ended().is_none() && shared.ended().is_none());
+    assert_eq!((script.begun.load(Ordering::SeqCst), checks.kept()), (1, 1));
+    drop((work, shared));
+    assert_eq!(checks.kept(), 0);
 }
 
 /// R17-61: a shoot that is deleted and created again has the namespace, the record name and the epoch of the
@@ -209,7 +229,7 @@ async fn a_shoot_that_is_made_anew_under_its_name_does_not_inherit_a_loss() {
     issued.take().unwrap().end("lost");
     script.lost();
     assert!(matches!(old.ended(), Some(OwnershipError::Lost(_))));
-    assert!(checks.is_news(NAMESPACE, "Worker one".into()));
+    assert!(checks.is_first_report(NAMESPACE, "Worker one".into()));
     let work = confirmed_claim(&checks, new(), || issued = Some(script.owned()))
         .await
         .unwrap();
@@ -224,8 +244,8 @@ async fn a_shoot_that_is_made_anew_under_its_name_does_not_inherit_a_loss() {
     issued.take().unwrap().end("lost");
     script.lost();
     assert!(matches!(work.ended(), Some(OwnershipError::Lost(_))));
-    assert!(checks.is_news(NAMESPACE, "Worker one".into()), "of the new shoot");
-    assert!(!checks.is_news(NAMESPACE, "Worker one".into()));
+    assert!(checks.is_first_report(NAMESPACE, "Worker one".into()), "of the new shoot");
+    assert!(!checks.is_first_report(NAMESPACE, "Worker one".into()));
     let refusal = refused(confirmed_claim(&checks, new(), || {}).await);
     assert!(matches!(refusal, OwnershipError::Lost(_)));
     assert_eq!(script.begun.load(Ordering::SeqCst), 2);

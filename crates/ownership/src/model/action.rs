@@ -6,7 +6,7 @@ use super::state::{NOW, Right, State, Who, is_in, ticks};
 use crate::conditional::Conditional;
 use crate::gates::{Evidence, SealStep, Sealed, may_act, may_open};
 use crate::marks::{Mark, Object, Record};
-use crate::phase::{Approval, Chain, Ownership, Phase, Stay, Step, Writer};
+use crate::phase::{Approval, Chain, Ownership, Phase, SeedEpoch, Step, Writer};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Action {
@@ -238,7 +238,7 @@ impl State {
         let mut steps: Vec<(Writer<Seed>, Step<Seed>)> = Vec::new();
         let may_grant = now.epoch < scenario.last;
         if scenario.planned {
-            steps.extend([Step::Leave, Step::Stay, Step::Seal].map(|step| (owner.clone(), step)));
+            steps.extend([Step::Leave, Step::CancelLeave, Step::Seal].map(|step| (owner.clone(), step)));
             let acts = self.may_act(scenario, now.epoch);
             let still = is_in(scenario.actuators, now.epoch) && (!site.stopped || site.flight > 0 || acts);
             let drained = !still || !scenario.is_on(Off::DrainedIsJudged);
@@ -313,7 +313,7 @@ impl State {
         for seed in scenario.seats.iter().filter(|seed| **seed != now.seed) {
             let mut tried = vec![
                 Step::Leave,
-                Step::Stay,
+                Step::CancelLeave,
                 Step::Seal,
                 Step::Open(Chain::Last),
                 Step::Hold,
@@ -359,7 +359,7 @@ impl State {
     /// garden.
     fn destination(&self, scenario: &Scenario, epoch: i64, actions: &mut Vec<Action>) {
         let site = self.site(epoch);
-        let me = Stay {
+        let me = SeedEpoch {
             seed: site.seed,
             epoch,
         };
@@ -416,7 +416,7 @@ impl State {
     }
 
     fn others(&self, scenario: &Scenario, actions: &mut Vec<Action>) {
-        let Stay { seed, epoch } = self.garden.now;
+        let SeedEpoch { seed, epoch } = self.garden.now;
         if self.late.is_some() {
             actions.push(Action::GardenArrives);
         }

@@ -102,7 +102,7 @@ fn own_epochs(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Vec<O
         Who::Gardenlet => &site.gardenlet,
     };
     let propagation = u8::try_from(scenario.settings.propagation.as_secs()).unwrap();
-    let is_fresh = propagation > 0
+    let may_show_previous_epoch = propagation > 0
         && process.seen.is_none_or(|seen| seen <= propagation)
         && scenario.is_on(Off::FreshEpoch);
     let is_reported = who == Who::Sidecar && site.read.phase == Phase::Sealing;
@@ -113,7 +113,7 @@ fn own_epochs(state: &State, scenario: &Scenario, epoch: i64, who: Who) -> Vec<O
     };
     let own = |has_passed_sealing: &bool| OwnEpoch {
         has_passed_sealing: *has_passed_sealing,
-        is_fresh,
+        may_show_previous_epoch,
     };
     reports.iter().map(own).collect()
 }

@@ -247,8 +247,8 @@ impl Scenario {
 pub(super) fn settings(propagation: u64, validity: u64, requests: u64, drift: u32) -> Settings {
     Settings {
         interval: Duration::from_millis(30),
-        attempt: Duration::from_millis(10),
-        second_witness: Duration::from_millis(10),
+        timeout: Duration::from_millis(10),
+        store_timeout: Duration::from_millis(10),
         validity: Duration::from_secs(validity),
         requests: Duration::from_secs(requests),
         propagation: Duration::from_secs(propagation),

@@ -117,7 +117,7 @@ pub(super) struct Site {
     pub(super) is_flight_excepted: bool,
     /// The seed that opened etcd in this epoch: o(e).
     pub(super) opened: Option<Seed>,
-    /// Gate C was passed.
+    /// The cloud condition was passed.
     pub(super) acts: bool,
     /// Ticks since all witnesses were seen, by the destination's own clock.
     pub(super) fence: Option<u8>,

@@ -7,7 +7,7 @@ use super::state::{AnswerKind, NOW, Process, Right, Site, State, is_in, ticks};
 use crate::conditional::Conditional;
 use crate::gates::{SealStep, keeps_data, may_open};
 use crate::marks::{Object, Record};
-use crate::phase::{Ownership, Phase, Stay};
+use crate::phase::{Ownership, Phase, SeedEpoch};
 
 impl State {
     pub(super) fn after(&self, scenario: &Scenario, action: Action) -> Self {
@@ -171,7 +171,7 @@ impl State {
 
     /// The garden has accepted a write.
     fn write(&mut self, becomes: Ownership<Seed>) {
-        let Stay { seed, epoch } = becomes.now;
+        let SeedEpoch { seed, epoch } = becomes.now;
         if epoch > *self.epochs().end() {
             let found = self.sites.iter().rev().find(|site| site.seed == seed);
             let data = found.and_then(|site| site.data);
@@ -268,7 +268,7 @@ impl State {
 
     fn restore_again(&mut self, scenario: &Scenario, epoch: i64) {
         let site = self.site(epoch);
-        let me = Stay {
+        let me = SeedEpoch {
             seed: site.seed,
             epoch,
         };

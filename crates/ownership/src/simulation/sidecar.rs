@@ -205,7 +205,7 @@ impl Site {
         if self.kept().is_marked {
             return true;
         }
-        let bound = self.world.history.terms.settings().second_witness;
+        let bound = self.world.history.terms.settings().store_timeout;
         let said = timeout(bound, SecondWitness::ask(&self.world)).await.ok();
         said.and_then(|said| said.loss(1)).is_some()
     }

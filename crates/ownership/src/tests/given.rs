@@ -41,7 +41,7 @@ fn flags_say_what_is_not_usual_and_exactly() {
     let settings = Settings {
         interval: Duration::from_millis(4500),
         propagation: Duration::ZERO,
-        caches: Duration::from_micros(1500),
+        dns_cache_ttl: Duration::from_micros(1500),
         drift: 0,
         ..Settings::default()
     };

@@ -18,14 +18,14 @@ const LEFT: Option<Duration> = Some(Duration::from_secs(3));
 /// An epoch without such knowledge.
 const NOTHING: OwnEpoch = OwnEpoch {
     has_passed_sealing: false,
-    is_fresh: false,
+    may_show_previous_epoch: false,
 };
 const SEALING: OwnEpoch = OwnEpoch {
     has_passed_sealing: true,
     ..NOTHING
 };
 const FRESH: OwnEpoch = OwnEpoch {
-    is_fresh: true,
+    may_show_previous_epoch: true,
     ..NOTHING
 };
 

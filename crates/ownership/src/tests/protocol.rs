@@ -7,15 +7,15 @@ use rstest::rstest;
 use crate::stance::ClaimState;
 use crate::{
     Answer, Approval, Barred, Chain, Evidence, Loss, Mark, Object, Ownership, Phase, Record, Refused,
-    SealStep, Sealed, Settings, Silence, Stay, Step, Terms, Testimony, Wait, Writer, forwards, keeps_data,
-    may_act, may_open,
+    SealStep, Sealed, SeedEpoch, Settings, Silence, Step, Terms, Testimony, Wait, Writer, forwards,
+    keeps_data, may_act, may_open,
 };
 
 const A: Writer<&str> = Writer::Seed("a");
 const B: Writer<&str> = Writer::Seed("b");
 
-fn stay(seed: &'static str, epoch: i64) -> Stay<&'static str> {
-    Stay { seed, epoch }
+fn stay(seed: &'static str, epoch: i64) -> SeedEpoch<&'static str> {
+    SeedEpoch { seed, epoch }
 }
 
 fn hand_over(final_seen: bool) -> Step<&'static str> {
@@ -26,7 +26,7 @@ fn hand_over(final_seen: bool) -> Step<&'static str> {
     }
 }
 
-fn grant(from: Stay<&'static str>, to: &'static str) -> Step<&'static str> {
+fn grant(from: SeedEpoch<&'static str>, to: &'static str) -> Step<&'static str> {
     Step::Grant(Approval { from, to })
 }
 
@@ -94,7 +94,7 @@ fn a_planned_move_has_its_order() {
 #[case::the_destination_before_its_time(after(&[Step::Leave, Step::Seal]), B, hand_over(true), Refused::Writer)]
 #[case::no_final_snapshot(after(&[Step::Leave, Step::Seal]), A, hand_over(false), Refused::NoFinalSnapshot)]
 #[case::not_sealed(after(&[Step::Leave]), A, hand_over(true), Refused::Phase)]
-#[case::sealed_is_for_ever(after(&[Step::Leave, Step::Seal]), A, Step::Stay, Refused::Phase)]
+#[case::sealed_is_for_ever(after(&[Step::Leave, Step::Seal]), A, Step::CancelLeave, Refused::Phase)]
 #[case::held_before_opened(claiming(), B, Step::Hold, Refused::Phase)]
 #[case::opened_twice(after(&[grant(stay("a", 1), "b"), Step::Open(Chain::Last)]), B, Step::Open(Chain::Final), Refused::Phase)]
 #[case::an_approval_is_used_twice(claiming(), Writer::Garden, grant(stay("a", 1), "b"), Refused::Approval)]
@@ -137,7 +137,7 @@ fn a_third_seed_takes_the_data_of_whoever_opened_last() {
 #[case::held(after(&[]), true, Testimony::Owned { epoch: 1, left: None })]
 #[case::leaving(after(&[Step::Leave]), false, Testimony::Owned { epoch: 1, left: None })]
 #[case::sealing(after(&[Step::Leave, Step::Seal]), false, Testimony::Sealed { epoch: 1 })]
-#[case::called_off(after(&[Step::Leave, Step::Stay]), true, Testimony::Owned { epoch: 1, left: None })]
+#[case::called_off(after(&[Step::Leave, Step::CancelLeave]), true, Testimony::Owned { epoch: 1, left: None })]
 #[case::claiming(claiming(), false, Testimony::Owned { epoch: 2, left: None })]
 fn what_the_garden_says(
     #[case] garden: Ownership<&'static str>,

@@ -63,20 +63,23 @@ fn who_tolerates_silence_gives_no_fence() {
 
 #[rstest]
 #[case(|s: &mut Settings| s.interval = Duration::ZERO, SettingsError::Nothing("interval"))]
-#[case(|s: &mut Settings| s.attempt = Duration::ZERO, SettingsError::Nothing("timeout"))]
-#[case(|s: &mut Settings| s.second_witness = Duration::ZERO, SettingsError::Nothing("storeTimeout"))]
+#[case(|s: &mut Settings| s.timeout = Duration::ZERO, SettingsError::Nothing("timeout"))]
+#[case(|s: &mut Settings| s.store_timeout = Duration::ZERO, SettingsError::Nothing("storeTimeout"))]
 #[case(|s: &mut Settings| s.validity = Duration::ZERO, SettingsError::Nothing("validity"))]
 #[case(|s: &mut Settings| s.requests = Duration::ZERO, SettingsError::Nothing("requests"))]
 #[case(|s: &mut Settings| s.fence = Duration::MAX, SettingsError::TooLong { name: "fence", given: Duration::MAX })]
 #[case(|s: &mut Settings| s.validity = Duration::MAX, SettingsError::TooLong { name: "validity", given: Duration::MAX })]
 #[case(|s: &mut Settings| s.drift = 100_001, SettingsError::Drift(100_001))]
 #[case(|x: &mut Settings| x.interval = ms(2999), SettingsError::IntervalTooShort { interval: ms(2999), check: s(3) })]
-#[case(|x: &mut Settings| x.attempt = s(2), SettingsError::IntervalTooShort { interval: s(4), check: s(5) })]
+#[case(|x: &mut Settings| x.timeout = s(2), SettingsError::IntervalTooShort { interval: s(4), check: s(5) })]
 #[case(|x: &mut Settings| x.validity = ms(10_999), SettingsError::ValidityTooShort { validity: ms(10_999), least: s(11) })]
 #[case(|x: &mut Settings| x.interval = s(5), SettingsError::ValidityTooShort { validity: s(12), least: s(13) })]
 #[case(|x: &mut Settings| x.fence = s(23), SettingsError::FenceTooShort { fence: s(23), least: ms(23_036) })]
 #[case(|x: &mut Settings| x.validity = s(13), SettingsError::FenceTooShort { fence: s(24), least: ms(24_038) })]
-#[case(|x: &mut Settings| x.caches = s(10), SettingsError::FenceTooShort { fence: s(24), least: ms(33_046) })]
+#[case(
+    |x: &mut Settings| x.dns_cache_ttl = s(10),
+    SettingsError::FenceTooShort { fence: s(24), least: ms(33_046) }
+)]
 #[case(|x: &mut Settings| x.propagation = s(60), SettingsError::FenceTooShort { fence: s(24), least: ms(81_094) })]
 fn what_does_not_fit_is_refused(#[case] change: fn(&mut Settings), #[case] expected: SettingsError) {
     let mut settings = Settings::default();
@@ -124,7 +127,7 @@ fn the_fence_of_a_pair_is_longer_than_the_fence_of_each() {
     // Each component of either side counts.
     let slow = Settings {
         propagation: s(10),
-        caches: s(20),
+        dns_cache_ttl: s(20),
         requests: s(6),
         ..Settings::default()
     };

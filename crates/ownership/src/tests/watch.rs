@@ -455,7 +455,7 @@ async fn a_cache_that_is_behind_does_not_take_what_was_just_won() {
     let (zone, told) = (Zone::with("3", Some("seed-b")), Told::new());
     told.set(Testimony::Missing);
     let caches = Settings {
-        caches: s(30),
+        dns_cache_ttl: s(30),
         fence: s(60),
         ..Settings::default()
     };

@@ -26,8 +26,8 @@ fn quick() -> Result<Terms> {
     let half = Duration::from_millis(500);
     Ok(Terms::new(Settings {
         interval: half * 3,
-        attempt: half,
-        second_witness: half,
+        timeout: half,
+        store_timeout: half,
         validity: half * 10,
         ..Settings::default()
     })?)

@@ -59,8 +59,8 @@ pub fn patient() -> Result<Terms> {
     let long = Duration::from_secs(15);
     Ok(Terms::new(Settings {
         interval: long * 3,
-        attempt: long,
-        second_witness: long,
+        timeout: long,
+        store_timeout: long,
         validity: long * 9,
         fence: long * 12,
         ..Settings::default()

@@ -14,8 +14,8 @@ pub fn short() -> Result<Terms> {
 pub fn answered_within(short: Duration) -> Result<Terms> {
     Ok(Terms::new(Settings {
         interval: short * 3,
-        attempt: short,
-        second_witness: short,
+        timeout: short,
+        store_timeout: short,
         validity: short * 9,
         requests: short,
         propagation: Duration::ZERO,

@@ -18,7 +18,7 @@ use api::{
     resources::ManagedResource,
 };
 use kube::ResourceExt as _;
-use owner_checks::{OWNERSHIP_LOST, OwnershipError, Patience, Tenure};
+use owner_checks::{OWNERSHIP_LOST, OwnershipError, OwnershipRight, Patience};
 use runtime::{Cluster, Error, Next, Result, error::Explain};
 use tracing::warn;
 
@@ -67,7 +67,7 @@ impl Controller {
     }
 
     /// The right of the shoot's owner; `None` where no such right is needed.
-    async fn tenure(&self, owner: &Owner) -> Result<Option<Tenure>, OwnershipError> {
+    async fn tenure(&self, owner: &Owner) -> Result<Option<OwnershipRight>, OwnershipError> {
         if owner.in_seed {
             return Ok(None);
         }
@@ -156,7 +156,7 @@ impl Controller {
     }
 
     async fn tell_of_loss(&self, owner: &Owner, resource: &ManagedResource, why: &str) {
-        if self.owners.is_news(&owner.namespace, owner.name.clone()) {
+        if self.owners.is_first_report(&owner.namespace, owner.name.clone()) {
             warn!(why, "the shoot is lost");
             self.events.warning(resource, OWNERSHIP_LOST, why).await;
         }

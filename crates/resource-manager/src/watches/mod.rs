@@ -27,8 +27,8 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Returns the starter of watches, and the future that runs the watches: only while that future is polled
-    /// (invariant 3). `tell` receives the events; `tell` must not block.
+    /// Returns the starter of watches, and the future that runs the watches. Watches run only while that
+    /// future is polled. `tell` receives the events; `tell` must not block.
     pub fn new(tell: Tell) -> (Self, impl Future<Output = ()> + Send) {
         let (begun, works) = unbounded_channel();
         (Self { begun, tell }, run(works))
