@@ -139,7 +139,7 @@ impl Clusters {
             for (name, content) in documents::files() {
                 desk.write(&name, &content)?;
             }
-            for name in ["gardenlet.kubeconfig", "guest.kubeconfig"] {
+            for name in ["gardenlet-seed-a.kubeconfig", "guest.kubeconfig"] {
                 desk.write(name, "apiVersion: v1\nkind: Config\n")?;
             }
         }

@@ -28,7 +28,7 @@ fn examples() -> Vec<(String, String)> {
         })
         .collect();
     files.sort();
-    assert!(files.len() >= 11, "{files:?}");
+    assert!(files.len() >= 14, "{files:?}");
     files
 }
 
@@ -95,12 +95,13 @@ async fn every_example_is_accepted_and_a_misspelt_field_is_refused() {
         .unwrap()
         .or_fail("helm")
         .unwrap();
-    let namespace = ["create", "namespace", "garden-dev"];
-    desk.run("kubectl", &namespace)
-        .await
-        .unwrap()
-        .or_fail("namespace")
-        .unwrap();
+    for namespace in ["garden-dev", "cloud"] {
+        desk.run("kubectl", &["create", "namespace", namespace])
+            .await
+            .unwrap()
+            .or_fail(namespace)
+            .unwrap();
+    }
 
     let all: Vec<(String, Value)> = examples()
         .iter()
@@ -110,7 +111,7 @@ async fn every_example_is_accepted_and_a_misspelt_field_is_refused() {
                 .map(move |object| (name.clone(), object))
         })
         .collect();
-    assert!(all.len() >= 14, "{all:?}");
+    assert!(all.len() >= 22, "{all:?}");
     let (_, shoot) = all.iter().find(|(_, object)| object["kind"] == "Shoot").unwrap();
     warnings_are_given(&desk, shoot).await;
     for (name, object) in &all {
@@ -145,7 +146,7 @@ async fn example_values_are_accepted_by_the_chart() {
         .into_iter()
         .filter(|(name, _)| is_values(name))
         .collect();
-    assert_eq!(values.len(), 2, "{values:?}");
+    assert_eq!(values.len(), 3, "{values:?}");
     for (name, text) in values {
         desk.write(&name, &text).unwrap();
         let chart = if name.starts_with("garden.") {
@@ -170,10 +171,13 @@ async fn example_values_are_accepted_by_the_chart() {
     }
 }
 
-/// Readers find each example from the page of the installation, and owner checks are on in the Seed.
+/// Readers find each example from the page of the installation or of the provider, and owner checks are on in
+/// each Seed.
 #[test]
 fn every_example_is_named_by_the_installation() {
-    let page = std::fs::read_to_string(root().join("docs/operate/install.md")).unwrap();
+    let page = ["install.md", "provider-aws.md"]
+        .map(|name| std::fs::read_to_string(root().join("docs/operate").join(name)).unwrap())
+        .concat();
     for (name, text) in examples() {
         assert!(page.contains(&format!("{FOLDER}/{name}")), "{name}");
         assert!(text.starts_with("# ") && text.contains("# Change: "), "{name}");

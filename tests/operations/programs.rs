@@ -80,7 +80,8 @@ impl Desk {
         std::fs::write(self.folder.path().join(name), content).with_context(|| name.to_owned())
     }
 
-    /// A command that is ready to be started.
+    /// A command that is ready to be started. Its environment has the variables of the pages: the seeds of the
+    /// documented move, and the seed that is installed.
     pub fn command(&self, program: &str, args: &[&str]) -> Result<Command> {
         let tools = find_program("helm")?;
         let tools = tools.parent().context("helm lies in no folder")?;
@@ -99,6 +100,7 @@ impl Desk {
             .env("HOME", self.folder.path())
             .env("KUBECACHEDIR", self.folder.path().join("cache"))
             .env("PATH", path)
+            .envs([("seed", "seed-a"), ("from", "seed-a"), ("to", "seed-b")])
             .stdin(Stdio::null())
             .kill_on_drop(true);
         match &self.kubeconfig {

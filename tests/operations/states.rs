@@ -13,6 +13,17 @@ use crate::programs::Desk;
 /// minute.
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(150);
 
+/// A request of `openssl req` for the client certificate of the gardenlet of seed-a, in base64.
+const CERTIFICATE_REQUEST: &str = concat!(
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlJQkRUQ0J0QUlCQURCU01TUXdJZ1lEVlFRS0RCdG5ZWEpr",
+    "Wlc1bGNpNWpiRzkxWkRwemVYTjBaVzA2YzJWbApaSE14S2pBb0JnTlZCQU1NSVdkaGNtUmxibVZ5TG1Oc2IzVmtPbk41YzNS",
+    "bGJUcHpaV1ZrT25ObFpXUXRZVEJaCk1CTUdCeXFHU000OUFnRUdDQ3FHU000OUF3RUhBMElBQkFOclJib2c3bUhTUnVCTFlz",
+    "djRGY0dBS2tGMmxkRTYKREZBeGd4YWhZMmlBZ0Rya1FrVk1RWm9ESnhtSnpDMlg1cTZRTU96c3hGemdpQUxDRy80WHh6aWdB",
+    "REFLQmdncQpoa2pPUFFRREFnTklBREJGQWlFQTlCaXNBOG04NjB0dFUxMkVyT3NVK0I0ZDFQNFBGYktHQlA0SjZZSUl1cHdD",
+    "CklHKzBhZkxWK1A5ZFBweUdLdVhlN0wwbDk1OCtOY1RwYjFTNUh1azVPYi9qCi0tLS0tRU5EIENFUlRJRklDQVRFIFJFUVVF",
+    "U1QtLS0tLQo=",
+);
+
 /// Objects that a few commands ask for.
 pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
     let entry = |name: &str| {
@@ -20,6 +31,8 @@ pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
             "metadata": {"name": name, "namespace": "garden-dev"}, "spec": {"bucketName": "bucket", "seedName": "seed-b"}})
     };
     vec![
+        ("certificate approve", Cluster::Garden, certificate_request()),
+        ("wait \"seed/", Cluster::Garden, ready_seed()),
         (
             "bec source-shoot--dev--demo",
             Cluster::Garden,
@@ -88,6 +101,32 @@ pub fn asked_for() -> Vec<(&'static str, Cluster, Value)> {
                 "spec": {"type": "ExternalName", "externalName": "tunnel.shoot--dev--demo.svc.cluster.local"}}),
         ),
     ]
+}
+
+/// The request of the documented gardenlet.
+fn certificate_request() -> Value {
+    json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+        "metadata": {"name": "gardenlet-seed-a"},
+        "spec": {"request": CERTIFICATE_REQUEST, "signerName": "kubernetes.io/kube-apiserver-client",
+            "usages": ["client auth"]}})
+}
+
+/// The Seed `seed-a` as its gardenlet, which does not run here, registers the Seed and reports on the seed.
+fn ready_seed() -> Value {
+    let time = "2026-01-01T00:00:00Z";
+    let types = [
+        "GardenletReady",
+        "SeedSystemComponentsHealthy",
+        "BackupBucketsReady",
+    ];
+    let conditions = types.map(|kind| {
+        json!({"type": kind, "status": "True", "reason": "r", "message": "m",
+            "lastTransitionTime": time, "lastUpdateTime": time})
+    });
+    json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "metadata": {"name": "seed-a"},
+        "spec": {"dns": {}, "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+            "provider": {"type": "local", "region": "local"}},
+        "status": {"conditions": conditions}})
 }
 
 /// Consent to a loss is taken while the destination cannot reach the end that the source has recorded.
