@@ -191,7 +191,8 @@ mod tests {
     fn reach(code: u16) -> Reach {
         let service = service_fn(move |_: Request<Body>| {
             let status = json!({
-                "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": "R", "message": "no",
+                "kind": "Status", "apiVersion": "v1", "status": "Failure",
+                "code": code, "reason": "R", "message": "no",
             });
             let body = Body::from(status.to_string().into_bytes());
             let answer = Response::builder().status(code).body(body);
