@@ -49,6 +49,7 @@ mod machine;
 mod machine_class;
 mod machine_deployment;
 mod machine_set;
+mod merge_patch;
 mod names;
 mod outgoing;
 mod owners;

@@ -102,7 +102,7 @@ impl Reach {
         let one = ListParams::default().limit(1);
         match tokio::time::timeout(self.answers_within, self.nodes.list_metadata(&one)).await {
             Ok(Ok(_)) => Ok(self.answered()),
-            Ok(Err(error)) => Err(self.silent(&error.to_string())),
+            Ok(Err(error)) => Err(self.failed(&error)),
             Err(_) => Err(self.silent(&format!("no answer within {:?}", self.answers_within))),
         }
     }
@@ -114,7 +114,7 @@ impl Reach {
                 self.answered();
                 Ok(node)
             }
-            Ok(Err(error)) => Err(self.silent(&error.to_string())),
+            Ok(Err(error)) => Err(self.failed(&error)),
             Err(_) => Err(self.silent(&format!("no answer within {:?}", self.answers_within))),
         }
     }
@@ -134,6 +134,20 @@ impl Reach {
             silence: None,
         };
         now - answers.since
+    }
+
+    /// A refusal (4xx) is the answer of an API that works, and ends a silence: instances must not end without
+    /// a drain because of missing rights or of throttling. An API that cannot serve (5xx) counts as silent,
+    /// so that the API does not hold an isolated zone for ever.
+    fn failed(&self, error: &kube::Error) -> Error {
+        if !is_refusal(error) {
+            return self.silent(&error.to_string());
+        }
+        *self.lock() = Outcomes::default();
+        Error::not_ready(
+            self.ask_every,
+            format!("the shoot's API refuses a read of Nodes, so that no machine is judged or drained: {error}"),
+        )
     }
 
     fn silent(&self, why: &str) -> Error {
@@ -157,9 +171,53 @@ impl Reach {
     }
 }
 
+fn is_refusal(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code))
+}
+
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+    use http::{Request, Response};
+    use kube::client::Body;
+    use rstest::rstest;
+    use runtime::Permit;
+    use serde_json::json;
+    use tower::service_fn;
+
     use super::*;
+
+    /// The reach of a shoot whose API answers each request with this failure.
+    fn reach(code: u16) -> Reach {
+        let service = service_fn(move |_: Request<Body>| {
+            let status = json!({
+                "kind": "Status", "apiVersion": "v1", "status": "Failure",
+                "code": code, "reason": "R", "message": "no",
+            });
+            let body = Body::from(status.to_string().into_bytes());
+            let answer = Response::builder().status(code).body(body);
+            async move { answer }
+        });
+        let client = kube::Client::new(service, "default");
+        let shoot = Shoot::new(client, &Permit::sole("a test"));
+        Reach::new(&shoot, Duration::from_secs(1))
+    }
+
+    #[rstest]
+    #[case::unauthenticated(401, false)]
+    #[case::forbidden(403, false)]
+    #[case::throttled(429, false)]
+    #[case::broken(500, true)]
+    #[case::unavailable(503, true)]
+    #[tokio::test]
+    async fn a_refusal_is_no_silence(#[case] code: u16, #[case] is_silent: bool) {
+        let reach = reach(code);
+        drop(reach.silent("no answer"));
+        assert!(reach.answers_for().await.is_err());
+        assert_eq!(reach.lock().silence.is_some(), is_silent);
+        assert!(reach.node("n").await.is_err());
+        assert_eq!(reach.lock().silence.is_some(), is_silent);
+    }
 
     #[test]
     fn a_silence_lasts_from_the_first_to_the_last_question_without_an_answer() {

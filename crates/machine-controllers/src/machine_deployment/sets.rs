@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::template::{hash, same};
 use crate::{
+    merge_patch::merge_patch,
     owners::reference,
     words::{FINALIZER, REVISION, TEMPLATE_HASH},
 };
@@ -144,15 +145,7 @@ pub fn configuration(set: &MachineSet, deployment: &MachineDeployment, is_new: b
     next.class.clone_from(&now.class);
     next.provider_id = None;
     let mut body = json!({});
-    if *now != next {
-        // The whole template: fields that are no longer wanted have to be removed, too.
-        let (old, new) = (json!(now), json!(next));
-        let mut change = new.clone();
-        for field in old.as_object().into_iter().flatten().map(|(field, _)| field) {
-            if new.get(field).is_none() {
-                change[field] = Value::Null;
-            }
-        }
+    if let Some(change) = merge_patch(&json!(now), &json!(next)) {
         body["template"]["spec"] = change;
     }
     if is_new && set.spec.min_ready_seconds != deployment.spec.min_ready_seconds {

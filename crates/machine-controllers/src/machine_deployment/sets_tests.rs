@@ -1,4 +1,6 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
+use rstest::rstest;
+
 use super::*;
 
 fn deployment(class: &str) -> MachineDeployment {
@@ -99,6 +101,28 @@ fn bounds_are_changed_where_they_are_and_the_class_of_an_old_set_stays() {
         (spec.health_timeout.as_deref(), spec.drain_timeout),
         (Some("5m"), None)
     );
+    assert_eq!(configuration(&changed, &deployment, false), None);
+}
+
+#[rstest]
+#[case::label_is_removed(json!({"metadata": {"labels": {"a": "1"}, "annotations": {"c": "3"}}}))]
+#[case::annotations_are_removed(json!({"metadata": {"labels": {"a": "1", "b": "2"}}}))]
+#[case::all_labels_are_removed(json!({"metadata": {"labels": {}}}))]
+#[case::node_template_is_removed(Value::Null)]
+fn an_entry_that_leaves_the_node_template_is_removed_once(#[case] wanted: Value) {
+    let mut deployment = deployment("c2");
+    let node_template = |body: &Value| serde_json::from_value(body.clone()).unwrap();
+    deployment.spec.template.spec.as_mut().unwrap().node_template = node_template(&wanted);
+    let mut old = set("a", "c1", 2, "1");
+    let metadata = json!({"labels": {"a": "1", "b": "2"}, "annotations": {"c": "3"}});
+    let template = old.spec.template.as_mut().unwrap().spec.as_mut().unwrap();
+    template.node_template = node_template(&json!({"metadata": metadata}));
+    let mut whole = json!(old.spec);
+    json_patch::merge(&mut whole, &configuration(&old, &deployment, false).unwrap());
+    let changed = MachineSet {
+        spec: serde_json::from_value(whole).unwrap(),
+        ..old
+    };
     assert_eq!(configuration(&changed, &deployment, false), None);
 }
 

@@ -33,6 +33,7 @@ use crate::{
     context::Context,
     feed::Cache,
     isolation::is_isolated,
+    merge_patch::merge_patch,
     outgoing::Outgoing,
     owners::{Belongs, adoption, belongs, reference, selector},
     phase::Phase,
@@ -359,17 +360,7 @@ fn configuration(now: &MachineSpec, template: &MachineSpec) -> Option<serde_json
             "nodeConditions": spec.node_conditions, "inPlaceUpdateTimeout": spec.in_place_update_timeout,
         })
     };
-    let (now, wanted) = (part(now), part(template));
-    if now == wanted {
-        return None;
-    }
-    let mut change = serde_json::Map::new();
-    for (field, value) in wanted.as_object().into_iter().flatten() {
-        if now.get(field) != Some(value) {
-            change.insert(field.clone(), value.clone());
-        }
-    }
-    Some(change.into())
+    merge_patch(&part(now), &part(template))
 }
 
 /// The fields of a set that wake the controller.
@@ -395,4 +386,27 @@ pub fn machine_fingerprint(machine: &Machine) -> Option<u64> {
         owner.collect::<Vec<_>>(),
         Phase::from_machine(machine),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_label_that_leaves_the_template_leaves_the_machine() {
+        let spec = |node_template: serde_json::Value| -> MachineSpec {
+            serde_json::from_value(json!({"class": {"name": "c"}, "nodeTemplate": node_template})).unwrap()
+        };
+        let metadata = json!({"labels": {"a": "1", "b": "2"}, "annotations": {"c": "3"}});
+        let (now, template) = (
+            spec(json!({"metadata": metadata})),
+            spec(json!({"metadata": {"labels": {"a": "1"}}})),
+        );
+        let mut whole = json!(now);
+        json_patch::merge(&mut whole, &configuration(&now, &template).unwrap());
+        let changed: MachineSpec = serde_json::from_value(whole).unwrap();
+        assert_eq!(json!(changed.node_template), json!(template.node_template));
+        assert_eq!(configuration(&changed, &template), None);
+    }
 }

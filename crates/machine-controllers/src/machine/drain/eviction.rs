@@ -20,9 +20,10 @@ use serde::Deserialize;
 
 use super::pods::{Refusals, title};
 
-/// The longest time for an answer. Clients repeat a request that was answered with 429 for minutes. Here the
-/// next round evicts the pod again, and the cause of the refusal has to be known until then.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+/// The longest time for the answer to an eviction. Longer than the API server waits for a webhook (30 s),
+/// because a request that is dropped earlier has no effect. A refusal (429) comes at once, because no
+/// [`runtime::Connection`] repeats a request.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(35);
 
 /// A pod that was not evicted, and the reason that the API has given.
 pub type Refused<'p> = (&'p Pod, String);

@@ -72,3 +72,21 @@ async fn budgets_are_listed_once_a_round_however_many_pods_they_keep() {
         "{asked:?}"
     );
 }
+
+/// An admission webhook may take up to 30 s. The request must not be dropped before.
+#[tokio::test]
+async fn an_eviction_that_a_webhook_grants_late_is_waited_for() {
+    let service = service_fn(|_: Request<Body>| async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let granted = json!({"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201});
+        Response::builder()
+            .status(StatusCode::CREATED)
+            .body(Body::from(granted.to_string().into_bytes()))
+    });
+    let client = kube::Client::new(service, "default");
+    let shoot = Shoot::new(client, &Permit::sole("a test"));
+    let pod: Pod =
+        serde_json::from_value(json!({"metadata": {"name": "a", "namespace": "web", "uid": "a"}})).unwrap();
+    let refused = evict(&shoot, &pod).await.unwrap();
+    assert!(refused.is_none(), "{:?}", refused.map(|(_, why)| why));
+}
