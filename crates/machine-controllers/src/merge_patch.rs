@@ -46,7 +46,10 @@ mod tests {
 
     #[test]
     fn a_patch_names_only_changed_keys() {
-        let (now, wanted) = (json!({"a": {"b": 1, "c": 2}, "d": 3}), json!({"a": {"b": 1}, "d": 3}));
+        let (now, wanted) = (
+            json!({"a": {"b": 1, "c": 2}, "d": 3}),
+            json!({"a": {"b": 1}, "d": 3}),
+        );
         assert_eq!(merge_patch(&now, &wanted), Some(json!({"a": {"c": null}})));
     }
 }

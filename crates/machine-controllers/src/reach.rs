@@ -146,7 +146,9 @@ impl Reach {
         *self.lock() = Outcomes::default();
         Error::not_ready(
             self.ask_every,
-            format!("the shoot's API refuses a read of Nodes, so that no machine is judged or drained: {error}"),
+            format!(
+                "the shoot's API refuses a read of Nodes, so that no machine is judged or drained: {error}"
+            ),
         )
     }
 

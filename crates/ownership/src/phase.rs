@@ -171,7 +171,7 @@ impl<S: Clone + PartialEq> Ownership<S> {
 
     /// Whether a grant to the seed of this earlier residency continues with the data in that seed. The
     /// present claimant has opened nothing, and the data are those of exactly this residency.
-    pub fn may_return_to(&self, residency: &Stay<S>) -> bool {
+    pub fn may_return_to(&self, residency: &SeedEpoch<S>) -> bool {
         self.phase == Phase::Claiming && self.source.as_ref() == Some(residency)
     }
 

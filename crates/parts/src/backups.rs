@@ -382,7 +382,9 @@ fn check_final(snapshot: &Value, epoch: i64) -> Result<SealedEpoch> {
     };
     let of = snapshot["epoch"].as_i64().unwrap_or(1);
     if of != epoch {
-        return refused(format!("the snapshot is of epoch {of}, and the shoot is in epoch {epoch}"));
+        return refused(format!(
+            "the snapshot is of epoch {of}, and the shoot is in epoch {epoch}"
+        ));
     }
     let part = |key: &str| snapshot[key].as_str().filter(|part| !part.is_empty());
     let (Some(name), Some(sha256)) = (part("snapName"), part("sha256")) else {

@@ -62,7 +62,10 @@ impl ClaimPlan {
     /// Whether the flow records the steps of a new epoch.
     #[must_use]
     pub fn begins_epoch(self) -> bool {
-        matches!(self, Self::AfterHandOver | Self::AfterTakeover | Self::NewEpochSameSeed)
+        matches!(
+            self,
+            Self::AfterHandOver | Self::AfterTakeover | Self::NewEpochSameSeed
+        )
     }
 
     /// Whether the source may still act, as far as the record shows.
@@ -339,7 +342,9 @@ fn waits(what: &str, wait: Wait) -> Error {
 }
 
 pub(crate) fn refused(refused: Refused) -> Error {
-    Error::bug(format!("the ownership protocol refuses a step whose condition holds: {refused}"))
+    Error::bug(format!(
+        "the ownership protocol refuses a step whose condition holds: {refused}"
+    ))
 }
 
 #[cfg(test)]

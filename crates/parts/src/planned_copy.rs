@@ -130,9 +130,7 @@ impl PlannedMove {
             ),
             _ => (
                 "nothing in the bucket of the source states the last revision of etcd".to_owned(),
-                format!(
-                    "a loss of unknown size: annotate the Shoot with {SHOOT_ACCEPT_LOSS}={UNKNOWN_LOSS}"
-                ),
+                format!("a loss of unknown size: annotate the Shoot with {SHOOT_ACCEPT_LOSS}={UNKNOWN_LOSS}"),
             ),
         };
         configuration_problem(format!(

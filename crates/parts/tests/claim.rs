@@ -320,7 +320,7 @@ async fn comes_back_after_its_clean_up(subject: &Subject) -> Result<()> {
     let mut record = taken(13);
     record["source"] = json!({"name": "seed-a", "epoch": 11});
     let facts = subject.set_record(record).await?;
-    assert_eq!(ClaimSteps::plan(&facts, false)?, ClaimPlan::Returned);
+    assert_eq!(ClaimSteps::plan(&facts, false)?, ClaimPlan::NewEpochSameSeed);
     assert!(!facts.is_copy_of_backups_required().await?);
     EndedEtcd::sleep(&facts).await?;
     EndedEtcd::asleep(&facts).await?;

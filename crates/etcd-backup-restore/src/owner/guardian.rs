@@ -191,7 +191,8 @@ impl Guardian {
                 }
             }
             if let Some(tenure) = &tenure {
-                self.told.change_state(State::Serving, Some(tenure.permit.clone()));
+                self.told
+                    .change_state(State::Serving, Some(tenure.permit.clone()));
             }
             if let Standing::Lost(loss) = &report.standing {
                 return Ok(Some(loss.clone()));

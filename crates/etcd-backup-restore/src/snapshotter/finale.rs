@@ -146,7 +146,9 @@ impl Worker {
              (kube-apiserver and everything else that writes), then ask again",
             snapshot.last_revision
         );
-        Err(self.delete_unverified(snapshot, Error::new(Class::Overtaken, what)).await)
+        Err(self
+            .delete_unverified(snapshot, Error::new(Class::Overtaken, what))
+            .await)
     }
 
     /// Deletes a final snapshot that failed verification: a copy would take that snapshot for the end.

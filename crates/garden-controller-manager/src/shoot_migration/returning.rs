@@ -20,7 +20,7 @@ use api::{
     gardencore::{Seed, Shoot},
 };
 use kube::ResourceExt;
-use ownership::{Ownership, Stay};
+use ownership::{Ownership, SeedEpoch};
 use placement::{Journey, journey};
 
 use crate::shoot_takeover::next_step::consent;
@@ -64,7 +64,7 @@ fn former_epoch(shoot: &Shoot, seed: &str) -> Option<i64> {
 /// The present claim, if the claimant has opened no data and the data are in the seed since that epoch. Only
 /// a seed with owner checks can fence the claimant.
 fn unopened_claim(shoot: &Shoot, seed: &Seed, epoch: i64) -> Option<Ownership<String>> {
-    let residency = Stay {
+    let residency = SeedEpoch {
         seed: seed.name_any(),
         epoch,
     };

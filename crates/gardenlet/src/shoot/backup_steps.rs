@@ -68,9 +68,11 @@ pub(super) fn prepare<'a>(
     let prepared = when(g, copy).step("Destroying copy of etcd backups", copied, || EtcdCopy::destroy(f));
     let mut recorded = when(g, claim.begins_epoch());
     let before_open = [prepared, fence_passed, old_etcd_stopped];
-    let opened = recorded.step("Recording with which backups the shoot begins", before_open, || {
-        ClaimSteps::open(f)
-    });
+    let opened = recorded.step(
+        "Recording with which backups the shoot begins",
+        before_open,
+        || ClaimSteps::open(f),
+    );
     let held = recorded.step(
         "Recording that the seed holds the shoot",
         [opened, carried],

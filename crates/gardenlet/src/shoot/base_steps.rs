@@ -34,9 +34,10 @@ pub(super) fn lay<'a>(
 ) -> Base {
     let namespace = g.step("Deploying Shoot namespace in Seed", [], || Namespace::deploy(f));
     let departure_cancelled = claim == ClaimPlan::DepartureCancelled;
-    let kept = when(g, departure_cancelled).step("Recording that the seed keeps the shoot", namespace, || {
-        Departure::call_off(f)
-    });
+    let kept =
+        when(g, departure_cancelled).step("Recording that the seed keeps the shoot", namespace, || {
+            Departure::call_off(f)
+        });
     let owned = when(g, owner_record == OwnerRecordPlan::Keep).deploy::<OwnerRecord>(f, kept);
     Base {
         namespace,

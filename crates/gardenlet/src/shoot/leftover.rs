@@ -43,9 +43,9 @@ pub(super) fn find_leftover(shoot: &Shoot, seed: &str, epoch: i64) -> Leftover {
         return Leftover::Unknown;
     }
     match &ownership.restored {
-        Some(restored) if is_own(restored.source.as_ref()) && restored.lost_revisions.is_none() => {
-            restored.last_revision.map_or(Leftover::LossNotReported, Leftover::Changes)
-        }
+        Some(restored) if is_own(restored.source.as_ref()) && restored.lost_revisions.is_none() => restored
+            .last_revision
+            .map_or(Leftover::LossNotReported, Leftover::Changes),
         Some(restored)
             if restored
                 .source

@@ -90,9 +90,11 @@ pub fn build(f: &Facts, given: MigrateInputs) -> Flow<'_, Error> {
     );
     let owner_record_deleted = when(&mut g, given.keeps_phases).migrate::<OwnerRecord>(f, sealing);
     let late = migrate_late_extensions(&mut g, f, stopped, owner_record_deleted);
-    let snapshot = g.step("Creating ETCD Snapshot", [owner_record_deleted, etcd_ready], || {
-        Backups::take_final_snapshot(f)
-    });
+    let snapshot = g.step(
+        "Creating ETCD Snapshot",
+        [owner_record_deleted, etcd_ready],
+        || Backups::take_final_snapshot(f),
+    );
     g.step(
         "Making sure that nothing writes to the shoot any more",
         [late, snapshot],

@@ -60,7 +60,9 @@ where
     let lock = facts.seed.permit().clone();
     let before = facts.clone();
     // A failed read is no obstacle here: the read after a loss decides.
-    let published_at_start = OwnerRecord::claim(&before).await.is_ok_and(|claim| claim.is_some());
+    let published_at_start = OwnerRecord::claim(&before)
+        .await
+        .is_ok_and(|claim| claim.is_some());
     let patience = PATIENCE.max(claim.terms.settings().check_takes() * 2);
     let ended = once_owned(watch, &lock, patience, |right| {
         let mut facts = facts;
@@ -356,7 +358,11 @@ mod tests {
         for operation in OPERATIONS {
             let decided = is_record_published(true, failed(), operation);
             let is_remembered = check_rule(operation) == CheckRule::Always;
-            assert_eq!(decided.is_ok_and(|published| published), is_remembered, "{operation:?}");
+            assert_eq!(
+                decided.is_ok_and(|published| published),
+                is_remembered,
+                "{operation:?}"
+            );
             assert!(is_record_published(false, failed(), operation).is_err());
             for newest in [true, false] {
                 assert_eq!(is_record_published(true, Ok(newest), operation), Ok(newest));

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     confirmation,
-    dispatch::{self, ShootAction, Periods},
+    dispatch::{self, Periods, ShootAction},
     status::{self, Trigger, Writer},
 };
 

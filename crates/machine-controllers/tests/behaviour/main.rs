@@ -26,7 +26,7 @@ use std::future::Future;
 use anyhow::{Result, ensure};
 use api::crds::{Target, crds_of};
 use futures::{FutureExt as _, future::join_all};
-use kube::{Config, config::KubeConfigOptions};
+use kube::{Client, Config, config::KubeConfigOptions};
 use runtime::{Connection, Permit};
 use testkit::{ControlPlane, apply_crds};
 
@@ -41,10 +41,7 @@ async fn machines_are_what_their_deployments_say_and_nothing_is_lost() -> Result
     let mut crds = crds_of(Target::Seed);
     crds.retain(|crd| crd.spec.group == "machine.sapcloud.io" || crd.spec.names.kind == "Worker");
     apply_crds(&plane.admin(), &crds).await?;
-    // As a process connects: the usual client of kube repeats a refused eviction (429) for minutes.
-    let kubeconfig = plane.kubeconfig("test", &["system:masters"])?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let client = &Connection::new(config)?.client(&Permit::sole("a test"));
+    let client = &connect(&plane).await?;
     let scenarios = vec![
         run_scenario("come and go", life::machines_come_and_go(client)).boxed_local(),
         run_scenario("restored", life::restored_machines_are_the_same_machines(client)).boxed_local(),
@@ -116,6 +113,13 @@ async fn machines_are_what_their_deployments_say_and_nothing_is_lost() -> Result
     let failures: Vec<_> = outcomes.into_iter().flatten().collect();
     ensure!(failures.is_empty(), "{}", failures.join("\n"));
     Ok(())
+}
+
+/// Connects as a process does. The usual client of kube repeats a refused eviction (429) for minutes.
+async fn connect(plane: &ControlPlane) -> Result<Client> {
+    let kubeconfig = plane.kubeconfig("test", &["system:masters"])?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    Ok(Connection::new(config)?.client(&Permit::sole("a test")))
 }
 
 /// The failure of a scenario, if the scenario failed.

@@ -85,9 +85,7 @@ impl Book {
                 }
             }
             Some(Entry::Asked {
-                wanted: asked,
-                run,
-                ..
+                wanted: asked, run, ..
             }) if asked.epoch > wanted.epoch && run.upgrade().is_some() => {
                 return Ok(CheckState::LaterEpoch(asked.epoch));
             }

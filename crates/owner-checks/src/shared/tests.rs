@@ -244,7 +244,10 @@ async fn a_shoot_that_is_made_anew_under_its_name_does_not_inherit_a_loss() {
     issued.take().unwrap().end("lost");
     script.lost();
     assert!(matches!(work.ended(), Some(OwnershipError::Lost(_))));
-    assert!(checks.is_first_report(NAMESPACE, "Worker one".into()), "of the new shoot");
+    assert!(
+        checks.is_first_report(NAMESPACE, "Worker one".into()),
+        "of the new shoot"
+    );
     assert!(!checks.is_first_report(NAMESPACE, "Worker one".into()));
     let refusal = refused(confirmed_claim(&checks, new(), || {}).await);
     assert!(matches!(refusal, OwnershipError::Lost(_)));
