@@ -1,13 +1,15 @@
 # shellcheck shell=bash
 # Sourced by the Makefile's recipes and by every script in this folder: where things are kept and how they are built.
 # A missing program is named before anything is built.
-for program in rustc cargo go cc; do
+for program in rustc cargo go; do
   command -v "$program" >/dev/null || {
-    echo "$program is not in PATH: install Rust 1.89 or newer (rustc, cargo), Go 1.26 or newer (go), and a C compiler with a static libc (cc; Debian: build-essential)" >&2
+    echo "$program is not in PATH: install Rust 1.89 or newer (rustc, cargo) and Go 1.26 or newer (go)" >&2
     return 1
   }
 done
 unset program
+# A C compiler with a static libc.
+command -v cc >/dev/null || hack/packages.sh build-essential || return 1
 # Caches live outside the repository; REPOT_CACHE moves them.
 export REPOT_CACHE="${REPOT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/repot}"
 export REPOT_BIN="$REPOT_CACHE/bin"
