@@ -80,8 +80,8 @@ impl Desk {
         std::fs::write(self.folder.path().join(name), content).with_context(|| name.to_owned())
     }
 
-    /// A command that is ready to be started. Its environment has the variables of the pages: the seeds of the
-    /// documented move, and the seed that is installed.
+    /// A command that is ready to be started. Its environment has the variables of the pages: the seeds of
+    /// the documented move, and the seed that is installed.
     pub fn command(&self, program: &str, args: &[&str]) -> Result<Command> {
         let tools = find_program("helm")?;
         let tools = tools.parent().context("helm lies in no folder")?;

@@ -6,7 +6,7 @@
 //! name. Hence:
 //!
 //! - A claim of the same epoch holds the Etcd's own history: the Etcd adopts the claim, and the claim is
-//!   deleted with that Etcd. The same holds for a claim of the earlier epoch whose data the Etcd continues
+//!   deleted with that Etcd. The same holds for a claim of the earlier epoch that the Etcd continues
 //!   (`druid.gardener.cloud/continues-epoch`). Before etcd starts, `initialize` compares the data on the
 //!   volume with the end of that epoch.
 //! - On a claim of a different epoch no etcd starts. The Etcd reports the claim until the process or person

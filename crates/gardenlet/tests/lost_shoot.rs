@@ -284,8 +284,8 @@ impl World {
         Ok(())
     }
 
-    /// Without proof the gardenlet reports the possible causes and changes no object. A BackupEntry of a later
-    /// epoch, in deletion, is the proof.
+    /// Without proof the gardenlet reports the possible causes and changes no object. A BackupEntry of a
+    /// later epoch, in deletion, is the proof.
     async fn is_deleted_elsewhere(&self) -> Result<()> {
         self.deleted(json!({CONFIRMATION_DELETION: "true"})).await?;
         let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));

@@ -31,9 +31,9 @@
 //! - The crate does not depend on Kubernetes, and works when every API server is gone.
 //!
 //! From bytes to the answer: `Reply` (one name), `Saying` (one server), `Dns` (all servers of the zone).
-//! `Dns` decides alone, or together with the `Testimony` of the second witness; the result is the `Answer`. The
-//! second witness is the bucket for the process beside etcd, the Shoot in the garden for a gardenlet, and the
-//! process beside etcd for all other processes.
+//! `Dns` decides alone, or together with the `Testimony` of the second witness; the result is the `Answer`.
+//! The second witness is the bucket for the process beside etcd, the Shoot in the garden for a gardenlet, and
+//! the process beside etcd for all other processes.
 //!
 //! | file | purpose |
 //! |---|---|

@@ -34,7 +34,7 @@ struct Begun {
 
 impl FenceClock {
     /// Records that every witness, among them these DNS servers, shows the destination at this moment. A
-    /// repeated call with known servers changes nothing, because a witness that shows the destination keeps
+    /// repeated call with known servers has no effect, because a witness that shows the destination keeps
     /// showing the destination. A new server begins the fence again: until this moment, the server may have
     /// extended a permit of a former owner.
     pub fn begin(&self, servers: impl IntoIterator<Item = SocketAddr>) {

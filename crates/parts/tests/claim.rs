@@ -314,7 +314,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// The seed has handed the shoot over and has deleted its Etcd. The destination died before it opened the
+/// The seed has handed the shoot over and has deleted the Etcd. The destination died before it opened the
 /// data: the seed gets the shoot again, and fences the destination first.
 async fn comes_back_after_its_clean_up(subject: &Subject) -> Result<()> {
     let mut record = taken(13);

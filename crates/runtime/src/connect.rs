@@ -87,8 +87,8 @@ impl Connection {
     /// One connection for each request under way. Behind a proxy, kube opens the connections. There, request
     /// bytes in the kernel's buffers may outlive the permit.
     fn usual(mut config: Config, answers: Answers) -> kube::Result<Self> {
-        // kube repeats a request after 429 or 503 for minutes. The controllers repeat requests themselves, and
-        // a refused eviction has to be reported at once.
+        // kube repeats a request after 429 or 503 for minutes. The controllers repeat requests themselves,
+        // and a refused eviction has to be reported at once.
         config.default_retry = false;
         if config.proxy_url.is_some() {
             return Client::try_from(config).map(|client| Self(Way::Usual(client), answers));

@@ -55,7 +55,7 @@ pub struct ValidatedEtcd {
     pub owner: OwnerReference,
     /// The ownership epoch of the data.
     pub epoch: i64,
-    /// The earlier ownership epoch whose data the Etcd continues, if any.
+    /// The earlier ownership epoch that the Etcd continues with the same data, if any.
     pub continues: Option<i64>,
     /// Members: 0 (stopped) or 1.
     pub replicas: i32,
@@ -248,7 +248,7 @@ pub(crate) fn epoch(etcd: &Etcd) -> Result<i64> {
     })
 }
 
-/// The earlier epoch whose data an Etcd continues. An Etcd continues no later epoch.
+/// The earlier epoch that an Etcd continues with the same data. An Etcd continues no later epoch.
 fn continued_epoch(etcd: &Etcd) -> Result<Option<i64>> {
     let Some(text) = etcd.annotations().get(DRUID_CONTINUES_EPOCH) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Volumes that outlive their Etcd.
+//! Volumes that outlive an Etcd.
 
 use anyhow::{Result, ensure};
 use api::{
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::world::{SOON, World, change, create, manifest, ready, until};
 
-/// A kept volume stays without an owner, and no etcd of a different epoch starts on it.
+/// A kept volume stays without an owner, and no etcd of a different epoch starts on the volume.
 pub async fn kept(world: &World) -> Result<()> {
     let (etcds, claims) = (
         world.api::<Etcd>("kept"),
@@ -73,7 +73,7 @@ pub async fn kept(world: &World) -> Result<()> {
     wait::until_gone(&etcds, "etcd-main", SOON).await?;
     ensure!(claims.get("etcd-main-etcd-main-0").await?.uid() == own.uid());
 
-    // A claim of the same epoch holds the same history, and is deleted with its Etcd again.
+    // A claim of the same epoch holds the same history, and is deleted with the Etcd again.
     create(&etcds, &of_epoch("2")).await?;
     ready(&etcds).await?;
     let adopted = claims.get("etcd-main-etcd-main-0").await?;
@@ -87,7 +87,7 @@ pub async fn kept(world: &World) -> Result<()> {
     Box::pin(continued(world, own.uid().as_deref())).await
 }
 
-/// The shoot has come back in epoch 4, and its data are those of epoch 2. Only that epoch may be continued.
+/// The shoot has come back in epoch 4 with the data of epoch 2. Only that epoch may be continued.
 async fn continued(world: &World, volume: Option<&str>) -> Result<()> {
     let (etcds, claims) = (
         world.api::<Etcd>("kept"),

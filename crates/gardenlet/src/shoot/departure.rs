@@ -3,9 +3,9 @@
 //!
 //! The deletion of a Shoot does not wait for former seeds. The BackupEntry outlives the Shoot until the
 //! backups are deleted. Until then the entry proves that a different seed had the shoot in a later epoch than
-//! this seed, and that the Shoot was deleted: the garbage collector deletes the entry after the Shoot. Without
-//! that proof the gardenlet changes no object, because a garden that was restored from an old backup lacks
-//! Shoots that still run.
+//! this seed, and that the Shoot was deleted: the garbage collector deletes the entry after the Shoot.
+//! Without that proof the gardenlet changes no object, because a garden that was restored from an old backup
+//! lacks Shoots that still run.
 
 use api::{
     constants::OWNERSHIP_EPOCH,
@@ -99,79 +99,5 @@ fn departed(mut shoot: Shoot, seed: &str, epoch: i64) -> Option<Shoot> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn shoot(status: Value) -> Shoot {
-        serde_json::from_value(json!({
-            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
-            "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
-            "status": status,
-        }))
-        .unwrap()
-    }
-
-    fn entry(change: impl FnOnce(&mut Value)) -> BackupEntry {
-        let mut entry = json!({
-            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "BackupEntry",
-            "metadata": {"name": "shoot--dev--web--u", "deletionTimestamp": "2026-01-01T00:00:00Z",
-                "annotations": {(OWNERSHIP_EPOCH): "4"}},
-            "spec": {"bucketName": "bucket", "seedName": "seed-b"},
-        });
-        change(&mut entry);
-        serde_json::from_value(entry).unwrap()
-    }
-
-    /// A garden that was restored from an old backup must not end a control plane that runs.
-    #[test]
-    fn only_a_later_epoch_of_a_different_seed_and_a_deletion_are_proof() {
-        let own =
-            |epoch: i64| shoot(json!({"seedName": "seed-a", "uid": "u", "ownership": {"epoch": epoch}}));
-        let proof = prove(&entry(|_| ()), &own(3), "seed-a", "u").unwrap();
-        assert_eq!((proof.epoch, proof.host.as_str()), (3, "seed-b"));
-        assert_eq!(
-            prove(&entry(|_| ()), &own(4), "seed-a", "u"),
-            None,
-            "the epoch of this seed is not older"
-        );
-        assert_eq!(
-            prove(&entry(|_| ()), &own(3), "seed-a", "v"),
-            None,
-            "a different shoot"
-        );
-        let changes: [(&str, Value); 4] = [
-            ("/metadata/deletionTimestamp", Value::Null),
-            ("/metadata/annotations", json!({})),
-            ("/metadata/annotations", json!({(OWNERSHIP_EPOCH): "four"})),
-            ("/spec/seedName", json!("seed-a")),
-        ];
-        for (field, value) in changes {
-            let weaker = entry(|entry| *entry.pointer_mut(field).unwrap() = value.clone());
-            assert_eq!(prove(&weaker, &own(3), "seed-a", "u"), None, "{field} {value}");
-        }
-        let held = entry(|entry| entry["status"] = json!({"seedName": "seed-a"}));
-        assert_eq!(
-            prove(&held, &own(3), "seed-a", "u"),
-            None,
-            "this seed has the entry"
-        );
-        let elsewhere = shoot(json!({"seedName": "seed-c", "uid": "u"}));
-        assert_eq!(
-            prove(&entry(|_| ()), &elsewhere, "seed-a", "u"),
-            None,
-            "no residency is known"
-        );
-    }
-
-    #[test]
-    fn providers_lose_their_rights_with_a_departure() {
-        let own = shoot(json!({"seedName": "seed-a", "uid": "u", "ownership": {"epoch": 3}}));
-        let gone = departed(own, "seed-a", 3).unwrap();
-        assert_eq!(role(&gone, "seed-a"), Role::Former { epoch: 3 });
-        assert_eq!(gone.status.as_ref().map(ShootStatus::epoch), Some(4));
-        assert_eq!(departed(gone, "seed-a", 3), None, "the departure is written once");
-    }
-}
+#[path = "departure_tests.rs"]
+mod tests;
