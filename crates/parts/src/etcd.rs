@@ -321,8 +321,8 @@ pub(crate) fn epoch_annotation(epoch: i64) -> Option<BTreeMap<String, String>> {
     (epoch > 1).then(|| [(OWNERSHIP_EPOCH.to_owned(), epoch.to_string())].into())
 }
 
-/// The earlier epoch that the present epoch continues with the same data in this seed. Also after phase `Held`, because a
-/// flow may have recorded that phase before etcd has started on the volume.
+/// The earlier epoch that the present epoch continues with the same data in this seed. Also after phase
+/// `Held`, because a flow may have recorded that phase before etcd has started on the volume.
 fn continued_epoch(shoot: &Shoot, seed: &str) -> Option<i64> {
     let source = placement::record::ownership(shoot).ok()?.source?;
     (source.seed == seed && source.epoch < shoot.status.as_ref()?.epoch()).then_some(source.epoch)
@@ -330,8 +330,8 @@ fn continued_epoch(shoot: &Shoot, seed: &str) -> Option<i64> {
 
 /// Whether etcd had data before, so that an empty start would lose the data: the shoot is restored, or the
 /// Etcd was lost. A restore always requires a snapshot. Otherwise an existing Etcd keeps the annotation,
-/// and the annotation takes effect at the next start of etcd. A shoot in a migration or deletion may never have been
-/// complete, and must not be blocked.
+/// and the annotation takes effect at the next start of etcd. A shoot in a migration or deletion may never
+/// have been complete, and must not be blocked.
 fn has_past(operation: Operation, shoot: &Shoot, found: Option<&Etcd>) -> bool {
     let last = shoot
         .status
