@@ -24,7 +24,8 @@ pub enum OnDisagreement {
     #[default]
     EndProcess,
     /// The migrated controllers of the process do not run until the holder ends. The controllers under the
-    /// main lock run. So a rollout that adds an entry completes, in any order of the managers.
+    /// main lock run. So a rollout that adds an entry completes. The manager that runs the controller under
+    /// the main lock is rolled first.
     StopMigrated,
 }
 

@@ -1,5 +1,7 @@
 //! Both locks, in order: the main lock first, then the migration lock.
 
+use std::future::pending;
+
 use permit::Permit;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +17,8 @@ use lease::{Elector, Ended, Lost};
 ///
 /// The two works end together: on `shutdown`, when either work ends, and when either lock is lost. Migrated
 /// work takes no step after the end of the main lock's permit, also where the migration lock is held for
-/// longer. All work is dropped first, and the locks that were not lost are released after that. While a
+/// longer. Main work begins only after the migration lock was read, and shows no holder that would do a part
+/// of the main work a second time. All work is dropped first, and the locks that were not lost are released after that. While a
 /// process holds the main lock and waits for the migration lock, `main_work` runs.
 ///
 /// # Errors
@@ -38,6 +41,7 @@ where
     // A separate token, since the end of a work is not a shutdown of the whole process.
     let stop = shutdown.child_token();
     let (won, main_is_held) = oneshot::channel();
+    let (checked, is_checked) = oneshot::channel();
     // Boxed: the futures of elections are large, and callers would carry both.
     let under_main = Box::pin(main.with_lease(stop.clone(), |held: Permit| {
         let work = main_work(held.clone());
@@ -45,6 +49,10 @@ where
             // Sent with the first step of the work: a lock that expired before that step gives no right. The
             // receiver is dropped only after `stop`, and `stop` ends this work too.
             let _ = won.send(held);
+            // Without the message the election of the migration lock has ended, and ends this work too.
+            if is_checked.await.is_err() {
+                pending::<()>().await;
+            }
             work.await;
         })
     }));
@@ -60,7 +68,7 @@ where
                         let _ = main_held.guard(work).await;
                     })
                 };
-                let ended = Box::pin(migration.with_lease(stop.clone(), work)).await;
+                let ended = Box::pin(migration.with_checked_lease(checked, stop.clone(), work)).await;
                 if ended.is_err() {
                     // Also where the migration lock was never won: the main work must not continue beside a
                     // process with a different list.

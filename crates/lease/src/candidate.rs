@@ -11,6 +11,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::WatchEvent;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
 
@@ -45,10 +46,12 @@ pub(crate) struct Candidate<'a> {
     /// The first record of a holder on different terms: a changed record of the same holder is a sign of
     /// life.
     contradicted: Option<Record>,
+    /// Receives a message after the first read without a holder beside which this process has to end.
+    checked: Option<oneshot::Sender<()>>,
 }
 
 impl<'a> Candidate<'a> {
-    pub(crate) fn new(participant: &'a Participant) -> Self {
+    pub(crate) fn new(participant: &'a Participant, checked: oneshot::Sender<()>) -> Self {
         Self {
             participant,
             view: View::default(),
@@ -56,6 +59,7 @@ impl<'a> Candidate<'a> {
             unsure: false,
             reported: None,
             contradicted: None,
+            checked: Some(checked),
         }
     }
 
@@ -118,6 +122,10 @@ impl<'a> Candidate<'a> {
         self.report();
         if let Some(lost) = self.disagreement() {
             return Ok(Attempt::Disagrees(lost));
+        }
+        if let Some(checked) = self.checked.take() {
+            // The receiver may not wait.
+            let _ = checked.send(());
         }
         let (me, timing) = (participant.identity(), &participant.timing);
         let wall = participant.wall();

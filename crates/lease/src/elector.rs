@@ -3,6 +3,7 @@
 use std::future::{pending, ready};
 
 use permit::{FINISH_WITHIN, Permit};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -69,7 +70,20 @@ impl Elector {
         shutdown: CancellationToken,
         work: impl FnOnce(Permit) -> F,
     ) -> Result<Ended<F::Output>, Lost> {
-        let mut candidate = Candidate::new(&self.participant);
+        let (checked, _) = oneshot::channel();
+        self.with_checked_lease(checked, shutdown, work).await
+    }
+
+    /// As [`Self::with_lease`]. `checked` receives a message as soon as the Lease was read, and shows no
+    /// holder beside which this process has to end. Work of this process that such a holder would do a second
+    /// time begins after the message.
+    pub async fn with_checked_lease<F: Future>(
+        &self,
+        checked: oneshot::Sender<()>,
+        shutdown: CancellationToken,
+        work: impl FnOnce(Permit) -> F,
+    ) -> Result<Ended<F::Output>, Lost> {
+        let mut candidate = Candidate::new(&self.participant, checked);
         let won = tokio::select! {
             biased;
             () = shutdown.cancelled() => None,

@@ -6,6 +6,9 @@
 //! this seed, and that the Shoot was deleted: the garbage collector deletes the entry after the Shoot.
 //! Without that proof the gardenlet changes no object, because a garden that was restored from an old backup
 //! lacks Shoots that still run.
+//!
+//! In such a garden, a different seed can make a BackupEntry with any content. So the entry must be older than
+//! the last operation in this seed: the API server sets the time of creation.
 
 use api::{
     constants::OWNERSHIP_EPOCH,
@@ -73,6 +76,11 @@ fn prove(entry: &BackupEntry, known: &Shoot, seed: &str, uid: &str) -> Option<Pr
     }
     let host = entry.spec.seed_name.clone();
     let host = host.filter(|host| !host.is_empty() && host != seed)?;
+    let created = entry.metadata.creation_timestamp.as_ref()?.0;
+    let last = known.status.as_ref()?.last_operation.as_ref()?;
+    if created > last.last_update_time.0 {
+        return None;
+    }
     let later: i64 = entry.annotations().get(OWNERSHIP_EPOCH)?.parse().ok()?;
     let epoch = match role(known, seed) {
         Role::Owner => known.status.as_ref().map_or(1, ShootStatus::epoch),

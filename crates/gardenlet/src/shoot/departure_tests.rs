@@ -3,7 +3,9 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn shoot(status: Value) -> Shoot {
+fn shoot(mut status: Value) -> Shoot {
+    status["lastOperation"] = json!({"description": "d", "lastUpdateTime": "2025-12-01T00:00:00Z", "progress": 100,
+        "state": "Succeeded", "type": "Reconcile"});
     serde_json::from_value(json!({
         "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "web"},
         "spec": {"provider": {"type": "local"}, "region": "local", "kubernetes": {"version": "1.34.4"}},
@@ -15,7 +17,7 @@ fn shoot(status: Value) -> Shoot {
 fn entry(change: impl FnOnce(&mut Value)) -> BackupEntry {
     let mut entry = json!({
         "apiVersion": "core.gardener.cloud/v1beta1", "kind": "BackupEntry",
-        "metadata": {"name": "shoot--dev--web--u", "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "metadata": {"name": "shoot--dev--web--u", "creationTimestamp": "2025-12-01T00:00:00Z", "deletionTimestamp": "2026-01-01T00:00:00Z",
             "annotations": {(OWNERSHIP_EPOCH): "4"}},
         "spec": {"bucketName": "bucket", "seedName": "seed-b"},
     });
@@ -39,7 +41,9 @@ fn only_a_later_epoch_of_a_different_seed_and_a_deletion_are_proof() {
         None,
         "a different shoot"
     );
-    let changes: [(&str, Value); 4] = [
+    let changes: [(&str, Value); 6] = [
+        ("/metadata/creationTimestamp", Value::Null),
+        ("/metadata/creationTimestamp", json!("2025-12-01T00:00:01Z")),
         ("/metadata/deletionTimestamp", Value::Null),
         ("/metadata/annotations", json!({})),
         ("/metadata/annotations", json!({(OWNERSHIP_EPOCH): "four"})),

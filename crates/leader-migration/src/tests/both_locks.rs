@@ -193,6 +193,33 @@ async fn a_process_ends_beside_a_holder_of_a_different_list(#[case] theirs: &[&s
     assert_eq!(holder, "other");
 }
 
+/// The holder runs `main`, and so would this process. The answer with the list comes late.
+#[tokio::test(start_paused = true)]
+async fn main_work_waits_for_the_first_read_of_the_migration_lock() {
+    let server = Server::default();
+    let main = elector(&server, "main");
+    server.free("shared");
+    let holder = elector_on(&server, "other", Some(list(&["a", "main"], true)));
+    let shared = elector_on(&server, "me", Some(list(&["a"], true)));
+    let mut holding = Box::pin(holder.with_lease(CancellationToken::new(), |_| pending::<()>()));
+    assert!(timeout(SECOND, &mut holding).await.is_err());
+    server.slow("shared", SECOND);
+    let runs = AtomicU32::new(0);
+    let running = run_with_leader_migration(
+        &main,
+        Some(&shared),
+        CancellationToken::new(),
+        |_| count_run(&runs),
+        |_| async { panic!("both hold the lock") },
+    );
+    let both = futures::future::select(Box::pin(running), holding);
+    let ended = timeout(60 * SECOND, both).await.unwrap();
+    let futures::future::Either::Left((Err(Lost::Disagrees { .. }), _)) = ended else {
+        panic!("the process has to end")
+    };
+    assert_eq!(runs.load(Ordering::SeqCst), 0, "`main` ran twice");
+}
+
 async fn count_run(runs: &AtomicU32) {
     runs.fetch_add(1, Ordering::SeqCst);
     pending::<()>().await;

@@ -17,21 +17,23 @@ use kube::{
 };
 use runtime::{Cluster as _, Error, Result, Shoot, error::Explain as _};
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use super::pods::{Refusals, title};
 
-/// The longest time for the answer to an eviction. Longer than the API server waits for a webhook (30 s),
+/// The longest time for the answers to the evictions of a round. Longer than the API server waits for a webhook (30 s),
 /// because a request that is dropped earlier has no effect. A refusal (429) comes at once, because no
 /// [`runtime::Connection`] repeats a request.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(35);
+pub const ANSWERS_WITHIN: Duration = Duration::from_secs(35);
 
 /// A pod that was not evicted, and the reason that the API has given.
 pub type Refused<'p> = (&'p Pod, String);
 
-/// Evicts exactly this pod, not a later pod of the same name. Returns the refusal, if the API has refused.
-pub async fn evict<'p>(shoot: &Shoot, pod: &'p Pod) -> Result<Option<Refused<'p>>> {
+/// Evicts exactly this pod, not a later pod of the same name. Returns the refusal, if the API has refused or
+/// has not answered until `deadline`.
+pub async fn evict<'p>(shoot: &Shoot, pod: &'p Pod, deadline: Instant) -> Result<Option<Refused<'p>>> {
     let asked = shoot.client().request::<Status>(request(pod)?);
-    let refusal = match tokio::time::timeout(ANSWERS_WITHIN, asked).await {
+    let refusal = match tokio::time::timeout_at(deadline, asked).await {
         Ok(Ok(_)) => return Ok(None),
         Ok(Err(kube::Error::Api(status))) if status.is_not_found() || status.is_conflict() => {
             return Ok(None);

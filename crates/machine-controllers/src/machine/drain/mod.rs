@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use self::{
-    eviction::{Refused, evict, explain},
+    eviction::{ANSWERS_WITHIN, Refused, evict, explain},
     pods::{Refusals, has_to_leave, sentence, title},
 };
 use super::status::since;
@@ -145,10 +145,12 @@ impl Drain {
 
     /// Asks all that were not asked yet, or were refused. Returns the reason for each refusal.
     async fn ask(&self, pods: &[Pod]) -> Result<Refusals> {
+        // A bound of the round: slow webhooks must not multiply the drain by the number of pods.
+        let deadline = Instant::now() + ANSWERS_WITHIN;
         let asked: Vec<_> = pods
             .iter()
             .filter(|pod| !is_going(pod))
-            .map(|pod| evict(&self.shoot, pod))
+            .map(|pod| evict(&self.shoot, pod, deadline))
             .collect();
         let refused: Vec<Refused<'_>> = stream::iter(asked)
             .buffer_unordered(AT_ONCE)

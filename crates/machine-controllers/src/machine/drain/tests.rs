@@ -87,6 +87,36 @@ async fn an_eviction_that_a_webhook_grants_late_is_waited_for() {
     let shoot = Shoot::new(client, &Permit::sole("a test"));
     let pod: Pod =
         serde_json::from_value(json!({"metadata": {"name": "a", "namespace": "web", "uid": "a"}})).unwrap();
-    let refused = evict(&shoot, &pod).await.unwrap();
+    let deadline = Instant::now() + ANSWERS_WITHIN;
+    let refused = evict(&shoot, &pod, deadline).await.unwrap();
     assert!(refused.is_none(), "{:?}", refused.map(|(_, why)| why));
+}
+
+/// An instance of an isolated zone must end in its bound, also with many pods and a webhook that hangs.
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_hangs_delays_a_round_once_however_many_pods_there_are() {
+    let service = service_fn(|request: Request<Body>| async move {
+        let path = request.uri().path().to_owned();
+        if path.ends_with("/eviction") {
+            std::future::pending::<()>().await;
+        }
+        let items: Vec<_> = (0..30)
+            .map(|pod| json!({"metadata": {"name": format!("p{pod}"), "namespace": "web", "uid": format!("u{pod}")}}))
+            .collect();
+        let (kind, items) = if path == "/api/v1/pods" {
+            ("PodList", items)
+        } else {
+            ("PodDisruptionBudgetList", Vec::new())
+        };
+        let body = json!({"kind": kind, "apiVersion": "v1", "metadata": {}, "items": items});
+        Response::builder().body(Body::from(body.to_string().into_bytes()))
+    });
+    let shoot = Shoot::new(kube::Client::new(service, "default"), &Permit::sole("a test"));
+    let begun = Instant::now();
+    let drained = Drain::new(&shoot, 0).round("n", Duration::ZERO).await.unwrap();
+    let Drained::Waits(_) = drained else {
+        panic!("pods are left");
+    };
+    let took = begun.elapsed();
+    assert!(took < ANSWERS_WITHIN + Duration::from_secs(2), "{took:?}");
 }
