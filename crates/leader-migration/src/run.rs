@@ -15,11 +15,12 @@ use lease::{Elector, Ended, Lost};
 /// `migration` is `None` where leader migration is off, or where [`super::Migration::takes_lock`] is false;
 /// then `migrated_work` never begins.
 ///
-/// The two works end together: on `shutdown`, when either work ends, and when either lock is lost. Migrated
-/// work takes no step after the end of the main lock's permit, also where the migration lock is held for
-/// longer. Main work begins only after the migration lock was read, and shows no holder that would do a part
-/// of the main work a second time. All work is dropped first, and the locks that were not lost are released after that. While a
-/// process holds the main lock and waits for the migration lock, `main_work` runs.
+/// The two works end together: on `shutdown`, when either work ends, and when either lock is lost.
+/// Migrated work takes no step after the end of the main lock's permit, also where the migration lock is
+/// held for longer. Main work begins only after the migration lock was read, and shows no holder that
+/// would do a part of the main work a second time. All work is dropped first, and the locks that were not
+/// lost are released after that. While a process holds the main lock and waits for the migration lock,
+/// `main_work` runs.
 ///
 /// # Errors
 /// A lock was lost, or the migration lock is held for a different list of controllers and the terms do not

@@ -46,7 +46,7 @@ pub(crate) struct Candidate<'a> {
     /// The first record of a holder on different terms: a changed record of the same holder is a sign of
     /// life.
     contradicted: Option<Record>,
-    /// Receives a message after the first read without a holder beside which this process has to end.
+    /// Receives a message after the first read without a holder that forces this process to end.
     checked: Option<oneshot::Sender<()>>,
 }
 

@@ -75,8 +75,8 @@ impl Elector {
     }
 
     /// As [`Self::with_lease`]. `checked` receives a message as soon as the Lease was read, and shows no
-    /// holder beside which this process has to end. Work of this process that such a holder would do a second
-    /// time begins after the message.
+    /// holder that forces this process to end. So work that such a holder would do, too, can wait for the
+    /// message.
     pub async fn with_checked_lease<F: Future>(
         &self,
         checked: oneshot::Sender<()>,

@@ -7,8 +7,8 @@
 //! Without that proof the gardenlet changes no object, because a garden that was restored from an old backup
 //! lacks Shoots that still run.
 //!
-//! In such a garden, a different seed can make a BackupEntry with any content. So the entry must be older than
-//! the last operation in this seed: the API server sets the time of creation.
+//! In such a garden, a different seed can make a BackupEntry with any content. So the entry must be older
+//! than the last operation in this seed: the API server sets the time of creation.
 
 use api::{
     constants::OWNERSHIP_EPOCH,

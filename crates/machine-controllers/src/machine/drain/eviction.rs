@@ -21,9 +21,9 @@ use tokio::time::Instant;
 
 use super::pods::{Refusals, title};
 
-/// The longest time for the answers to the evictions of a round. Longer than the API server waits for a webhook (30 s),
-/// because a request that is dropped earlier has no effect. A refusal (429) comes at once, because no
-/// [`runtime::Connection`] repeats a request.
+/// The longest time for the answers to the evictions of a round. Longer than the API server waits for a
+/// webhook (30 s), because a request that is dropped earlier has no effect. A refusal (429) comes at once,
+/// because no [`runtime::Connection`] repeats a request.
 pub const ANSWERS_WITHIN: Duration = Duration::from_secs(35);
 
 /// A pod that was not evicted, and the reason that the API has given.
