@@ -246,7 +246,7 @@ impl World {
         let says = "seed seed-a has lost the shoot in ownership epoch 1: epoch 2 has begun";
         let last = self.until_error(says).await?;
         ensure!(last.state == State::Error, "{last:?}");
-        self.until_error("it needs a later epoch; see Event OwnershipLost")
+        self.until_error("the shoot needs a later epoch; see Event OwnershipLost")
             .await?;
         // The absence of a change can only be waited for.
         tokio::time::sleep(QUIET).await;
