@@ -74,7 +74,7 @@ async fn a_value_of_the_wrong_kind_or_out_of_range_is_refused() {
         ("garden", "garden-controller-manager.concurrentMigrations=0"),
     ] {
         let said = desk.template(chart, &["--set", value]).await.unwrap();
-        let key = value.split(['=', '.']).next().unwrap();
+        let key = value.split(['=', '.', '[']).next().unwrap();
         assert!(!said.success, "{chart} took {value}");
         assert!(
             said.err.contains("schema") && said.err.contains(key),
