@@ -39,7 +39,7 @@ measure() {
   before=$(wc -l <"$log")
   say "measuring: $what"
   # In the background: a shell that waits can be interrupted. A group of its own, so that all of it can be ended.
-  env "$@" REPOT_IDLE_SECONDS=$IDLE_SECONDS setsid timeout --kill-after=30 "$LIMIT" cargo test --quiet "${suite[@]}" -- \
+  env "$@" REPOT_IDLE_SECONDS="$IDLE_SECONDS" setsid timeout --kill-after=30 "$LIMIT" cargo test --quiet "${suite[@]}" -- \
     --include-ignored --exact --nocapture "$test" >>"$log" 2>&1 &
   running=$!
   wait "$running" || fail "$what: the measurement failed; its output is in $log"
