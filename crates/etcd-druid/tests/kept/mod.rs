@@ -1,12 +1,12 @@
 //! Volumes that outlive an Etcd.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use api::{
     constants::{DRUID_CONTINUES_EPOCH, DRUID_KEEP_VOLUME, OWNERSHIP_EPOCH},
-    druid::Etcd,
+    druid::{Etcd, EtcdLastError},
 };
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::PersistentVolumeClaim};
-use kube::{ResourceExt, api::DeleteParams};
+use kube::{Api, ResourceExt, api::DeleteParams};
 use runtime::wait;
 use serde_json::json;
 
@@ -49,11 +49,7 @@ pub async fn kept(world: &World) -> Result<()> {
 
     // A later residency of the shoot has a higher epoch.
     create(&etcds, &of_epoch("4")).await?;
-    let refused = until(&etcds, "etcd-main", "the refusal", |etcd| {
-        etcd.status.as_ref().is_some_and(|s| !s.last_errors.is_empty())
-    })
-    .await?;
-    let error = &refused.status.unwrap().last_errors[0];
+    let error = &refusal(&etcds).await?;
     ensure!(
         error.code == "ERR_RETRYABLE_CONFIGURATION_PROBLEM"
             && error
@@ -104,11 +100,7 @@ async fn continued(world: &World, volume: Option<&str>) -> Result<()> {
         ("4", DRUID_CONTINUES_EPOCH),
     ] {
         create(&etcds, &continues(epoch)).await?;
-        let refused = until(&etcds, "etcd-main", "the refusal", |etcd| {
-            etcd.status.as_ref().is_some_and(|s| !s.last_errors.is_empty())
-        })
-        .await?;
-        let error = &refused.status.unwrap().last_errors[0];
+        let error = &refusal(&etcds).await?;
         ensure!(error.description.contains(words), "{error:?}");
         etcds.delete("etcd-main", &DeleteParams::default()).await?;
         wait::until_gone(&etcds, "etcd-main", SOON).await?;
@@ -125,4 +117,14 @@ async fn continued(world: &World, volume: Option<&str>) -> Result<()> {
     etcds.delete("etcd-main", &DeleteParams::default()).await?;
     wait::until_gone(&etcds, "etcd-main", SOON).await?;
     world.nothing_left("kept").await
+}
+
+/// Waits until the Etcd is refused, and returns the first error.
+async fn refusal(etcds: &Api<Etcd>) -> Result<EtcdLastError> {
+    let refused = until(etcds, "etcd-main", "the refusal", |etcd| {
+        etcd.status.as_ref().is_some_and(|s| !s.last_errors.is_empty())
+    })
+    .await?;
+    let errors = refused.status.map(|status| status.last_errors);
+    errors.into_iter().flatten().next().context("an error")
 }

@@ -25,7 +25,7 @@ use api::{
 use placement::{Journey, journey};
 use runtime::Result;
 
-use super::preflight::wanted_move;
+use super::{former_seeds, preflight::wanted_move};
 
 /// The values to write to the status.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -100,8 +100,7 @@ fn nothing_was_begun(shoot: &Shoot) -> bool {
 /// Whether the shoot was on that seed and the seed has not cleaned up. Only a takeover gives the shoot back,
 /// because a takeover checks that the present seed is dead.
 fn was_on(shoot: &Shoot, seed: &str) -> bool {
-    let mut formers = shoot.status.iter().flat_map(|status| &status.former_seeds);
-    formers.any(|former| former.name == seed)
+    former_seeds::names(shoot).any(|former| former == seed)
 }
 
 /// Approves this route, with the specification of `begun` if the move has begun already.

@@ -25,7 +25,8 @@ pub(super) fn without(shoot: &Shoot, gone: &[String]) -> Option<Value> {
     })
 }
 
-fn entries(shoot: &Shoot) -> &[FormerSeed] {
+/// All entries of the shoot.
+pub(super) fn entries(shoot: &Shoot) -> &[FormerSeed] {
     shoot
         .status
         .as_ref()

@@ -23,6 +23,7 @@ use kube::ResourceExt;
 use ownership::{Ownership, SeedEpoch};
 use placement::{Journey, journey};
 
+use super::former_seeds;
 use crate::shoot_takeover::next_step::consent;
 
 /// Why the seed may not be the destination yet; `None` for a seed without a former residency of the shoot,
@@ -56,8 +57,9 @@ pub(super) fn obstacle(shoot: &Shoot, seed: &Seed, back: &str) -> Option<String>
 
 /// The newest epoch of the shoot in the former seed.
 fn former_epoch(shoot: &Shoot, seed: &str) -> Option<i64> {
-    let formers = shoot.status.iter().flat_map(|status| &status.former_seeds);
-    let epochs = formers.filter(|former| former.name == seed);
+    let epochs = former_seeds::entries(shoot)
+        .iter()
+        .filter(|former| former.name == seed);
     epochs.map(|former| former.epoch).max()
 }
 

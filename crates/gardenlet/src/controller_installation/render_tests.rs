@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -50,15 +50,21 @@ async fn it_gets_an_archive_and_values_and_no_environment() {
     assert!(!Path::new(folder).exists(), "nothing is left");
 }
 
-#[test]
-fn a_seed_without_a_version_counts_as_the_oldest_supported_version() {
-    let template = Template {
+/// A template of an empty chart, for a seed without a version.
+fn empty_template(values: &Value) -> Template<'_> {
+    Template {
         archive: b"",
-        values: &json!({}),
+        values,
         release: "r",
         namespace: "n",
         kubernetes: None,
-    };
+    }
+}
+
+#[test]
+fn a_seed_without_a_version_counts_as_the_oldest_supported_version() {
+    let values = json!({});
+    let template = empty_template(&values);
     let command = command(Path::new("helm"), Path::new("/"), &template);
     let args: Vec<_> = command.as_std().get_args().collect();
     assert!(args.ends_with(&["--kube-version", OLDEST].map(std::ffi::OsStr::new)));
@@ -89,13 +95,8 @@ async fn what_never_ends_is_ended() {
 
 #[tokio::test]
 async fn a_helm_that_is_not_there_is_not_the_charts_fault() {
-    let template = Template {
-        archive: b"",
-        values: &json!({}),
-        release: "r",
-        namespace: "n",
-        kubernetes: None,
-    };
+    let values = json!({});
+    let template = empty_template(&values);
     let failed = render(Path::new("/no/helm"), &template).await;
     assert!(matches!(failed, Err(Failure::Here(error)) if error.to_string().contains("/no/helm")));
     assert!(matches!(played("kill -9 $$").await, Err(Failure::Here(_))));

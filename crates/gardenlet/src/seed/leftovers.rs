@@ -71,7 +71,7 @@ async fn find_leftovers(context: &Context) -> Result<Vec<String>> {
 }
 
 /// Whether no process cleans up the namespace with this uid in the seed, although the Shoot exists.
-fn is_leftover(shoot: &Shoot, seed: &str, uid: &str) -> bool {
+pub(crate) fn is_leftover(shoot: &Shoot, seed: &str, uid: &str) -> bool {
     names::uid(shoot) == uid && matches!(role(shoot, seed), Role::Nobody | Role::Incoming)
 }
 

@@ -5,7 +5,7 @@ mod controller;
 mod fence;
 pub(crate) mod in_use;
 mod lease;
-mod leftovers;
+pub(crate) mod leftovers;
 mod registration;
 
 pub use controller::run;

@@ -14,11 +14,12 @@ use api::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, runtime::watcher};
 use parts::{Tenant, left_in};
-use placement::{Role, names, role};
+use placement::names;
 use runtime::{Cluster, Events, Next, Reconciler, Result, error::Explain as _, runner};
 
 use super::{departure, leave};
 use crate::context::{Context, MANAGER};
+use crate::seed::leftovers::is_leftover;
 
 /// How often the gardenlet checks whether the Shoot of a namespace still exists. No process waits for the
 /// answer, and a deletion of a Shoot in this seed also deletes the namespace.
@@ -130,11 +131,8 @@ impl Reconciler<Namespace> for Orphans {
             tenant.namespace, tenant.name
         ))?;
         if let Some(shoot) = found.filter(|found| names::uid(found) == tenant.uid) {
-            // `Incoming`: a move back is wanted, and the preflight refuses the seed.
-            if matches!(
-                role(&shoot, &self.context.seed_name),
-                Role::Nobody | Role::Incoming
-            ) {
+            // Also where a move back is wanted: the preflight refuses the seed.
+            if is_leftover(&shoot, &self.context.seed_name, &tenant.uid) {
                 self.report_shoot_elsewhere(&namespace, &shoot).await?;
             }
             let was_left = left_in(&namespace).is_some();

@@ -59,10 +59,12 @@ where
     let watch = claim.watch(Arc::new(InGarden::from_facts(&facts)))?;
     let lock = facts.seed.permit().clone();
     let before = facts.clone();
-    // A failed read is no obstacle here: the read after a loss decides.
-    let published_at_start = OwnerRecord::claim(&before)
-        .await
-        .is_ok_and(|claim| claim.is_some());
+    // Only where the answer counts, see `is_record_published`. A failed read is no obstacle here: the read
+    // after a loss decides.
+    let published_at_start = check_rule(before.operation) == CheckRule::Always
+        && OwnerRecord::claim(&before)
+            .await
+            .is_ok_and(|claim| claim.is_some());
     let patience = PATIENCE.max(claim.terms.settings().check_takes() * 2);
     let ended = once_owned(watch, &lock, patience, |right| {
         let mut facts = facts;
