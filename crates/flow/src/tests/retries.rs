@@ -146,9 +146,8 @@ async fn a_retry_is_logged_at_info_from_the_third_on() {
         .with_max_level(tracing::Level::INFO)
         .with_ansi(false)
         .with_writer(log.clone());
-    // While a process has a single subscriber, `tracing` judges a place of a log line by the subscriber of the
-    // thread that reaches the place first, which may be a parallel test without one. Two subscribers are both
-    // asked.
+    // With a single subscriber, `tracing` judges a log line by the subscriber of the first thread at that
+    // line. A parallel test has no subscriber. With two subscribers, `tracing` asks both.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let guard = tracing::subscriber::set_default(subscriber.finish());
     tracing::callsite::rebuild_interest_cache();
