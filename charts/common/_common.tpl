@@ -64,3 +64,55 @@ selector:
   matchLabels:
     {{- .labels | nindent 4 }}
 {{- end -}}
+
+{{/* The values of monitoring: an empty map where a chart has none. */}}
+{{- define "repot.monitoring" -}}
+{{- get (.Values.global | default dict) "monitoring" | default dict | toYaml -}}
+{{- end -}}
+
+{{/* A PodMonitor for the health port of Pods, or nothing. Input: root, name, namespace, and labels of the Pods
+     as text. */}}
+{{- define "repot.podMonitor" -}}
+{{- $monitoring := include "repot.monitoring" .root | fromYaml -}}
+{{- if $monitoring.enabled -}}
+apiVersion: monitoring.coreos.com/v1
+kind: PodMonitor
+metadata:
+  name: {{ .name }}
+  namespace: {{ .namespace }}
+  labels:
+    {{- .labels | nindent 4 }}
+    {{- with $monitoring.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  selector:
+    matchLabels:
+      {{- .labels | nindent 6 }}
+  podMetricsEndpoints:
+    - port: health
+      path: /metrics
+      interval: {{ $monitoring.scrapeInterval }}
+      # The label `namespace` of a series about a Shoot is the namespace of the Shoot, not of the Pod.
+      honorLabels: true
+{{- end -}}
+{{- end -}}
+
+{{/* A PrometheusRule with the groups of files/rules.yaml, or nothing. Input: root and name. */}}
+{{- define "repot.prometheusRule" -}}
+{{- $monitoring := include "repot.monitoring" .root | fromYaml -}}
+{{- if $monitoring.enabled -}}
+{{- $pages := required "monitoring.runbookURL is empty: set monitoring.runbookURL to the URL of the folder docs/ of this version on your Git host, because each alert links to a runbook, or set global.monitoring.enabled to false" .root.Values.monitoring.runbookURL -}}
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  {{- with $monitoring.labels }}
+  labels:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  {{- .root.Files.Get "files/rules.yaml" | replace "RUNBOOK_URL" (trimSuffix "/" $pages) | trim | nindent 2 }}
+{{- end -}}
+{{- end -}}
