@@ -16,12 +16,12 @@ tools: ## Get or build the programs that the landscape and the tests start
 	$(call run,tools,hack/tools.sh)
 
 generate: ## Write generated files: crds/, chart links, drawings in docs/
-	$(call run,generate,cargo run -q -p xtask -- generate)
+	$(call run,generate,hack/xtask.sh generate)
 
 docs: ## Build the site of docs/ (Python), and check its links
 	$(call run,docs,hack/docs.sh)
 
-check: ## Format, lints, layering, language, links, generated files, charts, dependencies, packages, scripts
+check: ## Format, lints, layering, language, links, generated files, charts, alerts, dependencies, packages, scripts
 	$(call run,check,hack/check.sh)
 
 unit: ## Tests that start no server

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 . hack/env.sh
 . hack/progress.sh
 
-hack/packages.sh protobuf-compiler shellcheck python3-venv
+hack/packages.sh protobuf-compiler shellcheck python3-venv prometheus
 failed=()
 of_this_checkout
 
@@ -29,6 +29,14 @@ charts() {
       --set global.kubernetesImageRegistry=registry.example.org "$(dirname "$chart")" || return 1
   done
   [ $found = 1 ] || say "check: no chart yet"
+}
+
+# Rules as Prometheus reads them, tests that make each alert fire, and names of metrics, labels and runbooks. Debian's package
+# prometheus has promtool.
+alerts() {
+  promtool check rules charts/*/files/rules.yaml &&
+    promtool test rules tests/alerts/*.yaml &&
+    cargo run --quiet -p xtask -- alerts
 }
 
 # Licences, versions and sources of the crates (deny.toml). Only faults are shown; without -L there are warnings too.
@@ -63,11 +71,13 @@ scripts() {
 
 step format cargo fmt --all --check
 step lints cargo clippy --quiet --workspace --all-targets --all-features -- -D warnings
-step layering cargo run --quiet -p xtask -- layering
-step language cargo run --quiet -p xtask -- language
-step links cargo run --quiet -p xtask -- links
-step "generated files" cargo run --quiet -p xtask -- generate --check
+step layering hack/xtask.sh layering
+step flows hack/xtask.sh flows
+step language hack/xtask.sh language
+step links hack/xtask.sh links
+step "generated files" hack/xtask.sh generate --check
 step charts charts
+step alerts alerts
 step dependencies dependencies
 step packages packages
 step scripts scripts

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 . hack/progress.sh
 hack/landscape.sh up demo
 # The demonstration is compiled together with the suite: see hack/images.sh.
-IMAGE_ALSO=repot-tests hack/install.sh demo
+IMAGE_ALSO=demo hack/install.sh demo
 folder=${IMAGE_PROFILE:-dev}
 [ "$folder" != dev ] || folder=debug
 "$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/$folder/demo"

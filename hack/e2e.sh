@@ -105,9 +105,9 @@ clean_up() {
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM
-# The features of a dependency are decided for all packages of a command together. With the whole workspace and its tests, as
-# in hack/test.sh, they are decided alike, and after `make test` no dependency is compiled again. The price: what tests ask of a
-# dependency (tokio's test-util) is in the images of this landscape too. `make demo` and releases compile without it.
+# Cargo decides the features of a dependency for all packages of a command together. With the whole workspace and its tests, as in
+# hack/test.sh, hack/images.sh and hack/xtask.sh, all targets share one build of each dependency. The price: features that tests need
+# (tokio's test-util) are in the images of the test environments. Optimised images are built without these features.
 suite=(--workspace --features repot-tests/e2e)
 hack/packages.sh protobuf-compiler
 compile "$REPOT_CACHE/log/e2e-compile.log" cargo build --bins "${suite[@]}" --test 'e2e_*' ||

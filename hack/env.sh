@@ -18,4 +18,6 @@ export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$REPOT_CACHE/target}"
 CARGO_BUILD_TARGET="${CARGO_BUILD_TARGET:-$(rustc -vV | sed -n 's/^host: //p')}"
 export CARGO_BUILD_TARGET
 export RUSTFLAGS="${RUSTFLAGS:--C target-feature=+crt-static}"
+# A failed test ends with its message: the frames of an error would push the message out of a shortened log. Panics keep theirs.
+export RUST_LIB_BACKTRACE="${RUST_LIB_BACKTRACE:-0}"
 case ":$PATH:" in *":$REPOT_BIN:"*) ;; *) export PATH="$REPOT_BIN:$PATH" ;; esac

@@ -2,8 +2,7 @@
 # Builds the images that Repot and its shoots' control planes run from, and loads them into kind clusters: only what changed.
 #   hack/images.sh [--seed CLUSTER]… [--garden CLUSTER]… [--cloud CLUSTER]… [CRATE…]
 # CLUSTER is a kind cluster's name. With CRATE names only those of Repot's own images are built and loaded.
-# IMAGE_ALSO=CRATE compiles this crate in the same command: by itself its dependencies could need other features, and would be
-# compiled a second time.
+# IMAGE_ALSO=PROGRAM compiles this program of the workspace in the same command.
 # IMAGE_BINARIES=DIR takes compiled binaries from DIR instead of compiling.
 # IMAGE_PROFILE=release builds optimised binaries (default: dev). IMAGE_TAG is the tag of Repot's images (default: dev).
 set -euo pipefail
@@ -43,9 +42,12 @@ compile_own() {
   [ "$profile" != dev ] || folder=debug
   binaries=${IMAGE_BINARIES:-$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/$folder}
   [ -z "${IMAGE_BINARIES:-}" ] || return 0
-  for crate in "${crates[@]}" ${IMAGE_ALSO:-}; do options+=(-p "$crate"); done
+  for crate in "${crates[@]}" ${IMAGE_ALSO:-}; do options+=(--bin "$crate"); done
+  # With one test of the workspace, dependencies get the features that tests need (tokio's test-util), and `make test` compiles none
+  # of them again. Optimised programs are for users, and get no such feature.
+  [ "$profile" != dev ] || options+=(--test generated)
   hack/packages.sh protobuf-compiler
-  compile "$REPOT_CACHE/log/cargo.log" timeout 3000 cargo build "${options[@]}" --bins ||
+  compile "$REPOT_CACHE/log/cargo.log" timeout 3000 cargo build --workspace "${options[@]}" ||
     fail "cargo build failed (log: $REPOT_CACHE/log/cargo.log)"
 }
 

@@ -37,7 +37,7 @@ use repot_tests::{
     takeover::{self, Plan, Takeover},
     trouble::{OTHERS, Trouble},
 };
-use runtime::wait::{self, WaitState};
+use runtime::client::wait::{self, WaitState};
 use serde_json::json;
 
 /// Bounds the begin of the gardenlet's reaction to a change of the Shoot.

@@ -83,7 +83,7 @@ pub fn require(holds: bool, sentence: impl Into<String>) -> Result<()> {
     if holds {
         Ok(())
     } else {
-        Err(Error::Transient(sentence.into()))
+        Err(Error::transient(sentence))
     }
 }
 

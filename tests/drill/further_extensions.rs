@@ -4,9 +4,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "../../crates/parts/tests/world/mod.rs"]
-mod world;
-
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -33,11 +30,16 @@ use parts::{
     AllExtensions, Cluster, Destroy, Facts, FurtherExtensions, Namespace, Operation, Settings, ShootState,
     Wait,
 };
-use runtime::{Error, Events, Permit, Process, Seed, apply::FieldManager, runner};
+use parts_fixture::{NAMESPACE, PROJECT, World};
+use runtime::{
+    Error,
+    client::{Permit, Seed, apply::FieldManager},
+    controller::{Events, runner},
+    process::Process,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use world::{NAMESPACE, PROJECT, World};
 
 const CORE: &str = "core.gardener.cloud/v1beta1";
 /// More than a provider on a busy machine takes.

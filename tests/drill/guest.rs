@@ -11,8 +11,13 @@ use extension::reconciler::{Provider, namespaced};
 use extension::{Actuator, Context, Outcome, OwnerChecks, Released, controller};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Client;
-use runtime::apply::FieldManager;
-use runtime::{Cluster, Error, Events, Permit, Process, Result, Seed, runner};
+use runtime::client::apply::FieldManager;
+use runtime::{
+    Error, Result,
+    client::{Cluster, Permit, Seed},
+    controller::{Events, runner},
+    process::Process,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use api::extensions::ControlPlane;
 use flow::Undisturbed;
-use flow::drill::Scenario;
+use flow_drill::Scenario;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodSpec};

@@ -3,8 +3,10 @@
 //! restored too late or not at all shows in the cloud. The cloud is in the memory of the test, shared by both
 //! seeds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use api::machine::{Machine, MachineDeployment, MachineSet, labels};
@@ -16,15 +18,20 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
-use runtime::apply::{FieldManager, Object};
-use runtime::finalizer;
+use runtime::client::apply::{FieldManager, Object};
+use runtime::controller::finalizer;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 const MANAGER: &str = "machine-controller-manager";
 /// Machines of a shoot with nodes: a machine in each zone.
 pub const PER_SHOOT: usize = 2;
 const BY: FieldManager = FieldManager("played-machine-controller-manager");
+/// Bound of the changes that a single look serves.
+const CHANGES_AT_ONCE: usize = 1024;
+/// Pause before work in a namespace is repeated that has failed.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// The worker pools of such a shoot.
 pub fn pools() -> Value {
@@ -91,20 +98,37 @@ impl Instances {
 /// Acts on each change, until `tasks` is dropped.
 pub fn play(tasks: &mut JoinSet<()>, seed: Client, instances: Instances) {
     let managers = watcher::Config::default().fields(&format!("metadata.name={MANAGER}"));
+    // On a busy machine, several changes in a namespace are waiting: a single look serves all of them.
     let mut woken = select_all([
         changes::<Deployment>(&seed, managers),
         changes::<MachineDeployment>(&seed, watcher::Config::default()),
         changes::<Machine>(&seed, watcher::Config::default()),
-    ]);
+    ])
+    .ready_chunks(CHANGES_AT_ONCE);
     tasks.spawn(async move {
-        while let Some(namespace) = woken.next().await {
-            let of = Of {
-                seed: &seed,
-                namespace: &namespace,
-                instances: &instances,
+        let mut failed = BTreeSet::new();
+        loop {
+            let changed = if failed.is_empty() {
+                woken.next().await
+            } else {
+                timeout(RETRY_PAUSE, woken.next())
+                    .await
+                    .unwrap_or_else(|_| Some(Vec::new()))
             };
-            // A conflicting write is repeated at the next change.
-            let _ = of.act().await;
+            let Some(changed) = changed else { return };
+            failed.extend(changed);
+            for namespace in mem::take(&mut failed) {
+                let of = Of {
+                    seed: &seed,
+                    namespace: &namespace,
+                    instances: &instances,
+                };
+                // A refused or unanswered request may leave no further change behind.
+                if let Err(error) = of.act().await {
+                    tracing::debug!(namespace, %error, "the fake machine manager repeats its work");
+                    failed.insert(namespace);
+                }
+            }
         }
     });
 }

@@ -18,11 +18,11 @@
 mod evidence;
 mod foreign;
 mod garden;
+mod garden_controllers;
 mod guest;
 mod hand_over;
 mod journeys;
 mod machines;
-mod manager;
 mod objects;
 mod on_aws;
 mod owner;
@@ -33,14 +33,12 @@ mod scenario;
 mod seed;
 mod sidecar;
 mod subject;
-#[path = "../../crates/parts/tests/world/terms.rs"]
-mod terms;
 mod world;
 mod zones;
 
 use std::sync::Arc;
 
-use flow::drill::{self, DrillError, Fault, Summary};
+use flow_drill::{self as drill, DrillError, Fault, Summary};
 use futures::{StreamExt, stream};
 
 use scenario::{Drilled, ShootScenario};
@@ -171,8 +169,8 @@ async fn crashed(world: &World, only: &str) -> Option<String> {
     }
 }
 
-/// Stack of a thread, as in the processes that are under test here (see `runtime::Process`), and as much
-/// again for the test.
+/// Stack of a thread, as in the processes that are under test here (see `runtime::process::Process`), and as
+/// much again for the test.
 const STACK: usize = 16 * 1024 * 1024;
 
 #[ignore = "five minutes of two processors; make e2e-all plays them"]

@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::PartialObjectMeta;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
-use runtime::apply::FieldManager;
-use runtime::rollout::checksum;
+use runtime::client::apply::FieldManager;
+use runtime::workload::rollout::checksum;
 use serde_json::json;
 use tokio::task::JoinSet;
 

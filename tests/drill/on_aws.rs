@@ -4,10 +4,6 @@
 
 #[path = "aws/managers.rs"]
 mod managers;
-#[path = "../../crates/cloud-aws/tests/ec2/proxy.rs"]
-mod proxy;
-#[path = "../../crates/cloud-aws/tests/ec2/world.rs"]
-mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,15 +13,20 @@ use api::constants::SHOOT_ISOLATED_ZONE;
 use api::extensions::Infrastructure;
 use api::gardencore::Shoot;
 use api::gardencore::shoot::{ZoneIsolationPhase as Phase, ZoneIsolationStatus as Status};
+use aws_fixture::region::{self, IMAGE, Region, is_complete};
 use fastrand::Rng;
 use kube::Api;
+use manager::PROVIDER_AWS;
 use provider_aws::account::AccountAccess;
 use provider_aws::controllers::{self, Context};
 use provider_aws::zone;
-use runtime::apply::FieldManager;
-use runtime::{Events, Permit, Process, Seed, runner};
+use runtime::client::apply::FieldManager;
+use runtime::{
+    client::{Permit, Seed},
+    controller::{Events, runner},
+    process::Process,
+};
 use serde_json::{Value, json};
-use suite_managers::PROVIDER_AWS;
 use testkit::{Moto, eventually};
 use tokio::task::JoinSet;
 
@@ -39,9 +40,8 @@ use crate::journeys::witness::Witness;
 use crate::rights;
 use crate::seed::RunningSeed;
 use crate::world::World;
-use world::{IMAGE, Region, is_complete};
 
-/// The technical id of the Shoot is [`world::SHOOT`].
+/// The technical id of the Shoot is [`region::SHOOT`].
 const NAME: &str = "one";
 /// The field manager of the user's annotations.
 const USER: FieldManager = FieldManager("user");
@@ -109,7 +109,7 @@ async fn world_of(region: &Region) -> Result<World> {
 
 /// The objects of operators and users for AWS, in addition to the objects of every garden here.
 fn of_garden() -> Vec<Value> {
-    let data = world::credentials();
+    let data = region::credentials();
     let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
     let data: BTreeMap<_, _> = data
         .data()
@@ -291,7 +291,7 @@ impl OnAws<'_> {
     /// The provider's ID of the first zone.
     async fn first_zone_id(&self) -> Result<String> {
         let seed = self.journey.world.seeds[A].client();
-        let objects: Api<Infrastructure> = Api::namespaced(seed, world::SHOOT);
+        let objects: Api<Infrastructure> = Api::namespaced(seed, region::SHOOT);
         let told = objects.get(NAME).await?.status;
         let told = told.and_then(|status| status.default.provider_status);
         let (zones, [first, _]) = (zone::infrastructure(told.as_ref())?.zones, self.region.zones());

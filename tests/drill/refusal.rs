@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use runtime::wait::{self, WaitState};
+use runtime::client::wait::{self, WaitState};
 use runtime::{Error, Result};
 use serde_json::{Value, json};
 

@@ -3,9 +3,9 @@
 use std::ops::Deref;
 
 use api::constants::CONFIRMATION_FORCE_DELETION;
-use flow::drill::{Moment, Scenario};
 use flow::{Cause, FlowError, Interceptor, Report, TaskFailure, Undisturbed};
-use gardenlet::shoot::leave_flow;
+use flow_drill::{Moment, Scenario};
+use gardenlet::shoot::flows::leave_flow;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use parts::{Cluster, ShootState};
@@ -260,7 +260,8 @@ impl<'w> ShootScenario<'w> {
             namespace_is_active: true,
             awaits_final_snapshot: false,
         };
-        leave_flow::build(&facts.stay, given)
+        leave_flow::build(&facts.residency, given)
+            .into_flow()
             .run_with(|_| (), interceptor)
             .await
     }

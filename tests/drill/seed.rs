@@ -12,17 +12,22 @@ use gardenlet::{Config, Context, controllers};
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
+use manager::PROVIDER_LOCAL;
 use parts::{Settings, Timeouts, UrlOf};
-use runtime::{Events, Garden, Permit, Process, Seed, metrics::Metrics, runner};
+use parts_fixture::terms;
+use runtime::{
+    client::{Garden, Permit, Seed},
+    controller::{Events, runner},
+    process::{Process, metrics::Metrics},
+};
 use serde_json::{Value, json};
-use suite_managers::PROVIDER_LOCAL;
 use testkit::{ControlPlane, PlayedKubelet};
 use tokio::task::JoinSet;
 
 use crate::guest::{self, Outside};
 use crate::machines::{self, Instances};
 use crate::sidecar::Sidecars;
-use crate::{foreign, garden, objects, pods, terms};
+use crate::{foreign, garden, objects, pods};
 
 /// The component that a gardenlet checks for the seed's health: a Deployment in namespace `garden`.
 const COMPONENT: &str = "etcd-druid";

@@ -11,7 +11,10 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use parts::Facts;
 use placement::Operation;
-use runtime::{Error, Garden, Permit, Result, Seed};
+use runtime::{
+    Error, Result,
+    client::{Garden, Permit, Seed},
+};
 use testkit::eventually;
 
 use crate::garden::{CLOUD, PROJECT};

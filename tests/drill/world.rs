@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use api::gardencore::Seed;
 use kube::{Api, Client};
-use runtime::{wait, wait::WaitState};
+use runtime::client::wait::{self, WaitState};
 use testkit::{ControlPlane, NameServer, ObjectStore, apply_crds};
 use tokio::task::JoinSet;
 
@@ -15,7 +15,7 @@ use crate::guest::Outside;
 use crate::machines::Instances;
 use crate::seed::RunningSeed;
 use crate::zones::Wishes;
-use crate::{garden, manager, rights};
+use crate::{garden, garden_controllers, rights};
 
 /// Domain of the shoots' names.
 pub const DOMAIN: &str = "example.test";
@@ -49,7 +49,7 @@ impl World {
     pub async fn for_flows() -> Result<Self> {
         let mut world = Self::start(async |garden, _| Ok(garden.admin())).await?;
         world.play_machines();
-        let manager = manager::start(&world.garden(), manager::FOR_FLOWS)?;
+        let manager = garden_controllers::start(&world.garden(), garden_controllers::FOR_FLOWS)?;
         let gardenlets = world.seeds.iter().map(|seed| seed.gardenlet(FOR_FLOWS));
         world.controllers = gardenlets.chain([manager]).collect();
         // A flow must not begin before, and no controller here begins the flow a second time.

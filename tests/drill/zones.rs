@@ -3,9 +3,6 @@
 //! The hosts of the cloud are fakes: each host confirms an order at once. Every version of an order is
 //! observed, so that a zone that a disturbance opens and closes again does not go unnoticed.
 
-#[path = "../../crates/provider-local/tests/world/hosts.rs"]
-mod hosts;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,15 +13,19 @@ use api::machine::{Machine, labels};
 use cloud_local::{isolation, zones};
 use flow::Undisturbed;
 use futures::StreamExt;
-use gardenlet::shoot::status::{Trigger, Writer, started};
+use gardenlet::{
+    shoot::operation::status::{OperationStart, Trigger, Writer, started, with_content},
+    zone_isolation::content_at_start,
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Api, Client, ResourceExt};
+use local_cloud_fixture::{closed_zone, run_hosts};
 use placement::Operation;
 use placement::isolation::{asked_zone, is_due, recorded};
-use runtime::apply::FieldManager;
+use runtime::client::apply::FieldManager;
 use runtime::{Error, Result, clock};
 use serde_json::{Map, Value, json};
 use testkit::eventually;
@@ -51,7 +52,7 @@ pub struct Wishes(Arc<Mutex<BTreeMap<String, Vec<String>>>>);
 impl Wishes {
     /// Runs the fake hosts, and records the orders, until `tasks` is dropped.
     pub async fn watch(tasks: &mut JoinSet<()>, cloud: Client) -> anyhow::Result<Self> {
-        let mut playing = hosts::play(&cloud, ["host-1", "host-2"]).await?;
+        let mut playing = run_hosts(&cloud, ACCOUNT, MANAGER_OF_TEST, ["host-1", "host-2"]).await?;
         tasks.spawn(async move { while playing.join_next().await.is_some() {} });
         let wishes = Self::default();
         let (seen, marked) = (
@@ -114,7 +115,7 @@ impl Subject<'_> {
 
     /// The closed zone in the cloud; an empty list without a closed zone.
     pub async fn closed(&self) -> Result<Value> {
-        let closed = hosts::closed(&self.world.garden(), &self.namespace()).await;
+        let closed = closed_zone(&self.world.garden(), ACCOUNT, &self.namespace()).await;
         closed.map_err(transient)
     }
 
@@ -149,7 +150,12 @@ impl ShootScenario<'_> {
             version: "",
             seed: self.drilled_seed().name.into(),
         };
-        let told = started(&shoot, "dev", &writer, operation, Trigger::Due, &clock::now_k8s());
+        let (start, now) = (
+            OperationStart::new(&shoot, operation, Trigger::Due),
+            clock::now_k8s(),
+        );
+        let told = started(&shoot, "dev", &writer, operation, &now);
+        let told = with_content(told, content_at_start(&shoot, start, &now));
         let fields = ["zoneIsolation", "conditions"];
         let told = fields.map(|field| Some((field.to_owned(), told.get(field)?.clone())));
         let told: Map<_, _> = told.into_iter().flatten().collect();

@@ -11,6 +11,7 @@ mod examples;
 mod hardening;
 mod lessons;
 mod manifests;
+mod monitoring;
 mod programs;
 mod rights;
 mod sentences;

@@ -63,8 +63,13 @@ fn fixed(sentence: &str) -> Vec<String> {
 /// The whole code; texts that continue in the next line are joined.
 fn code() -> String {
     let mut all = String::new();
-    for entry in fs::read_dir(root().join("crates")).unwrap() {
-        add(&entry.unwrap().path().join("src"), &mut all);
+    let mut folders = vec![root().join("crates")];
+    while let Some(folder) = folders.pop() {
+        if folder.join("Cargo.toml").exists() {
+            add(&folder.join("src"), &mut all);
+        } else {
+            folders.extend(fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
+        }
     }
     let mut lines = all.split("\\\n");
     let first = lines.next().unwrap_or_default().to_owned();

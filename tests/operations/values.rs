@@ -50,6 +50,8 @@ async fn a_value_of_the_wrong_kind_or_out_of_range_is_refused() {
         ("gardenlet", "image.pullPolicy=Sometimes"),
         ("gardenlet", "global.imageRegistry=registry/"),
         ("gardenlet", "nodeSelector.disk=1"),
+        ("gardenlet", "global.monitoring.scrapeInterval=1.5s"),
+        ("seed", "monitoring.runbookURL=docs"),
         ("gardenlet", "tolerations[0].efect=NoSchedule"),
         ("gardenlet", "podDisruptionBudget.maxUnavailable=0"),
         ("gardenlet", "shootSyncPeriod=soon"),

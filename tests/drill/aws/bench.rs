@@ -15,6 +15,7 @@ use api::{
     machine::{Machine, labels},
     meta::LastOperationState,
 };
+use aws_fixture::region::{Region, SHOOT};
 use extension::OwnerChecks;
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::Pod};
@@ -27,22 +28,23 @@ use kube::{
     },
 };
 use machine_controllers::Timing;
+use manager::PROVIDER_AWS;
 use provider_aws::{
     MANAGER,
     controllers::{Context, run},
 };
-use runtime::{Cluster as _, Events, Permit, Seed, apply::Object, metrics::Metrics, runner::Settings};
+use provider_aws_fixture::{TEST, build_access, equip, object, of_kind, seed, worker};
+use runtime::{
+    client::{Cluster as _, Permit, Seed, apply::Object},
+    controller::{Events, runner::Settings},
+    process::metrics::Metrics,
+};
 use serde_json::{Value, json};
-use suite_managers::PROVIDER_AWS;
 use testkit::{ControlPlane, Moto, PlayedKubelet};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    REGION, managers,
-    seeds::{TEST, build_access, equip, object, of_kind, seed, worker},
-    world::{Region, SHOOT},
-};
+use crate::{REGION, managers};
 
 /// On each Node of the zone.
 const PODS: usize = 5;

@@ -7,6 +7,10 @@ use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use api::extensions::ControlPlane;
+use aws_fixture::{
+    policy,
+    region::{self, IMAGE, Region, SHOOT},
+};
 use cloud_aws::{
     infrastructure::InfrastructureStatus,
     machines::{Machines, ProviderId, ProviderSpec},
@@ -26,17 +30,12 @@ use provider_aws::control_plane::{
     AwsControlPlane,
     cloud_controller_manager::{ACCOUNT, CloudControllerManagerSettings},
 };
-use runtime::{Shoot, workload::MOUNTS};
+use provider_aws_fixture::{TEST, build_access, object, of_kind, reconciler, seed};
+use runtime::{client::Shoot, workload::MOUNTS};
 use serde_json::json;
 use tempfile::TempDir;
 use testkit::{ControlPlane as Plane, Moto, PlayedKubelet, eventually, find_program, grant_chart};
 use tokio::task::JoinSet;
-
-use crate::{
-    policy,
-    seeds::{TEST, build_access, object, of_kind, reconciler, seed},
-    world::{self, IMAGE, Region, SHOOT},
-};
 
 const REGION: &str = "eu-west-1";
 /// The user of the shoot's Secret `cloud-controller-manager`.
@@ -91,7 +90,7 @@ async fn a_node_gets_its_zone_and_loses_its_taint_through_the_cloud_controller_m
 
     // No kubelet reports. The Node of the ended instance is removed, and no further Node.
     let machines = Machines::for_cluster(region.direct.clone(), SHOOT);
-    world::until_done(|| machines.terminate("one", None, SOON)).await?;
+    region::until_done(|| machines.terminate("one", None, SOON)).await?;
     eventually("the Node of the ended instance is gone", SOON, || async {
         match Api::<Node>::all(client.clone()).get_opt(&one).await {
             Ok(None) => Ok(()),

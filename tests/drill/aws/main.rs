@@ -6,19 +6,8 @@
 mod bench;
 mod cloud_controller_manager;
 mod managers;
-#[path = "../../../crates/extension/tests/played/machines.rs"]
-#[allow(dead_code)] // what a gardenlet does with machines, and not their manager
-mod played;
-#[path = "../../../crates/cloud-aws/tests/ec2/policy.rs"]
-mod policy;
-#[path = "../../../crates/cloud-aws/tests/ec2/proxy.rs"]
-mod proxy;
-#[path = "../../../crates/provider-aws/tests/seeds/mod.rs"]
-mod seeds;
 mod sick_ec2;
 mod sick_zone;
-#[path = "../../../crates/cloud-aws/tests/ec2/world.rs"]
-mod world;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -30,21 +19,20 @@ use api::{
     },
     extensions::{DefaultStatus, ExtensionObject, Infrastructure, SubnetIsolation, Worker},
 };
+use aws_fixture::region::{Instances, Region, SHOOT, is_complete};
 use extension::{
     Actuator, ExtensionReconciler, subnet_isolation::SubnetIsolationActuator, worker::WorkerActuator,
 };
+use extension_contract::machines::FakeMachines;
 use k8s_openapi::NamespaceResourceScope;
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, PostParams},
 };
 use provider_aws::{infrastructure::InfrastructureActuator, subnet_isolation::AwsZones, worker::AwsMachines};
+use provider_aws_fixture::{TEST, build_access, equip, object, reconciler, seed};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, Moto, PlayedKubelet, eventually, grant_chart};
-
-use played::PlayedMachines;
-use seeds::{TEST, build_access, equip, object, reconciler, seed};
-use world::{Instances, Region, SHOOT, is_complete};
 
 /// Longer than any of these steps takes on a busy machine.
 const SOON: Duration = Duration::from_secs(180);
@@ -187,7 +175,7 @@ struct Objects {
 async fn made(by: &Provider, region: &Region) -> Result<(Objects, Instances)> {
     let infrastructure: Infrastructure = object("one", REGION, json!({"providerConfig": region.config()}))?;
     let told = created(&by.infrastructure, &infrastructure).await?;
-    let worker = seeds::worker(REGION, &told, &region.zones(), [2, 4])?;
+    let worker = provider_aws_fixture::worker(REGION, &told, &region.zones(), [2, 4])?;
     created(&by.worker, &worker).await?;
     let machines = region.instances().await?;
     let zones: BTreeSet<_> = machines.values().collect();
@@ -221,7 +209,7 @@ async fn cut_off(by: &Provider, region: &Region, objects: &Objects, before: &Ins
 
 /// One seed lets go of the shoot, the other one takes it up.
 async fn moved(from: &Provider, to: &Provider, objects: &mut Objects) -> Result<()> {
-    let played = PlayedMachines::new(SHOOT);
+    let played = FakeMachines::new(SHOOT);
     let of_zone = migrated(&from.zone, &objects.zone).await?;
     migrated(&from.worker, &objects.worker).await?;
     let of_infrastructure = migrated(&from.infrastructure, &objects.infrastructure).await?;

@@ -4,6 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use api::machine::{Machine, labels};
+use aws_fixture::region::SHOOT;
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
 use kube::{
@@ -13,13 +14,13 @@ use kube::{
 use machine_controller_manager_aws::{MANAGER, driver::AwsDriver};
 use machine_controllers::{Context, NAMES, Timing};
 use runtime::{
-    Connection, Events, Permit, Seed, Shoot, apply::FieldManager, metrics::Metrics, runner::Settings,
+    client::{Connection, Permit, Seed, Shoot, apply::FieldManager},
+    controller::{Events, runner::Settings},
+    process::metrics::Metrics,
 };
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-
-use super::world::SHOOT;
 
 /// Who plays kubelets.
 const KUBELETS: FieldManager = FieldManager("played-kubelets");
@@ -31,7 +32,7 @@ const NAME: &str = "machine-controller-manager";
 /// As the process has it, but for looks that a test need not wait for.
 pub fn quick() -> Timing {
     Timing {
-        look_every: Duration::from_millis(300),
+        poll_interval: Duration::from_millis(300),
         orphans_every: Duration::from_millis(500),
         ..Timing::default()
     }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
+use aws_fixture::answers;
 use axum::{
     Router,
     body::to_bytes,
@@ -20,8 +21,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use runtime::clock;
 use testkit::Moto;
 use tokio::{net::TcpListener, task::JoinSet};
-
-use crate::proxy::answers;
 
 /// More than a call of the provider carries.
 const LARGEST: usize = 1 << 20;

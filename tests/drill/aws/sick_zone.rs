@@ -13,6 +13,7 @@ use api::{
     extensions::{Cluster, ExtensionObject, Infrastructure, SubnetIsolation, Worker},
     machine::{Machine, MachineDeployment, labels},
 };
+use aws_fixture::region::{Region, refused};
 use cloud_aws::{
     Ec2Access,
     acls::Entry,
@@ -33,6 +34,7 @@ use provider_aws::{
     account::AccountAccess, infrastructure::InfrastructureActuator, subnet_isolation::AwsZones,
     worker::AwsMachines,
 };
+use provider_aws_fixture::{TEST, add_shoot, equip_shoot, object_of, reconciler, worker_of};
 use runtime::clock;
 use serde_json::{Value, json};
 use testkit::{ControlPlane, Moto, Relay, eventually};
@@ -40,9 +42,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::{
     managers,
-    seeds::{TEST, add_shoot, equip_shoot, object_of, reconciler, worker_of},
     sick_ec2::{RecordedCall, SickAnswer, SickEc2},
-    world::{Region, refused},
 };
 
 /// Time until the deadline of the failover. Long enough for machines that leave without a hindrance.
@@ -243,7 +243,7 @@ impl<'a> Stage<'a> {
         let config =
             Config::from_custom_kubeconfig(relay.kubeconfig()?, &KubeConfigOptions::default()).await?;
         let timing = Timing {
-            look_every: Duration::from_millis(300),
+            poll_interval: Duration::from_millis(300),
             ..Timing::default()
         };
         let nodes = Client::try_from(config)?;

@@ -17,7 +17,11 @@ use kube::{
     api::{DeleteParams, ListParams},
     core::ClusterResourceScope,
 };
-use runtime::{Events, Garden, Permit, Seed, metrics::Metrics};
+use runtime::{
+    client::{Garden, Permit, Seed},
+    controller::Events,
+    process::metrics::Metrics,
+};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use testkit::{ControlPlane, PlayedKubelet, eventually, find_program};

@@ -7,12 +7,12 @@ use std::time::Duration;
 use anyhow::Result;
 use fastrand::Rng;
 use kube::Client;
-use suite_managers::{GARDEN_CONTROLLER_MANAGER, GARDENLET};
+use manager::{GARDEN_CONTROLLER_MANAGER, GARDENLET};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::manager;
+use crate::garden_controllers;
 use crate::seed::RunningSeed;
 use crate::world::World;
 
@@ -36,7 +36,7 @@ impl Kind<'_> {
         match self {
             Self::Gardenlet(seed) => Ok(seed.gardenlet(GARDENLET.controllers)),
             Self::Manager(garden, flags) => {
-                manager::start_with(garden, GARDEN_CONTROLLER_MANAGER.controllers, flags)
+                garden_controllers::start_with(garden, GARDEN_CONTROLLER_MANAGER.controllers, flags)
             }
         }
     }

@@ -32,6 +32,10 @@ const EVERY: Duration = Duration::from_secs(1);
 const STARTING: u32 = 3;
 /// Nodes of a burst: two managers that both assign ranges would hardly choose equal ranges for all of them.
 const AT_ONCE: u32 = 12;
+/// The registration pauses while more objects wait. Above the number of a hand-over (30 s of Nodes and
+/// Services, and a burst). Without a pause, objects come faster than the controllers of a busy machine serve
+/// the objects, and the waits grow with the duration of the test.
+const MOST_WAITING: usize = 80;
 /// Longer than an API server needs on a busy machine.
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
@@ -94,7 +98,14 @@ pub async fn register(place: Place, book: Arc<watch::Sender<Book>>, stop: Cancel
         until_taken(&book, || machine(&place, &name)).await;
     }
     for number in 0.. {
-        if stop.run_until_cancelled(ticks.tick()).await.is_none() {
+        let mut seen = book.subscribe();
+        let next = async {
+            ticks.tick().await;
+            let few_wait = |book: &Book| book.waiting(Instant::now()).len() <= MOST_WAITING;
+            // The sender lives in this function.
+            let _ = seen.wait_for(few_wait).await;
+        };
+        if stop.run_until_cancelled(next).await.is_none() {
             return;
         }
         let (name, later) = (node_name(number), node_name(number + STARTING));

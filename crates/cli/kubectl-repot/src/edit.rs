@@ -1,0 +1,115 @@
+//! Edits of a Shoot that count only for the state that the decision was made on.
+//!
+//! A decision is made on a read Shoot, and the write has the `resourceVersion` of this Shoot as a
+//! precondition. After a concurrent write the Shoot is read again and the decision is repeated. If the
+//! concurrent write named a different seed, the command is refused: two users ask for different moves.
+
+use api::gardencore::Shoot;
+use kube::{
+    ResourceExt,
+    api::{Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use crate::{failure::Failure, session::Session};
+
+/// The field manager of all writes.
+pub const FIELD_MANAGER: &str = "kubectl-repot";
+
+/// A gardenlet writes the status of a Shoot in the middle of an operation at most every few seconds, so a
+/// few attempts suffice.
+const ATTEMPTS: usize = 10;
+
+/// The decision about a Shoot.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Edit {
+    /// Apply this merge patch.
+    Patch(Value),
+    /// The Shoot has the wanted content already, with a sentence for people.
+    Unchanged(String),
+}
+
+/// A Shoot after a decision.
+#[derive(Clone, Debug)]
+pub struct Edited {
+    /// The Shoot as written, or as read where no write was needed.
+    pub shoot: Box<Shoot>,
+    /// The reason why no write was needed.
+    pub unchanged: Option<String>,
+}
+
+/// Decides and writes until the write meets the state of the decision.
+pub async fn edit(
+    session: &Session,
+    read: Shoot,
+    decide: impl Fn(&Shoot) -> Result<Edit, Failure>,
+) -> Result<Edited, Failure> {
+    let (namespace, name) = (read.namespace().unwrap_or_default(), read.name_any());
+    let shoots = session.shoots(&namespace);
+    let (named_at_first, uid) = (read.spec.seed_name.clone(), read.uid());
+    let params = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let doing = format!("Shoot {namespace}/{name} cannot be changed");
+    let mut shoot = Box::new(read);
+    for _ in 0..ATTEMPTS {
+        let patch = match decide(&shoot)? {
+            Edit::Patch(patch) => with_precondition(patch, &shoot),
+            Edit::Unchanged(why) => {
+                return Ok(Edited {
+                    shoot,
+                    unchanged: Some(why),
+                });
+            }
+        };
+        let patch = Patch::Merge(patch);
+        let request = shoots.patch(&name, &params, &patch);
+        if let Some(written) = Box::pin(session.write(&doing, request)).await? {
+            return Ok(Edited {
+                shoot: Box::new(written),
+                unchanged: None,
+            });
+        }
+        shoot = Box::new(Box::pin(session.shoot(&namespace, &name)).await?);
+        if shoot.uid() != uid {
+            return Err(Failure::refused(format!(
+                "{doing}: the Shoot was deleted and created again; repeat the command"
+            )));
+        }
+        if shoot.spec.seed_name != named_at_first {
+            let named = shoot.spec.seed_name.as_deref().unwrap_or("no seed");
+            return Err(Failure::refused(format!(
+                "{doing}: a concurrent request has set spec.seedName to {named}; agree with the other user, and repeat the command"
+            )));
+        }
+    }
+    Err(Failure::failed(format!(
+        "{doing}: each of {ATTEMPTS} attempts met a concurrent write; repeat the command"
+    )))
+}
+
+fn with_precondition(mut patch: Value, read: &Shoot) -> Value {
+    patch["metadata"]["resourceVersion"] = json!(read.resource_version());
+    patch["metadata"]["uid"] = json!(read.uid());
+    patch
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_write_has_the_version_that_was_read_as_a_precondition() {
+        let read = serde_yaml_ng::from_str(
+            "metadata: {name: demo, resourceVersion: '7', uid: u}\nspec: {region: r, provider: {type: t}}",
+        )
+        .unwrap();
+        let patch = with_precondition(json!({"metadata": {"annotations": {"a": "b"}}}), &read);
+        assert_eq!(
+            patch,
+            json!({"metadata": {"annotations": {"a": "b"}, "resourceVersion": "7", "uid": "u"}})
+        );
+    }
+}

@@ -1,0 +1,239 @@
+//! The command line.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Exit codes, at the end of the help.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  the command is done
+  1  the command could not be carried out
+  2  the garden refuses the request, the right is missing, or there are obstacles";
+
+/// Longest name of an object.
+const LONGEST_NAME: usize = 253;
+
+/// Shows, plans, moves and takes over shoots with the rights of the caller.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "kubectl-repot", bin_name = "kubectl repot", version, after_help = EXIT_CODES)]
+pub struct Flags {
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Flags of all commands.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Flags of all commands.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// Kubeconfig of the garden. Default: the files of variable KUBECONFIG, or ~/.kube/config.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig. Default: the current context.
+    #[arg(long, global = true)]
+    pub context: Option<String>,
+    /// Namespace of the Shoots. Default: the namespace of the context.
+    #[arg(short, long, global = true, value_parser = object_name)]
+    pub namespace: Option<String>,
+    /// Form of the answer.
+    #[arg(short, long, global = true, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// Bound of each request to the garden in seconds.
+    #[arg(long, global = true, default_value_t = 30, value_name = "SECONDS",
+        value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub request_timeout: u64,
+}
+
+impl Common {
+    /// The bound of each request.
+    #[must_use]
+    pub fn request_within(&self) -> Duration {
+        Duration::from_secs(self.request_timeout)
+    }
+}
+
+/// Form of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Text for people.
+    Text,
+    /// JSON for scripts.
+    Json,
+}
+
+/// A command.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Shows a line for each shoot, or a shoot as a tree.
+    Status {
+        /// Name of the Shoot. Without a name, a line for each Shoot of the namespace.
+        #[arg(value_parser = object_name)]
+        shoot: Option<String>,
+        /// The Shoots of all namespaces.
+        #[arg(short = 'A', long, conflicts_with = "shoot")]
+        all_namespaces: bool,
+    },
+    /// Asks the garden whether a shoot may move to a seed, without any change.
+    Plan {
+        /// Name of the Shoot.
+        #[arg(value_parser = object_name)]
+        shoot: String,
+        /// Name of the destination Seed.
+        #[arg(value_parser = object_name)]
+        seed: String,
+        /// Bound of the wait for the answer in seconds.
+        #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+        timeout: u64,
+    },
+    /// Moves a shoot to a seed.
+    Move {
+        /// Name of the Shoot.
+        #[arg(value_parser = object_name)]
+        shoot: String,
+        /// Name of the destination Seed.
+        #[arg(value_parser = object_name)]
+        seed: String,
+        /// Whether and how long to wait.
+        #[command(flatten)]
+        wait: Wait,
+    },
+    /// Cancels a move that has not passed the point of no return.
+    Cancel {
+        /// Name of the Shoot.
+        #[arg(value_parser = object_name)]
+        shoot: String,
+        /// Whether and how long to wait.
+        #[command(flatten)]
+        wait: Wait,
+    },
+    /// Takes a shoot, or all shoots of a seed, over from a dead seed. Asks for an approval first.
+    Takeover(Takeover),
+    /// Shows the versions of the plugin and of the garden.
+    Version,
+    /// Collects the objects and Events of a shoot for a report, without Secrets.
+    Diagnose {
+        /// Name of the Shoot.
+        #[arg(value_parser = object_name)]
+        shoot: String,
+        /// New file for the bundle. Default: the standard output.
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+}
+
+/// Whether and how long to wait for the end of the operation.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Wait {
+    /// Waits until the control plane is complete in the seed, and reports each step.
+    #[arg(long)]
+    pub wait: bool,
+    /// Bound of the wait in seconds.
+    #[arg(long, default_value_t = 1800, value_name = "SECONDS")]
+    pub timeout: u64,
+}
+
+impl Wait {
+    /// The bound of the wait, if the caller waits.
+    #[must_use]
+    pub fn within(&self) -> Option<Duration> {
+        self.wait.then(|| Duration::from_secs(self.timeout))
+    }
+}
+
+/// A takeover of a single shoot, or of all shoots of a dead seed.
+#[derive(Args, Clone, Debug)]
+pub struct Takeover {
+    /// Name of the Shoot.
+    #[arg(value_parser = object_name, required_unless_present = "from", requires = "seed")]
+    pub shoot: Option<String>,
+    /// Name of the Seed that takes the shoot over.
+    #[arg(value_parser = object_name)]
+    pub seed: Option<String>,
+    /// Name of a dead Seed. All shoots of the seed are taken over.
+    #[arg(long = "seed", value_parser = object_name, conflicts_with = "shoot", requires = "to")]
+    pub from: Option<String>,
+    /// Name of the Seed that takes all shoots over.
+    #[arg(long, value_parser = object_name, requires = "from")]
+    pub to: Option<String>,
+    /// Shoots at a time with --seed.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub parallel: u16,
+    /// Approves the loss: the name of the Shoot, or of the dead Seed with --seed.
+    #[arg(long, value_name = "NAME")]
+    pub yes: Option<String>,
+    /// States that no process of the old seed runs any more. If this is wrong, two control planes write.
+    #[arg(long)]
+    pub source_is_off: bool,
+    /// Whether and how long to wait. With --seed each shoot is awaited.
+    #[command(flatten)]
+    pub wait: Wait,
+}
+
+/// A name of an object, so that no path leads out of the kind.
+fn object_name(text: &str) -> Result<String, String> {
+    let is_plain =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
+    let starts_plain = text.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit());
+    if starts_plain && text.len() <= LONGEST_NAME && text.bytes().all(is_plain) {
+        Ok(text.to_owned())
+    } else {
+        Err("a name has small letters, digits, hyphens and dots".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn parse(line: &str) -> Result<Flags, clap::Error> {
+        Flags::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Flags::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_of_all_commands_stand_anywhere() {
+        let flags = parse("kubectl-repot move demo seed-b --wait -n garden-dev -o json").unwrap();
+        assert_eq!(flags.common.namespace.as_deref(), Some("garden-dev"));
+        assert_eq!(flags.common.output, Output::Json);
+        let Command::Move { wait, .. } = flags.command else {
+            unreachable!("the command is a move");
+        };
+        assert_eq!(wait.within(), Some(Duration::from_secs(1800)));
+    }
+
+    #[test]
+    fn a_takeover_names_a_shoot_or_a_seed() {
+        for line in [
+            "kubectl-repot takeover demo seed-b --yes demo",
+            "kubectl-repot takeover --seed seed-a --to seed-b --parallel 5",
+        ] {
+            assert!(parse(line).is_ok(), "{line}");
+        }
+        for line in [
+            "kubectl-repot takeover",
+            "kubectl-repot takeover demo",
+            "kubectl-repot takeover --seed seed-a",
+            "kubectl-repot takeover demo seed-b --seed seed-a --to seed-b",
+            "kubectl-repot takeover --seed seed-a --to seed-b --parallel 0",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_no_path() {
+        for name in ["demo/status", "../x", "", "Demo", "-x"] {
+            assert!(object_name(name).is_err(), "{name}");
+        }
+        assert_eq!(object_name("seed-a.example"), Ok("seed-a.example".to_owned()));
+    }
+}

@@ -1,0 +1,38 @@
+//! The plugin of kubectl (`kubectl repot`): shows, plans, moves and takes over shoots with the rights and the
+//! kubeconfig of the caller.
+//!
+//! Promises:
+//! - The plugin sends requests only to the garden, and each request has a bound.
+//! - A write counts only for the state that the decision was made on (`edit`).
+//! - Waits are watches with a bound (`follow`). The end of the plugin ends no move and no takeover.
+//! - No command reads a Secret.
+//!
+//! | file | purpose |
+//! |---|---|
+//! | `flags` | the command line |
+//! | `run` | runs a command |
+//! | `connect`, `session` | the connection to the garden, and bounded requests |
+//! | `failure`, `answer` | the result of a command: sentence, JSON, exit code |
+//! | `edit`, `follow`, `events` | writes with a precondition, waits, Events of an object |
+//! | `status`, `plan`, `moves` | commands for shoots of seeds that live |
+//! | `takeover` | takeovers from a dead seed |
+//! | `version`, `diagnose` | versions of the garden, and a bundle for a report |
+//! | `age`, `table` | times and tables as text |
+
+pub mod age;
+pub mod answer;
+pub mod connect;
+pub mod diagnose;
+pub mod edit;
+pub mod events;
+pub mod failure;
+pub mod flags;
+pub mod follow;
+pub mod moves;
+pub mod plan;
+pub mod run;
+pub mod session;
+pub mod status;
+pub mod table;
+pub mod takeover;
+pub mod version;

@@ -1,0 +1,222 @@
+//! The question about a move and the answer of the garden: pure decisions.
+
+use std::fmt;
+
+use api::{
+    constants::{MIGRATION_DRY_RUN, condition},
+    gardencore::Shoot,
+    meta::{Condition, ConditionStatus, ErrorCode},
+};
+use kube::ResourceExt;
+use placement::{Journey, journey};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{edit::Edit, failure::Failure, follow::Step};
+
+/// Reason of an answer with a message that names no seed.
+const SHOOT_NOT_CREATED: &str = "ShootNotCreated";
+
+/// The answer of the garden about a move.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// Name of the Shoot.
+    pub shoot: String,
+    /// The destination of the question.
+    pub seed: String,
+    /// Whether the move could begin now.
+    pub may_begin: bool,
+    /// The reason, as a single word for programs.
+    pub reason: String,
+    /// The first obstacle, or the approval, as a sentence.
+    pub message: String,
+    /// Well-known causes of the obstacle.
+    pub codes: Vec<ErrorCode>,
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = if self.may_begin { "allowed" } else { "not allowed" };
+        write!(
+            formatter,
+            "{} to seed {}: {verdict} ({})\n{}",
+            self.shoot, self.seed, self.reason, self.message
+        )
+    }
+}
+
+/// The edit that asks the garden.
+///
+/// # Errors
+/// A refusal where the garden would not answer now, or where a different question is open.
+pub fn ask(shoot: &Shoot, seed: &str) -> Result<Edit, Failure> {
+    let name = shoot.name_any();
+    if shoot.metadata.deletion_timestamp.is_some() {
+        return Err(Failure::refused(format!(
+            "shoot {name} is being deleted and cannot move"
+        )));
+    }
+    if journey(shoot) != Journey::Settled {
+        return Err(Failure::refused(format!(
+            "shoot {name} is on the way between two seeds, and the garden answers after the arrival: `kubectl repot status {name}` \
+             shows the progress"
+        )));
+    }
+    match shoot.annotations().get(MIGRATION_DRY_RUN) {
+        Some(open) if open == seed => Ok(Edit::Unchanged("The question is open already.".to_owned())),
+        Some(open) => Err(Failure::refused(format!(
+            "a question about a move of shoot {name} to seed {open} is open (annotation {MIGRATION_DRY_RUN}): repeat the command \
+             when the garden has answered"
+        ))),
+        None => Ok(Edit::Patch(
+            json!({"metadata": {"annotations": {MIGRATION_DRY_RUN: seed}}}),
+        )),
+    }
+}
+
+/// The answer, as soon as the garden has removed the annotation.
+///
+/// # Errors
+/// The Shoot is gone, or a concurrent question took the place of this question.
+pub fn read_answer(shoot: Option<&Shoot>, seed: &str) -> Result<Step<Plan>, Failure> {
+    let Some(shoot) = shoot else {
+        return Err(Failure::failed(
+            "the Shoot of the question does not exist any more",
+        ));
+    };
+    let name = shoot.name_any();
+    match shoot.annotations().get(MIGRATION_DRY_RUN) {
+        Some(open) if open == seed => {
+            return Ok(Step::Waiting(format!(
+                "{name}: the garden has not answered yet; if no answer comes, check that garden-controller-manager runs"
+            )));
+        }
+        Some(open) => {
+            return Err(Failure::refused(format!(
+                "a concurrent question about shoot {name} names seed {open}; repeat the command"
+            )));
+        }
+        None => {}
+    }
+    let status = shoot.status.as_ref();
+    let Some(answer) = status.and_then(|status| status.constraint(condition::MIGRATION_DRY_RUN)) else {
+        return Err(Failure::failed(format!(
+            "the question about shoot {name} was removed without an answer: repeat the command"
+        )));
+    };
+    if !is_about(answer, seed) {
+        return Err(Failure::refused(format!(
+            "the answer about shoot {name} belongs to a concurrent question about a different seed; repeat the command"
+        )));
+    }
+    Ok(Step::Done(Plan {
+        shoot: name,
+        seed: seed.to_owned(),
+        may_begin: answer.status == ConditionStatus::True,
+        reason: answer.reason.clone(),
+        message: answer.message.clone(),
+        codes: answer.codes.clone(),
+    }))
+}
+
+/// Whether the answer is about the seed. The message of an answer names the seed of the question.
+fn is_about(answer: &Condition, seed: &str) -> bool {
+    let names_seed = ["to seed ", "on seed "].into_iter().any(|words| {
+        let rest = answer.message.split_once(words).map(|(_, rest)| rest);
+        let named = rest.and_then(|rest| rest.split_whitespace().next());
+        named == Some(seed)
+    });
+    names_seed || answer.reason == SHOOT_NOT_CREATED
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn shoot(annotations: &str, status: &str) -> Shoot {
+        serde_yaml_ng::from_str(&format!(
+            "metadata: {{name: demo, annotations: {annotations}}}\nspec: {{region: r, provider: {{type: t}}, seedName: a}}\n\
+             status: {status}\n"
+        ))
+        .unwrap()
+    }
+
+    fn answered(status: &str, reason: &str, message: &str) -> String {
+        format!(
+            "{{seedName: a, constraints: [{{type: MigrationDryRun, status: '{status}', reason: {reason}, message: '{message}', \
+             lastTransitionTime: 2026-01-01T00:00:00Z, lastUpdateTime: 2026-01-01T00:00:00Z}}]}}"
+        )
+    }
+
+    #[test]
+    fn a_question_is_asked_once_and_replaces_no_other_question() {
+        let patch = ask(&shoot("{}", "{seedName: a}"), "b").unwrap();
+        assert_eq!(
+            patch,
+            Edit::Patch(json!({"metadata": {"annotations": {MIGRATION_DRY_RUN: "b"}}}))
+        );
+        let open = shoot("{migration.gardener.cloud/dry-run: b}", "{seedName: a}");
+        assert!(matches!(ask(&open, "b"), Ok(Edit::Unchanged(_))));
+        let why = ask(&open, "c").unwrap_err();
+        assert!(why.to_string().contains("to seed b is open"), "{why}");
+    }
+
+    #[test]
+    fn a_shoot_on_the_way_is_not_asked_about() {
+        let moving = "{seedName: a, lastOperation: {type: Migrate, state: Processing, progress: 1, description: d, \
+                      lastUpdateTime: 2026-01-01T00:00:00Z}}";
+        let why = ask(&shoot("{}", moving), "b").unwrap_err();
+        assert!(why.to_string().contains("after the arrival"), "{why}");
+    }
+
+    #[test]
+    fn an_answer_is_allowed_or_names_the_obstacle() {
+        let waiting = read_answer(
+            Some(&shoot("{migration.gardener.cloud/dry-run: b}", "{seedName: a}")),
+            "b",
+        );
+        assert!(matches!(waiting, Ok(Step::Waiting(_))));
+        let full = answered(
+            "False",
+            "DestinationSeedFull",
+            "A move to seed b could not begin now. Seed b is full.",
+        );
+        let Step::Done(plan) = read_answer(Some(&shoot("{}", &full)), "b").unwrap() else {
+            unreachable!("the question is answered");
+        };
+        assert!(!plan.may_begin);
+        assert_eq!(
+            plan.to_string(),
+            "demo to seed b: not allowed (DestinationSeedFull)\nA move to seed b could not begin now. Seed b is full."
+        );
+        let ready = answered(
+            "True",
+            "DestinationSeedReady",
+            "A move to seed b could begin now. Fine.",
+        );
+        let read = read_answer(Some(&shoot("{}", &ready)), "b");
+        assert!(matches!(read, Ok(Step::Done(plan)) if plan.may_begin));
+    }
+
+    #[test]
+    fn an_answer_to_a_different_question_is_not_taken() {
+        let other = answered(
+            "True",
+            "DestinationSeedReady",
+            "A move to seed bb could begin now. Fine.",
+        );
+        let why = read_answer(Some(&shoot("{}", &other)), "b").unwrap_err();
+        assert!(why.to_string().contains("concurrent question"), "{why}");
+        let here = answered(
+            "False",
+            "NoMove",
+            "The shoot is on seed a already: write the name.",
+        );
+        assert!(matches!(
+            read_answer(Some(&shoot("{}", &here)), "a"),
+            Ok(Step::Done(_))
+        ));
+    }
+}

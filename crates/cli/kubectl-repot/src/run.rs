@@ -1,0 +1,186 @@
+//! Runs a command, prints the answer, and gives the exit code.
+
+use std::{
+    io::{IsTerminal, Write},
+    time::Duration,
+};
+
+use crate::{
+    answer::{Answer, failure_as_json},
+    connect::{Target, connect},
+    diagnose::diagnose,
+    edit::Edited,
+    failure::Failure,
+    flags::{Command, Flags, Output, Takeover, Wait},
+    moves::{answer, effect_of_cancellation, request_cancellation, request_move, wait_for_arrival},
+    plan::plan,
+    session::Session,
+    status,
+    takeover::{SeedRequest, ShootRequest, take_over_seed, take_over_shoot},
+    version::version,
+};
+
+/// Runs the command, and returns the exit code.
+pub async fn run(flags: &Flags) -> u8 {
+    let outcome = Box::pin(command(flags)).await;
+    match (outcome, flags.common.output) {
+        (Ok(answer), Output::Text) => {
+            print(&answer.text);
+            answer.exit_code()
+        }
+        (Ok(answer), Output::Json) => {
+            print(&format!("{:#}\n", answer.json));
+            answer.exit_code()
+        }
+        (Err(failure), Output::Text) => {
+            eprintln!("error: {failure}");
+            failure.exit_code()
+        }
+        (Err(failure), Output::Json) => {
+            print(&format!("{:#}\n", failure_as_json(&failure)));
+            failure.exit_code()
+        }
+    }
+}
+
+/// A reader that has closed the output, such as `head`, is no error.
+fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+async fn command(flags: &Flags) -> Result<Answer, Failure> {
+    let common = &flags.common;
+    let session = Box::pin(connect(Target {
+        kubeconfig: common.kubeconfig.as_deref(),
+        context: common.context.as_deref(),
+        namespace: common.namespace.as_deref(),
+        request_within: common.request_within(),
+    }))
+    .await?;
+    match &flags.command {
+        Command::Status {
+            shoot: Some(shoot), ..
+        } => Box::pin(status::of_shoot(&session, shoot)).await,
+        Command::Status { all_namespaces, .. } => {
+            Box::pin(status::of_shoots(&session, *all_namespaces)).await
+        }
+        Command::Plan { shoot, seed, timeout } => {
+            let within = Duration::from_secs(*timeout);
+            Box::pin(plan(&session, shoot, seed, within, &report)).await
+        }
+        Command::Move { shoot, seed, wait } => Box::pin(move_shoot(&session, shoot, seed, *wait)).await,
+        Command::Cancel { shoot, wait } => Box::pin(cancel(&session, shoot, *wait)).await,
+        Command::Takeover(takeover) => Box::pin(take_over(&session, takeover)).await,
+        Command::Version => Ok(Box::pin(version(&session)).await),
+        Command::Diagnose { shoot, file } => Box::pin(diagnose(&session, shoot, file.as_deref())).await,
+    }
+}
+
+/// Sentences about the progress go to the error output, so that the output has the answer alone.
+fn report(sentence: &str) {
+    eprintln!("{sentence}");
+}
+
+async fn interrupt() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // Without a handler the signal ends the process.
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn move_shoot(session: &Session, name: &str, seed: &str, wait: Wait) -> Result<Answer, Failure> {
+    let shoot = Box::pin(session.shoot(session.namespace(), name)).await?;
+    let moved = Box::pin(request_move(session, shoot, seed)).await?;
+    let done = if wait.wait {
+        format!("Shoot {name} is on seed {seed}.")
+    } else {
+        format!(
+            "The move of shoot {name} to seed {seed} is requested. `kubectl repot status {name}` shows the progress, and `kubectl repot \
+             cancel {name}` cancels the move until status.seedName changes."
+        )
+    };
+    finish(session, &moved, seed, wait, &done).await
+}
+
+async fn cancel(session: &Session, name: &str, wait: Wait) -> Result<Answer, Failure> {
+    let shoot = Box::pin(session.shoot(session.namespace(), name)).await?;
+    let cancelled = Box::pin(request_cancellation(session, shoot)).await?;
+    let effect = effect_of_cancellation(&cancelled.shoot);
+    let acting = cancelled
+        .shoot
+        .status
+        .as_ref()
+        .and_then(|status| status.seed_name.clone());
+    finish(session, &cancelled, &acting.unwrap_or_default(), wait, &effect).await
+}
+
+/// Waits for the end if the caller wants, and answers.
+async fn finish(
+    session: &Session,
+    edited: &Edited,
+    seed: &str,
+    wait: Wait,
+    done: &str,
+) -> Result<Answer, Failure> {
+    let Some(within) = wait.within() else {
+        return Ok(answer(edited, edited.unchanged.as_deref().unwrap_or(done)));
+    };
+    Box::pin(wait_for_arrival(
+        session,
+        &edited.shoot,
+        seed,
+        within,
+        &report,
+        interrupt(),
+    ))
+    .await?;
+    Ok(answer(edited, done))
+}
+
+async fn take_over(session: &Session, takeover: &Takeover) -> Result<Answer, Failure> {
+    let requested = async {
+        match (&takeover.shoot, &takeover.seed, &takeover.from, &takeover.to) {
+            (Some(shoot), Some(seed), _, _) => {
+                let request = ShootRequest {
+                    shoot,
+                    seed,
+                    source_is_off: takeover.source_is_off,
+                    approval: takeover.yes.as_deref(),
+                    wait: takeover.wait.within(),
+                };
+                Box::pin(take_over_shoot(session, request, &type_name, &report)).await
+            }
+            (_, _, Some(from), Some(to)) => {
+                let request = SeedRequest {
+                    from,
+                    to,
+                    source_is_off: takeover.source_is_off,
+                    approval: takeover.yes.as_deref(),
+                    parallel: usize::from(takeover.parallel),
+                    within: Duration::from_secs(takeover.wait.timeout),
+                };
+                Box::pin(take_over_seed(session, request, &type_name, &report)).await
+            }
+            _ => Err(Failure::failed(
+                "name a Shoot and a Seed, or --seed and --to; --help has the forms of the command",
+            )),
+        }
+    };
+    tokio::select! {
+        answer = Box::pin(requested) => answer,
+        () = interrupt() => Err(Failure::failed(
+            "the command was interrupted; takeovers that the garden has approved go on, and `kubectl repot status -A` shows them",
+        )),
+    }
+}
+
+/// Asks the person at the terminal to type the name. `None` where no person is at the terminal.
+fn type_name(text: &str, name: &str) -> Option<String> {
+    if !std::io::stdin().is_terminal() {
+        return None;
+    }
+    eprint!("{text}The loss is final. Type {name} to approve the takeover: ");
+    let mut typed = String::new();
+    std::io::stdin().read_line(&mut typed).ok()?;
+    Some(typed)
+}

@@ -1,0 +1,125 @@
+//! Requests to the garden, each with a bound.
+
+use std::time::Duration;
+
+use api::gardencore::{Seed, Shoot};
+use kube::Api;
+use runtime::client::{Cluster, Garden};
+
+use crate::failure::Failure;
+
+/// A connection to the garden, with the namespace of the caller.
+#[derive(Clone, Debug)]
+pub struct Session {
+    garden: Garden,
+    namespace: String,
+    request_within: Duration,
+}
+
+/// A Seed, as far as the caller may read the Seed. Users of shoots often have no right to read Seeds.
+#[derive(Clone, Debug)]
+pub enum SeedReading {
+    /// The Seed was read.
+    Read(Box<Seed>),
+    /// No Seed has the name.
+    Missing,
+    /// The Seed cannot be read, with the reason.
+    Unreadable(String),
+}
+
+impl SeedReading {
+    /// The Seed, if the Seed was read.
+    #[must_use]
+    pub fn seed(&self) -> Option<&Seed> {
+        match self {
+            Self::Read(seed) => Some(seed),
+            Self::Missing | Self::Unreadable(_) => None,
+        }
+    }
+}
+
+impl Session {
+    /// `request_within` bounds each request.
+    #[must_use]
+    pub fn new(garden: Garden, namespace: impl Into<String>, request_within: Duration) -> Self {
+        Self {
+            garden,
+            namespace: namespace.into(),
+            request_within,
+        }
+    }
+
+    /// The garden.
+    #[must_use]
+    pub fn garden(&self) -> &Garden {
+        &self.garden
+    }
+
+    /// The namespace of the caller.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The Shoots of a namespace.
+    #[must_use]
+    pub fn shoots(&self, namespace: &str) -> Api<Shoot> {
+        self.garden.namespaced(namespace)
+    }
+
+    /// Sends a request. `doing` names the failed action in an error.
+    pub async fn request<T>(
+        &self,
+        doing: &str,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, Failure> {
+        let answer = tokio::time::timeout(self.request_within, request).await;
+        let answer = answer.map_err(|_| Failure::from_timeout(doing, self.request_within))?;
+        answer.map_err(|error| Failure::from_request(doing, &error))
+    }
+
+    /// Sends a write with a precondition. `None`: a concurrent edit came first.
+    pub async fn write<T>(
+        &self,
+        doing: &str,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<Option<T>, Failure> {
+        match tokio::time::timeout(self.request_within, request).await {
+            Err(_) => Err(Failure::failed(format!(
+                "{doing}: the garden does not answer within {} s, and may have accepted the request; check with `kubectl repot status`",
+                self.request_within.as_secs()
+            ))),
+            Ok(Err(kube::Error::Api(status))) if status.is_conflict() => Ok(None),
+            Ok(Err(error)) => Err(Failure::from_request(doing, &error)),
+            Ok(Ok(written)) => Ok(Some(written)),
+        }
+    }
+
+    /// Reads a Shoot.
+    pub async fn shoot(&self, namespace: &str, name: &str) -> Result<Shoot, Failure> {
+        let shoots = self.shoots(namespace);
+        self.request(
+            &format!("Shoot {namespace}/{name} cannot be read"),
+            shoots.get(name),
+        )
+        .await
+    }
+
+    /// Reads a Seed as far as the caller may.
+    pub async fn seed(&self, name: &str) -> Result<SeedReading, Failure> {
+        let seeds: Api<Seed> = self.garden.cluster_wide();
+        let doing = format!("Seed {name} cannot be read");
+        let request = async {
+            match seeds.get(name).await {
+                Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+                answer => answer.map(Some),
+            }
+        };
+        match self.request(&doing, request).await {
+            Ok(Some(seed)) => Ok(SeedReading::Read(Box::new(seed))),
+            Ok(None) => Ok(SeedReading::Missing),
+            Err(Failure::Refused(why)) => Ok(SeedReading::Unreadable(why)),
+            Err(failure) => Err(failure),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! `kubectl repot takeover`: takes shoots over from a seed that does not answer. The loss, the fence and the
+//! processes that no fence stops are shown before the approval.
+
+mod all;
+mod decision;
+mod fence;
+mod order;
+mod report;
+mod single;
+
+pub use all::{SeedRequest, take_over_seed};
+pub use report::TakeoverReport;
+pub use single::{Prompt, ShootRequest, take_over_shoot};

@@ -1,0 +1,55 @@
+//! Each documented command of the plugin is a valid command line.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{fs, path::PathBuf};
+
+use clap::Parser;
+use kubectl_repot::flags::Flags;
+
+/// The command lines in fenced blocks and in code spans of a page.
+fn commands(text: &str) -> Vec<String> {
+    let spans = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let lines = text.lines().map(|line| line.trim().trim_start_matches("$ "));
+    let all = spans
+        .chain(lines)
+        .filter(|text| text.starts_with("kubectl repot "));
+    all.map(|text| text.split("  #").next().unwrap_or_default().to_owned())
+        .collect()
+}
+
+fn pages(folder: PathBuf) -> Vec<PathBuf> {
+    let mut pages = Vec::new();
+    let mut folders = vec![folder];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages
+}
+
+#[test]
+fn each_documented_command_is_a_valid_command_line() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let mut count = 0;
+    for page in pages(root.join("docs")) {
+        for command in commands(&fs::read_to_string(&page).unwrap()) {
+            count += 1;
+            let words = command.split_whitespace().skip(1);
+            let parsed = Flags::try_parse_from(words);
+            assert!(
+                parsed.is_ok(),
+                "{}: {command}: {}",
+                page.display(),
+                parsed.unwrap_err()
+            );
+        }
+    }
+    assert!(count > 8, "only {count} commands were found");
+}

@@ -1,0 +1,454 @@
+//! The commands on a real API server with the kinds of a garden: status, plan, moves with concurrent
+//! requests, takeovers that need an approval, and a user without rights.
+
+#![allow(clippy::unwrap_used, clippy::large_futures)]
+
+use std::{sync::Mutex, time::Duration};
+
+use anyhow::Result;
+use api::{
+    Target, all_crds,
+    constants::{MIGRATION_DRY_RUN, SHOOT_FORCE_RESTORE},
+    gardencore::Shoot,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
+use kubectl_repot::{
+    diagnose::diagnose,
+    failure::{EXIT_REFUSED, Failure},
+    follow::{Step, follow},
+    moves::{request_cancellation, request_move, wait_for_arrival},
+    plan::plan,
+    session::Session,
+    status,
+    takeover::{SeedRequest, ShootRequest, take_over_seed, take_over_shoot},
+    version::version,
+};
+use permit::Permit;
+use serde_json::{Value, json};
+use testkit::{ControlPlane, apply, apply_crds};
+
+const NAMESPACE: &str = "garden-dev";
+/// Many times the duration of a request, also on a busy machine.
+const SOON: Duration = Duration::from_secs(120);
+/// As in the program.
+const STACK: usize = 8 * 1024 * 1024;
+
+struct Fixture {
+    plane: ControlPlane,
+    client: Client,
+    shoots: Api<Shoot>,
+    session: Session,
+}
+
+impl Fixture {
+    async fn start() -> Result<Self> {
+        let plane = ControlPlane::start("garden").await?;
+        let client = plane.admin();
+        let crds: Vec<CustomResourceDefinition> = all_crds()
+            .into_iter()
+            .filter(|crd| crd.target == Target::Garden)
+            .map(|crd| crd.definition)
+            .collect();
+        apply_crds(&client, &crds).await?;
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+        apply(&client, namespace).await?;
+        for name in ["seed-a", "seed-b", "seed-c"] {
+            let spec = json!({"dns": {}, "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+                "provider": {"type": "local", "region": "local"}});
+            apply(&client, object("Seed", json!({"name": name}), &spec)).await?;
+        }
+        Ok(Self {
+            shoots: Api::namespaced(client.clone(), NAMESPACE),
+            session: session(client.clone()),
+            client,
+            plane,
+        })
+    }
+
+    /// A Shoot on seed-a after this operation.
+    async fn shoot(&self, name: &str, last: &str) -> Result<Shoot> {
+        let spec = json!({"cloudProfile": {"name": "local", "kind": "CloudProfile"}, "region": "local",
+            "provider": {"type": "local"}, "kubernetes": {"version": "1.34.4"}, "seedName": "seed-a"});
+        let metadata = json!({"name": name, "namespace": NAMESPACE});
+        apply(&self.client, object("Shoot", metadata, &spec)).await?;
+        let status =
+            json!({"seedName": "seed-a", "settledSeedName": "seed-a", "lastOperation": operation(last)});
+        self.write_status(name, status).await
+    }
+
+    async fn write_status(&self, name: &str, status: Value) -> Result<Shoot> {
+        let patch = Patch::Merge(json!({"status": status}));
+        Ok(self
+            .shoots
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await?)
+    }
+
+    async fn merge(&self, name: &str, patch: Value) -> Result<Shoot> {
+        Ok(self
+            .shoots
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await?)
+    }
+}
+
+fn object(kind: &str, metadata: Value, spec: &Value) -> Value {
+    let mut object = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": kind, "spec": spec});
+    object["metadata"] = metadata;
+    object
+}
+
+fn operation(last: &str) -> Value {
+    let (type_, state) = last.split_once(' ').unwrap();
+    json!({"type": type_, "state": state, "progress": 30, "description": "d", "lastUpdateTime": "2026-01-01T00:00:00Z"})
+}
+
+fn session(client: Client) -> Session {
+    let garden = runtime::client::Garden::new(client, &Permit::sole("a test"));
+    Session::new(garden, NAMESPACE, SOON)
+}
+
+fn silent(_: &str) {}
+
+testkit::scenarios! {
+    mod commands for Fixture = Fixture::start(), stack STACK;
+    in_sequence:
+    a_user_without_rights_is_told_the_missing_right,
+    an_object_that_does_not_exist_is_named,
+    status_shows_lines_and_a_tree,
+    a_plan_is_answered_by_the_garden,
+    of_two_moves_at_once_the_second_is_refused,
+    a_move_is_followed_and_an_interrupt_leaves_the_move_alone,
+    a_cancellation_names_the_acting_seed,
+    a_takeover_needs_an_approval,
+    shoots_of_a_dead_seed_follow_the_trial,
+    a_bundle_has_no_secret;
+}
+
+async fn a_user_without_rights_is_told_the_missing_right(fixture: &Fixture) -> Result<()> {
+    let stranger = session(fixture.plane.client("stranger", &[]).await?);
+    let failure = status::of_shoot(&stranger, "demo").await.unwrap_err();
+    assert_eq!(failure.exit_code(), EXIT_REFUSED);
+    assert!(failure.to_string().contains("no right"), "{failure}");
+    let failure = status::of_shoots(&stranger, true).await.unwrap_err();
+    assert!(
+        matches!(&failure, Failure::Refused(why) if why.contains("stranger")),
+        "{failure}"
+    );
+    // A watch without the right ends at once.
+    let check = |_: Option<&Shoot>| Ok(Step::<()>::Waiting("nothing".to_owned()));
+    let shoots = stranger.shoots(NAMESPACE);
+    let failure = follow(shoots, "demo", "the goal", SOON, &silent, check)
+        .await
+        .unwrap_err();
+    assert!(failure.to_string().contains("no right"), "{failure}");
+    // Versions that the caller may not read are reported as unknown.
+    let answer = version(&stranger).await;
+    assert!(
+        answer.text.contains("plugin: ") && answer.text.contains("unknown: "),
+        "{}",
+        answer.text
+    );
+    Ok(())
+}
+
+async fn an_object_that_does_not_exist_is_named(fixture: &Fixture) -> Result<()> {
+    let failure = status::of_shoot(&fixture.session, "ghost").await.unwrap_err();
+    let text = failure.to_string();
+    assert!(
+        text.contains("garden-dev/ghost") && text.contains("does not exist"),
+        "{text}"
+    );
+    let shoot = fixture.shoot("nowhere", "Reconcile Succeeded").await?;
+    let failure = request_move(&fixture.session, shoot, "seed-x").await.unwrap_err();
+    assert_eq!(failure, Failure::refused("no Seed has the name seed-x"));
+    Ok(())
+}
+
+async fn status_shows_lines_and_a_tree(fixture: &Fixture) -> Result<()> {
+    fixture.shoot("shown", "Reconcile Succeeded").await?;
+    let lines = status::of_shoots(&fixture.session, false).await?;
+    assert!(
+        lines.text.contains("shown") && lines.text.contains("Reconcile Succeeded"),
+        "{}",
+        lines.text
+    );
+    let tree = status::of_shoot(&fixture.session, "shown").await?;
+    assert!(tree.text.starts_with("Shoot garden-dev/shown"), "{}", tree.text);
+    assert_eq!(tree.json["actingSeed"], "seed-a");
+    Ok(())
+}
+
+async fn a_plan_is_answered_by_the_garden(fixture: &Fixture) -> Result<()> {
+    fixture.shoot("asker", "Reconcile Succeeded").await?;
+    let asked = Box::pin(plan(&fixture.session, "asker", "seed-b", SOON, &silent));
+    // As garden-controller-manager answers.
+    let answers = async {
+        let asks = |shoot: Option<&Shoot>| {
+            let annotations = shoot.and_then(|shoot| shoot.metadata.annotations.as_ref());
+            let asks = annotations.is_some_and(|all| all.contains_key(MIGRATION_DRY_RUN));
+            Ok(if asks {
+                Step::Done(())
+            } else {
+                Step::Waiting("not asked".to_owned())
+            })
+        };
+        follow(
+            fixture.shoots.clone(),
+            "asker",
+            "the question",
+            SOON,
+            &silent,
+            asks,
+        )
+        .await?;
+        let time = "2026-01-01T00:00:00Z";
+        let answer = json!({"type": "MigrationDryRun", "status": "False", "reason": "DestinationSeedFull",
+            "message": "A move to seed seed-b could not begin now. Seed seed-b is full.",
+            "lastTransitionTime": time, "lastUpdateTime": time});
+        fixture
+            .write_status("asker", json!({"constraints": [answer]}))
+            .await?;
+        fixture
+            .merge(
+                "asker",
+                json!({"metadata": {"annotations": {MIGRATION_DRY_RUN: null}}}),
+            )
+            .await
+    };
+    let (answer, written) = tokio::join!(asked, answers);
+    written?;
+    let answer = answer?;
+    assert_eq!(answer.exit_code(), EXIT_REFUSED);
+    assert_eq!(answer.json["reason"], "DestinationSeedFull");
+    assert!(
+        answer.text.starts_with("asker to seed seed-b: not allowed"),
+        "{}",
+        answer.text
+    );
+    let shoot = fixture.shoots.get("asker").await?;
+    assert_eq!(shoot.spec.seed_name.as_deref(), Some("seed-a"));
+    Ok(())
+}
+
+async fn of_two_moves_at_once_the_second_is_refused(fixture: &Fixture) -> Result<()> {
+    let read = fixture.shoot("wanted", "Reconcile Succeeded").await?;
+    let first = request_move(&fixture.session, read.clone(), "seed-b").await?;
+    assert_eq!(first.shoot.spec.seed_name.as_deref(), Some("seed-b"));
+    let failure = request_move(&fixture.session, read, "seed-c").await.unwrap_err();
+    assert!(
+        matches!(&failure, Failure::Refused(why) if why.contains("spec.seedName to seed-b")),
+        "{failure}"
+    );
+    let kept = fixture.shoots.get("wanted").await?;
+    assert_eq!(kept.spec.seed_name.as_deref(), Some("seed-b"));
+    // A concurrent write of a gardenlet to the status does not get in the way.
+    let read = fixture.shoot("busy", "Reconcile Succeeded").await?;
+    fixture
+        .write_status("busy", json!({"observedGeneration": 1}))
+        .await?;
+    let moved = request_move(&fixture.session, read, "seed-c").await?;
+    assert_eq!(moved.unchanged, None);
+    assert_eq!(moved.shoot.spec.seed_name.as_deref(), Some("seed-c"));
+    Ok(())
+}
+
+async fn a_move_is_followed_and_an_interrupt_leaves_the_move_alone(fixture: &Fixture) -> Result<()> {
+    let read = fixture.shoot("mover", "Reconcile Succeeded").await?;
+    let moved = request_move(&fixture.session, read, "seed-b").await?;
+    let reports = Mutex::new(Vec::new());
+    let report = |sentence: &str| reports.lock().unwrap().push(sentence.to_owned());
+    let ended = wait_for_arrival(&fixture.session, &moved.shoot, "seed-b", SOON, &report, async {});
+    let ended = ended.await;
+    let shoot = fixture.shoots.get("mover").await?;
+    assert!(
+        matches!(&ended, Err(Failure::Failed(why)) if why.contains("the move goes on")),
+        "{ended:?}"
+    );
+    assert_eq!(shoot.spec.seed_name.as_deref(), Some("seed-b"));
+    let never = std::future::pending();
+    let arrival = wait_for_arrival(&fixture.session, &moved.shoot, "seed-b", SOON, &report, never);
+    let status_writes = async {
+        let moving = json!({"lastOperation": operation("Migrate Processing"), "settledSeedName": null});
+        fixture.write_status("mover", moving).await?;
+        let there = json!({"seedName": "seed-b", "settledSeedName": "seed-b",
+            "lastOperation": operation("Restore Succeeded")});
+        fixture.write_status("mover", there).await
+    };
+    let (followed, written) = tokio::join!(arrival, status_writes);
+    written?;
+    followed?;
+    Ok(())
+}
+
+async fn a_cancellation_names_the_acting_seed(fixture: &Fixture) -> Result<()> {
+    let read = fixture.shoot("stayer", "Reconcile Succeeded").await?;
+    request_move(&fixture.session, read, "seed-b").await?;
+    let leaving = json!({"lastOperation": operation("Migrate Processing"), "settledSeedName": null});
+    let leaving = fixture.write_status("stayer", leaving).await?;
+    let cancelled = request_cancellation(&fixture.session, leaving).await?;
+    assert_eq!(cancelled.shoot.spec.seed_name.as_deref(), Some("seed-a"));
+    // After the hand-over the cancellation is refused, also for a caller that has read the Shoot before.
+    let read = fixture
+        .merge("stayer", json!({"spec": {"seedName": "seed-b"}}))
+        .await?;
+    let handed_over = json!({"seedName": "seed-b", "lastOperation": operation("Migrate Succeeded"),
+        "ownership": {"epoch": 2, "phase": "Claiming"}, "formerSeeds": [{"name": "seed-a", "epoch": 1}]});
+    fixture.write_status("stayer", handed_over).await?;
+    let failure = request_cancellation(&fixture.session, read).await.unwrap_err();
+    assert!(failure.to_string().contains("point of no return"), "{failure}");
+    Ok(())
+}
+
+async fn a_takeover_needs_an_approval(fixture: &Fixture) -> Result<()> {
+    fixture.shoot("lost", "Reconcile Succeeded").await?;
+    let time = "2026-01-01T00:00:00Z";
+    let saved = json!({"type": "ShootStateUpToDate", "status": "True", "reason": "r", "message": "m",
+        "lastTransitionTime": time, "lastUpdateTime": time});
+    fixture
+        .write_status("lost", json!({"constraints": [saved]}))
+        .await?;
+    let request = |approval: Option<&'static str>, source_is_off: bool| ShootRequest {
+        shoot: "lost",
+        seed: "seed-b",
+        source_is_off,
+        approval,
+        wait: None,
+    };
+    let nobody = |_: &str, _: &str| -> Option<String> { None };
+    let fenced = take_over_shoot(&fixture.session, request(Some("lost"), false), &nobody, &silent).await?;
+    assert!(
+        fenced.has_obstacles && fenced.text.contains("does not publish in DNS"),
+        "{}",
+        fenced.text
+    );
+    let shown = take_over_shoot(&fixture.session, request(None, true), &nobody, &silent).await?;
+    assert!(
+        shown.text.contains("expected loss") && shown.text.contains("--yes lost"),
+        "{}",
+        shown.text
+    );
+    let wrong = take_over_shoot(&fixture.session, request(Some("yes"), true), &nobody, &silent).await;
+    assert!(matches!(wrong, Err(Failure::Refused(_))), "{wrong:?}");
+    let untouched = fixture.shoots.get("lost").await?;
+    assert_eq!(untouched.spec.seed_name.as_deref(), Some("seed-a"));
+    let approved = Box::pin(take_over_shoot(
+        &fixture.session,
+        request(Some("lost"), true),
+        &nobody,
+        &silent,
+    ));
+    // As garden-controller-manager grants the request.
+    let grants = async {
+        let asks = |shoot: Option<&Shoot>| {
+            let annotations = shoot.and_then(|shoot| shoot.metadata.annotations.as_ref());
+            let value = annotations.and_then(|all| all.get(SHOOT_FORCE_RESTORE));
+            let asks = value.is_some_and(|value| value == "source-is-off");
+            Ok(if asks {
+                Step::Done(())
+            } else {
+                Step::Waiting("not asked".to_owned())
+            })
+        };
+        follow(fixture.shoots.clone(), "lost", "the request", SOON, &silent, asks).await?;
+        let granted = json!({"seedName": "seed-b", "ownership": {"epoch": 2, "phase": "Claiming"},
+            "lastOperation": operation("Migrate Aborted")});
+        fixture.write_status("lost", granted).await
+    };
+    let (answer, written) = tokio::join!(approved, grants);
+    written?;
+    assert!(!answer?.has_obstacles);
+    let taken = fixture.shoots.get("lost").await?;
+    assert_eq!(taken.spec.seed_name.as_deref(), Some("seed-b"));
+    Ok(())
+}
+
+async fn shoots_of_a_dead_seed_follow_the_trial(fixture: &Fixture) -> Result<()> {
+    let time = "2026-01-01T00:00:00Z";
+    for (name, purpose) in [
+        ("important", "production"),
+        ("trial", "testing"),
+        ("unsaved", "testing"),
+    ] {
+        fixture.shoot(name, "Reconcile Succeeded").await?;
+        fixture
+            .merge(name, json!({"spec": {"seedName": "seed-d", "purpose": purpose}}))
+            .await?;
+        let saved = json!({"type": "ShootStateUpToDate", "status": "True", "reason": "r", "message": "m",
+            "lastTransitionTime": time, "lastUpdateTime": time});
+        let constraints = if name == "unsaved" {
+            json!([])
+        } else {
+            json!([saved])
+        };
+        fixture
+            .write_status(name, json!({"seedName": "seed-d", "constraints": constraints}))
+            .await?;
+    }
+    let request = SeedRequest {
+        from: "seed-d",
+        to: "seed-b",
+        source_is_off: true,
+        approval: Some("seed-d"),
+        parallel: 2,
+        within: SOON,
+    };
+    let nobody = |_: &str, _: &str| -> Option<String> { None };
+    let taken = Box::pin(take_over_seed(&fixture.session, request, &nobody, &silent));
+    // As garden-controller-manager and the gardenlet of seed-b.
+    let grants = async {
+        for (name, later) in [("trial", Some("important")), ("important", None)] {
+            let asks = |shoot: Option<&Shoot>| {
+                let annotations = shoot.and_then(|shoot| shoot.metadata.annotations.as_ref());
+                let asks = annotations.is_some_and(|all| all.contains_key(SHOOT_FORCE_RESTORE));
+                Ok(if asks {
+                    Step::Done(())
+                } else {
+                    Step::Waiting("not asked".to_owned())
+                })
+            };
+            follow(fixture.shoots.clone(), name, "the request", SOON, &silent, asks).await?;
+            if let Some(later) = later {
+                let waits = fixture.shoots.get(later).await?;
+                assert_eq!(waits.spec.seed_name.as_deref(), Some("seed-d"));
+            }
+            let restored = json!({"seedName": "seed-b", "settledSeedName": "seed-b", "ownership": {"epoch": 2},
+                "lastOperation": operation("Restore Succeeded")});
+            fixture.write_status(name, restored).await?;
+        }
+        Ok::<(), anyhow::Error>(())
+    };
+    let (answer, granted) = tokio::join!(taken, grants);
+    granted?;
+    let answer = answer?;
+    assert!(
+        answer.has_obstacles && answer.text.contains("garden-dev/unsaved"),
+        "{}",
+        answer.text
+    );
+    let results = answer.json["shoots"].as_array().unwrap();
+    let taken = results.iter().filter(|result| result["takenOver"] == true);
+    assert_eq!(taken.count(), 2, "{}", answer.text);
+    Ok(())
+}
+
+async fn a_bundle_has_no_secret(fixture: &Fixture) -> Result<()> {
+    fixture.shoot("ill", "Reconcile Error").await?;
+    let state = json!({"gardener": [{"name": "ca", "type": "secret", "data": {"key": "s3cret"}}]});
+    let metadata = json!({"name": "ill", "namespace": NAMESPACE});
+    apply(&fixture.client, object("ShootState", metadata, &state)).await?;
+    let answer = diagnose(&fixture.session, "ill", None).await?;
+    assert!(
+        !answer.text.contains("s3cret") && !answer.text.contains("managedFields"),
+        "{}",
+        answer.text
+    );
+    let items = answer.json["items"].as_array().unwrap();
+    let kinds: Vec<&str> = items.iter().filter_map(|item| item["kind"].as_str()).collect();
+    assert!(kinds.contains(&"Shoot") && kinds.contains(&"Seed"), "{kinds:?}");
+    Ok(())
+}

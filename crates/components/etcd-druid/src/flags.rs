@@ -1,0 +1,51 @@
+//! The command line.
+
+use std::net::SocketAddr;
+
+use clap::{Args, Parser};
+use runtime::workload::Variable;
+
+/// Runs etcd clusters with their backups from Etcd objects.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "etcd-druid", version)]
+pub struct Flags {
+    /// Defaults for unset fields of an Etcd.
+    #[command(flatten)]
+    pub defaults: Defaults,
+
+    /// Number of Etcds that are reconciled in parallel.
+    #[arg(long, default_value_t = 10)]
+    pub concurrent_syncs: u16,
+
+    /// Where /healthz, /readyz and /metrics are served, in plain HTTP.
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    pub health_address: SocketAddr,
+
+    /// The lock under which the controller runs.
+    #[command(flatten)]
+    pub lease: leader_migration::Flags,
+}
+
+/// Defaults for unset fields of an Etcd.
+#[derive(Clone, Debug, Args)]
+pub struct Defaults {
+    /// Image with etcd at /usr/local/bin/etcd.
+    #[arg(long)]
+    pub etcd_image: String,
+
+    /// Image of etcd-backup-restore.
+    #[arg(long)]
+    pub etcd_backup_restore_image: String,
+
+    /// A variable of the environment of each container of etcd-backup-restore, `NAME=VALUE`, such as
+    /// `HTTPS_PROXY` for buckets behind a proxy. A change restarts the etcds with backups.
+    #[arg(long = "etcd-backup-restore-env", value_name = "NAME=VALUE")]
+    pub etcd_backup_restore_env: Vec<Variable>,
+
+    /// How long a copy of backups waits for the source's final snapshot before it copies the existing
+    /// snapshots (R17-26). Applies if spec.backup.etcdSnapshotTimeout is unset. Must be longer than a full
+    /// snapshot of the largest database takes. Must be shorter than a flow waits for the copy, or the flow
+    /// fails before the copy begins.
+    #[arg(long, default_value = "3m")]
+    pub final_snapshot_wait: String,
+}

@@ -1,0 +1,149 @@
+//! Ownership of sets and Machines. A restored object has no owner, or an owner that was deleted on the former
+//! seed. The labels of such an object name the owner. The object is adopted before any count, so that no
+//! object is created twice (gardener/gardener#5471).
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
+use kube::{
+    Resource, ResourceExt,
+    core::{Selector, SelectorExt as _},
+};
+use runtime::{Error, Result};
+use serde_json::{Value, json};
+
+/// The relation of an object to a possible owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnerRelation {
+    /// The object belongs to the owner.
+    Own,
+    /// The object belongs to the owner after an adoption.
+    Orphan,
+    /// The object belongs to a different owner, or to no owner here.
+    No,
+}
+
+/// A valid selector. A selector that selects everything would take the objects of different owners.
+pub fn selector(of: &str, selector: Option<&LabelSelector>) -> Result<Selector> {
+    let parsed = selector.cloned().unwrap_or_default().try_into();
+    let usable = parsed.ok().filter(|parsed: &Selector| !parsed.selects_all());
+    usable.ok_or_else(|| {
+        Error::config(
+            api::meta::ErrorCode::ErrConfigurationProblem,
+            format!("spec.selector of {of} selects everything or cannot be understood: correct it"),
+        )
+    })
+}
+
+/// The relation of `object` to `owner`. `living`: the uids of all possible owners that exist.
+pub fn find_owner_relation<O: Resource<DynamicType = ()>>(
+    object: &ObjectMeta,
+    owner: &O,
+    selector: &Selector,
+    living: &BTreeSet<String>,
+) -> OwnerRelation {
+    let selected = selector.matches(
+        object
+            .labels
+            .as_ref()
+            .unwrap_or(&std::collections::BTreeMap::new()),
+    );
+    match controller_reference(object) {
+        Some(reference) if Some(&reference.uid) == owner.meta().uid.as_ref() => OwnerRelation::Own,
+        // An owner of a different kind is not judged here, alive or not.
+        Some(reference) if reference.kind != O::kind(&()) || living.contains(&reference.uid) => {
+            OwnerRelation::No
+        }
+        _ if selected => OwnerRelation::Orphan,
+        _ => OwnerRelation::No,
+    }
+}
+
+/// The merge patch that makes `owner` the owner of an object.
+pub fn adoption_patch<O: Resource<DynamicType = ()>>(object: &ObjectMeta, owner: &O) -> Value {
+    let others = object.owner_references.iter().flatten();
+    let mut owners: Vec<_> = others
+        .filter(|reference| reference.controller != Some(true))
+        .cloned()
+        .collect();
+    owners.push(owner_reference(owner));
+    json!({"metadata": {"ownerReferences": owners}})
+}
+
+/// A reference to an owner.
+pub fn owner_reference<O: Resource<DynamicType = ()>>(owner: &O) -> OwnerReference {
+    OwnerReference {
+        api_version: O::api_version(&()).into_owned(),
+        kind: O::kind(&()).into_owned(),
+        name: owner.name_any(),
+        uid: owner.uid().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+fn controller_reference(object: &ObjectMeta) -> Option<&OwnerReference> {
+    let owners = object.owner_references.as_ref()?;
+    owners.iter().find(|owner| owner.controller == Some(true))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use api::machine::MachineSet;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn set() -> MachineSet {
+        serde_json::from_value(json!({
+            "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineSet",
+            "metadata": {"name": "s", "uid": "s-uid"},
+            "spec": {"selector": {"matchLabels": {"pool": "a"}}},
+        }))
+        .unwrap()
+    }
+
+    fn meta(pool: &str, owner: Option<(&str, &str)>) -> ObjectMeta {
+        let owners: Vec<_> = owner
+            .iter()
+            .map(|(kind, uid)| json!({"apiVersion": "v", "kind": kind, "name": "s", "uid": uid, "controller": true}))
+            .collect();
+        serde_json::from_value(json!({"name": "m", "labels": {"pool": pool}, "ownerReferences": owners}))
+            .unwrap()
+    }
+
+    #[rstest]
+    #[case::own("a", Some(("MachineSet", "s-uid")), OwnerRelation::Own)]
+    #[case::own_whatever_its_labels_say("b", Some(("MachineSet", "s-uid")), OwnerRelation::Own)]
+    #[case::restored_without_owner("a", None, OwnerRelation::Orphan)]
+    #[case::restored_with_an_owner_that_is_gone("a", Some(("MachineSet", "former")), OwnerRelation::Orphan)]
+    #[case::of_another_set_that_lives("a", Some(("MachineSet", "other")), OwnerRelation::No)]
+    #[case::of_another_kind("a", Some(("Widget", "gone")), OwnerRelation::No)]
+    #[case::not_selected("b", None, OwnerRelation::No)]
+    fn labels_say_whose_an_orphan_is(
+        #[case] pool: &str,
+        #[case] owner: Option<(&str, &str)>,
+        #[case] expected: OwnerRelation,
+    ) {
+        let (set, living) = (set(), BTreeSet::from(["s-uid".to_owned(), "other".to_owned()]));
+        let selector = selector("s", set.spec.selector.as_ref()).unwrap();
+        let object = meta(pool, owner);
+        assert_eq!(find_owner_relation(&object, &set, &selector, &living), expected);
+        if expected == OwnerRelation::Orphan {
+            let mut whole = json!({"metadata": object});
+            json_patch::merge(&mut whole, &adoption_patch(&object, &set));
+            let adopted: ObjectMeta = serde_json::from_value(whole["metadata"].clone()).unwrap();
+            assert_eq!(
+                find_owner_relation(&adopted, &set, &selector, &living),
+                OwnerRelation::Own
+            );
+        }
+    }
+
+    #[test]
+    fn a_selector_that_selects_everything_is_refused() {
+        assert!(selector("s", None).is_err());
+        assert!(selector("s", Some(&LabelSelector::default())).is_err());
+    }
+}

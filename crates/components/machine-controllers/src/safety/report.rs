@@ -1,0 +1,165 @@
+//! Reports Nodes and instances without a Machine on the Worker. The gardenlet counts the condition towards
+//! the condition of the same type of the Shoot.
+
+use std::collections::BTreeSet;
+
+use api::{
+    constants::condition::{EVERY_NODE_READY, MACHINE_MISSING, MACHINES_COMPLETE},
+    extensions::Worker,
+    meta::{Condition, ConditionStatus, find_condition},
+};
+use kube::{Api, ResourceExt, api::ListParams};
+use runtime::{
+    Result,
+    bounds::some_of,
+    client::{Cluster as _, Seed, apply::FieldManager},
+    clock,
+    controller::conditions,
+    error::Explain as _,
+};
+
+use crate::{driver::ListedInstance, words::NOT_MANAGED};
+
+/// Nodes or instances that a sentence names. More would not fit into a condition.
+const NAMED: usize = 5;
+
+/// Nodes and instances that have no Machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unmanaged {
+    /// Names of Nodes.
+    pub nodes: BTreeSet<String>,
+    /// Instances that are kept.
+    pub instances: BTreeSet<ListedInstance>,
+}
+
+impl Unmanaged {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The findings and the remedy.
+    fn describe(&self) -> String {
+        let mut sentences = Vec::new();
+        if !self.nodes.is_empty() {
+            let names: Vec<_> = self.nodes.iter().collect();
+            sentences.push(format!(
+                "Nodes without a Machine are neither drained nor replaced: {}; end each instance in the cloud if the instance \
+                 still runs, then delete the Node, or accept the Node by its annotation {NOT_MANAGED}=true",
+                some_of(&names, NAMED)
+            ));
+        }
+        if !self.instances.is_empty() {
+            let names = self.instances.iter();
+            let names: Vec<_> = names
+                .map(|found| format!("{} ({})", found.provider_id, found.machine_name))
+                .collect();
+            sentences.push(format!(
+                "instances without a Machine are kept, as they were there before this machine manager: {}; delete each \
+                 instance in the cloud that is really left over",
+                some_of(&names, NAMED)
+            ));
+        }
+        sentences.join("; ")
+    }
+
+    /// Puts the report into the conditions of a Worker. A condition of a different writer is replaced by a
+    /// report only, and never by the end of a report.
+    fn merge_into(&self, list: &mut Vec<Condition>) {
+        let own = [MACHINE_MISSING, MACHINES_COMPLETE];
+        let is_own = find_condition(list, EVERY_NODE_READY)
+            .is_some_and(|condition| own.contains(&condition.reason.as_str()));
+        let (status, reason, message) = match self.is_empty() {
+            false => (ConditionStatus::False, MACHINE_MISSING, self.describe()),
+            true if is_own => (
+                ConditionStatus::True,
+                MACHINES_COMPLETE,
+                "all Nodes and instances have a Machine".to_owned(),
+            ),
+            true => return,
+        };
+        let now = clock::now_k8s();
+        let condition = Condition {
+            type_: EVERY_NODE_READY.to_owned(),
+            status,
+            last_transition_time: now.clone(),
+            last_update_time: now,
+            reason: reason.to_owned(),
+            message: format!("{message}."),
+            codes: Vec::new(),
+        };
+        condition.merge_into(list);
+    }
+}
+
+/// Writes the report into the Workers of the namespace. Without a right to Workers, or without a Worker, the
+/// report is dropped: the Events of the machine classes remain.
+pub async fn write(seed: &Seed, namespace: &str, manager: FieldManager, report: &Unmanaged) -> Result<()> {
+    let workers: Api<Worker> = seed.namespaced(namespace);
+    let names = workers.list_metadata(&ListParams::default()).await;
+    for worker in names.context("could not list Workers")? {
+        let change = |list: &mut Vec<Condition>| report.merge_into(list);
+        conditions::change(manager, &workers, &worker.name_any(), "conditions", change).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(nodes: &[&str], instances: &[&str]) -> Unmanaged {
+        let found = |name: &&str| ListedInstance {
+            machine_name: (*name).to_owned(),
+            provider_id: format!("id-{name}"),
+        };
+        Unmanaged {
+            nodes: nodes.iter().map(|name| (*name).to_owned()).collect(),
+            instances: instances.iter().map(found).collect(),
+        }
+    }
+
+    #[test]
+    fn the_report_names_nodes_and_instances_with_the_remedy() {
+        let mut list = Vec::new();
+        report(&["n-1"], &["m-1"]).merge_into(&mut list);
+        let condition = &list[0];
+        assert_eq!(
+            (condition.type_.as_str(), condition.status),
+            (EVERY_NODE_READY, ConditionStatus::False)
+        );
+        assert_eq!(condition.reason, MACHINE_MISSING);
+        for part in [
+            "n-1",
+            "delete the Node",
+            "id-m-1 (m-1)",
+            "delete each instance in the cloud",
+        ] {
+            assert!(condition.message.contains(part), "{part}: {}", condition.message);
+        }
+        let many: Vec<_> = (0..9).map(|number| format!("n-{number}")).collect();
+        let many: Vec<_> = many.iter().map(String::as_str).collect();
+        report(&many, &[]).merge_into(&mut list);
+        assert!(list[0].message.contains("4 more"), "{}", list[0].message);
+    }
+
+    #[test]
+    fn the_end_of_a_report_replaces_no_condition_of_another_writer() {
+        let mut list = Vec::new();
+        report(&[], &[]).merge_into(&mut list);
+        assert!(list.is_empty());
+        report(&["n-1"], &[]).merge_into(&mut list);
+        report(&[], &[]).merge_into(&mut list);
+        assert_eq!(
+            (list[0].status, list[0].reason.as_str()),
+            (ConditionStatus::True, MACHINES_COMPLETE)
+        );
+        list[0].status = ConditionStatus::False;
+        list[0].reason = "OfAProvider".into();
+        report(&[], &[]).merge_into(&mut list);
+        assert_eq!(
+            (list[0].status, list[0].reason.as_str()),
+            (ConditionStatus::False, "OfAProvider")
+        );
+    }
+}

@@ -1,0 +1,300 @@
+//! Copies a BackupEntry from the garden to the seed and its status back; hands over a BackupEntry that moves.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    constants::{GARDEN_NAMESPACE, OPERATION, OWNERSHIP_EPOCH, finalizer::GARDENER},
+    extensions,
+    gardencore::{BackupBucket, BackupEntry},
+    meta::{ErrorCode, LastOperation, LastOperationState, LastOperationType, SecretReference},
+};
+use kube::{
+    Api, ResourceExt,
+    core::PartialObjectMeta,
+    runtime::{
+        Controller, WatchStreamExt as _,
+        reflector::{self, ObjectRef, Store},
+        watcher,
+    },
+};
+use placement::Operation;
+use runtime::{
+    Error, Result,
+    client::Cluster,
+    clock,
+    controller::{Next, Reconciler, runner},
+    error::Explain as _,
+};
+use serde_json::Value;
+
+use super::{
+    decision::{self, is_taken_from, must_begin, names_source, operation, responsible_seed, why_deploy},
+    deletion::{Deletion, decide},
+    object::{ask, wanted},
+};
+use crate::{
+    Context, MANAGER,
+    backup_bucket::credentials::{self, Credentials},
+};
+
+/// How often credentials are read again: their Secret is in the garden, where a seed may not watch Secrets.
+const SYNC_PERIOD: Duration = Duration::from_secs(300);
+/// Requeue interval of an entry with an error. The provider's status is watched; fixed credentials are not.
+pub(super) const ERROR_REQUEUE: Duration = Duration::from_secs(15);
+
+type TheirMeta = PartialObjectMeta<extensions::BackupEntry>;
+
+pub(super) struct BackupEntryController {
+    pub(super) context: Arc<Context>,
+    /// The BackupEntries of the seed.
+    here: Store<TheirMeta>,
+}
+
+/// Runs the controller until shutdown. All entries are watched: a CRD can select by a single field only, and
+/// a leaving entry still belongs to this seed although `spec.seedName` names the destination.
+pub async fn run(context: Arc<Context>) {
+    let garden = context.garden.clone();
+    let entries: Api<BackupEntry> = garden.all();
+    let theirs: Api<TheirMeta> = context.seed.cluster_wide();
+    let (here, writer) = reflector::store();
+    let theirs = watcher(theirs, watcher::Config::default())
+        .default_backoff()
+        .modify(|theirs| theirs.managed_fields_mut().clear())
+        .reflect(writer)
+        .touched_objects();
+    let controller = Controller::new(entries, watcher::Config::default());
+    let store = controller.store();
+    let controller = controller.watches_stream(theirs, move |theirs| {
+        let name = theirs.name_any();
+        let entry = store.state().into_iter().find(|entry| entry.name_any() == name);
+        entry.map(|entry| ObjectRef::from_obj(entry.as_ref()))
+    });
+    let settings = context.runner.clone();
+    let reconciler = Arc::new(BackupEntryController { context, here });
+    runner::run_namespaced(controller, &garden, reconciler, settings).await;
+}
+
+impl Reconciler<BackupEntry> for BackupEntryController {
+    const NAME: &'static str = "backup-entry";
+    const FINALIZER: Option<&'static str> = Some(GARDENER);
+
+    fn is_responsible(&self, entry: &BackupEntry) -> bool {
+        let here = || self.here.get(&ObjectRef::new(&entry.name_any())).is_some();
+        self.is_mine(entry) || is_taken_from(entry, &self.context.seed_name) && here()
+    }
+
+    async fn apply(&self, entry: Arc<BackupEntry>) -> Result<Next> {
+        // The cache may lag behind this process's own last write; deciding on an old status could run an
+        // operation twice.
+        let latest = self
+            .entries(&entry)
+            .get_opt(&entry.name_any())
+            .await
+            .context("could not read the BackupEntry")?;
+        let Some(entry) = latest.filter(|latest| self.is_responsible(latest)) else {
+            return Ok(Next::Change);
+        };
+        if !self.is_mine(&entry) {
+            // A takeover moved the entry away while this seed was cut off or dead, and the seed is back. The
+            // remaining etcd may have to save changes that exist nowhere else, and a recreated pod of that
+            // etcd needs the credentials. So the credentials stay until the shoot's namespace is gone.
+            if self.has_control_plane(&entry).await? {
+                return Ok(Next::After(ERROR_REQUEUE));
+            }
+            return self.forget(&entry).await;
+        }
+        let what = operation(&entry);
+        let begin = must_begin(&entry, what.type_());
+        let last = entry.status.as_ref().and_then(|s| s.last_operation.clone());
+        let type_ = match &last {
+            Some(last) if !begin => last.type_,
+            _ => what.type_(),
+        };
+        let outcome = self.step(&entry, what, type_, begin, last).await;
+        if let Err(error) = &outcome
+            && let Some(body) = decision::failure(&entry, error, type_, clock::now_k8s())
+        {
+            self.write(&entry, &body).await?;
+        }
+        outcome
+    }
+
+    async fn cleanup(&self, entry: Arc<BackupEntry>) -> Result<Next> {
+        let shoot = self.shoot_of(&entry).await?;
+        let namespace_exists = self.namespace_exists(shoot.as_ref()).await?;
+        let grace = self.context.deletion_grace;
+        let original = self.original(&entry).await?;
+        match decide(
+            &entry,
+            original.as_ref(),
+            shoot.as_ref(),
+            namespace_exists,
+            grace,
+            clock::now(),
+        ) {
+            Deletion::Refused(why) => {
+                self.context
+                    .runner
+                    .events
+                    .warning(entry.as_ref(), "BackupEntryInUse", &why)
+                    .await;
+                Ok(Next::After(ERROR_REQUEUE))
+            }
+            Deletion::Later(left) => Ok(Next::After(left)),
+            Deletion::Forget => self.forget(&entry).await,
+            Deletion::Delete => self.delete(&entry).await,
+        }
+    }
+}
+
+impl BackupEntryController {
+    pub(super) fn is_mine(&self, entry: &BackupEntry) -> bool {
+        responsible_seed(entry) == Some(&self.context.seed_name)
+    }
+
+    pub(super) fn entries(&self, entry: &BackupEntry) -> Api<BackupEntry> {
+        self.context
+            .garden
+            .namespaced(&entry.namespace().unwrap_or_default())
+    }
+
+    pub(super) fn theirs(&self) -> Api<extensions::BackupEntry> {
+        self.context.seed.cluster_wide()
+    }
+
+    pub(super) fn credentials(&self, entry: &BackupEntry) -> Credentials {
+        credentials::for_secret(&self.context, format!("entry-{}", entry.name_any()))
+    }
+
+    pub(super) async fn write(&self, entry: &BackupEntry, status: &Value) -> Result<BackupEntry> {
+        MANAGER
+            .merge_status(&self.entries(entry), &entry.name_any(), status)
+            .await
+    }
+
+    pub(super) async fn get_extension(&self, entry: &BackupEntry) -> Result<Option<extensions::BackupEntry>> {
+        let name = entry.name_any();
+        self.theirs()
+            .get_opt(&name)
+            .await
+            .context(format_args!("could not read BackupEntry {name} of the seed"))
+    }
+
+    async fn step(
+        &self,
+        entry: &BackupEntry,
+        what: Operation,
+        type_: LastOperationType,
+        begin: bool,
+        mut last: Option<LastOperation>,
+    ) -> Result<Next> {
+        if begin {
+            // Recorded before the operation begins: a crash in between repeats the operation.
+            let written = self
+                .write(entry, &decision::begun(type_, clock::now_k8s()))
+                .await?;
+            last = written.status.and_then(|s| s.last_operation);
+            if entry.annotations().contains_key(OPERATION) {
+                MANAGER
+                    .annotate(&self.entries(entry), &entry.name_any(), OPERATION, None)
+                    .await?;
+            }
+        }
+        if what == Operation::Migrate {
+            return self.migrate(entry).await;
+        }
+        self.bring_in_line(entry, what, type_, last).await
+    }
+
+    async fn bring_in_line(
+        &self,
+        entry: &BackupEntry,
+        what: Operation,
+        type_: LastOperationType,
+        last: Option<LastOperation>,
+    ) -> Result<Next> {
+        let name = entry.name_any();
+        let bucket = self.bucket(entry).await?;
+        let of_another = bucket
+            .spec
+            .seed_name
+            .as_ref()
+            .is_some_and(|seed| *seed != self.context.seed_name);
+        if of_another && !names_source(entry) {
+            tracing::info!(
+                entry = name,
+                bucket = entry.spec.bucket_name,
+                "the restoration has not named this seed's bucket yet"
+            );
+            return Ok(Next::Change);
+        }
+        let credentials = self.credentials(entry);
+        let changed = credentials.carry(bucket.spec.credentials_ref.as_ref()).await?;
+        let spec = wanted(
+            &bucket,
+            SecretReference::new(GARDEN_NAMESPACE, credentials.name()),
+        );
+        let epoch = entry.annotations().get(OWNERSHIP_EPOCH);
+        let mut found = self.get_extension(entry).await?;
+        if let Some(why) = why_deploy(last.as_ref(), found.as_ref(), (&spec, epoch), changed) {
+            tracing::info!(entry = name, why, "the provider is asked for the backup entry");
+            found = Some(
+                MANAGER
+                    .apply(
+                        &self.theirs(),
+                        &ask(&name, spec, what, clock::now_rfc3339_nano(), epoch),
+                    )
+                    .await?,
+            );
+        }
+        let Some(found) = found else {
+            return Err(Error::bug("a BackupEntry was neither found nor made"));
+        };
+        let mut current = entry.clone();
+        if let Some(status) = &mut current.status {
+            status.last_operation = last;
+        }
+        if let Some(body) =
+            decision::answer(&current, &found, type_, &self.context.seed_name, clock::now_k8s())
+        {
+            current = self.write(entry, &body).await?;
+        }
+        let done = current
+            .status
+            .and_then(|s| s.last_operation)
+            .is_some_and(|o| o.state == LastOperationState::Succeeded);
+        Ok(Next::After(if done { SYNC_PERIOD } else { ERROR_REQUEUE }))
+    }
+
+    /// The bucket that the entry names. The bucket of a different seed is used as is, because that seed may
+    /// be dead (R7-02).
+    pub(super) async fn bucket(&self, entry: &BackupEntry) -> Result<BackupBucket> {
+        let name = &entry.spec.bucket_name;
+        let buckets: Api<BackupBucket> = self.context.garden.cluster_wide();
+        let bucket = buckets
+            .get_opt(name)
+            .await
+            .context(format_args!("could not read BackupBucket {name}"))?;
+        let Some(bucket) = bucket else {
+            return Err(Error::config(
+                ErrorCode::ErrConfigurationProblem,
+                format!(
+                    "there is no BackupBucket {name}: create it for the bucket that holds the shoot's backups"
+                ),
+            ));
+        };
+        let state = bucket
+            .status
+            .as_ref()
+            .and_then(|s| s.last_operation.as_ref())
+            .map(|o| o.state);
+        let mine = bucket.spec.seed_name.as_ref() == Some(&self.context.seed_name);
+        if mine && state != Some(LastOperationState::Succeeded) {
+            return Err(Error::not_ready(
+                Duration::from_secs(5),
+                format!("BackupBucket {name} of this seed is not ready: look at its status.lastError"),
+            ));
+        }
+        Ok(bucket)
+    }
+}

@@ -1,0 +1,204 @@
+//! Where a BackupEntry belongs: a pure decision.
+
+use std::time::Duration;
+
+use api::{
+    constants::OWNERSHIP_EPOCH,
+    gardencore::{BackupEntry, Shoot},
+};
+use kube::ResourceExt;
+
+/// Requeue interval of the entry of a Shoot that was handed over. Shoots are watched; this interval detects
+/// an entry that a user reset to its former seed.
+pub(super) const RESYNC_PERIOD: Duration = Duration::from_secs(300);
+
+/// Requeue interval after an entry was assigned without the help of the former seed. Longer than the API
+/// server takes to read a changed BackupEntry into the cache of an admission policy.
+const LATE_ENTRY_RECHECK: Duration = Duration::from_secs(10);
+
+/// Time until the next check of the entries. A claimant that was passed over may still create the source
+/// entry, until the policy `gardenlet-source-backupentry` compares with the assigned entry. Such a late entry
+/// names the former claimant, and only garden-controller-manager may assign the entry to the present
+/// claimant.
+#[must_use]
+pub(super) fn next_check(shoot: &Shoot, was_assigned: bool) -> Duration {
+    if was_assigned && is_taken(shoot) {
+        LATE_ENTRY_RECHECK
+    } else {
+        RESYNC_PERIOD
+    }
+}
+
+/// The seed that must get the Shoot's entry, if the entry names a different seed. A Shoot that was never
+/// handed over (its epoch is the first) leaves its entry at the seed whose gardenlet made the entry.
+#[must_use]
+pub fn destination(shoot: &Shoot, entry: &BackupEntry) -> Option<String> {
+    let status = shoot.status.as_ref().filter(|status| status.epoch() > 1)?;
+    let host = status.seed_name.clone().filter(|name| !name.is_empty())?;
+    let is_going = entry.metadata.deletion_timestamp.is_some();
+    (!is_going && entry.spec.seed_name.as_ref() != Some(&host)).then_some(host)
+}
+
+/// Whether the Shoot has come, in the present epoch, from a seed that cannot release the entry. That holds
+/// after a takeover, and if the former destination has never begun, so that the Shoot's data are still those
+/// of an earlier epoch.
+#[must_use]
+pub fn is_taken(shoot: &Shoot) -> bool {
+    let status = shoot.status.as_ref();
+    status
+        .and_then(|status| status.ownership.as_ref())
+        .is_some_and(|record| {
+            let used = record.approval.as_ref().map(|approval| approval.epoch + 1);
+            let is_consented = used == Some(record.epoch);
+            let is_handed_on = record
+                .source
+                .as_ref()
+                .is_some_and(|source| source.epoch + 1 < record.epoch);
+            (is_consented || is_handed_on) && record.phase.is_some() && !record.drained
+        })
+}
+
+/// The seed that gets an entry if the present seed of the entry cannot release it. Only once `spec.seedName`
+/// of the entry names the new seed, or that seed would hand the entry back.
+#[must_use]
+pub fn heir(shoot: &Shoot, entry: &BackupEntry) -> Option<String> {
+    let host = shoot.status.as_ref()?.seed_name.clone()?;
+    let on = entry.status.as_ref()?.seed_name.as_deref()?;
+    let is_given =
+        entry.spec.seed_name.as_ref() == Some(&host) && entry.metadata.deletion_timestamp.is_none();
+    (is_taken(shoot) && is_given && !on.is_empty() && on != host).then_some(host)
+}
+
+/// The seed that deletes the source BackupEntry of an earlier move, if the Shoot was taken from that seed.
+/// The deletion may never end there, and an entry of the same name must name the bucket of the present
+/// source. The backups that the entry names are not needed any more: the epoch of the entry has opened its
+/// copy. An entry of an epoch that has opened no data names the only data.
+#[must_use]
+pub fn abandoned_on<'a>(shoot: &Shoot, source_entry: &'a BackupEntry) -> Option<&'a str> {
+    source_entry.metadata.deletion_timestamp.as_ref()?;
+    let status = shoot.status.as_ref()?;
+    let opened = status.ownership.as_ref()?.source.as_ref()?.epoch;
+    let epoch = source_entry.annotations().get(OWNERSHIP_EPOCH);
+    let epoch = epoch.map_or(Some(1), |epoch| epoch.parse().ok())?;
+    let on = source_entry
+        .status
+        .as_ref()
+        .and_then(|status| status.seed_name.as_deref());
+    let on = on.or(source_entry.spec.seed_name.as_deref())?;
+    (is_taken(shoot) && epoch <= opened && status.seed_name.as_deref() != Some(on)).then_some(on)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use api::gardencore::{BackupEntrySpec, ShootSpec};
+    use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+    use serde_json::json;
+
+    use super::*;
+
+    fn shoot(host: &str, epoch: Option<i64>) -> Shoot {
+        let mut shoot = Shoot::new("web", ShootSpec::default());
+        let ownership = epoch.map(|epoch| json!({"epoch": epoch}));
+        shoot.status = serde_json::from_value(json!({"seedName": host, "ownership": ownership})).unwrap();
+        shoot
+    }
+
+    fn entry(seed: &str) -> BackupEntry {
+        let mut entry = BackupEntry::new("e", BackupEntrySpec::default());
+        entry.spec.seed_name = Some(seed.into());
+        entry
+    }
+
+    #[test]
+    fn backups_follow_the_shoot_after_its_hand_over_and_not_before() {
+        assert_eq!(
+            destination(&shoot("b", Some(2)), &entry("a")),
+            Some("b".to_owned())
+        );
+        assert_eq!(destination(&shoot("b", Some(2)), &entry("b")), None);
+        assert_eq!(destination(&shoot("a", None), &entry("b")), None);
+        assert_eq!(destination(&shoot("a", Some(1)), &entry("b")), None);
+        assert_eq!(destination(&shoot("", Some(2)), &entry("b")), None);
+        // An entry that is being deleted stays where it is.
+        let mut going = entry("a");
+        going.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        assert_eq!(destination(&shoot("b", Some(2)), &going), None);
+    }
+    fn on(entry: &BackupEntry, seed: &str) -> BackupEntry {
+        let mut entry = entry.clone();
+        entry.status = serde_json::from_value(json!({"seedName": seed})).unwrap();
+        entry
+    }
+
+    /// R7-02, R17-20: a destination does not wait for a status that only a dead seed could write.
+    #[test]
+    fn a_seed_that_lost_its_shoot_without_its_help_need_not_let_go() {
+        let taken = |epoch: i64, record: serde_json::Value| {
+            let mut shoot = shoot("b", None);
+            let approval = json!({"uid": "u", "from": "a", "to": "b", "epoch": epoch, "acceptedLoss": "SinceLastSnapshot",
+                "expiry": "2026-01-01T00:00:00Z", "by": "Operator", "reason": "r"});
+            let mut ownership = json!({"epoch": 2, "phase": "Claiming", "approval": approval});
+            for (key, value) in record.as_object().into_iter().flatten() {
+                ownership[key] = value.clone();
+            }
+            shoot.status = serde_json::from_value(json!({"seedName": "b", "ownership": ownership})).unwrap();
+            shoot
+        };
+        let heir_of = |shoot: &Shoot| heir(shoot, &on(&entry("b"), "a"));
+        for phase in ["Claiming", "Opening", "Held"] {
+            assert_eq!(heir_of(&taken(1, json!({"phase": phase}))), Some("b".to_owned()));
+        }
+        // The source has handed over the shoot since then, or this epoch has no approval.
+        assert_eq!(heir_of(&taken(1, json!({"drained": true}))), None);
+        assert_eq!(heir_of(&taken(1, json!({"epoch": 3}))), None);
+        assert_eq!(heir_of(&taken(2, json!({}))), None);
+        // The shoot was handed over, and handed on, before the seed in between had begun: its data are those
+        // of two epochs ago.
+        let of = |source: i64, drained: bool| {
+            let record = json!({"epoch": 3, "approval": null, "drained": drained, "source": {"name": "z", "epoch": source}});
+            heir_of(&taken(1, record))
+        };
+        assert_eq!(of(1, false), Some("b".to_owned()));
+        assert_eq!((of(2, false), of(1, true)), (None, None));
+        assert_eq!(heir_of(&shoot("b", Some(2))), None);
+        let taken = taken(1, json!({}));
+        // A former claimant may create a source entry late, once.
+        assert_eq!(next_check(&taken, true), LATE_ENTRY_RECHECK);
+        assert_eq!(next_check(&taken, false), RESYNC_PERIOD);
+        assert_eq!(next_check(&shoot("b", Some(2)), true), RESYNC_PERIOD);
+        // The entry is assigned to that seed first, because the seed would otherwise hand it back; and the
+        // status is written once.
+        assert_eq!(heir(&taken, &on(&entry("a"), "a")), None);
+        assert_eq!(heir(&taken, &on(&entry("b"), "b")), None);
+        assert_eq!(heir(&taken, &on(&entry("b"), "")), None);
+        assert_eq!(heir(&taken, &entry("b")), None);
+    }
+    #[test]
+    fn a_takeover_releases_the_source_entry_that_the_lost_seed_was_deleting() {
+        let taken = |epoch: i64, opened: i64| {
+            let mut taken = shoot("c", None);
+            let approval = json!({"uid": "u", "from": "b", "to": "c", "epoch": 2, "acceptedLoss": "SinceLastSnapshot",
+                "expiry": "2026-01-01T00:00:00Z", "by": "Operator", "reason": "r"});
+            let ownership = json!({"epoch": epoch, "phase": "Claiming", "approval": approval,
+                "source": {"name": "b", "epoch": opened}});
+            taken.status = serde_json::from_value(json!({"seedName": "c", "ownership": ownership})).unwrap();
+            taken
+        };
+        let mut left = on(&entry("b"), "b");
+        left.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        left.annotations_mut().insert(OWNERSHIP_EPOCH.into(), "2".into());
+        assert_eq!(abandoned_on(&taken(3, 2), &left), Some("b"));
+        let mut never_begun = left.clone();
+        never_begun.status = None;
+        assert_eq!(abandoned_on(&taken(3, 2), &never_begun), Some("b"));
+        // Seed b had opened no data: the entry names the bucket with the only data.
+        assert_eq!(abandoned_on(&taken(3, 1), &left), None);
+        // The move was planned: the seed ends the deletion. There is no deletion, or the host deletes.
+        assert_eq!(abandoned_on(&taken(4, 3), &left), None);
+        assert_eq!(abandoned_on(&taken(3, 2), &on(&entry("b"), "b")), None);
+        let mut own = on(&left, "c");
+        own.spec.seed_name = Some("c".into());
+        assert_eq!(abandoned_on(&taken(3, 2), &own), None);
+    }
+}

@@ -1,0 +1,59 @@
+//! The clients and settings of every controller of the process.
+
+use std::sync::Arc;
+
+use k8s_openapi::NamespaceResourceScope;
+use kube::{Resource, runtime::Controller};
+use runtime::{
+    client::{
+        Cluster, Garden,
+        apply::{FieldManager, Object},
+    },
+    controller::{Events, Reconciler, runner},
+    process::metrics::Metrics,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::Config;
+
+/// Field manager of all writes.
+pub const MANAGER: FieldManager = FieldManager("garden-controller-manager");
+
+/// The clients and settings of every controller of the process.
+#[derive(Clone)]
+pub struct Context {
+    /// The garden.
+    pub garden: Garden,
+    /// Flags.
+    pub config: Arc<Config>,
+    /// Events in the garden.
+    pub events: Events,
+    /// The process's metrics.
+    pub metrics: Metrics,
+    /// Cancelled when the process is to end.
+    pub shutdown: CancellationToken,
+}
+
+impl Context {
+    /// The settings for the runner of a controller.
+    #[must_use]
+    pub fn runner(&self) -> runner::Settings {
+        runner::Settings {
+            concurrency: self.config.concurrent_syncs,
+            shutdown: self.shutdown.clone(),
+            permit: self.garden.permit().clone(),
+            metrics: self.metrics.clone(),
+            events: self.events.clone(),
+        }
+    }
+
+    /// Runs a controller of namespaced objects until shutdown. `of` makes its reconciler.
+    pub async fn run<K, R>(self, controller: Controller<K>, of: impl FnOnce(Self) -> R)
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope> + Sync,
+        R: Reconciler<K>,
+    {
+        let (garden, settings) = (self.garden.clone(), self.runner());
+        runner::run_namespaced(controller, &garden, Arc::new(of(self)), settings).await;
+    }
+}

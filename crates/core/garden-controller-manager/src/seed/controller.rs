@@ -1,0 +1,185 @@
+//! Watches Seeds and their Leases.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use api::{
+    constants::{
+        SEED_LEASE_NAMESPACE,
+        condition::{GARDENLET_READY, OWNER_SERVERS_AGREE},
+    },
+    gardencore::Seed,
+    meta::{Condition, ConditionStatus},
+};
+use jiff::Timestamp;
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
+use kube::{
+    Api, ResourceExt,
+    runtime::{
+        Controller,
+        reflector::{ObjectRef, Store},
+        watcher,
+    },
+};
+use runtime::{
+    Result,
+    client::Cluster,
+    clock,
+    controller::{Next, Reconciler, conditions, runner},
+    error::Explain as _,
+};
+use tokio::time::Instant;
+
+use super::{
+    condition_metrics,
+    liveness::{Liveness, Observations},
+    namespace, owner_servers, shoot_conditions,
+};
+use crate::{Context, MANAGER};
+
+struct SeedController {
+    context: Context,
+    observations: Mutex<Observations>,
+    /// The cache of all Seeds.
+    known: Store<Seed>,
+}
+
+/// Runs the controller until shutdown.
+pub async fn run(context: Context) {
+    let seeds: Api<Seed> = context.garden.cluster_wide();
+    let leases: Api<Lease> = context.garden.namespaced(SEED_LEASE_NAMESPACE);
+    let controller = Controller::new(seeds.clone(), watcher::Config::default()).watches(
+        leases,
+        watcher::Config::default(),
+        |lease| Some(ObjectRef::new(&lease.name_any())),
+    );
+    let known = controller.store();
+    condition_metrics::register(&context.metrics, known.clone());
+    let settings = context.runner();
+    let reconciler = Arc::new(SeedController {
+        context,
+        observations: Mutex::default(),
+        known,
+    });
+    runner::run(controller, move |_| seeds.clone(), reconciler, settings).await;
+}
+
+impl Reconciler<Seed> for SeedController {
+    const NAME: &'static str = "seed";
+
+    async fn apply(&self, seed: Arc<Seed>) -> Result<Next> {
+        let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
+        MANAGER.apply(&namespaces, &namespace::desired(&seed)).await?;
+        self.judge(&seed).await?;
+        self.compare_servers(&seed).await?;
+        Ok(Next::After(self.context.config.seed_sync_period()))
+    }
+
+    /// The Seed's own gardenlet removes the seed's objects; this controller must still detect a silent
+    /// gardenlet.
+    async fn cleanup(&self, seed: Arc<Seed>) -> Result<Next> {
+        if seed.finalizers().is_empty() {
+            self.observations().forget(&seed.name_any());
+            return Ok(Next::Change);
+        }
+        self.judge(&seed).await?;
+        Ok(Next::After(self.context.config.seed_sync_period()))
+    }
+}
+
+impl SeedController {
+    async fn judge(&self, seed: &Seed) -> Result<()> {
+        let name = seed.name_any();
+        let renewed = self.renewed(&name).await?;
+        let period = self.context.config.seed_monitor_period();
+        let liveness = self.observations().judge(&name, renewed, period, Instant::now());
+        let Liveness::Silent(silence) = liveness else {
+            return Ok(());
+        };
+        let seeds: Api<Seed> = self.context.garden.cluster_wide();
+        let message = match renewed {
+            Some(_) => "The gardenlet stopped renewing the seed's Lease.",
+            None => "The gardenlet never renewed the seed's Lease.",
+        };
+        let written = conditions::change(MANAGER, &seeds, &name, "conditions", |list| {
+            // An unknown state stays unchanged: a repeated write would only move the times.
+            if list
+                .iter()
+                .any(|c| c.type_ == GARDENLET_READY && c.status == ConditionStatus::Unknown)
+            {
+                return;
+            }
+            Condition::new(
+                GARDENLET_READY,
+                ConditionStatus::Unknown,
+                "SeedStatusUnknown",
+                message,
+                clock::now_k8s(),
+            )
+            .merge_into(list);
+        })
+        .await?;
+        if written {
+            let note = format!("nothing was heard of the gardenlet for {} s", silence.as_secs());
+            self.context.events.warning(seed, "GardenletSilent", &note).await;
+        }
+        self.report_shoots(&name, renewed, silence).await
+    }
+
+    /// When the gardenlet of a seed renewed the seed's Lease.
+    async fn renewed(&self, seed: &str) -> Result<Option<Timestamp>> {
+        let leases: Api<Lease> = self.context.garden.namespaced(SEED_LEASE_NAMESPACE);
+        let lease = leases.get_opt(seed).await;
+        let lease = lease.context(format_args!("could not read the Lease of seed {seed}"))?;
+        Ok(lease.and_then(|l| l.spec).and_then(|s| s.renew_time).map(|t| t.0))
+    }
+
+    /// Sets the conditions of the seed's Shoots to `Unknown` after the second grace period.
+    async fn report_shoots(&self, seed: &str, renewed: Option<Timestamp>, silence: Duration) -> Result<()> {
+        let config = &self.context.config;
+        let period = config.shoot_monitor_period();
+        let is_due = silence > config.seed_monitor_period() + period
+            && self.observations().are_shoots_due(seed, period, Instant::now());
+        if !is_due {
+            return Ok(());
+        }
+        let is_silent = || async { Ok(self.renewed(seed).await? == renewed) };
+        if shoot_conditions::report_unknown(&self.context.garden, seed, is_silent).await? {
+            self.observations().note_shoots(seed, Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Reports Seeds with different DNS servers. An edit of the other Seed is noticed within the sync period.
+    async fn compare_servers(&self, seed: &Seed) -> Result<()> {
+        let found = owner_servers::condition(seed, &self.known.state(), clock::now_k8s());
+        if owner_servers::is_told(seed, found.as_ref()) {
+            return Ok(());
+        }
+        let seeds: Api<Seed> = self.context.garden.cluster_wide();
+        conditions::change(
+            MANAGER,
+            &seeds,
+            &seed.name_any(),
+            "conditions",
+            |list| match &found {
+                Some(found) => found.clone().merge_into(list),
+                None => list.retain(|one| one.type_ != OWNER_SERVERS_AGREE),
+            },
+        )
+        .await?;
+        if let Some(found) = found.filter(|found| found.status == ConditionStatus::False) {
+            self.context
+                .events
+                .warning(seed, "OwnerServersDisagree", &found.message)
+                .await;
+        }
+        Ok(())
+    }
+
+    fn observations(&self) -> std::sync::MutexGuard<'_, Observations> {
+        self.observations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,21 @@
+//! The life cycle of seeds in the garden.
+//!
+//! A gardenlet renews its seed's Lease. When the gardenlet falls silent, this controller reports that in the
+//! Seed's condition `GardenletReady`; the recovered gardenlet sets the condition to `True`. Silence is
+//! measured with this process's own monotonic clock, from the last observed change of the Lease: clocks of
+//! two machines are never compared. After a second period of silence the health conditions of the seed's
+//! Shoots turn `Unknown` as well.
+//!
+//! The condition `OwnerServersAgree` warns of Seeds with different DNS servers for the owner records of the
+//! same zone.
+
+mod condition_metrics;
+mod controller;
+mod liveness;
+mod namespace;
+mod owner_servers;
+mod shoot_conditions;
+
+pub use controller::run;
+pub use liveness::{Liveness, Observations};
+pub use shoot_conditions::report_unknown;

@@ -1,0 +1,105 @@
+//! Creates missing Secrets. Existing Secrets cannot be read, and stay unchanged.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    constants::{PROJECT_NAME, ROLE, SHOOT_NAME},
+    gardencore::Shoot,
+    meta::LastOperationType,
+};
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::{Api, Resource, ResourceExt, api::PostParams};
+use placement::its_place_alone;
+use runtime::{
+    Error, Result,
+    client::Cluster,
+    controller::{Next, Reconciler, runner},
+    error::Explain as _,
+};
+use serde_json::json;
+
+use crate::{Context, MANAGER, shoots};
+
+/// Requeue interval that detects a deleted Secret. Secrets are not watched, because a watch would read all
+/// Secrets.
+const RESYNC_PERIOD: Duration = Duration::from_secs(300);
+/// Requeue interval of a new Shoot, whose gardenlet waits for the Secret: the Secret of an earlier Shoot of
+/// the same name may be about to be deleted.
+const AWAITED_SECRET_REQUEUE: Duration = Duration::from_secs(5);
+
+struct ShootKubeconfig {
+    context: Context,
+}
+
+/// Runs the controller until shutdown.
+pub async fn run(context: Context) {
+    let controller = shoots::controller(&context, its_place_alone, wakes);
+    context
+        .run(controller, |context| ShootKubeconfig { context })
+        .await;
+}
+
+/// Triggers for a new Shoot, and for a Shoot with an operation annotation.
+fn wakes(shoot: &Shoot) -> Option<u64> {
+    runner::fingerprint((
+        shoot.uid(),
+        shoot.metadata.deletion_timestamp.is_some(),
+        shoot.annotations().get(api::constants::OPERATION),
+    ))
+}
+
+impl Reconciler<Shoot> for ShootKubeconfig {
+    const NAME: &'static str = "shoot-kubeconfig";
+
+    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        let namespace = shoot.namespace().unwrap_or_default();
+        let namespaces: Api<Namespace> = self.context.garden.cluster_wide();
+        let project = namespaces
+            .get_opt(&namespace)
+            .await
+            .context(format_args!("could not read namespace {namespace}"))?
+            .and_then(|found| found.labels().get(PROJECT_NAME).cloned());
+        let Some(project) = project else {
+            return Ok(Next::After(RESYNC_PERIOD));
+        };
+        let secrets: Api<Secret> = self.context.garden.namespaced(&namespace);
+        let params = PostParams {
+            field_manager: Some(MANAGER.0.to_owned()),
+            ..PostParams::default()
+        };
+        match secrets.create(&params, &secret(&shoot, &project)?).await {
+            Ok(_) => Ok(Next::After(RESYNC_PERIOD)),
+            // The Secret exists: no conflict that a retry could fix.
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(Next::After(pause(&shoot))),
+            Err(error) => Err(error).context("could not make the Secret for the Shoot's kubeconfig"),
+        }
+    }
+
+    /// The owner reference deletes the Secret with the Shoot.
+    async fn cleanup(&self, _: Arc<Shoot>) -> Result<Next> {
+        Ok(Next::Change)
+    }
+}
+
+fn pause(shoot: &Shoot) -> Duration {
+    let last = shoot.status.as_ref().and_then(|s| s.last_operation.as_ref());
+    if last.is_none_or(|last| last.type_ == LastOperationType::Create) {
+        AWAITED_SECRET_REQUEUE
+    } else {
+        RESYNC_PERIOD
+    }
+}
+
+/// The Secret with the labels by which users find it. Gardenlets cannot change these labels.
+fn secret(shoot: &Shoot, project: &str) -> Result<Secret> {
+    let name = shoot.name_any();
+    serde_json::from_value(json!({
+        "metadata": {
+            "name": format!("{name}.kubeconfig"),
+            "labels": {(ROLE): "kubeconfig", (PROJECT_NAME): project, (SHOOT_NAME): name},
+            "ownerReferences": [shoot.controller_owner_ref(&())],
+        },
+        "type": "Opaque",
+    }))
+    .map_err(|error| Error::bug("a Secret that was built here is none").caused_by(error))
+}

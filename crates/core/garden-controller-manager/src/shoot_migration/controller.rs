@@ -1,0 +1,273 @@
+//! Reads the inputs of the preflight, and writes the verdict.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    constants::{MIGRATION_DRY_RUN, condition::READY_FOR_MIGRATION},
+    gardencore::{
+        BackupBucket, BackupEntry, CloudProfile, ControllerInstallation, ControllerRegistration, Seed, Shoot,
+    },
+};
+use futures::{
+    StreamExt as _,
+    channel::mpsc::{self, UnboundedSender},
+};
+use kube::{
+    Api, ResourceExt,
+    runtime::{
+        Controller,
+        reflector::{ObjectRef, Store},
+        watcher,
+    },
+};
+use placement::its_place_alone;
+use runtime::{
+    Error, Result,
+    client::Cluster,
+    clock,
+    controller::{Next, Reconciler},
+    error::Explain as _,
+};
+
+use super::{
+    approval::{Decision, decide},
+    capacity,
+    change::change,
+    crowd::{self, Crowd, NoPlace},
+    dry_run, former_seeds, holds, move_metrics,
+    preflight::{BUSY, FULL, Verdict, wanted_move},
+    reading::{SOURCE, backup_entry_name, read, write},
+};
+use crate::{Context, controller_registration::seed_of, shoots};
+
+/// Number of successive write conflicts before an error. A gardenlet that reconciles the shoot writes its
+/// progress once a second, a long time compared to a read and a write.
+const ATTEMPTS: usize = 5;
+
+/// Requeue interval of a move that waits for a slot, if no other event triggers a check.
+const SLOT_REQUEUE: Duration = Duration::from_secs(60);
+
+struct ShootMigration {
+    context: Context,
+    crowd: Crowd,
+    /// The cache of all Shoots.
+    known: Store<Shoot>,
+    /// Sends Shoots that may have waited for a slot.
+    places: UnboundedSender<Shoot>,
+}
+
+/// Runs the controller until shutdown.
+pub async fn run(context: Context) {
+    let controller = shoots::controller(&context, its_place_alone, |_| None);
+    let (of_seed, of_bucket, of_entry) = (controller.store(), controller.store(), controller.store());
+    // A change of a Seed triggers the shoots that are about to move to or from that seed. The end of a Seed
+    // triggers the shoots that left that seed.
+    let seeds: Api<Seed> = context.garden.cluster_wide();
+    let controller = controller.watches(seeds, watcher::Config::default(), move |seed| {
+        let name = seed.name_any();
+        concerned(&of_seed, |shoot| {
+            moves(shoot, |from, to| from == name || to == name)
+                || former_seeds::names(shoot).any(|former| former == name)
+        })
+    });
+    let buckets: Api<BackupBucket> = context.garden.cluster_wide();
+    let controller = controller.watches(buckets, watcher::Config::default(), move |bucket| {
+        concerned(&of_bucket, |shoot| {
+            moves(shoot, |_, to| bucket.spec.seed_name.as_deref() == Some(to))
+        })
+    });
+    let entries: Api<BackupEntry> = context.garden.all();
+    let controller = controller.watches(entries, watcher::Config::default(), move |entry| {
+        concerned(&of_entry, |shoot| {
+            moves(shoot, |_, _| {
+                let name = entry.name_any();
+                let name = name.strip_prefix(SOURCE).unwrap_or(&name);
+                entry.namespace() == shoot.namespace() && backup_entry_name(shoot).as_deref() == Some(name)
+            })
+        })
+    });
+    let controller = with_extensions(&context, controller);
+    let (known, (places, freed)) = (controller.store(), mpsc::unbounded());
+    move_metrics::register(&context.metrics, &known);
+    // The mapper returns the Shoot itself: a Shoot that is sent here is reconciled.
+    let controller = controller.watches_stream(freed.map(Ok), |waiting| [ObjectRef::from_obj(&waiting)]);
+    context
+        .run(controller, |context| ShootMigration {
+            crowd: Crowd::new(context.config.concurrent_migrations.into()),
+            context,
+            known,
+            places,
+        })
+        .await;
+}
+
+/// An installation triggers the shoots that are about to move to its seed; a registration or a CloudProfile
+/// triggers all shoots that are about to move.
+fn with_extensions(context: &Context, controller: Controller<Shoot>) -> Controller<Shoot> {
+    let (of_installation, of_registration) = (controller.store(), controller.store());
+    let (of_profile, profiles) = (controller.store(), context.garden.cluster_wide::<CloudProfile>());
+    let installations: Api<ControllerInstallation> = context.garden.cluster_wide();
+    let registrations: Api<ControllerRegistration> = context.garden.cluster_wide();
+    controller
+        .watches(profiles, watcher::Config::default(), move |_| {
+            concerned(&of_profile, |shoot| moves(shoot, |_, _| true))
+        })
+        .watches(installations, watcher::Config::default(), move |installation| {
+            concerned(&of_installation, |shoot| {
+                moves(shoot, |_, to| seed_of(&installation) == Some(to))
+            })
+        })
+        .watches(registrations, watcher::Config::default(), move |_| {
+            concerned(&of_registration, |shoot| moves(shoot, |_, _| true))
+        })
+}
+
+/// The shoots that match the predicate.
+fn concerned(shoots: &Store<Shoot>, holds: impl Fn(&Shoot) -> bool) -> Vec<ObjectRef<Shoot>> {
+    let all = shoots.state();
+    let concerned = all.iter().filter(|shoot| holds(shoot));
+    concerned
+        .map(|shoot| ObjectRef::from_obj(shoot.as_ref()))
+        .collect()
+}
+
+fn moves(shoot: &Shoot, between: impl Fn(&str, &str) -> bool) -> bool {
+    wanted_move(shoot).is_some_and(|(from, to)| between(from, to))
+}
+
+impl Reconciler<Shoot> for ShootMigration {
+    const NAME: &'static str = "shoot-migration";
+
+    /// Ignores Shoots without a requested move and without fields of a move.
+    fn is_responsible(&self, shoot: &Shoot) -> bool {
+        let marked = shoot
+            .status
+            .as_ref()
+            .is_some_and(|s| s.migration.is_some() || s.constraint(READY_FOR_MIGRATION).is_some());
+        let asks = shoot.annotations().contains_key(MIGRATION_DRY_RUN);
+        marked || asks || former_seeds::names(shoot).next().is_some() || wanted_move(shoot).is_some()
+    }
+
+    /// The judged objects are read from the API server, never from a cache, and the write is conditional on
+    /// the judged version.
+    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        let name = shoot.name_any();
+        let shoots: Api<Shoot> = self
+            .context
+            .garden
+            .namespaced(&shoot.namespace().unwrap_or_default());
+        for _ in 0..ATTEMPTS {
+            let found = shoots
+                .get_opt(&name)
+                .await
+                .context(format_args!("could not read Shoot {name}"))?;
+            let Some(shoot) = found else {
+                return Ok(Next::Change);
+            };
+            if let Some(patch) = former_seeds::without(&shoot, &self.gone(&shoot).await?) {
+                write(&shoots, &name, patch).await?;
+                continue;
+            }
+            if let Some(seed) = dry_run::asked(&shoot) {
+                let known = self.known.state();
+                Box::pin(dry_run::answer(&self.context, &shoots, &shoot, seed, &known)).await?;
+                continue;
+            }
+            let judged = Box::pin(read(&self.context, &shoot)).await?;
+            let verdict = holds::apply(&shoot, &judged);
+            let verdict =
+                verdict.map(|verdict| self.with_place(&shoot, judged.destination.as_ref(), verdict));
+            let ready = verdict.as_ref().is_some_and(|verdict| verdict.ready);
+            let decision = decide(&shoot, ready)?;
+            if let Some(change) = change(&shoot, verdict.as_ref(), &decision, clock::now_k8s()) {
+                if !write(&shoots, &name, change.patch).await? {
+                    continue;
+                }
+                self.let_in(&shoot, &decision);
+                if change.tells || decision.hand_on.is_some() {
+                    self.tell(&shoot, verdict.as_ref(), &decision).await;
+                }
+            }
+            let waits = verdict.is_some_and(|verdict| [BUSY, FULL].contains(&verdict.reason));
+            return Ok(if waits {
+                Next::After(SLOT_REQUEUE)
+            } else {
+                Next::Change
+            });
+        }
+        Err(Error::transient(format!(
+            "Shoot {name} was changed {ATTEMPTS} times while its move was judged"
+        )))
+    }
+
+    async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        Box::pin(self.apply(shoot)).await
+    }
+}
+
+impl ShootMigration {
+    /// The verdict on a move that would begin now, changed if the destination has no free slot.
+    fn with_place(&self, shoot: &Shoot, seed: Option<&Seed>, verdict: Verdict) -> Verdict {
+        match wanted_move(shoot) {
+            Some((source, destination)) if crowd::needs_place(shoot, &verdict) => {
+                let (known, room) = (self.known.state(), seed.and_then(capacity::room));
+                match self.crowd.enter(shoot, destination, room, &known, clock::now()) {
+                    Ok(()) => verdict,
+                    Err(NoPlace::Busy(others)) => crowd::busy(source, destination, others),
+                    Err(NoPlace::Full { room, taken }) => capacity::full(source, destination, room, taken),
+                }
+            }
+            _ => verdict,
+        }
+    }
+
+    /// If a shoot is not on its way to a seed any more, another shoot may start.
+    fn let_in(&self, shoot: &Shoot, decision: &Decision) {
+        let old = shoot.status.as_ref().and_then(|status| status.migration.as_ref());
+        let Some(old) = old else { return };
+        if decision
+            .approval
+            .as_ref()
+            .is_some_and(|new| new.destination == old.destination)
+        {
+            return;
+        }
+        self.crowd.leave(shoot);
+        for next in self.crowd.next(&old.destination, &self.known.state()) {
+            // The channel is closed when the process ends.
+            let _ = self.places.unbounded_send(next.as_ref().clone());
+        }
+    }
+
+    /// The former seeds of the shoot whose Seed does not exist any more.
+    async fn gone(&self, shoot: &Shoot) -> Result<Vec<String>> {
+        let seeds: Api<Seed> = self.context.garden.cluster_wide();
+        let mut gone = Vec::new();
+        for name in former_seeds::names(shoot) {
+            let found = seeds.get_metadata_opt(name).await;
+            if found
+                .context(format_args!("could not read seed {name}"))?
+                .is_none()
+            {
+                gone.push(name.to_owned());
+            }
+        }
+        Ok(gone)
+    }
+
+    async fn tell(&self, shoot: &Shoot, verdict: Option<&Verdict>, decision: &Decision) {
+        let events = &self.context.events;
+        if let Some(hand_on) = &decision.hand_on {
+            let from = wanted_move(shoot).map(|(from, _)| from).unwrap_or_default();
+            let note = format!(
+                "seed {from}, which had begun nothing, hands the shoot on to seed {}",
+                hand_on.to
+            );
+            events.normal(shoot, "HandedOn", &note).await;
+        } else if let Some(verdict) = verdict.filter(|verdict| !verdict.ready) {
+            events
+                .warning(shoot, "NotReadyForMigration", &verdict.message)
+                .await;
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Decides whether a move may begin, its destination and its specification: the constraint
+//! `ReadyForMigration` and `status.migration` of a Shoot whose `spec.seedName` and `status.seedName` differ.
+//!
+//! Guarantees: before a move is approved only the constraint is written (I8). `True` means that the
+//! destination could take the shoot now, and that the move can end there; `False` names the obstacle and the
+//! remedy. Constraint and approval are a single write, conditional on the judged version of the Shoot: no
+//! approval lands on a newer specification. A seed executes no move that `status.migration` does not name.
+//! The constraint is removed when no move is requested any more, the approval when the move has ended or was
+//! cancelled. Both are computed again whenever the Shoot or a seed changes.
+//!
+//! | file | content |
+//! |---|---|
+//! | `preflight` | the obstacles, in the order in which users fix them |
+//! | `extensions` | the providers that the shoot needs, and the extensions of the destination |
+//! | `seed_defaults` | the values from a seed that the destination must provide equally |
+//! | `holds` | the holds of a planned move, which a takeover ignores: the list of the next rows |
+//! | `source_entry` | whether the source BackupEntry of the move before is gone |
+//! | `source` | the reports of the source's gardenlet that would stop a move half-way |
+//! | `eligibility` | whether the destination may host the shoot: taints, selectors, versions of gardenlets |
+//! | `pause` | whether the Shoot or a seed of the move holds back new work |
+//! | `pending_edit` | whether the source has reconciled the present specification |
+//! | `force` | the holds that a request by force overrides |
+//! | `forced_move` | the planned move as the answer to a request by force |
+//! | `capacity` | how many shoots a seed may have |
+//! | `dry_run` | the same verdict before any edit, requested by annotation |
+//! | `crowd` | how many shoots may be on their way to a seed at a time |
+//! | `approval` | the content of `status.migration`, and the hand-on of a shoot |
+//! | `reading` | reads the inputs of a verdict, and writes the result on exactly the read version |
+//! | `returning` | whether a former seed may be the destination |
+//! | `change` | the result as a single conditional write |
+//! | `former_seeds` | entries of deleted Seeds |
+//! | `move_metrics` | wanted moves, takeovers and former seeds as metrics |
+
+mod approval;
+mod capacity;
+mod change;
+mod controller;
+mod crowd;
+mod dry_run;
+mod eligibility;
+mod extensions;
+mod force;
+mod forced_move;
+mod former_seeds;
+mod holds;
+mod move_metrics;
+mod pause;
+mod pending_edit;
+mod preflight;
+mod reading;
+mod returning;
+mod seed_defaults;
+mod source;
+mod source_entry;
+
+pub(crate) use approval::travels;
+pub use approval::{Decision, HandOn, decide};
+pub use change::{Change, change};
+pub use controller::run;
+pub use extensions::Extensions;
+pub(crate) use forced_move::{ForcedMove, awaits_force, forced_move};
+pub use preflight::{ALLOW_DIFFERENT_PROVIDER, Move, Verdict, judge, wanted_move};
+pub(crate) use reading::{read, write};

@@ -1,0 +1,473 @@
+//! A row for each obstacle, from a state without obstacles.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+
+use api::gardencore::{
+    BackupBucketSpec, BackupBucketStatus, BackupEntrySpec, SeedSpec, SeedStatus, ShootSpec, ShootStatus,
+    seed::{SeedBackup, SeedDNSProviderConfig, SeedProvider, ShootNetworks},
+    shoot::{FormerSeed, Networking},
+};
+use api::meta::{Condition, LastOperation, LastOperationType};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+
+use serde_json::json;
+
+use super::*;
+
+fn epoch() -> Time {
+    Time(Timestamp::UNIX_EPOCH)
+}
+
+struct World {
+    shoot: Shoot,
+    destination: Option<Seed>,
+    source: Option<Seed>,
+    backup_entry: Option<BackupEntry>,
+    bucket: Option<BackupBucket>,
+    extensions: Extensions,
+}
+
+fn seed(name: &str) -> Seed {
+    let mut seed = Seed::new(
+        name,
+        SeedSpec {
+            backup: Some(SeedBackup {
+                provider: "local".into(),
+                ..SeedBackup::default()
+            }),
+            provider: SeedProvider {
+                type_: "local".into(),
+                ..SeedProvider::default()
+            },
+            ..SeedSpec::default()
+        },
+    );
+    let conditions = [
+        "GardenletReady",
+        "SeedSystemComponentsHealthy",
+        "BackupBucketsReady",
+    ]
+    .map(|t| Condition::new(t, ConditionStatus::True, "Fine", "All is well.", epoch()));
+    seed.status = Some(SeedStatus {
+        conditions: conditions.to_vec(),
+        ..SeedStatus::default()
+    });
+    seed
+}
+
+fn world() -> World {
+    let mut shoot = Shoot::new(
+        "crazy",
+        ShootSpec {
+            seed_name: Some("b".into()),
+            ..ShootSpec::default()
+        },
+    );
+    shoot.status = Some(ShootStatus {
+        seed_name: Some("a".into()),
+        ..ShootStatus::default()
+    });
+    let mut bucket = BackupBucket::new("uid-of-b", BackupBucketSpec::default());
+    bucket.status = Some(BackupBucketStatus {
+        last_operation: Some(LastOperation {
+            description: String::new(),
+            last_update_time: epoch(),
+            progress: 100,
+            state: LastOperationState::Succeeded,
+            type_: LastOperationType::Create,
+        }),
+        ..BackupBucketStatus::default()
+    });
+    World {
+        shoot,
+        destination: Some(seed("b")),
+        source: Some(seed("a")),
+        backup_entry: Some(BackupEntry::new("entry", BackupEntrySpec::default())),
+        bucket: Some(bucket),
+        extensions: Extensions::default(),
+    }
+}
+
+fn judged(change: impl FnOnce(&mut World)) -> Option<Verdict> {
+    let mut world = world();
+    change(&mut world);
+    judge(&Move {
+        shoot: &world.shoot,
+        destination: world.destination.as_ref(),
+        source: world.source.as_ref(),
+        backup_entry: world.backup_entry.as_ref(),
+        bucket: world.bucket.as_ref(),
+        extensions: &world.extensions,
+    })
+}
+
+#[track_caller]
+fn refused(reason: &str, words: &str, change: impl FnOnce(&mut World)) {
+    let verdict = judged(change).unwrap();
+    assert!(!verdict.ready);
+    assert_eq!(verdict.reason, reason);
+    assert!(verdict.message.contains(words), "{}", verdict.message);
+}
+
+#[test]
+fn a_move_between_two_good_seeds_may_begin() {
+    let verdict = judged(|_| ()).unwrap();
+    assert!(verdict.ready, "{}", verdict.message);
+    // The source may be dead, unknown and forgotten: only the destination counts (R7-02).
+    assert!(judged(|w| w.source = None).unwrap().ready);
+    assert!(
+        judged(|w| w.source.as_mut().unwrap().status = None)
+            .unwrap()
+            .ready
+    );
+}
+
+#[test]
+fn without_a_wanted_move_there_is_no_constraint() {
+    assert_eq!(judged(|w| w.shoot.spec.seed_name = Some("a".into())), None);
+    assert_eq!(judged(|w| w.shoot.spec.seed_name = None), None);
+    assert_eq!(judged(|w| w.shoot.status = None), None);
+}
+
+#[test]
+fn each_obstacle_is_named_with_what_to_do() {
+    refused("DestinationSeedNotFound", "no seed b", |w| w.destination = None);
+    refused("DestinationSeedNotFound", "back to a", |w| w.destination = None);
+    refused("ShootIsBeingDeleted", "cannot be moved", |w| {
+        w.shoot.metadata.deletion_timestamp = Some(epoch());
+    });
+    refused("DestinationSeedIsBeingDeleted", "name another", |w| {
+        w.destination.as_mut().unwrap().metadata.deletion_timestamp = Some(epoch());
+    });
+    refused("DestinationSeedHasNoBackup", "spec.backup", |w| {
+        w.destination.as_mut().unwrap().spec.backup = None;
+    });
+    refused("BackupEntryNotFound", "no BackupEntry", |w| w.backup_entry = None);
+    refused("DestinationBackupBucketNotReady", "lastError", |w| {
+        w.bucket = None;
+    });
+    refused("DestinationBackupBucketNotReady", "lastError", |w| {
+        let status = w.bucket.as_mut().unwrap().status.as_mut().unwrap();
+        status.last_operation.as_mut().unwrap().state = LastOperationState::Error;
+    });
+}
+
+#[test]
+fn a_destination_that_is_not_known_to_be_well_is_refused() {
+    refused("DestinationSeedNotReady", "is not reported yet", |w| {
+        w.destination.as_mut().unwrap().status = None;
+    });
+    for status in [
+        ConditionStatus::False,
+        ConditionStatus::Unknown,
+        ConditionStatus::Progressing,
+    ] {
+        for (index, condition, reason) in [
+            (0, "GardenletReady", "DestinationSeedNotReady"),
+            (1, "SeedSystemComponentsHealthy", "DestinationSeedNotHealthy"),
+            (2, "BackupBucketsReady", "DestinationBackupBucketNotReady"),
+        ] {
+            refused(reason, &format!("{condition} of seed b is {status:?}"), |w| {
+                conditions(w)[index].status = status;
+            });
+            refused(reason, &format!("{condition} of seed b is not reported"), |w| {
+                conditions(w).remove(index);
+            });
+        }
+    }
+    // A silent gardenlet is reported first, because its other reports are old.
+    refused("DestinationSeedNotReady", "GardenletReady", |w| {
+        for condition in conditions(w) {
+            condition.status = ConditionStatus::Unknown;
+        }
+    });
+}
+
+fn conditions(world: &mut World) -> &mut Vec<Condition> {
+    &mut world
+        .destination
+        .as_mut()
+        .unwrap()
+        .status
+        .as_mut()
+        .unwrap()
+        .conditions
+}
+
+#[test]
+fn a_seed_that_would_give_the_shoot_other_names_or_networks_is_refused() {
+    let other = |world: &mut World| {
+        world.destination.as_mut().unwrap().spec.networks.shoot_defaults = Some(ShootNetworks {
+            services: Some("10.9.0.0/16".into()),
+            ..ShootNetworks::default()
+        });
+    };
+    refused(
+        "ShootDefaultsDiffer",
+        "change it from 100.64.0.0/13 to 10.9.0.0/16",
+        other,
+    );
+    refused("ShootDefaultsDiffer", "configure seed b as seed a is", other);
+    refused("ShootDefaultsDiffer", "or set spec.seedName back to a", other);
+    assert!(
+        judged(|w| {
+            other(w);
+            w.shoot.spec.networking = Some(Networking {
+                services: Some("10.3.0.0/16".into()),
+                ..Networking::default()
+            });
+        })
+        .unwrap()
+        .ready
+    );
+    let domain = |world: &mut World| {
+        world.destination.as_mut().unwrap().spec.dns.internal = Some(SeedDNSProviderConfig {
+            domain: "internal.else".into(),
+            type_: "local".into(),
+            ..SeedDNSProviderConfig::default()
+        });
+    };
+    refused(
+        "InternalDomainsDiffer",
+        "from none to internal.else (local)",
+        domain,
+    );
+    // Reported before obstacles that disappear without action.
+    refused("InternalDomainsDiffer", "internal.else", |w| {
+        domain(w);
+        conditions(w).clear();
+    });
+}
+
+#[test]
+fn a_destination_that_has_not_cleaned_up_its_former_residency_is_refused() {
+    let former = |name: &str| {
+        let former = FormerSeed {
+            name: name.into(),
+            epoch: 1,
+        };
+        move |w: &mut World| w.shoot.status.as_mut().unwrap().former_seeds = vec![former]
+    };
+    let sentence = "Seed b has not cleaned up its former residency";
+    refused("DestinationSeedNotCleanedUp", sentence, former("b"));
+    assert!(judged(former("c")).unwrap().ready);
+}
+
+/// The table of rules is in `returning`; this test checks that the preflight asks `returning`.
+#[test]
+fn a_former_seed_with_the_newest_data_is_a_destination_on_request() {
+    let handed_over = |w: &mut World| {
+        let status = json!({"seedName": "a", "formerSeeds": [{"name": "b", "epoch": 1}],
+            "ownership": {"epoch": 2, "phase": "Claiming", "source": {"name": "b", "epoch": 1}}});
+        w.shoot.status = serde_json::from_value(status).unwrap();
+        let checks = json!({"ownerChecks": {"enabled": true}});
+        let destination = w.destination.as_mut().unwrap();
+        destination.spec.settings = serde_json::from_value(checks).unwrap();
+    };
+    let remedy = "have the shoot taken back without its help";
+    refused("DestinationSeedNotCleanedUp", remedy, handed_over);
+    let asked = judged(|w| {
+        handed_over(w);
+        let request = ("shoot.gardener.cloud/force-restore".to_owned(), "true".to_owned());
+        w.shoot.metadata.annotations = Some(BTreeMap::from([request]));
+    });
+    assert!(asked.unwrap().ready);
+}
+
+#[test]
+fn a_destination_with_a_control_plane_that_no_process_cleans_up_is_refused() {
+    let reported = |namespaces: &str| {
+        let reported = [(LEFTOVER_NAMESPACES.to_owned(), namespaces.to_owned())].into();
+        move |w: &mut World| {
+            w.shoot.status.as_mut().unwrap().technical_id = "shoot--dev--crazy".into();
+            w.destination.as_mut().unwrap().metadata.annotations = Some(reported);
+        }
+    };
+    let sentence = "Seed b has namespace shoot--dev--crazy with an earlier control plane of the shoot";
+    let both = "shoot--dev--api,shoot--dev--crazy";
+    refused("DestinationSeedHasLeftovers", sentence, reported(both));
+    assert!(
+        judged(reported("shoot--dev--api,shoot--dev--crazy2"))
+            .unwrap()
+            .ready
+    );
+    let codes = judged(reported(both)).unwrap().codes();
+    assert_eq!(
+        codes,
+        [ErrorCode::ErrConfigurationProblem],
+        "an operator has to act"
+    );
+}
+
+#[test]
+fn a_code_says_whether_somebody_must_edit_something() {
+    let codes = |change: fn(&mut World)| judged(change).unwrap().codes();
+    let patience = vec![ErrorCode::ErrRetryableInfraDependencies];
+    let waits: [fn(&mut World); 4] = [
+        |w| conditions(w)[0].status = ConditionStatus::Unknown,
+        |w| conditions(w)[1].status = ConditionStatus::False,
+        |w| conditions(w)[2].status = ConditionStatus::Progressing,
+        |w| {
+            w.shoot.status.as_mut().unwrap().former_seeds = vec![FormerSeed {
+                name: "b".into(),
+                epoch: 1,
+            }];
+        },
+    ];
+    for wait in waits {
+        assert_eq!(codes(wait), patience);
+    }
+    assert_eq!(
+        codes(|w| w.destination.as_mut().unwrap().spec.dns.defaults = vec![SeedDNSProviderConfig::default()]),
+        [ErrorCode::ErrConfigurationProblem]
+    );
+    assert_eq!(codes(|_| ()), []);
+}
+
+#[test]
+fn another_provider_needs_a_stated_reason() {
+    let other = |w: &mut World| w.destination.as_mut().unwrap().spec.provider.type_ = "aws".into();
+    refused("ProviderTypesDiffer", ALLOW_DIFFERENT_PROVIDER, other);
+    let annotate = |w: &mut World, why: &str| {
+        w.shoot.metadata.annotations = Some(BTreeMap::from([(
+            ALLOW_DIFFERENT_PROVIDER.to_owned(),
+            why.to_owned(),
+        )]));
+    };
+    refused("ProviderTypesDiffer", "say why", |w| {
+        other(w);
+        annotate(w, " ");
+    });
+    let allowed = judged(|w| {
+        other(w);
+        annotate(w, "both reach the same cloud");
+    });
+    assert!(allowed.unwrap().ready);
+}
+
+/// The table of obstacles is in `extensions`; this test checks the error codes.
+#[test]
+fn extensions_of_the_destination() {
+    let register = |kinds: &[&str]| {
+        let resources: Vec<_> = kinds
+            .iter()
+            .map(|kind| serde_json::json!({"kind": kind, "type": "local"}))
+            .collect();
+        let spec = serde_json::from_value(serde_json::json!({"resources": resources})).unwrap();
+        vec![std::sync::Arc::new(api::gardencore::ControllerRegistration::new(
+            "local", spec,
+        ))]
+    };
+    let change = |kinds: &'static [&'static str]| {
+        move |w: &mut World| {
+            w.shoot.spec.provider.type_ = "local".into();
+            w.extensions.registrations = register(kinds);
+        }
+    };
+    let all = &["Infrastructure", "ControlPlane", "BackupBucket", "BackupEntry"];
+    refused(
+        "DestinationExtensionsNotReady",
+        "or set spec.seedName back to a",
+        change(all),
+    );
+    refused(
+        "DestinationLacksExtensions",
+        "ControlPlane of type local",
+        change(&all[..1]),
+    );
+    let codes = |kinds| judged(change(kinds)).unwrap().codes();
+    assert_eq!(codes(all), [ErrorCode::ErrRetryableInfraDependencies]);
+    assert_eq!(codes(&all[..1]), [ErrorCode::ErrConfigurationProblem]);
+}
+
+/// A planned move needs no fence, and its message says that a takeover on the way would be refused.
+#[test]
+fn a_move_between_seeds_with_other_servers_begins_and_says_that_a_takeover_would_not() {
+    let same = moved_between(&["192.0.2.1:53"], &["192.0.2.1:53"], |_| ());
+    assert!(!same.contains("Without the help"), "{same}");
+    let differs = moved_between(&["192.0.2.1:53"], &["192.0.2.2:53"], |_| ());
+    for part in [
+        "would not be taken over",
+        "asks 192.0.2.1:53",
+        "asks 192.0.2.2:53",
+    ] {
+        assert!(differs.contains(part), "{differs}");
+    }
+}
+
+#[test]
+fn a_move_says_which_report_of_the_source_would_keep_a_takeover_from_beginning() {
+    type Change = fn(&mut ShootStatus);
+    let rows: [(Change, &str); 5] = [
+        (|status| status.owner_checks[0].terms = None, "has no terms"),
+        (
+            |status| status.owner_checks[0].terms = Some("before".to_owned()),
+            "has other terms",
+        ),
+        (
+            |status| status.conditions.clear(),
+            "has never reported that all processes",
+        ),
+        (
+            |status| status.owner_checks[0].servers_named = None,
+            "has not reported which DNS servers",
+        ),
+        (
+            |status| status.owner_checks[0].host_clock = Some("None".to_owned()),
+            "silence alone begins no takeover: the clock of seed a may stop",
+        ),
+    ];
+    for (change, part) in rows {
+        let message = moved_between(&["192.0.2.1:53"], &["192.0.2.1:53"], change);
+        assert!(message.contains(part), "{part}: {message}");
+    }
+}
+
+/// The message of a move between seeds with owner checks, where the source has reported all of its checks.
+/// `change` edits the status.
+fn moved_between(source: &[&str], destination: &[&str], change: fn(&mut ShootStatus)) -> String {
+    let checks = |authorities: &[&str]| {
+        let settings = json!({"ownerChecks": {"enabled": true, "authorities": authorities}});
+        serde_json::from_value(settings).unwrap()
+    };
+    let verdict = judged(|world| {
+        let from = world.source.as_mut().unwrap();
+        from.spec.settings = Some(checks(source));
+        world.destination.as_mut().unwrap().spec.settings = Some(checks(destination));
+        let status = world.shoot.status.as_mut().unwrap();
+        let report = json!({"seedName": "a", "epoch": status.epoch(), "servers": source, "serversNamed": true, "hostClock": "Rtc",
+            "terms": placement::owner_terms::hash(from, status.epoch())});
+        status.owner_checks = vec![serde_json::from_value(report).unwrap()];
+        let complete = ConditionStatus::True;
+        status.conditions = vec![Condition::new(
+            "OwnerChecksComplete",
+            complete,
+            "TermsApplied",
+            "All is well.",
+            epoch(),
+        )];
+        change(status);
+    });
+    let verdict = verdict.unwrap();
+    assert!(verdict.ready, "{verdict:?}");
+    verdict.message
+}
+
+/// The move makes room, and the user is informed before.
+#[test]
+fn an_etcd_that_refuses_writes_is_reported_and_does_not_hold_the_move_back() {
+    let reported = |status: ConditionStatus, reason: &str| {
+        let verdict = judged(|world| {
+            let healthy = Condition::new("ControlPlaneHealthy", status, reason, "m", epoch());
+            world.shoot.status.as_mut().unwrap().conditions = vec![healthy];
+        });
+        let verdict = verdict.unwrap();
+        assert!(verdict.ready, "{}", verdict.message);
+        verdict.message.contains("alarm NOSPACE")
+    };
+    assert!(reported(ConditionStatus::False, "EtcdNoSpace"));
+    assert!(!reported(ConditionStatus::False, "ControlPlaneUnhealthy"));
+    assert!(!reported(ConditionStatus::True, "ControlPlaneRunning"));
+}

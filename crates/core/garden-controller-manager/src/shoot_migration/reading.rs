@@ -1,0 +1,151 @@
+//! Reads the inputs of the preflight, and writes on exactly the read version. The judged objects never come
+//! from a cache.
+
+use std::sync::Arc;
+
+use api::gardencore::{
+    BackupBucket, BackupEntry, CloudProfile, ControllerInstallation, ControllerRegistration, Seed, Shoot,
+};
+use kube::{
+    Api, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
+use runtime::{Error, Result, client::Cluster, error::Explain as _};
+use serde_json::Value;
+
+use super::{
+    extensions::Extensions,
+    preflight::{Move, Verdict, judge, wanted_move},
+};
+use crate::{Context, MANAGER};
+
+/// A requested move, its inputs and its verdict.
+#[derive(Debug, Default)]
+pub struct Judged {
+    /// The present seed of the shoot, if its Seed exists.
+    pub source: Option<Seed>,
+    /// The destination seed, if its Seed exists.
+    pub destination: Option<Seed>,
+    /// Whether the destination could take the shoot. Of the source only the spec is considered.
+    pub verdict: Option<Verdict>,
+    /// The CloudProfile that the Shoot names.
+    pub profile: Option<CloudProfile>,
+    /// The source BackupEntry that an earlier move may have left.
+    pub source_entry: Option<BackupEntry>,
+}
+
+/// Judges the move that the Shoot requests, if any.
+pub(crate) async fn read(context: &Context, shoot: &Shoot) -> Result<Judged> {
+    let Some((source, destination)) = wanted_move(shoot) else {
+        return Ok(Judged::default());
+    };
+    let seeds: Api<Seed> = context.garden.cluster_wide();
+    let read = |name: String| {
+        let seeds = seeds.clone();
+        async move {
+            seeds
+                .get_opt(&name)
+                .await
+                .context(format_args!("could not read seed {name}"))
+        }
+    };
+    let (source, destination) = futures::try_join!(read(source.to_owned()), read(destination.to_owned()))?;
+    let (backup_entry, source_entry) = futures::try_join!(
+        backup_entry(context, shoot, ""),
+        backup_entry(context, shoot, SOURCE)
+    )?;
+    let bucket = match destination.as_ref().and_then(ResourceExt::uid) {
+        Some(uid) => {
+            let buckets: Api<BackupBucket> = context.garden.cluster_wide();
+            buckets
+                .get_opt(&uid)
+                .await
+                .context("could not read the destination's BackupBucket")?
+        }
+        None => None,
+    };
+    let extensions = extensions(context, shoot).await?;
+    let profile = profile(context, shoot).await?;
+    let verdict = judge(&Move {
+        shoot,
+        destination: destination.as_ref(),
+        source: source.as_ref(),
+        backup_entry: backup_entry.as_ref(),
+        bucket: bucket.as_ref(),
+        extensions: &extensions,
+    });
+    Ok(Judged {
+        source,
+        destination,
+        verdict,
+        profile,
+        source_entry,
+    })
+}
+
+/// Name prefix of a source BackupEntry.
+pub(super) const SOURCE: &str = "source-";
+
+/// The name of the entry, built from the shoot's technical id and uid like the gardenlet does.
+pub(super) fn backup_entry_name(shoot: &Shoot) -> Option<String> {
+    let status = shoot.status.as_ref()?;
+    Some(placement::names::backup_entry(&status.technical_id, &status.uid))
+}
+
+/// The extensions that are registered in the garden, and the installations in the destination seed.
+async fn extensions(context: &Context, shoot: &Shoot) -> Result<Extensions> {
+    let garden = &context.garden;
+    let all = garden.cluster_wide::<ControllerRegistration>();
+    let all = all.list(&ListParams::default()).await;
+    let all = all.context("could not list ControllerRegistrations")?.items;
+    let seed = shoot.spec.seed_name.as_deref().unwrap_or_default();
+    let some = ListParams::default().fields(&format!("spec.seedRef.name={seed}"));
+    let installations = garden.cluster_wide::<ControllerInstallation>().list(&some).await;
+    Ok(Extensions {
+        registrations: all.into_iter().map(Arc::new).collect(),
+        installations: installations
+            .context("could not list ControllerInstallations")?
+            .items,
+    })
+}
+
+/// The CloudProfile that the Shoot names. `None` for a profile of another kind.
+async fn profile(context: &Context, shoot: &Shoot) -> Result<Option<CloudProfile>> {
+    let Some(name) = shoot.spec.cloud_profile_name() else {
+        return Ok(None);
+    };
+    let profiles: Api<CloudProfile> = context.garden.cluster_wide();
+    profiles
+        .get_opt(name)
+        .await
+        .context(format_args!("could not read CloudProfile {name}"))
+}
+
+async fn backup_entry(context: &Context, shoot: &Shoot, prefix: &str) -> Result<Option<BackupEntry>> {
+    let Some(name) = backup_entry_name(shoot).map(|name| format!("{prefix}{name}")) else {
+        return Ok(None);
+    };
+    let entries: Api<BackupEntry> = context.garden.namespaced(&shoot.namespace().unwrap_or_default());
+    entries
+        .get_opt(&name)
+        .await
+        .context(format_args!("could not read BackupEntry {name}"))
+}
+
+/// Returns whether the patch was written; `false` if the Shoot has changed since it was read.
+pub(crate) async fn write(shoots: &Api<Shoot>, name: &str, patch: Value) -> Result<bool> {
+    let patch = serde_json::from_value(patch)
+        .map_err(|error| Error::bug("the change of a Shoot is no JSON patch").caused_by(error))?;
+    let params = PatchParams {
+        field_manager: Some(MANAGER.0.to_owned()),
+        ..PatchParams::default()
+    };
+    match shoots
+        .patch_status(name, &params, &Patch::<()>::Json(patch))
+        .await
+    {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(answer)) if answer.is_conflict() || answer.is_not_found() => Ok(false),
+        Err(error) => Err(error).context("could not write the status of the Shoot"),
+    }
+}

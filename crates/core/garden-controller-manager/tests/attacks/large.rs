@@ -1,0 +1,170 @@
+//! What a tenant makes a Shoot of to end processes that serve all tenants: it is too large for their memory,
+//! has too many parts, or is nested deeper than their decoders follow.
+
+use api::gardencore::Shoot;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams},
+};
+use runtime::client::{Connection, Permit};
+use serde_json::{Value, json};
+
+use crate::garden::{self, Garden, NAMESPACE, allowed, refused};
+
+const POLICY: &str = "shoot-size";
+const TOO_LARGE: &str = "characters, and a Shoot may have 65536";
+const TOO_MANY: &str = "fields and entries, and a Shoot may have 3000";
+const TOO_DEEP: &str = "nested deeper than 20 levels";
+const TOO_MUCH_BESIDE: &str = "characters together, and those of a Shoot may have 65536";
+
+fn shoot(name: &str, config: &Value) -> DynamicObject {
+    serde_json::from_value(json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": name},
+        "spec": {
+            "cloudProfile": {"name": "local", "kind": "CloudProfile"}, "region": "local", "seedName": "seed-a",
+            "provider": {"type": "local", "infrastructureConfig": config}, "kubernetes": {"version": "1.34.4"},
+        },
+    }))
+    .unwrap()
+}
+
+fn nested(levels: usize) -> Value {
+    (1..levels).fold(json!({}), |inner, level| match level % 2 {
+        0 => json!({"a": inner, "b": []}),
+        _ => json!({"a": [], "b": [inner, {}]}),
+    })
+}
+
+fn shoots(client: &Client) -> Api<DynamicObject> {
+    Api::namespaced_with(client.clone(), NAMESPACE, &ApiResource::erase::<Shoot>(&()))
+}
+
+pub async fn a_shoot_is_small_enough_for_everybody(garden: &Garden) {
+    let tenant = shoots(&garden.editor_of_shoots(NAMESPACE).await.unwrap());
+    garden::until_allowed(|| garden::try_create(&tenant, shoot("x", &json!({})))).await;
+    for (config, words) in [
+        (json!({"x": "a".repeat(66_000)}), TOO_LARGE),
+        (json!({"x": vec![0; 3000]}), TOO_MANY),
+        (json!({"x": vec![json!({}); 1500]}), TOO_MANY),
+        (nested(30), TOO_DEEP),
+        (nested(250), TOO_DEEP),
+        // Brackets in texts neither hide levels nor are any.
+        (json!({"a": "]}}]", "b": nested(13), "c": "[{{["}), TOO_DEEP),
+        (
+            json!({"a": r#"\"]}}]"#, "b": nested(13), "c": r#"\"[{{["#}),
+            TOO_DEEP,
+        ),
+        (json!({r#"}"}}"#: nested(13)}), TOO_DEEP),
+    ] {
+        let told = config.to_string();
+        println!("{} of {}", words, told.get(..60).unwrap_or(&told));
+        refused(garden::try_create(&tenant, shoot("x", &config)).await, words);
+    }
+    for config in [
+        json!({"x": "a".repeat(65_000)}),
+        json!({"x": vec![0; 2900]}),
+        json!({"x": "a{2,3}[b] \n{{}}\\", "y": "{", "z": "][", "}}": ["\\\"{", "ü\u{1}"]}),
+        json!({"a": "[".repeat(1000), "b": nested(10), "c": "\"\\".repeat(1000)}),
+        nested(12),
+    ] {
+        allowed(garden::try_create(&tenant, shoot("x", &config)).await);
+    }
+    let mut labelled = shoot("x", &json!({}));
+    labelled
+        .annotations_mut()
+        .insert("a".to_owned(), "b".repeat(66_000));
+    refused(garden::try_create(&tenant, labelled).await, TOO_MUCH_BESIDE);
+    whoever_fills_it_keeps_nobody_from_his_work(garden, &tenant).await;
+    from_before_the_bounds(garden, &tenant).await;
+    what_its_writer_says_of_it_is_read_over(garden, &tenant).await;
+}
+
+/// Its seed, and an operator who has a shoot taken over, write into metadata that a tenant has filled; the
+/// tenant does not.
+async fn whoever_fills_it_keeps_nobody_from_his_work(garden: &Garden, tenant: &Api<DynamicObject>) {
+    garden
+        .shoot("full", "seed-a", Some("seed-a"), ("Create", "Succeeded"))
+        .await;
+    let annotated =
+        |key: &str, length: usize| json!({"metadata": {"annotations": {key: "b".repeat(length)}}});
+    allowed(garden.patch(tenant, "full", annotated("a", 65_450)).await);
+    refused(
+        garden.patch(tenant, "full", annotated("b", 100)).await,
+        TOO_MUCH_BESIDE,
+    );
+    let gardenlet: Api<Shoot> = Api::namespaced(garden.seed_a.clone(), NAMESPACE);
+    let works = json!({"metadata": {"finalizers": ["gardener"], "labels": {"shoot.gardener.cloud/status": "progressing"}}});
+    allowed(garden.patch(&gardenlet, "full", works).await);
+    let operator: Api<Shoot> = garden.admin(NAMESPACE);
+    allowed(garden.patch(&operator, "full", annotated("b", 1000)).await);
+    refused(
+        garden.patch(&operator, "full", annotated("b", 5000)).await,
+        TOO_MUCH_BESIDE,
+    );
+    garden.patch(&operator, "full", confirmation()).await.unwrap();
+    let emptied = json!({"metadata": {"finalizers": null}});
+    allowed(garden.patch(&operator, "full", emptied).await);
+    operator.delete("full", &DeleteParams::default()).await.unwrap();
+}
+
+fn confirmation() -> Value {
+    json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}})
+}
+
+/// It is not lost: it changes as long as it does not grow.
+async fn from_before_the_bounds(garden: &Garden, tenant: &Api<DynamicObject>) {
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(garden.administrator());
+    let mut binding = bindings.get(POLICY).await.unwrap();
+    bindings.delete(POLICY, &DeleteParams::default()).await.unwrap();
+    let config = json!({"x": "a".repeat(70_000), "y": vec![0; 4000]});
+    let large = shoot("large", &config);
+    garden::until_allowed(|| garden::try_create(tenant, large.clone())).await;
+    tenant.create(&PostParams::default(), &large).await.unwrap();
+    binding.metadata.resource_version = None;
+    binding.metadata.uid = None;
+    bindings.create(&PostParams::default(), &binding).await.unwrap();
+    garden::until_refused_with(TOO_LARGE, || garden::try_create(tenant, shoot("x", &config))).await;
+    let configured = |config: Value| json!({"spec": {"provider": {"infrastructureConfig": config}}});
+    for same_or_smaller in [
+        json!({"metadata": {"labels": {"a": "b"}}}),
+        configured(json!({"x": "b".repeat(70_000)})),
+        configured(json!({"x": "a".repeat(66_000)})),
+    ] {
+        allowed(garden.patch(tenant, "large", same_or_smaller).await);
+    }
+    for larger in [
+        configured(json!({"x": "a".repeat(69_000)})),
+        configured(json!({"z": "a"})),
+    ] {
+        refused(garden.patch(tenant, "large", larger).await, TOO_LARGE);
+    }
+    allowed(garden.patch(tenant, "large", confirmation()).await);
+    let deleted = tenant.delete("large", &DeleteParams::default()).await;
+    allowed(deleted.map(drop));
+}
+
+/// Who wrote which field, a writer may say himself. The API server takes it as deep as it is, and a decoder
+/// does not.
+async fn what_its_writer_says_of_it_is_read_over(garden: &Garden, tenant: &Api<DynamicObject>) {
+    let fields = (0..200).fold(json!({}), |inner, _| json!({"f:a": inner}));
+    let managed = json!([{
+        "manager": "m", "operation": "Update", "apiVersion": "core.gardener.cloud/v1beta1", "time": "2026-01-01T00:00:00Z",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": fields},
+    }]);
+    let mut object = shoot("deep", &json!({}));
+    object.metadata.managed_fields = serde_json::from_value(managed).unwrap();
+    // Also the answer cannot be read.
+    let _unread = tenant.create(&PostParams::default(), &object).await;
+    let whole: Api<Shoot> = garden.admin(NAMESPACE);
+    let Err(_) = whole.list(&ListParams::default()).await else {
+        panic!("it is read without more: nothing is shown");
+    };
+    let way = Connection::from(garden.administrator());
+    let ours: Api<Shoot> = Api::namespaced(way.client(&Permit::sole("a test")), NAMESPACE);
+    let read = ours.list(&ListParams::default()).await.unwrap();
+    assert!(read.iter().any(|shoot| shoot.name_any() == "deep"));
+    garden.patch(&ours, "deep", confirmation()).await.unwrap();
+    ours.delete("deep", &DeleteParams::default()).await.unwrap();
+    whole.list(&ListParams::default()).await.unwrap();
+}

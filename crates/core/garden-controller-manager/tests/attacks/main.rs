@@ -1,0 +1,162 @@
+//! What a seed or a tenant that is hostile tries, each with its own credentials, on a real API server with
+//! the policies and roles of the charts. Each of these went through before there was the rule that refuses it
+//! here.
+
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod accept_loss;
+mod backups;
+mod floods;
+#[path = "../garden/mod.rs"]
+mod garden;
+mod garden_token;
+#[path = "garden_controller_manager.rs"]
+mod its_rights;
+mod large;
+mod members;
+mod owner_checks;
+mod ownership;
+mod readable;
+mod rights;
+mod shoot_states;
+mod stolen_namespace;
+mod takeover;
+mod tenants;
+
+use std::collections::BTreeMap;
+
+use garden::Garden;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+use tokio::task::JoinSet;
+
+// In sequence: some scenarios grant rights, or take a policy away for a time.
+testkit::scenarios! {
+    mod refused for Garden = Garden::start();
+    in_sequence:
+    garden_token::{
+        no_seed_gets_a_token_of_the_garden,
+        a_seed_fills_only_what_is_of_its_own_shoots,
+        garden_controller_manager_makes_no_tokens_either,
+    },
+    shoot_states::{
+        a_shoot_state_is_of_the_seed_that_has_the_shoot,
+        a_chunk_is_of_the_seed_that_has_the_shoot,
+        garden_controller_manager_gives_nobody_else_a_right,
+    },
+    rights::{
+        a_member_grafts_no_right_on_those_of_seeds,
+        a_service_account_of_a_known_name_is_not_exempt,
+        a_certificate_without_the_group_meets_the_policies,
+        a_binding_names_a_secret_that_its_author_may_read,
+        an_editor_of_shoots_moves_none,
+        garden_controller_manager_takes_no_other_namespace,
+        a_seed_name_of_null_is_no_name,
+        a_planted_binding_blocks_no_seed,
+        a_namespace_without_a_project_has_no_rights_of_seeds,
+    },
+    stolen_namespace::{
+        an_id_comes_from_the_project_of_the_namespace_and_stays,
+        a_namespace_has_one_project,
+    },
+    ownership::{
+        the_destination_writes_nothing_before_it_has_the_shoot,
+        a_shoot_is_handed_over_as_it_was_approved,
+        a_hand_over_that_comes_late_is_refused,
+        a_former_seed_takes_only_its_own_entry_away,
+        the_source_writes_no_metadata_but_that_of_its_work,
+        garden_controller_manager_hands_over_by_one_epoch,
+    },
+    takeover::{
+        it_takes_a_verb_of_its_own,
+        a_new_epoch_takes_a_verb_of_its_own,
+        no_seed_consents_to_a_takeover,
+        a_record_goes_on_step_by_step,
+        a_former_seed_tells_its_own_loss_once,
+    },
+    accept_loss::{
+        to_accept_a_loss_takes_a_verb_of_its_own,
+        the_end_of_an_epoch_is_recorded_by_its_seed_in_the_hand_over,
+    },
+    owner_checks::{a_seed_writes_its_own_owner_check_alone},
+    backups::{a_seed_plants_no_entry_for_a_shoot_elsewhere, a_seed_makes_its_own_bucket_alone},
+    floods::{a_seed_writes_no_large_status, a_seed_reports_in_no_foreign_namespace},
+    tenants::{a_version_is_on_offer_or_stays},
+    its_rights::{it_changes_no_specification},
+    members::{a_member_of_a_project_gets_at_no_key},
+    readable::{nobody_writes_times_that_cannot_be_read, what_is_taken_can_be_read},
+    large::{a_shoot_is_small_enough_for_everybody};
+}
+
+/// The controller that grants the rights of seeds, until the set is dropped.
+fn grant_rights(garden: &Garden) -> JoinSet<()> {
+    let mut controllers = JoinSet::new();
+    controllers.spawn(garden_controller_manager::shoot_state::run(garden.context(&[])));
+    controllers
+}
+
+/// A list of fields that a policy has to name one by one goes stale in silence.
+#[test]
+fn the_policy_for_former_seeds_knows_every_field_of_the_status() {
+    let fields = fields_of_a_shoot()["status"].properties.clone().unwrap();
+    let policy = include_str!("../../../../../charts/garden/files/policies/gardenlet-shoot.yaml");
+    compares_all_but(policy, "status", &fields, "formerSeeds", "");
+    let ownership = fields["ownership"].properties.clone().unwrap();
+    compares_all_but(policy, "status.?ownership", &ownership, "restored", "");
+    let restored = ownership["restored"].properties.clone().unwrap();
+    compares_all_but(
+        policy,
+        "status.?ownership.?restored",
+        &restored,
+        "lostRevisions",
+        "",
+    );
+}
+
+#[test]
+fn the_policy_for_garden_controller_manager_knows_every_field_of_the_specification() {
+    let policy = include_str!("../../../../../charts/garden/files/policies/garden-controller-manager.yaml");
+    let spec = fields_of_a_shoot()["spec"].properties.clone().unwrap();
+    compares_all_but(policy, "spec", &spec, "kubernetes", "");
+    let hibernation = spec["hibernation"].properties.clone().unwrap();
+    let known: Vec<_> = hibernation.keys().map(String::as_str).collect();
+    assert_eq!(known, ["enabled", "schedules"], "of these the first may change");
+    let kubernetes = spec["kubernetes"].properties.clone().unwrap();
+    compares_all_but(policy, "spec.?kubernetes", &kubernetes, "version", "");
+}
+
+#[test]
+fn the_policy_for_the_name_of_the_seed_knows_every_field_of_the_specification() {
+    let policy = include_str!("../../../../../charts/garden/files/policies/shoot-seed-name.yaml");
+    let spec = fields_of_a_shoot()["spec"].properties.clone().unwrap();
+    // For a list, absent and empty are the same.
+    let (lists, others): (BTreeMap<_, _>, BTreeMap<_, _>) = spec
+        .into_iter()
+        .partition(|(_, schema)| schema.type_.as_deref() == Some("array"));
+    compares_all_but(policy, "spec", &others, "seedName", "");
+    compares_all_but(policy, "spec", &lists, "seedName", ".orValue([])");
+}
+
+/// Fails unless the policy compares each field below `place`, except `except`, with the former value.
+/// `absent` is the CEL suffix for the value of an absent field.
+#[track_caller]
+fn compares_all_but(
+    policy: &str,
+    place: &str,
+    fields: &BTreeMap<String, JSONSchemaProps>,
+    except: &str,
+    absent: &str,
+) {
+    for field in fields.keys().filter(|field| *field != except) {
+        let compared = format!("object.?{place}.?{field}{absent} == oldObject.?{place}.?{field}{absent}");
+        assert!(policy.contains(&compared), "{place}.{field} is not compared");
+    }
+}
+
+fn fields_of_a_shoot() -> BTreeMap<String, JSONSchemaProps> {
+    let mut crds = api::all_crds().into_iter();
+    let shoot = crds
+        .find(|crd| crd.definition.spec.names.kind == "Shoot")
+        .unwrap();
+    let schema = shoot.definition.spec.versions[0].schema.clone().unwrap();
+    schema.open_api_v3_schema.unwrap().properties.unwrap()
+}

@@ -1,0 +1,251 @@
+//! A garden is there when each of its policies has refused something.
+
+use anyhow::Result;
+use api::gardencore::{
+    BackupBucket, BackupEntry, InternalSecret, InternalSecretFields, Project, SecretBinding, Seed, Shoot,
+    ShootState,
+};
+use k8s_openapi::{
+    api::{
+        core::v1::{Namespace, Secret},
+        events::v1::Event,
+        rbac::v1::{ClusterRole, Role},
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+use testkit::eventually;
+
+use super::{
+    Garden, IN_FORCE_WITHIN, NAMESPACE, WITH_A_SHOOT, WITH_BACKUPS,
+    attempt::{in_force, try_patch_status},
+    bounded_profile, bucket, entry, event_in, project_of, secret_binding, shoot_with_pools, try_apply,
+    try_create, try_delete, try_patch,
+};
+
+impl Garden {
+    /// Every policy has refused something that only it refuses.
+    pub(super) async fn wait_until_in_force(&self) -> Result<()> {
+        self.shoot("probe", "seed-a", Some("seed-a"), ("Migrate", "Processing"))
+            .await;
+        self.shoot("young-probe", "seed-a", None, ("", "")).await;
+        self.status(
+            &self.admin::<Shoot>(NAMESPACE),
+            "probe",
+            // Called off in the one phase in which nobody may name another seed.
+            json!({"technicalID": "t", "uid": "u", "ownership": {"epoch": 1, "phase": "Sealing"}}),
+        )
+        .await;
+        let shoots: Api<Shoot> = self.admin(NAMESPACE);
+        let entries: Api<BackupEntry> = self.admin(NAMESPACE);
+        // A policy about entries looks at other entries. Until the API server has found and read that kind it
+        // refuses everybody.
+        eventually("a BackupEntry can be made", IN_FORCE_WITHIN, || {
+            self.apply(&entries, "t--u", entry("t--u", "seed-a", "bucket-a"))
+        })
+        .await?;
+        let theirs: Api<Seed> = Api::all(self.seed_b.clone());
+        let their_shoots: Api<Shoot> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
+        let their_entries: Api<BackupEntry> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
+        let to_b = json!({"spec": {"seedName": "seed-b"}});
+        let operation = json!({"metadata": {"annotations": {"gardener.cloud/operation": "x"}}});
+        let force =
+            json!({"metadata": {"annotations": {"confirmation.gardener.cloud/force-deletion": "true"}}});
+        let label = json!({"metadata": {"labels": {"x": "y"}}});
+        in_force("shoot-seed-name", || try_patch(&shoots, "probe", &to_b)).await?;
+        in_force("shoot-seed-name-before-creation", || {
+            try_patch(&shoots, "young-probe", &to_b)
+        })
+        .await?;
+        let pool = json!([{"name": "a", "machine": {"type": "x"}, "minimum": 0, "maximum": 2}]);
+        self.bring(&bounded_profile(1)).await?;
+        in_force("shoot-nodes", || {
+            try_apply(&shoots, "many", shoot_with_pools("many", "bounded", &pool))
+        })
+        .await?;
+        let hour = json!({"spec": {"hibernation": {"schedules": [{"start": "20:00"}]}}});
+        let mut unoffered = shoot_with_pools("unoffered", "bounded", &json!([]));
+        unoffered["spec"]["kubernetes"]["version"] = json!("1.34.6");
+        in_force("shoot-version", || {
+            try_apply(&shoots, "unoffered", unoffered.clone())
+        })
+        .await?;
+        in_force("shoot-hibernation", || try_patch(&shoots, "probe", &hour)).await?;
+        let zone = json!({"metadata": {"annotations": {"shoot.gardener.cloud/isolated-zone": "z"}}});
+        in_force("shoot-zone-isolation", || try_patch(&shoots, "probe", &zone)).await?;
+        in_force("shoot-operation", || try_patch(&shoots, "probe", &operation)).await?;
+        let takeover = json!({"metadata": {"annotations": {"shoot.gardener.cloud/force-restore": "x"}}});
+        in_force("shoot-force-restore", || try_patch(&shoots, "probe", &takeover)).await?;
+        let loss = json!({"metadata": {"annotations": {"shoot.gardener.cloud/accept-loss": "x"}}});
+        in_force("shoot-accept-loss", || try_patch(&shoots, "probe", &loss)).await?;
+        let renewal = json!({"metadata": {"annotations": {"shoot.gardener.cloud/renew-ownership": "x"}}});
+        in_force("shoot-renew-ownership", || try_patch(&shoots, "probe", &renewal)).await?;
+        in_force("shoot-force-deletion", || try_patch(&shoots, "probe", &force)).await?;
+        let long = json!({"metadata": {"annotations": {"x": "y".repeat(70_000)}}});
+        in_force("shoot-size", || try_patch(&shoots, "probe", &long)).await?;
+        in_force("shoot-deletion", || try_delete(&shoots, "probe")).await?;
+        in_force("backupentry-deletion", || try_delete(&entries, "t--u")).await?;
+        in_force("gardenlet-seed", || try_patch(&theirs, "seed-a", &label)).await?;
+        in_force("gardenlet-shoot", || try_patch(&their_shoots, "probe", &label)).await?;
+        in_force("gardenlet-backupentry", || {
+            try_patch(&their_entries, "t--u", &label)
+        })
+        .await?;
+        let large = json!({"metadata": {"annotations": {"x": "y".repeat(70_000)}}});
+        in_force("gardenlet-size", || try_patch(&theirs, "seed-b", &large)).await?;
+        self.wait_for_policies_of_backups().await?;
+        self.wait_for_policies_of_objects().await
+    }
+
+    /// The policies about objects for backups: each attempt is refused by one of these policies only.
+    async fn wait_for_policies_of_backups(&self) -> Result<()> {
+        let seeds: Api<Seed> = Api::all(self.administrator());
+        let uid = seeds.get("seed-b").await?.uid().unwrap_or_default();
+        let buckets: Api<BackupBucket> = Api::all(self.seed_b.clone());
+        let foreign: BackupBucket = serde_json::from_value(bucket(&uid, "seed-a"))?;
+        in_force("gardenlet-backupbucket", || try_create(&buckets, foreign.clone())).await?;
+        let misnamed: BackupBucket = serde_json::from_value(bucket("x", "seed-b"))?;
+        in_force("gardenlet-backupbucket-name", || {
+            try_create(&buckets, misnamed.clone())
+        })
+        .await?;
+        let entries: Api<BackupEntry> = Api::namespaced(self.seed_a.clone(), NAMESPACE);
+        // No Shoot has this BackupEntry.
+        self.entry("free", "seed-a", "bucket-a").await;
+        in_force("gardenlet-source-backupentry", || {
+            try_apply(&entries, "source-free", entry("source-free", "seed-a", "z"))
+        })
+        .await?;
+        let shoots: Api<Shoot> = self.admin(NAMESPACE);
+        let uid = shoots.get("young-probe").await?.uid().unwrap_or_default();
+        let name = format!("shoot--dev--young-probe--{uid}");
+        let planted: BackupEntry = serde_json::from_value(entry(&name, "seed-a", "z"))?;
+        in_force("gardenlet-backupentry-shoot", || {
+            try_create(&entries, planted.clone())
+        })
+        .await
+    }
+
+    /// A policy is asked only about what a role allows: gardenlets may write what stands for nobody's.
+    async fn allow_probes(&self) -> Result<()> {
+        let core = "core.gardener.cloud";
+        let rules = json!([
+            {"apiGroups": [core], "resources": ["shootstates"], "resourceNames": ["unowned"], "verbs": ["patch"]},
+            {"apiGroups": [core], "resources": ["internalsecrets"], "verbs": ["create"]},
+        ]);
+        self.grant(
+            "probes",
+            NAMESPACE,
+            &rules,
+            ("Group", "gardener.cloud:system:seeds"),
+        )
+        .await
+    }
+
+    /// The same for what garden-controller-manager makes and gardenlets fill.
+    async fn wait_for_policies_of_objects(&self) -> Result<()> {
+        self.allow_probes().await?;
+        let label = json!({"metadata": {"labels": {"x": "y"}}});
+        for name in ["x", "probe.kubeconfig"] {
+            self.secret(name, "Opaque").await;
+        }
+        self.state("unowned").await;
+        let secrets: Api<Secret> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
+        let states: Api<ShootState> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
+        let shoots: Api<Shoot> = Api::namespaced(self.seed_a.clone(), NAMESPACE);
+        let entries: Api<BackupEntry> = Api::namespaced(self.seed_a.clone(), NAMESPACE);
+        let made: Api<Secret> = Api::namespaced(self.manager.clone(), NAMESPACE);
+        let projects: Api<Project> = Api::all(self.administrator());
+        let data = json!({"data": {"kubeconfig": "eA=="}});
+        let to_b = json!({"spec": {"seedName": "seed-b"}});
+        in_force("gardenlet-secret", || try_patch(&secrets, "x", &data)).await?;
+        in_force("gardenlet-shoot-objects", || {
+            try_patch(&secrets, "probe.kubeconfig", &data)
+        })
+        .await?;
+        in_force("gardenlet-shootstate", || try_patch(&states, "unowned", &label)).await?;
+        let chunks: Api<InternalSecret> = Api::namespaced(self.seed_b.clone(), NAMESPACE);
+        in_force("gardenlet-internalsecret", || {
+            try_create(&chunks, InternalSecret::new("x", InternalSecretFields::default()))
+        })
+        .await?;
+        let reports: Api<Event> = Api::namespaced(self.seed_b.clone(), "garden");
+        in_force("gardenlet-event", || try_create(&reports, event_in("garden"))).await?;
+        let roles: Api<ClusterRole> = Api::all(self.manager.clone());
+        in_force("garden-controller-manager-role", || {
+            let mut role = ClusterRole::default();
+            role.metadata.name = Some("x".into());
+            try_create(&roles, role)
+        })
+        .await?;
+        let namespaces: Api<Namespace> = Api::all(self.manager.clone());
+        in_force("garden-controller-manager-namespace", || {
+            try_delete(&namespaces, "garden")
+        })
+        .await?;
+        let members: Api<Role> = Api::namespaced(self.member(NAMESPACE).await?, NAMESPACE);
+        in_force("seed-rights", || {
+            let mut role = Role::default();
+            role.metadata.name = Some("gardener.cloud:seed:x".into());
+            try_create(&members, role)
+        })
+        .await?;
+        let reader = self.writer_of_bindings(NAMESPACE).await?;
+        let foreign: Api<SecretBinding> = Api::namespaced(reader, NAMESPACE);
+        in_force("binding-credentials", || {
+            try_create(&foreign, secret_binding("x", "unreadable", "x"))
+        })
+        .await?;
+        in_force("shoot-ownership", || {
+            try_patch_status(&shoots, "probe", json!({"uid": "another"}))
+        })
+        .await?;
+        in_force("backupentry-seed-name", || try_patch(&entries, "t--u", &to_b)).await?;
+        in_force("garden-controller-manager-secret", || {
+            let mut secret = Secret::default();
+            secret.metadata.name = Some("z".into());
+            try_create(&made, secret)
+        })
+        .await?;
+        let written: Api<Shoot> = Api::namespaced(self.manager.clone(), NAMESPACE);
+        in_force("garden-controller-manager-shoot", || {
+            try_patch(&written, "probe", &label)
+        })
+        .await?;
+        in_force("project-namespace", || {
+            try_apply(&projects, "probe", project_of("probe", Some(NAMESPACE)))
+        })
+        .await?;
+        self.wait_for_policies_of_deletions().await
+    }
+
+    /// The policies that ask for a confirmation. Of two policies that refuse, the API server names only one.
+    async fn wait_for_policies_of_deletions(&self) -> Result<()> {
+        for name in [WITH_A_SHOOT, WITH_BACKUPS] {
+            let labels = json!({"project.gardener.cloud/name": name, "gardener.cloud/role": "project"});
+            let metadata = json!({"name": name, "labels": labels});
+            self.bring(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
+                .await?;
+        }
+        self.shoot_in(WITH_A_SHOOT, "only", "seed-a", None, ("", ""))
+            .await;
+        let entries: Api<BackupEntry> = self.admin(WITH_BACKUPS);
+        self.apply(&entries, "only", entry("only", "seed-a", "bucket-a"))
+            .await?;
+        let namespaces: Api<Namespace> = Api::all(self.administrator());
+        in_force("namespace-deletion-shoots", || {
+            try_delete(&namespaces, WITH_A_SHOOT)
+        })
+        .await?;
+        in_force("namespace-deletion-backupentries", || {
+            try_delete(&namespaces, WITH_BACKUPS)
+        })
+        .await?;
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.administrator());
+        in_force("garden-definition-deletion", || {
+            try_delete(&definitions, "shoots.core.gardener.cloud")
+        })
+        .await
+    }
+}

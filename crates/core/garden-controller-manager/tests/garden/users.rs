@@ -1,0 +1,110 @@
+//! Users of the garden with few rights, and objects that they write.
+
+use anyhow::Result;
+use api::gardencore::SecretBinding;
+use k8s_openapi::api::events::v1::Event;
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::Garden;
+
+impl Garden {
+    /// A user with Kubernetes' own role `admin` in this namespace.
+    pub async fn member(&self, namespace: &str) -> Result<Client> {
+        let rbac = "rbac.authorization.k8s.io";
+        self.bring(&json!({
+            "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding",
+            "metadata": {"name": "member", "namespace": namespace},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "admin"},
+            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "member"}],
+        }))
+        .await?;
+        self.plane.client("member", &[]).await
+    }
+
+    /// A user who may read and write the Shoots of this namespace, and has no right besides.
+    pub async fn editor_of_shoots(&self, namespace: &str) -> Result<Client> {
+        let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+        let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["shoots"], "verbs": verbs}]);
+        self.grant(
+            "editor-of-shoots",
+            namespace,
+            &rules,
+            ("User", "editor-of-shoots"),
+        )
+        .await?;
+        self.plane.client("editor-of-shoots", &[]).await
+    }
+
+    /// Lets the user of [`Self::editor_of_shoots`] move Shoots.
+    pub async fn allow_moves_to_editor(&self, namespace: &str) -> Result<()> {
+        let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["shoots/binding"], "verbs": ["update"]}]);
+        self.grant("mover-of-shoots", namespace, &rules, ("User", "editor-of-shoots"))
+            .await
+    }
+
+    /// Binds a new Role with these rules to a user or a group: kind and name.
+    pub(super) async fn grant(
+        &self,
+        name: &str,
+        namespace: &str,
+        rules: &Value,
+        (kind, subject): (&str, &str),
+    ) -> Result<()> {
+        let rbac = "rbac.authorization.k8s.io";
+        let metadata = json!({"name": name, "namespace": namespace});
+        let version = format!("{rbac}/v1");
+        self.bring(&json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules}))
+            .await?;
+        self.bring(&json!({
+            "apiVersion": version, "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name},
+            "subjects": [{"apiGroup": rbac, "kind": kind, "name": subject}],
+        }))
+        .await
+    }
+
+    /// A client of this user, in these groups.
+    pub async fn client(&self, user: &str, groups: &[&str]) -> Client {
+        self.plane.client(user, groups).await.unwrap()
+    }
+
+    /// A user who may create bindings in this namespace, and may read Secrets in it, but in no other
+    /// namespace.
+    pub async fn writer_of_bindings(&self, namespace: &str) -> Result<Client> {
+        let rules = json!([
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
+            {"apiGroups": ["core.gardener.cloud"], "resources": ["secretbindings"], "verbs": ["create"]},
+            {"apiGroups": ["security.gardener.cloud"], "resources": ["credentialsbindings"], "verbs": ["create"]},
+        ]);
+        self.grant(
+            "writer-of-bindings",
+            namespace,
+            &rules,
+            ("User", "writer-of-bindings"),
+        )
+        .await?;
+        self.plane.client("writer-of-bindings", &[]).await
+    }
+}
+
+/// A SecretBinding; in the namespace of the binding where `namespace` is empty.
+pub fn secret_binding(name: &str, namespace: &str, secret: &str) -> SecretBinding {
+    let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+    serde_json::from_value(json!({
+        "metadata": {"name": name}, "provider": {"type": "local"},
+        "secretRef": {"name": secret, "namespace": namespace},
+    }))
+    .unwrap()
+}
+
+/// An Event about a ConfigMap in this namespace.
+pub fn event_in(namespace: &str) -> Event {
+    let regarding = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "namespace": namespace});
+    serde_json::from_value(json!({
+        "metadata": {"name": "reported", "namespace": namespace}, "eventTime": "2026-01-01T00:00:00.000000Z",
+        "action": "A", "reason": "R", "type": "Normal", "regarding": regarding,
+        "reportingController": "gardenlet", "reportingInstance": "gardenlet",
+    }))
+    .unwrap()
+}

@@ -1,0 +1,280 @@
+//! Fields of a Seed on which shoots depend, and the seeds and domains that a shoot may name.
+
+use api::gardencore::{Project, Seed, Shoot, seed::ShootNetworks};
+use kube::Api;
+use serde_json::{Value, json};
+
+use crate::garden::{self, Garden, NAMESPACE, allowed, refused};
+
+fn domain(domain: &str) -> Value {
+    json!({"type": "local", "domain": domain, "credentialsRef": {"kind": "Secret", "name": "dns", "namespace": "garden"}})
+}
+
+fn in_zone(mut domain: Value, zone: &str) -> Value {
+    domain["zone"] = json!(zone);
+    domain
+}
+
+/// A Seed with names and networks of shoots.
+async fn bring_hosting_seed(garden: &Garden) {
+    let mut seed = garden::seed("hosting");
+    seed["spec"]["dns"] = json!({"internal": domain("internal.hosting.test"),
+        "defaults": [domain("a.hosting.test"), in_zone(domain("b.hosting.test"), "hosting.test")]});
+    garden.bring(&seed).await.unwrap();
+    let mut nested = garden::seed("nested");
+    nested["spec"]["dns"] = json!({"defaults": [domain("dev.b.hosting.test")]});
+    garden.bring(&nested).await.unwrap();
+}
+
+/// Their issuer, certificates, kubeconfigs and addresses of Services would change.
+pub async fn names_and_networks_of_shoots_stay_while_shoots_are_on_the_seed(garden: &Garden) {
+    bring_hosting_seed(garden).await;
+    let seeds: Api<Seed> = Api::all(garden.administrator());
+    let networks = |networks: Value| json!({"spec": {"networks": {"shootDefaults": networks}}});
+    let defaults = |defaults: Value| json!({"spec": {"dns": {"defaults": defaults}}});
+    let other_type = json!({"spec": {"dns": {"internal": {"type": "aws-route53"}}}});
+    let (one, two) = (
+        domain("a.hosting.test"),
+        in_zone(domain("b.hosting.test"), "hosting.test"),
+    );
+    let mut other_provider = one.clone();
+    other_provider["type"] = json!("aws-route53");
+    let edit = |body: Value| garden.patch(&seeds, "hosting", body);
+    let edits = [
+        (other_type, "nor get another type"),
+        (defaults(json!([two, one])), "can only grow at the end"),
+        (defaults(json!([one])), "can only grow at the end"),
+        (defaults(json!([other_provider, two])), "can only grow at the end"),
+        (
+            defaults(json!([one, in_zone(domain("b.hosting.test"), "test")])),
+            "can only grow at the end",
+        ),
+        (
+            networks(json!({"services": "10.9.0.0/16"})),
+            "cannot change from pods 100.96.0.0/11, services 100.64.0.0/13",
+        ),
+        (networks(json!({"pods": "10.8.0.0/16"})), "to pods 10.8.0.0/16"),
+    ];
+    let constraint = |status: &str| {
+        let time = "2026-01-01T00:00:00Z";
+        json!({"constraints": [{"type": "WithoutShoots", "status": status, "reason": "R", "message": "m",
+            "lastTransitionTime": time, "lastUpdateTime": time}]})
+    };
+    // A gardenlet that does not report the constraint may have shoots.
+    for status in [constraint("False"), json!({"constraints": []})] {
+        garden.status(&seeds, "hosting", status).await;
+        garden::until_refused(|| garden::try_patch(&seeds, "hosting", &edits[5].0)).await;
+        for (body, words) in &edits {
+            refused(edit(body.clone()).await, words);
+        }
+    }
+    let built_in = json!({"pods": ShootNetworks::PODS, "services": ShootNetworks::SERVICES});
+    allowed(edit(networks(built_in)).await);
+    allowed(edit(networks(Value::Null)).await);
+    let mut rotated = one.clone();
+    rotated["credentialsRef"]["name"] = json!("rotated");
+    allowed(
+        edit(defaults(json!([
+            in_zone(rotated, "hosting.test"),
+            two,
+            domain("c.hosting.test")
+        ])))
+        .await,
+    );
+    allowed(edit(json!({"metadata": {"labels": {"kind": "edge"}}})).await);
+    // No shoot depends on the fields of a seed without shoots.
+    garden.status(&seeds, "hosting", constraint("True")).await;
+    for (body, _) in edits {
+        allowed(edit(body).await);
+    }
+    bring_hosting_seed(garden).await;
+}
+
+/// Clients of the shoot with the name, and the credentials of the clients, would reach the wrong shoot.
+pub async fn a_shoot_gets_no_name_of_another_shoot(garden: &Garden) {
+    bring_hosting_seed(garden).await;
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    let make = |name: &'static str, domain: &str| {
+        let mut body = garden::shoot_with_pools(name, "local", &json!([]));
+        body["spec"]["dns"] = json!({"domain": domain});
+        body
+    };
+    garden::until_refused(|| garden::try_apply(&shoots, "web", make("web", "web.prod.a.hosting.test"))).await;
+    for (domain, words) in [
+        ("web.prod.a.hosting.test", "can only have web.dev.a.hosting.test"),
+        ("other.dev.a.hosting.test", "can only have web.dev.a.hosting.test"),
+        ("x.web.dev.a.hosting.test", "can only have web.dev.a.hosting.test"),
+        (
+            "web.dev.prod.a.hosting.test",
+            "can only have web.dev.a.hosting.test",
+        ),
+        ("a.hosting.test", "can only have web.dev.a.hosting.test"),
+        ("web.prod.b.hosting.test", "can only have web.dev.b.hosting.test"),
+        (
+            "web.prod.internal.hosting.test",
+            "is below the internal domain internal.hosting.test",
+        ),
+        (
+            "internal.hosting.test",
+            "is below the internal domain internal.hosting.test",
+        ),
+    ] {
+        refused(garden.apply(&shoots, "web", make("web", domain)).await, words);
+    }
+    // A shoot that was created without a domain.
+    let plain = garden::shoot_with_pools("plain", "local", &json!([]));
+    allowed(garden.apply(&shoots, "plain", plain).await);
+    let name = |domain: &str| garden.patch(&shoots, "plain", json!({"spec": {"dns": {"domain": domain}}}));
+    refused(
+        name("web.prod.a.hosting.test").await,
+        "can only have plain.dev.a.hosting.test",
+    );
+    allowed(name("plain.dev.a.hosting.test").await);
+    allowed(
+        garden
+            .apply(&shoots, "own", make("own", "own.customer.test"))
+            .await,
+    );
+    // A default domain of Seed nested lies below a default domain of Seed hosting.
+    allowed(
+        garden
+            .apply(&shoots, "deep", make("deep", "deep.dev.b.hosting.test"))
+            .await,
+    );
+}
+
+/// Names of shoots of all seeds depend on these domains: the owner of a stolen certificate would take the
+/// domain of a customer.
+pub async fn a_gardenlet_takes_no_domain(garden: &Garden) {
+    let mut edge = garden::seed("edge");
+    edge["spec"]["dns"] = json!({"defaults": [domain("edge.test")]});
+    garden.bring(&edge).await.unwrap();
+    let user = "gardener.cloud:system:seed:edge";
+    let gardenlet = garden.client(user, &["gardener.cloud:system:seeds"]).await;
+    let (gardenlet, seeds): (Api<Seed>, Api<Seed>) = (Api::all(gardenlet), Api::all(garden.administrator()));
+    let defaults = |defaults: Value| json!({"spec": {"dns": {"defaults": defaults}}});
+    let mut rotated = domain("edge.test");
+    rotated["credentialsRef"]["name"] = json!("rotated");
+    allowed(garden.patch(&gardenlet, "edge", defaults(json!([rotated]))).await);
+    let words = "may not change the domains in spec.dns of Seed edge";
+    let taken = defaults(json!([rotated, domain("customer.test")]));
+    for change in [taken.clone(), defaults(json!([in_zone(rotated.clone(), "test")]))] {
+        refused(garden.patch(&gardenlet, "edge", change).await, words);
+    }
+    // After the administrator, the gardenlet registers the same domains.
+    allowed(garden.patch(&seeds, "edge", taken.clone()).await);
+    allowed(garden.patch(&gardenlet, "edge", taken).await);
+    allowed(
+        garden
+            .patch_status(&gardenlet, "edge", json!({"kubernetesVersion": "v9"}))
+            .await,
+    );
+}
+
+/// A taint keeps new shoots away; shoots that are on the seed stay.
+pub async fn a_shoot_is_created_on_a_tolerated_and_selected_seed(garden: &Garden) {
+    bring_hosting_seed(garden).await;
+    let (seeds, shoots): (Api<Seed>, Api<Shoot>) =
+        (Api::all(garden.administrator()), garden.admin(NAMESPACE));
+    let taints = json!([{"key": "protected"}, {"key": "tier", "value": "gold"}]);
+    let marks = json!({"metadata": {"labels": {"kind": "edge"}}, "spec": {"taints": taints}});
+    let make = |name: &str, spec: &Value| {
+        let mut body = garden::shoot_with_pools(name, "local", &json!([]));
+        body["spec"]["seedName"] = json!("hosting");
+        for (field, value) in spec.as_object().unwrap() {
+            body["spec"][field] = value.clone();
+        }
+        body
+    };
+    allowed(garden.apply(&shoots, "early", make("early", &json!({}))).await);
+    allowed(garden.patch(&seeds, "hosting", marks).await);
+    garden::until_refused(|| garden::try_apply(&shoots, "guest", make("guest", &json!({})))).await;
+    let create = |spec: Value| garden.apply(&shoots, "guest", make("guest", &spec));
+    let tolerations =
+        |value: &str| json!([{"key": "protected", "value": "any"}, {"key": "tier", "value": value}]);
+    refused(
+        create(json!({})).await,
+        "has the taint protected, which the shoot does not tolerate",
+    );
+    refused(
+        create(json!({"tolerations": tolerations("iron")})).await,
+        "has the taint tier=gold",
+    );
+    let select = |selector: Value| json!({"tolerations": tolerations("gold"), "seedSelector": selector});
+    for selector in [
+        json!({"matchLabels": {"kind": "core"}}),
+        json!({"matchExpressions": [{"key": "kind", "operator": "In", "values": ["core"]}]}),
+        json!({"matchExpressions": [{"key": "kind", "operator": "NotIn", "values": ["edge"]}]}),
+        json!({"matchExpressions": [{"key": "kind", "operator": "DoesNotExist"}]}),
+        json!({"matchExpressions": [{"key": "other", "operator": "Exists"}]}),
+        json!({"providerTypes": ["aws"]}),
+    ] {
+        refused(create(select(selector)).await, "does not match spec.seedSelector");
+    }
+    allowed(create(select(json!({"matchLabels": {"kind": "edge"}, "providerTypes": ["*"],
+        "matchExpressions": [{"key": "kind", "operator": "In", "values": ["edge"]}, {"key": "other", "operator": "NotIn", "values": ["x"]}]}))).await);
+    let edited = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"purpose": "testing"}});
+    allowed(garden.patch(&shoots, "early", edited).await);
+}
+
+/// Otherwise a tenant could use the seeds that the operator protects with a taint.
+pub async fn a_project_bounds_the_taints_that_its_shoots_tolerate(garden: &Garden) {
+    let shoots: Api<Shoot> = garden.admin(NAMESPACE);
+    garden
+        .shoot("tolerant", "seed-a", Some("seed-a"), ("Reconcile", "Succeeded"))
+        .await;
+    let tolerate = |tolerations: Value| json!({"spec": {"tolerations": tolerations}});
+    let secret = tolerate(json!([{"key": "secret"}]));
+    garden::until_refused(|| garden::try_patch(&shoots, "tolerant", &secret)).await;
+    let patch = |tolerations: Value| garden.patch(&shoots, "tolerant", tolerate(tolerations));
+    let words = "spec.tolerations.whitelist of Project dev does not have the toleration";
+    for (toleration, taint) in [
+        (json!({"key": "secret"}), "secret"),
+        (json!({"key": "tier", "value": "silver"}), "tier=silver"),
+        (json!({"key": "tier"}), "tier"),
+    ] {
+        let outcome = patch(json!([{"key": "protected"}, toleration])).await;
+        refused(outcome, &format!("may not tolerate the taint {taint}: {words}"));
+    }
+    let mut body = garden::shoot_with_pools("secretive", "local", &json!([]));
+    body["spec"]["tolerations"] = json!([{"key": "secret"}]);
+    refused(garden.apply(&shoots, "secretive", body).await, words);
+    let tier = json!({"key": "tier", "value": "gold"});
+    allowed(patch(json!([{"key": "protected", "value": "any"}, tier])).await);
+
+    let projects: Api<Project> = editor_of_projects(garden).await;
+    let whitelist = |list: Value| json!({"spec": {"tolerations": {"whitelist": list}}});
+    let description = json!({"spec": {"description": "trials"}});
+    garden::until_allowed(|| garden::try_patch(&projects, "dev", &description)).await;
+    let wider = whitelist(json!([{"key": "secret"}]));
+    refused(
+        garden.patch(&projects, "dev", wider).await,
+        "takes the verb modify-spec-tolerations-whitelist on projects",
+    );
+    // A toleration that the Shoot has stays when the whitelist shrinks.
+    let all: Api<Project> = Api::all(garden.administrator());
+    allowed(
+        garden
+            .patch(&all, "dev", whitelist(json!([{"key": "other"}])))
+            .await,
+    );
+    let kept = tolerate(json!([tier, {"key": "other"}]));
+    garden::until_allowed(|| garden::try_patch(&shoots, "tolerant", &kept)).await;
+    refused(patch(json!([tier, {"key": "other"}, {"key": "x"}])).await, words);
+    allowed(patch(json!([tier])).await);
+}
+
+/// A client of a user who may read and write Shoots and Projects, and has no other right.
+async fn editor_of_projects(garden: &Garden) -> Api<Project> {
+    let rbac = "rbac.authorization.k8s.io";
+    let (version, metadata) = (format!("{rbac}/v1"), json!({"name": "editor-of-projects"}));
+    let verbs = ["get", "list", "watch", "create", "update", "patch"];
+    let rules = json!([{"apiGroups": ["core.gardener.cloud"], "resources": ["projects"], "verbs": verbs}]);
+    let binding = json!({"apiVersion": version, "kind": "ClusterRoleBinding", "metadata": metadata,
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "editor-of-projects"},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": "editor-of-shoots"}]});
+    let role = json!({"apiVersion": version, "kind": "ClusterRole", "metadata": metadata, "rules": rules});
+    garden.bring(&role).await.unwrap();
+    garden.bring(&binding).await.unwrap();
+    Api::all(garden.editor_of_shoots(NAMESPACE).await.unwrap())
+}

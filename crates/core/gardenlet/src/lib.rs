@@ -1,0 +1,26 @@
+//! The agent of a seed.
+//!
+//! | part | acts on | promises |
+//! |---|---|---|
+//! | [`shoot`] | Shoot | the four flows; only the responsible seed acts |
+//! | [`seed`] | the gardenlet's Seed | registered; Lease renewed while both APIs answer; true conditions |
+//! | [`shoot_state`] | ShootState | the garden holds the state for a different seed seconds after a change |
+//! | [`care`] | Shoot | the five conditions, with reason `Moving` for parts that a move has stopped |
+//! | [`controller_installation`] | ControllerInstallation | extensions from charts, removed when unused |
+//! | [`backup_controllers`] | BackupBucket, BackupEntry | a separate crate, since a provider can run it too |
+
+pub mod care;
+pub mod certificate;
+pub mod config;
+pub mod context;
+pub mod controller_installation;
+pub mod controllers;
+mod node;
+pub mod seed;
+pub mod shoot;
+pub mod shoot_state;
+mod words;
+pub mod zone_isolation;
+
+pub use config::Config;
+pub use context::{Context, MANAGER};

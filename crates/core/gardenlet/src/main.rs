@@ -1,0 +1,55 @@
+//! Starts the controllers of [`gardenlet`].
+
+use std::{process::ExitCode, sync::Arc};
+
+use clap::Parser;
+use gardenlet::{Config, Context, controllers};
+use manager::{GARDENLET, answer_if_asked, assign, start_controllers};
+use runtime::{
+    client::{Cluster, Connection, Garden, Permit, Seed},
+    controller::Events,
+    process::Process,
+};
+
+fn main() -> ExitCode {
+    if let Some(answered) = answer_if_asked(&GARDENLET) {
+        return answered;
+    }
+    let config = Config::parse();
+    manager::run("gardenlet", |process| start(process, config))
+}
+
+async fn start(mut process: Process, config: Config) -> Result<Process, String> {
+    let locks = assign(&config.lease, &GARDENLET).map_err(|error| error.to_string())?;
+    let (flag, kubeconfig) = ("--seed-kubeconfig", config.seed_kubeconfig.as_deref());
+    let garden = Connection::of_flag("--garden-kubeconfig", Some(&config.garden_kubeconfig)).await?;
+    let seed = Connection::of_flag(flag, kubeconfig).await?;
+    let elections = Connection::of_flag(flag, kubeconfig).await?;
+    process.serve_health(config.health_address);
+    gardenlet::certificate::register_validity(&process.metrics, &config.garden_kubeconfig);
+    let (metrics, shutdown) = (process.metrics.clone(), process.shutdown.clone());
+    let (settings, config) = (Arc::new(config.settings()), Arc::new(config));
+    let heartbeat = gardenlet::context::Heartbeat::default();
+    let beats = heartbeat.clone();
+    process
+        .readiness
+        .add(move || beats.overdue(gardenlet::seed::LEASE_DURATION));
+    let context = move |permit: &Permit| {
+        let garden = Garden::new(garden.clone(), permit);
+        Context {
+            garden_events: Events::new(garden.client().clone(), "gardenlet"),
+            garden,
+            seed: Seed::new(seed.clone(), permit),
+            seed_name: config.seed_name.clone(),
+            settings: Arc::clone(&settings),
+            config: Arc::clone(&config),
+            metrics: metrics.clone(),
+            shutdown: shutdown.clone(),
+            heartbeat: heartbeat.clone(),
+        }
+    };
+    start_controllers(locks, &mut process, &elections, move |names, permit| {
+        controllers::run(names, context(&permit))
+    });
+    Ok(process)
+}

@@ -1,0 +1,136 @@
+//! Writes the Seed of this gardenlet from the manifest in `--seed-config`.
+//!
+//! An edit that the garden refuses must not end the process. Without Lease and controllers the seed would
+//! become Unknown, and the shoots of the seed might be taken over.
+
+use std::path::Path;
+
+use api::gardencore::Seed;
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use runtime::{Error, Result, client::Cluster, error::Explain as _};
+
+use crate::{Context, MANAGER};
+
+/// Reason of the Event on a Seed that keeps the earlier registered configuration.
+const SEED_CONFIG_REFUSED: &str = "SeedConfigRefused";
+
+/// Registers the Seed. The rest of the gardenlet does not work without the Seed. A registered Seed stays
+/// unchanged if the garden refuses the manifest.
+pub async fn register(context: &Context) -> Result<()> {
+    let path = &context.config.seed_config;
+    let text = tokio::fs::read_to_string(path).await.map_err(|e| {
+        Error::transient(format!("--seed-config {} cannot be read", path.display())).caused_by(e)
+    })?;
+    let seed = parse(&text, path, &context.seed_name)?;
+    let seeds: Api<Seed> = context.garden.cluster_wide();
+    let Err(error) = apply(&seeds, &seed).await else {
+        tracing::info!(seed = context.seed_name, "the seed is registered");
+        return Ok(());
+    };
+    let registered = if is_refusal(&error) {
+        let found = seeds.get_opt(&context.seed_name).await;
+        found.context(format_args!("could not read Seed {}", context.seed_name))?
+    } else {
+        None
+    };
+    let refused = Err(error).context("the seed could not be registered in the garden");
+    let (Some(registered), Err(error)) = (registered, &refused) else {
+        return refused;
+    };
+    let note = format!(
+        "{error}; the gardenlet goes on with the registered Seed: correct the value seedConfig of the gardenlet's chart"
+    );
+    tracing::error!(seed = context.seed_name, note, "the garden refuses --seed-config");
+    let events = &context.garden_events;
+    events
+        .answer_with_warning(&registered, SEED_CONFIG_REFUSED, &note)
+        .await;
+    Ok(())
+}
+
+async fn apply(seeds: &Api<Seed>, seed: &Seed) -> kube::Result<()> {
+    let mut typed = serde_json::to_value(seed).map_err(kube::Error::SerdeError)?;
+    typed["apiVersion"] = Seed::api_version(&()).into();
+    typed["kind"] = Seed::kind(&()).into();
+    let params = PatchParams::apply(MANAGER.0).force();
+    let written = seeds.patch(&seed.name_any(), &params, &Patch::Apply(typed)).await;
+    written.map(drop)
+}
+
+/// Whether the garden refuses the manifest, by a policy or by the definition of the kind.
+fn is_refusal(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(answer) if answer.is_forbidden() || answer.is_invalid())
+}
+
+/// Parses a manifest and checks the kind and the name.
+pub fn parse(text: &str, path: &Path, seed_name: &str) -> Result<Seed> {
+    let refuse = |why: String| {
+        Error::config(
+            api::meta::ErrorCode::ErrConfigurationProblem,
+            format!("--seed-config {}: {why}", path.display()),
+        )
+    };
+    let value: serde_json::Value =
+        serde_yaml_ng::from_str(text).map_err(|e| refuse(format!("this is no YAML: {e}")))?;
+    let kind = (
+        value["apiVersion"].as_str().unwrap_or_default(),
+        value["kind"].as_str().unwrap_or_default(),
+    );
+    if kind != ("core.gardener.cloud/v1beta1", "Seed") {
+        return Err(refuse(format!(
+            "a core.gardener.cloud/v1beta1 Seed is needed, this is a {} {}",
+            kind.0, kind.1
+        )));
+    }
+    let seed: Seed = serde_json::from_value(value).map_err(|e| refuse(format!("this is no Seed: {e}")))?;
+    if seed.name_any() != seed_name {
+        return Err(refuse(format!(
+            "it is Seed {:?}, and --seed-name is {seed_name:?}",
+            seed.name_any()
+        )));
+    }
+    Ok(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const MANIFEST: &str = "
+apiVersion: core.gardener.cloud/v1beta1
+kind: Seed
+metadata: {name: a}
+spec:
+  dns: {}
+  networks: {pods: 10.1.0.0/16, services: 10.2.0.0/16}
+  provider: {type: local, region: here}
+";
+
+    fn refused(text: &str, words: &str) {
+        let error = parse(text, Path::new("/seed.yaml"), "a").unwrap_err().to_string();
+        assert!(error.contains("/seed.yaml") && error.contains(words), "{error}");
+    }
+
+    #[test]
+    fn the_manifest_must_be_a_seed_of_the_right_name() {
+        assert_eq!(
+            parse(MANIFEST, Path::new("/s"), "a")
+                .unwrap()
+                .spec
+                .provider
+                .region,
+            "here"
+        );
+        refused(&MANIFEST.replace("name: a", "name: b"), "--seed-name is \"a\"");
+        refused(
+            &MANIFEST.replace("Seed", "Shoot"),
+            "this is a core.gardener.cloud/v1beta1 Shoot",
+        );
+        refused(&MANIFEST.replace("pods: 10.1.0.0/16, ", ""), "pods");
+        refused("a: [", "no YAML");
+    }
+}

@@ -1,0 +1,162 @@
+//! The interface of a companion: a second concern about the same Shoots, with requests of the user, tasks in
+//! the flows, and fields in the status. The controller of shoots calls the companion and knows no detail of
+//! the concern.
+//!
+//! | when | calls |
+//! |---|---|
+//! | a Shoot has changed | `flow_fingerprint`, `own_fingerprint` |
+//! | before an operation | `answer`, `schedule`, `delay`, `recorded`, `begin` |
+//! | during an operation | `steps`, `accompany` |
+//! | after a write of the status | `written` |
+//! | after an operation | `forget` |
+//! | content for the status | `content_at_start`, `content_at_failure` |
+
+use std::{fmt::Debug, sync::Arc, time::Duration};
+
+use api::{gardencore::Shoot, meta::LastError};
+use flow::TaskId;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::runtime::Controller;
+use parts::Facts;
+use placement::Operation;
+use runtime::Result;
+use serde_json::Value;
+
+use super::{
+    flows::graph::ShootGraph,
+    operation::{failure::Failure, status::OperationStart},
+    ownership::{
+        ownership_lost::LostShoots,
+        record::{Record, StatusObserver},
+    },
+};
+
+/// When the companion needs a reconciliation of a Shoot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompanionSchedule {
+    /// A reconciliation has to begin at once, also in state `Failed`.
+    pub is_due: bool,
+    /// The longest time between two successful reconciliations; `None` for the period of the controller.
+    pub period: Option<Duration>,
+}
+
+/// The tasks that a companion adds to a flow. A task without work is added as skipped, so that the drawing of
+/// a flow shows every task.
+pub trait CompanionSteps: Debug + Send + Sync {
+    /// Adds the tasks that end before the infrastructure changes, and returns the last task.
+    fn before_infrastructure<'a>(
+        &self,
+        graph: &mut ShootGraph<'a>,
+        facts: &'a Facts,
+        after: [TaskId; 2],
+    ) -> TaskId;
+
+    /// The longest wait for the machines, where the companion delays the machines; `None` for the limit of
+    /// the flow.
+    fn machines_limit(&self) -> Option<Duration>;
+
+    /// Adds the tasks that follow the machines, and returns the last task.
+    fn after_machines<'a>(&self, graph: &mut ShootGraph<'a>, facts: &'a Facts, machines: TaskId) -> TaskId;
+
+    /// Adds the tasks that end before the infrastructure is deleted, and returns the last task. `after`: no
+    /// machine is left.
+    fn before_infrastructure_goes<'a>(
+        &self,
+        graph: &mut ShootGraph<'a>,
+        facts: &'a Facts,
+        after: TaskId,
+    ) -> TaskId;
+}
+
+/// Plans the tasks of a companion.
+pub(crate) trait PlanSteps: Send + Sync {
+    /// Reads the present state in the seed, and plans the tasks for the flow of an operation.
+    ///
+    /// # Errors
+    /// The seed does not answer.
+    fn plan<'a>(
+        &'a self,
+        facts: &'a Facts,
+        operation: Operation,
+        namespace_is_active: bool,
+    ) -> BoxFuture<'a, Result<Box<dyn CompanionSteps>>>;
+}
+
+/// A second concern about the same Shoots.
+pub(crate) trait Companion: StatusObserver {
+    /// The fields of the companion that wake the controller of flows.
+    fn flow_fingerprint(&self, shoot: &Shoot) -> Option<u64>;
+
+    /// The fields that wake the companion's own controller, besides the fields that wake the controller of
+    /// flows. `None` for a Shoot without work for the companion.
+    fn own_fingerprint(&self, shoot: &Shoot) -> Option<u64>;
+
+    /// Runs the companion's own controller until shutdown.
+    fn run(&self, controller: Controller<Shoot>, lost: Arc<LostShoots>) -> BoxFuture<'static, ()>;
+
+    /// Answers requests of the user that need no operation, and returns the Shoot after the answer. `None`
+    /// after a concurrent write: the next pass answers.
+    ///
+    /// # Errors
+    /// The answer could not be written.
+    fn answer(&self, shoot: Arc<Shoot>) -> BoxFuture<'_, Result<Option<Arc<Shoot>>>>;
+
+    /// When the companion needs a reconciliation. Pure.
+    fn schedule(&self, shoot: &Shoot, now: Timestamp) -> CompanionSchedule;
+
+    /// The time by which the companion delays the operation; `None` without a delay.
+    ///
+    /// # Errors
+    /// The delay could not be reported in the Shoot.
+    fn delay<'a>(&'a self, shoot: &'a Shoot, operation: Operation)
+    -> BoxFuture<'a, Result<Option<Duration>>>;
+
+    /// The operation is recorded in the Shoot. Returns when the companion's own controller works on the seed
+    /// no longer, where the operation must be alone in the seed.
+    fn recorded<'a>(&'a self, begun: &'a Shoot, operation: Operation) -> BoxFuture<'a, ()>;
+
+    /// Decides the part of the companion in the operation, before the flow is built.
+    ///
+    /// # Errors
+    /// The garden or the seed does not answer.
+    fn begin<'a>(
+        &'a self,
+        facts: &'a mut Facts,
+        record: &'a Record<'a>,
+    ) -> BoxFuture<'a, Result<(), Failure>>;
+
+    /// The plan of the tasks for a flow.
+    fn steps(&self) -> &dyn PlanSteps;
+
+    /// Runs `work`, the flow of an operation, and records the outcome for the companion. The companion may
+    /// drop `work`.
+    ///
+    /// # Errors
+    /// The failure of `work`, or the reason why the companion has dropped `work`.
+    fn accompany<'a>(
+        &'a self,
+        facts: &'a Facts,
+        operation: Operation,
+        record: &'a Record<'a>,
+        work: BoxFuture<'a, Result<(), Failure>>,
+    ) -> BoxFuture<'a, Result<(), Failure>>;
+
+    /// The shoot has left the seed or is deleted.
+    fn forget(&self, shoot: &Shoot);
+
+    /// Content for the first status of an operation; `None` without a change. Pure.
+    fn content_at_start(&self, shoot: &Shoot, start: OperationStart, now: &Time) -> Option<Value>;
+
+    /// Content for the status after a failure; `None` without a change. `is_given_up`: no attempt follows.
+    /// Pure.
+    fn content_at_failure(
+        &self,
+        newest: &Shoot,
+        operation: Operation,
+        errors: &[LastError],
+        is_given_up: bool,
+        now: &Time,
+    ) -> Option<Value>;
+}

@@ -1,0 +1,499 @@
+//! Watches Shoots and runs the step that [`dispatch`] decides for each.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    constants::{OPERATION, condition::READY_FOR_MIGRATION, finalizer::GARDENER},
+    gardencore::{Shoot, shoot::ShootStatus},
+    meta::{ErrorCode, LastOperationState as State},
+};
+use futures::future;
+use kube::{Api, ResourceExt};
+use parts::{FenceClock, Fences, ProvenEnd};
+use placement::{Operation, OwnerAction, Pause, Role, approval, is_move_wanted, role, traveller};
+use runtime::{
+    Error, Result,
+    client::Cluster,
+    clock,
+    controller::{Next, Reconciler, finalizer, runner},
+};
+use serde_json::json;
+use tracing::info;
+
+use super::{
+    companion::Companion,
+    dispatch::{self, Periods, ShootAction},
+    flows::backup_steps,
+    leaving::{leave, left_behind},
+    operation::{
+        confirmation, execution,
+        failure::Failure,
+        identity::OperationIdentity,
+        metrics,
+        pace::Pace,
+        status::{self, OperationStart, Trigger, Writer},
+    },
+    ownership::{
+        data_loss, owner_permit,
+        ownership_lost::{self, LostShoots},
+        record::Record,
+    },
+    pause::{self, EmergencyStop},
+    project, state_left_out,
+    watched::{self, ready_for_migration},
+};
+use crate::{
+    care::report_before_hand_over,
+    context::{Context, MANAGER},
+};
+
+/// Requeue interval for a Shoot that waits for its destination. A change of the constraint wakes the
+/// controller earlier.
+const WAIT_FOR_DESTINATION: Duration = Duration::from_secs(60);
+/// Requeue interval after a concurrent write to the Shoot. Long enough for the cache to receive the write.
+const CONFLICT_REQUEUE: Duration = Duration::from_millis(100);
+
+/// Runs the shoot controller, and the controller of the companion, until shutdown.
+pub(super) async fn run(context: Arc<Context>, companion: Arc<dyn Companion>) {
+    let garden = context.garden.clone();
+    let stop = EmergencyStop::new();
+    let shoots = watched::watch(&garden, &companion);
+    let controller = shoots
+        .flows
+        .reconcile_all_on(stop.changes(&garden, &context.seed_name));
+    let settings = context.runner();
+    let lost = Arc::<LostShoots>::default();
+    let accompanied = companion.run(shoots.companion, Arc::clone(&lost));
+    // There from the start, so that a first loss is seen as one.
+    data_loss::metrics(&context.metrics);
+    metrics::register(&context.metrics, &context.seed_name, &shoots.known);
+    let pace = Pace::registered(&context.metrics);
+    let reconciler = Arc::new(ShootReconciler {
+        context,
+        fences: Fences::default(),
+        lost,
+        companion,
+        pace,
+        stop,
+    });
+    let flows = runner::run_namespaced(controller, &garden, reconciler, settings);
+    tokio::select! {
+        ((), ()) = future::join(flows, accompanied) => {}
+        () = shoots.watch => {}
+    }
+}
+
+struct ShootReconciler {
+    context: Arc<Context>,
+    fences: Fences,
+    lost: Arc<LostShoots>,
+    companion: Arc<dyn Companion>,
+    pace: Pace,
+    stop: EmergencyStop,
+}
+
+impl Reconciler<Shoot> for ShootReconciler {
+    const NAME: &'static str = "shoot";
+
+    fn is_responsible(&self, shoot: &Shoot) -> bool {
+        matches!(
+            role(shoot, &self.context.seed_name),
+            Role::Owner | Role::Former { .. }
+        )
+    }
+
+    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        let mut shoot = self.read(&shoot).await?;
+        if role(&shoot, &self.context.seed_name) == Role::Owner {
+            let written = finalizer::ensure(&self.api(&shoot), shoot.as_ref(), GARDENER).await?;
+            shoot = written.map_or(shoot, Arc::new);
+        }
+        self.step(shoot).await
+    }
+
+    async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        let owner = role(&shoot, &self.context.seed_name) == Role::Owner;
+        if owner && !shoot.finalizers().iter().any(|finalizer| finalizer == GARDENER) {
+            return Ok(Next::Change);
+        }
+        self.step(self.read(&shoot).await?).await
+    }
+}
+
+impl ShootReconciler {
+    /// A pass over the Shoot that was read at the begin of the pass. Every write is bound to the version on
+    /// which the write was decided.
+    async fn step(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        // Before every action, while no flow of the Shoot runs.
+        let Some(shoot) = self.companion.answer(shoot).await? else {
+            return Ok(Next::After(CONFLICT_REQUEUE));
+        };
+        let pause = pause::find(&self.context, &self.stop, &shoot).await?;
+        let duty = dispatch::apply_pause(pause, &shoot, self.decide(&shoot));
+        pause::report(&self.context, &shoot, pause, duty).await?;
+        match duty {
+            // The watches of the Shoot and of the Seed report the end of a pause.
+            ShootAction::NotResponsible | ShootAction::GivenUp | ShootAction::Paused(_) => Ok(Next::Change),
+            ShootAction::Idle(rest) => {
+                self.report_obstacle(&shoot).await?;
+                Ok(Next::After(rest))
+            }
+            ShootAction::Unconfirmed => {
+                if let Some(patch) = confirmation::is_missing(&shoot, &clock::now_k8s()) {
+                    MANAGER
+                        .try_merge_status_of(&self.api(&shoot), shoot.as_ref(), &patch)
+                        .await?;
+                }
+                Ok(Next::Change)
+            }
+            ShootAction::Leave(epoch) => leave::leave(&self.context, &shoot, epoch).await,
+            ShootAction::Run(operation) => {
+                if let Some(delay) = self.companion.delay(&shoot, operation).await? {
+                    return Ok(Next::After(delay));
+                }
+                let trigger = Trigger::for_shoot(&shoot);
+                let shoot = self.take_operation_annotation(shoot).await?;
+                // The user may have changed the Shoot in between, so the Shoot without the annotation
+                // decides.
+                let Some(operation) = self.decide_without_request(&shoot, pause) else {
+                    return Ok(Next::After(CONFLICT_REQUEUE));
+                };
+                if let Some(sentence) = self.find_loss(&shoot, operation) {
+                    return self.report_loss(&shoot, operation, &sentence).await;
+                }
+                // Boxed: the future is large, and would otherwise be on the stack of every step.
+                let begun = Box::pin(self.begin(Arc::clone(&shoot), operation, trigger));
+                let identity = OperationIdentity::of_operation(&shoot, operation);
+                identity.scope(begun).await
+            }
+        }
+    }
+
+    fn decide(&self, shoot: &Shoot) -> ShootAction {
+        let periods = Periods {
+            sync: self.context.config.shoot_sync_period,
+        };
+        let now = clock::now();
+        let schedule = self.companion.schedule(shoot, now);
+        dispatch::decide(shoot, &self.context.seed_name, periods, schedule, now)
+    }
+
+    /// The operation to run after the annotation was removed. The role of the seed may have changed since.
+    fn decide_without_request(&self, shoot: &Shoot, pause: Option<Pause>) -> Option<Operation> {
+        match placement::wanted(shoot) {
+            OwnerAction::Operation(operation) if role(shoot, &self.context.seed_name) == Role::Owner => {
+                Some(operation).filter(|operation| !dispatch::is_held(pause, shoot, *operation))
+            }
+            _ => None,
+        }
+    }
+
+    /// The text of a loss. A loss is final in this epoch (R17-49, R17-61), but a lost shoot can be handed
+    /// over.
+    fn find_loss(&self, shoot: &Shoot, operation: Operation) -> Option<String> {
+        self.lost
+            .find_loss(shoot)
+            .filter(|_| owner_permit::is_for_owners(operation))
+    }
+
+    async fn report_loss(&self, shoot: &Shoot, operation: Operation, sentence: &str) -> Result<Next> {
+        let status = shoot.status.as_ref();
+        let recorded = status.and_then(|status| status.last_operation.as_ref());
+        let type_ = recorded.map_or(operation.type_(), |last| last.type_);
+        let observer = &*self.companion;
+        ownership_lost::report_loss(&self.context, &self.lost, (shoot, type_), sentence, observer).await
+    }
+
+    async fn begin(&self, shoot: Arc<Shoot>, operation: Operation, trigger: Trigger) -> Result<Next> {
+        let context = &self.context;
+        if operation == Operation::Migrate && approval(&shoot).is_none() {
+            self.report_obstacle(&shoot).await?;
+            return Err(not_approved(&shoot));
+        }
+        let type_ = operation.type_();
+        let project = project::name_of(&self.context.garden, &shoot).await?;
+        let traveller = traveller(&shoot, operation)
+            .map_err(|error| Error::config(ErrorCode::ErrConfigurationProblem, error.to_string()))?;
+        let left = Box::pin(left_behind::of_move(context, &shoot, operation)).await?;
+        // This write fails if the Shoot has changed since the decision. The next run decides on the newer
+        // Shoot.
+        let now = clock::now_k8s();
+        let first_status = status::started(&traveller, &project, &writer(context), operation, &now);
+        let cause = OperationStart::new(&traveller, operation, trigger);
+        let of_companion = self.companion.content_at_start(&traveller, cause, &now);
+        let first_status = status::with_content(first_status, of_companion);
+        let first_status =
+            parts::with_left_behind(parts::keep_left_behind(&shoot, first_status), &left, &now);
+        let begun = MANAGER
+            .try_merge_status_of(&self.api(&shoot), shoot.as_ref(), &first_status)
+            .await?;
+        let Some(begun) = begun else {
+            return Ok(Next::After(CONFLICT_REQUEUE));
+        };
+        self.companion.recorded(&begun, operation).await;
+        left_behind::report(context, &begun, &left).await;
+        self.companion.written(&shoot, &begun).await;
+        let traveller = Arc::new(Shoot {
+            status: begun.status.clone(),
+            metadata: kube::core::ObjectMeta {
+                generation: traveller.metadata.generation,
+                ..begun.metadata.clone()
+            },
+            spec: traveller.spec,
+        });
+        context
+            .garden_events
+            .normal(
+                &begun,
+                status::start_reason(type_),
+                &format!("{type_} of Shoot cluster started"),
+            )
+            .await;
+        let record = Record::new(context, &begun, type_, &*self.companion);
+        let proven_end = ProvenEnd::default();
+        let run = execution::run(
+            context,
+            &traveller,
+            operation,
+            (self.fence(&traveller, operation), proven_end.clone()),
+            &record,
+            &*self.companion,
+            &self.pace,
+        );
+        match Box::pin(run).await {
+            Ok(()) => self.succeeded(&traveller, operation, &record, &proven_end).await,
+            Err(Failure { lost: Some(why), .. }) => {
+                self.lost.remember(&begun, &why);
+                self.report_loss(&begun, operation, &why).await
+            }
+            Err(failure) => self.failed(&begun, operation, failure, &record).await,
+        }
+    }
+
+    /// The clock of the fence. Repeated attempts of a restoration share the clock.
+    fn fence(&self, traveller: &Shoot, operation: Operation) -> FenceClock {
+        let epoch = traveller.status.as_ref().map_or(1, ShootStatus::epoch);
+        match (operation, traveller.uid()) {
+            (Operation::Restore, Some(uid)) => self.fences.get_clock(&uid, epoch),
+            _ => FenceClock::default(),
+        }
+    }
+
+    async fn succeeded(
+        &self,
+        traveller: &Shoot,
+        operation: Operation,
+        record: &Record<'_>,
+        proven_end: &ProvenEnd,
+    ) -> Result<Next> {
+        let context = &self.context;
+        let type_ = operation.type_();
+        let written = if operation == Operation::Migrate {
+            Box::pin(report_before_hand_over(context, traveller)).await?;
+            self.hand_over(record, proven_end).await?
+        } else {
+            let settled = status::settled(traveller, operation, clock::now_k8s());
+            let seed = &context.seed_name;
+            record
+                .write_if(|newest| {
+                    let patch = status::with_own_residency_ended(newest, seed, operation, settled.clone());
+                    Ok(Some(parts::keep_left_behind(newest, patch)))
+                })
+                .await?
+        };
+        let written: &Shoot = &written;
+        let note = written
+            .status
+            .as_ref()
+            .and_then(|status| status.last_operation.as_ref())
+            .map(|last| last.description.clone())
+            .unwrap_or_default();
+        let events = &context.garden_events;
+        events.normal(written, status::success_reason(type_), &note).await;
+        info!(shoot = written.name_any(), operation = %type_, "operation succeeded");
+        self.fences.forget(&written.uid().unwrap_or_default());
+        self.lost.forget(written);
+        if operation == Operation::Restore
+            && let Some(lost) = data_loss::read_loss(written)
+        {
+            let losses = data_loss::metrics(&context.metrics);
+            if let Some(seconds) = lost.seconds {
+                losses.seconds.observe(f64::from(seconds));
+            }
+            events.warning(written, lost.reason(), &lost.sentence).await;
+        }
+        if operation == Operation::Restore {
+            backup_steps::report_source_left_behind(context, written).await;
+        }
+        if operation.deletes() {
+            left_behind::report_at_end(context, written, operation).await;
+            self.companion.forget(written);
+            self.remove_finalizer(written).await?;
+            return Ok(Next::Change);
+        }
+        if operation == Operation::Migrate {
+            state_left_out::report(context, written).await;
+            self.companion.forget(written);
+            // The seed has role `Former` now, and begins to clean up.
+            return Ok(Next::After(CONFLICT_REQUEUE));
+        }
+        self.report_obstacle(written).await?;
+        // A request to the companion during the operation, or during a move, starts at once.
+        let schedule = self.companion.schedule(written, clock::now());
+        let period = context.config.shoot_sync_period;
+        Ok(Next::After(if schedule.is_due {
+            CONFLICT_REQUEUE
+        } else {
+            schedule.period.map_or(period, |earlier| earlier.min(period))
+        }))
+    }
+
+    /// Writes the hand-over, the point of no return. The write needs an approval that still matches the
+    /// wanted move, and the end of the epoch as proved by this run.
+    async fn hand_over(&self, record: &Record<'_>, proven_end: &ProvenEnd) -> Result<Arc<Shoot>> {
+        record
+            .write_if(|newest| {
+                if newest.metadata.deletion_timestamp.is_some() && placement::is_confirmed(newest) {
+                    return Err(Error::not_ready(
+                        CONFLICT_REQUEUE,
+                        "the Shoot is being deleted: it is not handed over any more",
+                    ));
+                }
+                let epoch = newest.status.as_ref().map_or(1, ShootStatus::epoch);
+                let end = proven_end.of_epoch(epoch).ok_or_else(|| {
+                    Error::transient(format!(
+                        "the final snapshot of ownership epoch {epoch} was not proved in this run, so that the Shoot is not handed over"
+                    ))
+                })?;
+                match status::handed_over(newest, &end, &clock::now_k8s()) {
+                    Some(patch) => Ok(Some(patch)),
+                    None => Err(not_approved(newest)),
+                }
+            })
+            .await
+    }
+
+    /// Removes the finalizer. After each conflict with a concurrent write, a further attempt follows on a
+    /// fresh read.
+    async fn remove_finalizer(&self, shoot: &Shoot) -> Result<()> {
+        let api = self.api(shoot);
+        if finalizer::try_remove(&api, shoot, GARDENER).await? {
+            return Ok(());
+        }
+        loop {
+            let Some(newest) = api.get_opt(&shoot.name_any()).await? else {
+                return Ok(());
+            };
+            if newest.uid() != shoot.uid() || finalizer::try_remove(&api, &newest, GARDENER).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn failed(
+        &self,
+        shoot: &Shoot,
+        operation: Operation,
+        failure: Failure,
+        record: &Record<'_>,
+    ) -> Result<Next> {
+        let type_ = operation.type_();
+        let Failure {
+            progress,
+            errors,
+            error,
+            ..
+        } = failure;
+        // The percentage never goes back: an early failure undoes no step of an earlier attempt.
+        let progress = progress.max(status::reached(shoot));
+        let patch = match &error {
+            // The new owner reports the status from here on.
+            Error::NotOwner(_) => return Err(error),
+            Error::NotReady { why, .. } => status::waiting(type_, progress, why, clock::now_k8s()),
+            _ => {
+                let retry = self.context.config.retry_duration;
+                status::failed(shoot, type_, progress, &errors, retry, clock::now_k8s())
+            }
+        };
+        let is_given_up = patch["lastOperation"]["state"] == json!(State::Failed);
+        let is_wait = matches!(error, Error::NotReady { .. });
+        let now = clock::now_k8s();
+        record
+            .write_if(|newest| {
+                let content =
+                    self.companion
+                        .content_at_failure(newest, operation, &errors, is_given_up, &now);
+                Ok(Some(status::with_content(
+                    parts::keep_left_behind(newest, patch.clone()),
+                    content.filter(|_| !is_wait),
+                )))
+            })
+            .await?;
+        Err(error)
+    }
+
+    /// Reports in `lastErrors` why a move cannot begin. Such a move changes no further field (I8).
+    async fn report_obstacle(&self, shoot: &Shoot) -> Result<()> {
+        if !is_move_wanted(shoot) || approval(shoot).is_some() {
+            return Ok(());
+        }
+        let constraint = shoot
+            .status
+            .as_ref()
+            .and_then(|status| status.constraint(READY_FOR_MIGRATION));
+        let obstacle =
+            constraint.and_then(|constraint| status::move_cannot_begin(shoot, constraint, &clock::now_k8s()));
+        if let Some(patch) = obstacle {
+            // A concurrent write makes this write fail, and wakes this controller again.
+            MANAGER
+                .try_merge_status_of(&self.api(shoot), shoot, &patch)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// The only read of a pass without concurrent writers. The cache may lag behind the last write of this
+    /// controller, and a decision on an old status could run a flow twice.
+    async fn read(&self, shoot: &Shoot) -> Result<Arc<Shoot>> {
+        Ok(Arc::new(self.api(shoot).get(&shoot.name_any()).await?))
+    }
+
+    /// Removes the annotation that requests an operation, as the operation begins now. A request during the
+    /// operation is a request for a further run.
+    async fn take_operation_annotation(&self, shoot: Arc<Shoot>) -> Result<Arc<Shoot>> {
+        if !shoot.annotations().contains_key(OPERATION) {
+            return Ok(shoot);
+        }
+        MANAGER
+            .annotate(&self.api(&shoot), &shoot.name_any(), OPERATION, None)
+            .await
+            .map(Arc::new)
+    }
+
+    fn api(&self, shoot: &Shoot) -> Api<Shoot> {
+        self.context
+            .garden
+            .namespaced(&shoot.namespace().unwrap_or_default())
+    }
+}
+
+/// The error of a move that waits for its approval (R7-46, I8).
+fn not_approved(shoot: &Shoot) -> Error {
+    let why = match ready_for_migration(shoot) {
+        Some((false, message)) => {
+            format!("destination Seed is not available to host the control plane: {message}")
+        }
+        _ => "waiting for confirmation that destination Seed is available (constraint ReadyForMigration, status.migration)"
+            .to_owned(),
+    };
+    Error::not_ready(WAIT_FOR_DESTINATION, why)
+}
+
+fn writer(context: &Context) -> Writer {
+    Writer {
+        id: context.config.instance_id.clone(),
+        name: "gardenlet",
+        version: env!("CARGO_PKG_VERSION"),
+        seed: context.seed_name.clone(),
+    }
+}

@@ -1,0 +1,51 @@
+//! The shoot controller: decides which flow a Shoot needs, runs the flow, and reports the progress in the
+//! status of the Shoot.
+//!
+//! A move runs `flows/migrate_flow.rs` (source seed) and then `flows/reconcile_flow.rs` with `restoring`
+//! (destination seed). The clean-up in the source is `flows/leave_flow.rs`. A hibernated shoot is reconciled
+//! by `flows/sleep_flow.rs`. The crate `placement` decides which seed acts, and `dispatch.rs` decides when.
+//! The crate `parts` implements the steps. A second concern about the same Shoots takes part through
+//! `companion.rs`; only this file names the implementation.
+
+pub mod companion;
+mod controller;
+pub mod dispatch;
+pub mod flows;
+pub(crate) mod leaving;
+pub mod operation;
+pub(crate) mod ownership;
+pub(crate) mod pause;
+mod pending_shoots;
+mod project;
+mod state_left_out;
+mod watched;
+
+use std::sync::Arc;
+
+use flow::Flow;
+use parts::Facts;
+use placement::Operation;
+use runtime::{Error, Result};
+
+use crate::{Context, zone_isolation::interface};
+
+/// Runs the controllers of shoots, and of the leftovers of deleted shoots, until shutdown.
+pub async fn run(context: Arc<Context>) {
+    let companion = interface::companion(Arc::clone(&context));
+    futures::join!(
+        controller::run(Arc::clone(&context), companion),
+        leaving::orphans::run(context)
+    );
+}
+
+/// Reads the present state in the seed, and builds the flow of an operation.
+///
+/// # Errors
+/// The seed does not answer, or the facts allow no flow.
+pub async fn build(facts: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
+    operation::execution::build(facts, operation, &interface::StepPlanner).await
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
+pub(crate) mod tests;

@@ -1,0 +1,191 @@
+//! A single run of a flow for a Shoot: facts, graph, progress, outcome.
+
+use std::sync::Arc;
+
+use api::gardencore::Shoot;
+use flow::Flow;
+use parts::{
+    AppliedTerms, ClaimSteps, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord,
+    ProvenEnd,
+};
+use placement::Operation;
+use runtime::{Error, Result};
+
+use super::{
+    failure::{Failure, outside},
+    pace::Pace,
+    progress, status,
+};
+use crate::{
+    context::Context,
+    seed::in_use::{self, SeedUse},
+    shoot::{
+        companion::{Companion, PlanSteps},
+        flows::{delete_flow, force_delete_flow, migrate_flow, reconcile_flow, sleep_flow},
+        ownership::{
+            owner_permit::{self, PermitRefusal},
+            record::Record,
+        },
+    },
+};
+
+/// Runs the flow of an operation. `traveller`: the Shoot with the approved spec, which the flow reads.
+/// `fence`: the fence of the epoch. `proven_end`: receives the proof of the final snapshot of a migration.
+pub(crate) async fn run(
+    context: &Context,
+    traveller: &Arc<Shoot>,
+    operation: Operation,
+    (fence, proven_end): (FenceClock, ProvenEnd),
+    record: &Record<'_>,
+    companion: &dyn Companion,
+    pace: &Pace,
+) -> Result<(), Failure> {
+    if operation.deploys() {
+        let recorded = in_use::record(context, SeedUse::InUse).await;
+        recorded.map_err(|error| outside("Collecting facts", error))?;
+    }
+    let mut facts = Facts::new(
+        context.garden.clone(),
+        context.seed.clone(),
+        Arc::clone(&context.settings),
+        &context.seed_name,
+        Arc::clone(traveller),
+        operation,
+    )
+    .await
+    .map_err(|error| outside("Collecting facts", error))?;
+    facts.fence = fence;
+    facts.proven_end = proven_end;
+    companion.begin(&mut facts, record).await?;
+    let ended = Box::pin(owner_permit::run_under_owner_permit(facts, |facts| {
+        // Boxed: the future is large, and is moved several times.
+        Box::pin(act(facts, operation, record, companion, pace))
+    }));
+    ended.await.unwrap_or_else(|refusal| {
+        Err(match refusal {
+            PermitRefusal::Lost(sentence) => Failure {
+                lost: Some(sentence.clone()),
+                ..outside(status::OWNERSHIP, Error::not_owner(sentence))
+            },
+            PermitRefusal::NotNow(error) => outside(status::OWNERSHIP, error),
+        })
+    })
+}
+
+async fn act(
+    facts: Facts,
+    operation: Operation,
+    record: &Record<'_>,
+    companion: &dyn Companion,
+    pace: &Pace,
+) -> Result<(), Failure> {
+    let facts = &facts;
+    if operation.deploys() {
+        AppliedTerms::withdraw_other(facts)
+            .await
+            .map_err(|error| outside("Withdrawing owner terms that no longer apply", error))?;
+    }
+    if !operation.deletes() || exists(facts).await? {
+        Cluster::sync(facts)
+            .await
+            .map_err(|error| outside("Syncing Cluster resource", error))?;
+    }
+    let flow = build(facts, operation, companion.steps())
+        .await
+        .map_err(|error| outside("Looking at what is there", error))?;
+    let work = Box::pin(progress::run_and_report(pace, operation.type_(), flow, record));
+    companion.accompany(facts, operation, record, work).await?;
+    if operation.deploys() {
+        AppliedTerms::record(facts)
+            .await
+            .map_err(|error| outside(status::OWNER_TERMS, error))?;
+    }
+    if operation.deletes() {
+        Cluster::destroy(facts)
+            .await
+            .map_err(|error| outside(status::CLUSTER_DELETION, error))?;
+    }
+    Ok(())
+}
+
+/// Reads the present state in the seed, and builds the flow of an operation.
+pub(crate) async fn build<'a>(
+    f: &'a Facts,
+    operation: Operation,
+    planner: &dyn PlanSteps,
+) -> Result<Flow<'a, Error>> {
+    let is_active = f.namespace_state().await? == NamespaceState::Active;
+    // kube-apiserver of a hibernated shoot exists with zero replicas.
+    let is_up = is_active && KubeApiserver::exists(f).await?;
+    let owner_record = OwnerRecord::plan(f).await?;
+    let flow = match operation {
+        Operation::Migrate => migrate_flow::build(
+            f,
+            migrate_flow::MigrateInputs {
+                control_plane_is_up: is_up,
+                keeps_phases: owner_record.may_be_there(),
+            },
+        ),
+        Operation::Delete => {
+            let steps = planner.plan(f, operation, is_active).await?;
+            delete_flow::build(
+                f,
+                delete_flow::DeleteInputs {
+                    namespace_is_active: is_active,
+                    control_plane_is_up: is_up,
+                    control_plane_may_sleep: f.may_sleep(),
+                    owner_record: is_active && owner_record.may_be_there(),
+                    companion: &*steps,
+                },
+            )
+        }
+        Operation::ForceDelete => force_delete_flow::build(f),
+        Operation::Create | Operation::Reconcile | Operation::Restore => {
+            let restoring = operation == Operation::Restore;
+            let has_backup = f.has_backup();
+            let copy_is_required = restoring && f.is_copy_of_backups_required().await?;
+            let claim = ClaimSteps::plan(f, copy_is_required)?;
+            let steps = planner.plan(f, operation, is_active).await?;
+            let companion = &*steps;
+            if f.is_to_sleep() && sleeps(f, is_active).await? {
+                let given = sleep_flow::SleepInputs {
+                    restoring,
+                    has_backup,
+                    copy_is_required,
+                    etcd_is_awake: is_active && Etcds::are_awake(f).await?,
+                    owner_record,
+                    claim,
+                    companion,
+                };
+                return Ok(sleep_flow::build(f, given).into_flow());
+            }
+            reconcile_flow::build(
+                f,
+                reconcile_flow::ReconcileInputs {
+                    restoring,
+                    has_backup,
+                    copy_is_required,
+                    sleeps: f.is_to_sleep(),
+                    owner_record,
+                    claim,
+                    companion,
+                },
+            )
+        }
+    };
+    Ok(flow.into_flow())
+}
+
+/// Whether no machine is left, so that the API need not wake. Either the whole shoot sleeps, in this seed or
+/// in the source seed, or the API sleeps in this seed: the API stops after the last machine is gone.
+async fn sleeps(f: &Facts, namespace_is_active: bool) -> Result<bool> {
+    Ok(placement::is_asleep(&f.shoot) || (namespace_is_active && KubeApiserver::sleeps(f).await?))
+}
+
+async fn exists(f: &Facts) -> Result<bool, Failure> {
+    let state = f
+        .namespace_state()
+        .await
+        .map_err(|error| outside("Retrieve Shoot namespace", error))?;
+    Ok(state != NamespaceState::Missing)
+}

@@ -1,0 +1,10 @@
+//! One operation on a shoot: which flow runs, the progress, and the report in the status of the Shoot.
+
+pub(crate) mod confirmation;
+pub(crate) mod execution;
+pub(crate) mod failure;
+pub(crate) mod identity;
+pub(crate) mod metrics;
+pub(crate) mod pace;
+pub(crate) mod progress;
+pub mod status;

@@ -1,0 +1,243 @@
+//! Watches the sources of ShootStates, and writes the ShootStates.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use api::{
+    constants::condition::SHOOT_STATE_UP_TO_DATE,
+    gardencore::Shoot,
+    meta::{ConditionStatus, find_condition},
+};
+use futures::StreamExt;
+use kube::{
+    Api, ResourceExt,
+    runtime::{
+        Controller, WatchStreamExt,
+        reflector::{self, ObjectRef, Store},
+        watcher,
+    },
+};
+use parts::{Residency, ShootState, shoot_state::Kept, tenant};
+use placement::{its_place_alone, names, remembered};
+use runtime::{
+    Error, Result,
+    client::Cluster,
+    clock,
+    controller::{Next, Reconciler, conditions, runner},
+};
+use tokio::time::Instant;
+
+use super::{
+    changes,
+    debounce::{Debounce, Pace},
+    duty::{Stage, kept, not_synced, tell_left_out, up_to_date},
+    gauge::Gauges,
+};
+use crate::{Context, MANAGER, care};
+
+/// Shortest pause after an awaited object was missing. A change in the meantime ends the pause.
+const MISSING_OBJECT_PAUSE: Duration = Duration::from_secs(15);
+
+struct Sync {
+    context: Arc<Context>,
+    changes: Arc<Mutex<Debounce>>,
+    gauges: Gauges,
+}
+
+/// Runs the controller until shutdown.
+pub async fn run(context: Arc<Context>) {
+    let changes = Arc::new(Mutex::new(Debounce::default()));
+    let (shoots, writer) = reflector::store();
+    let mine = runner::few_at_a_time().fields(&format!("status.seedName={}", context.seed_name));
+    let garden = context.garden.clone();
+    let stream = watcher(garden.all::<Shoot>(), mine)
+        .default_backoff()
+        .modify(slim)
+        .reflect(writer)
+        .touched_objects()
+        .predicate_filter(wakes, kube::runtime::PredicateConfig::default());
+    let controller = Controller::for_stream(stream, shoots.clone()).reconcile_on(touched(
+        &context,
+        shoots,
+        Arc::clone(&changes),
+    ));
+    let mut settings = context.runner();
+    settings.concurrency = context.config.shoot_state.concurrent_shoot_state_syncs;
+    let gauges = Gauges::of_process(&context.metrics);
+    let sync = Arc::new(Sync {
+        context,
+        changes,
+        gauges,
+    });
+    runner::run_namespaced(controller, &garden, sync, settings).await;
+}
+
+/// The part of a Shoot in the cache: the namespace of the shoot in the seed, and the last operation.
+fn slim(shoot: &mut Shoot) {
+    shoot.metadata.managed_fields = None;
+    shoot.metadata.annotations = None;
+    remembered(shoot, its_place_alone);
+    if let Some(status) = &mut shoot.status {
+        status.conditions = Vec::new();
+        status.constraints = Vec::new();
+        status.last_errors = Vec::new();
+    }
+}
+
+fn wakes(shoot: &Shoot) -> Option<u64> {
+    let status = shoot.status.as_ref();
+    let last = status.and_then(|status| status.last_operation.as_ref());
+    runner::fingerprint((
+        shoot.uid(),
+        shoot.metadata.deletion_timestamp.as_ref().map(|time| time.0),
+        status.and_then(|status| status.seed_name.as_deref()),
+        last.map(|last| (last.type_ as u8, last.state as u8)),
+    ))
+}
+
+/// The Shoots whose namespaces in the seed have changed; each change is recorded.
+fn touched(
+    context: &Context,
+    shoots: Store<Shoot>,
+    changes: Arc<Mutex<Debounce>>,
+) -> impl futures::Stream<Item = ObjectRef<Shoot>> + Send + use<> {
+    changes::namespaces(&context.seed).filter_map(move |namespace| {
+        let is_it = |shoot: &Arc<Shoot>| names::recorded_technical_id(shoot) == Some(namespace.as_str());
+        let shoot = shoots.state().into_iter().find(is_it);
+        let reference = shoot.map(|shoot| {
+            let mut changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
+            changes.touch(&key(&shoot), Instant::now());
+            ObjectRef::from_obj(shoot.as_ref())
+        });
+        std::future::ready(reference)
+    })
+}
+
+fn key(shoot: &Shoot) -> String {
+    format!("{}/{}", shoot.namespace().unwrap_or_default(), shoot.name_any())
+}
+
+impl Reconciler<Shoot> for Sync {
+    const NAME: &'static str = "shoot-state";
+
+    async fn apply(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        let key = key(&shoot);
+        let Some(stage) = kept(&shoot, &self.context.seed_name) else {
+            self.gauges.forget(&shoot);
+            return Ok(Next::Change);
+        };
+        if let Some(rest) = self.rest(&key, stage) {
+            return Ok(Next::After(rest));
+        }
+        let api: Api<Shoot> = self
+            .context
+            .garden
+            .namespaced(&shoot.namespace().unwrap_or_default());
+        // The cached Shoot may be old, and during a move the namespace of a shoot is incomplete.
+        let Some(shoot) = api.get_opt(&shoot.name_any()).await? else {
+            return Ok(Next::Change);
+        };
+        let Some(stage) = kept(&shoot, &self.context.seed_name) else {
+            return Ok(Next::Change);
+        };
+        self.changes().begin(&key);
+        let outcome = self.sync(&shoot).await;
+        if outcome.is_err() {
+            self.changes().touch(&key, Instant::now());
+        }
+        // A shoot that is being created lacks some keys at first; each new key triggers this controller
+        // again.
+        if stage == Stage::Creating && matches!(outcome, Err(Error::NotReady { .. })) {
+            return Ok(Next::After(MISSING_OBJECT_PAUSE));
+        }
+        self.tell(&api, &shoot, outcome.as_ref()).await?;
+        let kept = outcome.map_err(patiently)?;
+        self.gauges.synced(&shoot, &kept);
+        self.changes().done(&key, stage, Instant::now());
+        Ok(Next::After(self.rest(&key, stage).unwrap_or_default()))
+    }
+
+    async fn cleanup(&self, shoot: Arc<Shoot>) -> Result<Next> {
+        self.changes().forget(&key(&shoot));
+        self.gauges.forget(&shoot);
+        Ok(Next::Change)
+    }
+}
+
+impl Sync {
+    async fn sync(&self, shoot: &Shoot) -> Result<Kept> {
+        let residency = Residency {
+            seed: self.context.seed.clone(),
+            settings: Arc::clone(&self.context.settings),
+            namespace: names::recorded_technical_id(shoot).unwrap_or_default().to_owned(),
+            tenant: tenant(shoot),
+        };
+        ShootState::sync(&self.context.garden, &residency, shoot).await
+    }
+
+    /// Reports the age, and the obstacle to a newer ShootState.
+    async fn tell(&self, api: &Api<Shoot>, shoot: &Shoot, outcome: Result<&Kept, &Error>) -> Result<()> {
+        if let Err(Error::NotOwner(_)) = outcome {
+            return Ok(());
+        }
+        let config = &self.context.config;
+        let now = clock::now_k8s();
+        conditions::change(MANAGER, api, &shoot.name_any(), "constraints", |list| {
+            let old = find_condition(list, SHOOT_STATE_UP_TO_DATE).cloned();
+            match &outcome {
+                Ok(kept) => {
+                    tell_left_out(list, &kept.left_out, &now);
+                    let period = config.shoot_state.shoot_state_sync_period / 2;
+                    if let Some(new) = up_to_date(old.as_ref(), period, &now) {
+                        list.retain(|condition| condition.type_ != new.type_);
+                        list.push(new);
+                    }
+                }
+                Err(error) => {
+                    let seen = care::Observation {
+                        status: ConditionStatus::False,
+                        reason: not_synced(old.as_ref()),
+                        message: error.to_string(),
+                        codes: error.codes().to_vec(),
+                    };
+                    let threshold = config.condition_threshold;
+                    care::settle(old.as_ref(), SHOOT_STATE_UP_TO_DATE, seen, threshold, &now)
+                        .merge_into(list);
+                }
+            }
+        })
+        .await
+        .map(drop)
+    }
+
+    /// How long the ShootState needs no write; `None`: a write is due.
+    fn rest(&self, key: &str, stage: Stage) -> Option<Duration> {
+        self.changes().rest(key, stage, self.pace(), Instant::now())
+    }
+
+    fn pace(&self) -> Pace {
+        let flags = &self.context.config.shoot_state;
+        Pace {
+            quiet: flags.shoot_state_sync_delay,
+            longest: flags.shoot_state_sync_max_delay,
+            period: flags.shoot_state_sync_period,
+        }
+    }
+
+    fn changes(&self) -> std::sync::MutexGuard<'_, Debounce> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// No process waits for a ShootState, and there may be many: the pause is longer.
+fn patiently(error: Error) -> Error {
+    match error {
+        Error::NotReady { after, why } => Error::NotReady {
+            after: after.max(MISSING_OBJECT_PAUSE),
+            why,
+        },
+        other => other,
+    }
+}

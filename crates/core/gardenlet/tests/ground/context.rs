@@ -1,0 +1,37 @@
+//! The context of a gardenlet of the seed `seed-a`, with an API server that serves as garden and seed.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use clap::Parser;
+use gardenlet::{Config, Context, context::Heartbeat};
+use kube::Client;
+use runtime::{
+    client::{Garden, Permit, Seed},
+    controller::Events,
+    process::metrics::Metrics,
+};
+use tokio_util::sync::CancellationToken;
+
+/// With these flags besides those that every gardenlet needs.
+pub fn context(client: &Client, flags: &[&str]) -> Result<Context> {
+    let needed = [
+        "gardenlet",
+        "--garden-kubeconfig=/none",
+        "--seed-name=seed-a",
+        "--seed-config=/none",
+    ];
+    let config = Config::try_parse_from(needed.iter().chain(flags))?;
+    let permit = Permit::sole("a test");
+    Ok(Context {
+        garden: Garden::new(client.clone(), &permit),
+        seed: Seed::new(client.clone(), &permit),
+        seed_name: "seed-a".into(),
+        settings: Arc::new(config.settings()),
+        config: Arc::new(config),
+        garden_events: Events::new(client.clone(), "gardenlet"),
+        metrics: Metrics::default(),
+        shutdown: CancellationToken::new(),
+        heartbeat: Heartbeat::default(),
+    })
+}

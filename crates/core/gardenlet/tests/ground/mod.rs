@@ -1,0 +1,122 @@
+//! Test environment for the shoot controller of a gardenlet. A real API server serves as garden and seed,
+//! beside a real name server and the source objects of the facts of a shoot.
+
+pub mod context;
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use api::{
+    constants::PROJECT_NAME,
+    gardencore::{Seed, Shoot},
+};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
+use runtime::client::wait::{self, WaitState};
+use serde_json::{Value, json};
+use testkit::{ControlPlane, NameServer, apply};
+use tokio::time::{Instant, sleep};
+
+pub const PROJECT: &str = "garden-dev";
+/// That of the Shoot `web`.
+pub const NAMESPACE: &str = "shoot--dev--web";
+pub const CORE: &str = "core.gardener.cloud/v1beta1";
+pub const DNS_ZONE: &str = "internal.example.test";
+/// The identity of the gardenlet's seed.
+pub const OURS: &str = "seed-a-uid";
+/// Several tries with their pauses on a busy machine.
+pub const SOON: Duration = Duration::from_secs(180);
+/// Stack of the thread of a test: the default stack of a test thread overflows in a long test.
+const STACK: usize = 16 << 20;
+
+pub struct Ground {
+    pub plane: ControlPlane,
+    pub client: Client,
+    pub dns: NameServer,
+    pub shoots: Api<Shoot>,
+}
+
+impl Ground {
+    /// `checks_owners`: the seed checks the owner of its shoots.
+    pub async fn start(name: &str, checks_owners: bool) -> Result<Self> {
+        let plane = ControlPlane::start(name).await?;
+        let client = plane.admin();
+        let crds: Vec<_> = api::all_crds().into_iter().map(|crd| crd.definition).collect();
+        testkit::apply_crds(&client, &crds).await?;
+        let dns = NameServer::start(&[DNS_ZONE]).await?;
+        for object in garden(&dns.address, checks_owners) {
+            apply(&client, object).await?;
+        }
+        let seeds: Api<Seed> = Api::all(client.clone());
+        let identity = Patch::Merge(json!({"status": {"clusterIdentity": OURS}}));
+        let params = PatchParams::default();
+        seeds.patch_status("seed-a", &params, &identity).await?;
+        Ok(Self {
+            plane,
+            shoots: Api::namespaced(client.clone(), PROJECT),
+            client,
+            dns,
+        })
+    }
+}
+
+/// Waits until this holds of the Shoot `web`.
+pub async fn until(
+    shoots: &Api<Shoot>,
+    why: &str,
+    holds: impl Fn(&Shoot) -> bool + Send + Sync,
+) -> Result<Shoot> {
+    let look = |shoot: Option<&Shoot>| {
+        if shoot.is_some_and(&holds) {
+            WaitState::Done
+        } else {
+            let status = shoot.and_then(|shoot| shoot.status.as_ref());
+            WaitState::Wait(format!("{why}: {status:?}"))
+        }
+    };
+    let end = Instant::now() + SOON;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        match Box::pin(wait::until(shoots, "web", left, look)).await {
+            // A wait ends with the first list that a busy server refuses.
+            Err(runtime::Error::Transient(_)) if !left.is_zero() => sleep(Duration::from_secs(1)).await,
+            seen => return seen?.context("a Shoot"),
+        }
+    }
+}
+
+/// Runs a long test. `stack`: stack size of the threads that run the gardenlet.
+pub fn story(stack: usize, work: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
+    let run = move || -> Result<()> {
+        let mut threads = tokio::runtime::Builder::new_multi_thread();
+        let threads = threads.worker_threads(2).thread_stack_size(stack);
+        threads.enable_all().build()?.block_on(work)
+    };
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(run)?;
+    let ended = thread.join();
+    ended.map_err(|_| anyhow::anyhow!("the story ended early"))?
+}
+
+/// The source objects of the facts of a shoot.
+fn garden(authority: &str, checks_owners: bool) -> Vec<Value> {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "dns"});
+    let checks = json!({"enabled": checks_owners, "authorities": [authority]});
+    vec![
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "garden"}}),
+        json!({"apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": PROJECT, "labels": {PROJECT_NAME: "dev"}}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "dns", "namespace": "garden"},
+            "stringData": {"server": authority}}),
+        json!({"apiVersion": CORE, "kind": "Project", "metadata": {"name": "dev"}, "spec": {"namespace": PROJECT}}),
+        json!({"apiVersion": CORE, "kind": "CloudProfile", "metadata": {"name": "local"},
+            "spec": {"type": "local", "regions": [{"name": "local"}],
+                "kubernetes": {"versions": [{"version": "1.34.4"}]}, "machineImages": [], "machineTypes": []}}),
+        json!({"apiVersion": CORE, "kind": "Seed", "metadata": {"name": "seed-a"},
+            "spec": {"provider": {"type": "local", "region": "local"},
+                "dns": {"internal": {"type": "local", "domain": DNS_ZONE, "credentialsRef": secret}},
+                "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
+                "settings": {"ownerChecks": checks}}}),
+    ]
+}

@@ -1,0 +1,166 @@
+//! A gardenlet reports in the Seed the maximum number of shoots, and whether Shoots are on the seed. A real
+//! API server serves as garden and seed.
+
+#![allow(clippy::unwrap_used, clippy::large_futures)]
+
+// Further tests use the name server and the identity of the seed.
+#[allow(dead_code)]
+mod ground;
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use api::{
+    constants::{
+        LEFTOVER_NAMESPACES, ROLE, SHOOT_NAME, SHOOT_NAMESPACE, SHOOT_UID, condition::WITHOUT_SHOOTS,
+    },
+    gardencore::Seed,
+    meta::{ConditionStatus, find_condition},
+};
+use gardenlet::{seed, shoot};
+use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use runtime::client::wait;
+use serde_json::json;
+use testkit::{apply, eventually};
+use tokio::task::JoinSet;
+
+use ground::{CORE, Ground, NAMESPACE, PROJECT, SOON, context::context};
+
+#[test]
+fn the_first_flow_of_a_shoot_reports_that_the_seed_is_in_use() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("seed-in-use", false)).await?;
+        let seeds: Api<Seed> = Api::all(ground.client.clone());
+        let context = Arc::new(context(&ground.client, &["--max-shoots=7"])?);
+        let mut gardenlet = JoinSet::new();
+        gardenlet.spawn(Box::pin(seed::run(Arc::clone(&context))));
+        let seed = reported(&seeds, ConditionStatus::True).await?;
+        assert_eq!(seed.status.unwrap().allocatable["shoots"].0, "7");
+
+        // From here on only a flow can report.
+        gardenlet.shutdown().await;
+        let web = json!({"apiVersion": CORE, "kind": "Shoot", "metadata": {"name": "web", "namespace": PROJECT},
+            "spec": {"cloudProfile": {"name": "local"}, "region": "local", "seedName": "seed-a",
+                "kubernetes": {"version": "1.34.4"}, "provider": {"type": "local"}}});
+        apply(&ground.client, web).await?;
+        gardenlet.spawn(Box::pin(shoot::run(context)));
+        reported(&seeds, ConditionStatus::False).await.map(drop)
+    })
+}
+
+/// The Seed lists the namespace of a shoot that runs in a different seed, until the namespace is gone.
+#[test]
+fn a_control_plane_that_no_process_cleans_up_is_listed_in_the_seed() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("leftovers", false)).await?;
+        let web = json!({"apiVersion": CORE, "kind": "Shoot", "metadata": {"name": "web", "namespace": PROJECT},
+            "spec": {"cloudProfile": {"name": "local"}, "region": "local", "seedName": "seed-b",
+                "kubernetes": {"version": "1.34.4"}, "provider": {"type": "local"}}});
+        apply(&ground.client, web).await?;
+        let status = json!({"status": {"seedName": "seed-b", "technicalID": NAMESPACE, "uid": "u-1"}});
+        let params = PatchParams::default();
+        ground
+            .shoots
+            .patch_status("web", &params, &Patch::Merge(status))
+            .await?;
+        let meta = json!({"name": NAMESPACE, "annotations": {(SHOOT_UID): "u-1"},
+            "labels": {(ROLE): "shoot", (SHOOT_NAMESPACE): PROJECT, (SHOOT_NAME): "web"}});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": meta});
+        apply(&ground.client, namespace).await?;
+
+        let seeds: Api<Seed> = Api::all(ground.client.clone());
+        let context = Arc::new(context(&ground.client, &[])?);
+        let mut gardenlet = JoinSet::new();
+        gardenlet.spawn(Box::pin(seed::run(Arc::clone(&context))));
+        listed(&seeds, Some(NAMESPACE)).await?;
+        gardenlet.shutdown().await;
+
+        let namespaces: Api<Namespace> = Api::all(ground.client.clone());
+        namespaces.delete(NAMESPACE, &DeleteParams::default()).await?;
+        wait::until_gone(&namespaces, NAMESPACE, SOON).await?;
+        gardenlet.spawn(Box::pin(seed::run(context)));
+        listed(&seeds, None).await
+    })
+}
+
+async fn listed(seeds: &Api<Seed>, expected: Option<&str>) -> Result<()> {
+    eventually(
+        &format!("{LEFTOVER_NAMESPACES} is {expected:?}"),
+        SOON,
+        || async {
+            let seed = seeds.get("seed-a").await.map_err(|error| error.to_string())?;
+            let found = seed.annotations().get(LEFTOVER_NAMESPACES).map(String::as_str);
+            if found == expected {
+                Ok(())
+            } else {
+                Err(format!("{found:?}"))
+            }
+        },
+    )
+    .await
+}
+
+/// The process would end before the Lease and the controllers start, so that the shoots of the seed might be
+/// taken over.
+#[test]
+fn a_refused_seed_config_keeps_the_registered_seed() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("seed-config", false)).await?;
+        let seeds: Api<Seed> = Api::all(ground.client.clone());
+        let before = seeds.get("seed-a").await?;
+        let manifest = tempfile::NamedTempFile::new()?;
+        let mut context = context(&ground.client, &[])?;
+        Arc::get_mut(&mut context.config).unwrap().seed_config = manifest.path().to_owned();
+        let mut edited = serde_json::to_value(&before)?;
+        edited["metadata"] = json!({"name": "seed-a"});
+        edited["spec"]["dns"]["internal"]["domain"] = json!("other.example.test");
+        edited.as_object_mut().unwrap().remove("status");
+        std::fs::write(manifest.path(), serde_json::to_vec(&edited)?)?;
+
+        seed::register(&context).await?;
+        assert_eq!(seeds.get("seed-a").await?.spec, before.spec);
+        let events: Api<Event> = Api::namespaced(ground.client.clone(), "default");
+        eventually("SeedConfigRefused", SOON, || async {
+            let all = events.list(&ListParams::default()).await;
+            let all = all.map_err(|error| error.to_string())?;
+            let found = all
+                .items
+                .iter()
+                .find(|event| event.reason.as_deref() == Some("SeedConfigRefused"));
+            let note = found.and_then(|event| event.note.clone()).unwrap_or_default();
+            if note.contains("dns.internal are immutable") {
+                Ok(())
+            } else {
+                Err(note)
+            }
+        })
+        .await?;
+
+        // No registered Seed exists with which the gardenlet could continue.
+        edited["metadata"]["name"] = json!("seed-b");
+        edited["metadata"]["labels"] = json!({"no key": "value"});
+        std::fs::write(manifest.path(), serde_json::to_vec(&edited)?)?;
+        context.seed_name = "seed-b".into();
+        let error = seed::register(&context).await.unwrap_err().to_string();
+        assert!(error.contains("could not be registered"), "{error}");
+        Ok(())
+    })
+}
+
+async fn reported(seeds: &Api<Seed>, status: ConditionStatus) -> Result<Seed> {
+    eventually(&format!("{WITHOUT_SHOOTS} is {status:?}"), SOON, || async {
+        let seed = seeds.get("seed-a").await.map_err(|error| error.to_string())?;
+        let constraints = seed.status.as_ref().map(|status| status.constraints.as_slice());
+        let found = find_condition(constraints.unwrap_or_default(), WITHOUT_SHOOTS).map(|found| found.status);
+        if found == Some(status) {
+            Ok(seed)
+        } else {
+            Err(format!("{found:?}"))
+        }
+    })
+    .await
+}

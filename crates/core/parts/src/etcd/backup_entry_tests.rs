@@ -1,0 +1,91 @@
+//! The BackupEntry and the source BackupEntry of a shoot.
+
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+use super::*;
+
+fn entry(name: &str, bucket: &str) -> gardencore::BackupEntry {
+    gardencore::BackupEntry::new(
+        name,
+        BackupEntrySpec {
+            bucket_name: bucket.into(),
+            ..BackupEntrySpec::default()
+        },
+    )
+}
+
+fn deleted(error: &serde_json::Value) -> gardencore::BackupEntry {
+    let mut entry = entry("source-a", "former");
+    entry.metadata.deletion_timestamp = Some(from_json(json!("2026-01-01T00:00:00Z")).unwrap());
+    entry.status = Some(from_json(json!({"lastError": error})).unwrap());
+    entry
+}
+
+#[test]
+fn a_source_entry_whose_backups_the_store_keeps_is_not_waited_for() {
+    let refused = json!({"description": "the retention has not ended", "codes": ["ERR_INFRA_UNAUTHORIZED"]});
+    assert_eq!(
+        removal_refusal(&deleted(&refused)),
+        Some("the retention has not ended")
+    );
+    let unreachable = json!({"description": "the store does not answer"});
+    assert_eq!(removal_refusal(&deleted(&unreachable)), None);
+    assert_eq!(removal_refusal(&deleted(&json!(null))), None);
+    let mut kept = deleted(&refused);
+    kept.metadata.deletion_timestamp = None;
+    assert_eq!(removal_refusal(&kept), None);
+}
+
+/// Otherwise the provider would delete backups that are not copied yet.
+#[test]
+fn a_source_entry_that_is_being_deleted_gets_no_other_bucket() {
+    let refused = json!({"description": "the retention has not ended.", "codes": ["ERR_INFRA_UNAUTHORIZED"]});
+    let look_writable = |entry: Option<&gardencore::BackupEntry>| look_writable("source-a", "own", entry);
+    let wait::WaitState::Fail(error) = look_writable(Some(&deleted(&refused))) else {
+        panic!("a restore goes on with an entry that is being deleted");
+    };
+    let words = "BackupEntry source-a of an earlier move is still being deleted";
+    assert!(error.to_string().contains(words), "{error}");
+    assert!(
+        error.to_string().contains("the retention has not ended. See"),
+        "{error}"
+    );
+    let going = deleted(&json!(null));
+    assert!(matches!(look_writable(Some(&going)), wait::WaitState::Wait(_)));
+    for writable in [None, Some(&entry("source-a", "former"))] {
+        assert!(matches!(look_writable(writable), wait::WaitState::Done));
+    }
+}
+
+/// garden-controller-manager releases the entry within a second: the restore must not report a
+/// configuration problem.
+#[test]
+fn a_takeover_waits_for_the_release_of_a_source_entry_that_the_dead_seed_deletes() {
+    let refused = json!({"description": "the retention has not ended.", "codes": ["ERR_INFRA_UNAUTHORIZED"]});
+    let mut left = deleted(&refused);
+    left.status.as_mut().unwrap().seed_name = Some("seed-b".to_owned());
+    let wait::WaitState::Wait(why) = look_writable("source-a", "seed-c", Some(&left)) else {
+        panic!("the restore does not wait for the release");
+    };
+    assert!(
+        why.contains("to seed seed-b") && why.contains("the retention has not ended. See"),
+        "{why}"
+    );
+    let own = look_writable("source-a", "seed-b", Some(&left));
+    assert!(matches!(own, wait::WaitState::Fail(_)));
+}
+
+#[test]
+fn an_entry_that_another_seed_still_holds_is_not_ready() {
+    let mut held = entry("a", "own");
+    held.status = Some(
+        from_json(json!({"seedName": "seed-a", "lastOperation": {"type": "Restore",
+        "state": "Succeeded", "progress": 100, "description": "", "lastUpdateTime": "2026-01-01T00:00:00Z"}}))
+        .unwrap(),
+    );
+    assert!(matches!(
+        look_reconciled(&held, "seed-b"),
+        ObjectState::Pending(_)
+    ));
+    assert!(matches!(look_reconciled(&held, "seed-a"), ObjectState::Done));
+}

@@ -1,0 +1,263 @@
+//! The etcd-main of an epoch that has ended in this seed, when the seed gets the shoot again. This occurs
+//! when a move was cancelled after the source had sealed the epoch. The etcd stops and keeps the volume,
+//! because no seed has newer data. [`crate::Etcds`] starts the etcd again in the next epoch.
+//!
+//! The seed may lose that next epoch before etcd has started. Then the stopped etcd looks like the etcd of a
+//! hibernated shoot, and only the stopped etcd has changes that no snapshot has. The annotation
+//! [`STOPPED_FOR_EPOCH`] tells the two apart ([`is_stopped_unsaved`]).
+
+use api::{constants::STOPPED_FOR_EPOCH, druid::Etcd};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use runtime::{
+    Error, Result,
+    client::{Cluster, wait},
+    error::Explain,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    ConflictLimit, FIELD_MANAGER, Facts, Residency,
+    etcd::{etcds::MAIN, owner},
+    task::{BUCKET, ExternalSystems},
+    verbs::{Sleep, Tasks},
+};
+
+/// See the module.
+#[derive(Debug)]
+pub struct EndedEtcd;
+
+impl Sleep for EndedEtcd {
+    const TASKS: Tasks = [
+        "Stopping etcd of the epoch that has ended",
+        "Waiting until etcd of the epoch that has ended has stopped",
+    ];
+    const TOUCHES: ExternalSystems = BUCKET;
+
+    async fn sleep(f: &Facts) -> Result<()> {
+        let runs = |found: &Etcd| is_of_earlier_epoch(found, f.epoch()) && found.spec.replicas > 0;
+        // The annotation and the stop are a single write: a gardenlet that ends here leaves no unmarked etcd.
+        let stop = json!({
+            "metadata": {"annotations": {STOPPED_FOR_EPOCH: f.epoch().to_string()}}, "spec": {"replicas": 0},
+        });
+        patch_where(f, runs, &stop).await
+    }
+
+    async fn asleep(f: &Facts) -> Result<()> {
+        let found = f.etcds().get_opt(MAIN).await;
+        let found = found.context("could not read Etcd etcd-main")?;
+        if !found.is_some_and(|found| is_of_earlier_epoch(&found, f.epoch())) {
+            return Ok(());
+        }
+        let pods = f.seed.namespaced::<Pod>(&f.namespace);
+        wait::until_gone(&pods, &member(), f.settings.timeouts.etcd.timeout).await
+    }
+}
+
+impl EndedEtcd {
+    /// Starts the etcd again for its final snapshot. The seed has stopped this etcd for a later epoch, and
+    /// has lost the shoot in that epoch (`residency_epoch`) before etcd was opened. Changes that no snapshot
+    /// has are on the volume alone. etcd serves no client: the owner check has lost the epoch, and the gate
+    /// stays shut. The annotation stays until the changes are saved. `shoot_sleeps`: the shoot is hibernated.
+    pub async fn wake_to_save(residency: &Residency, residency_epoch: i64, shoot_sleeps: bool) -> Result<()> {
+        let wakes = |found: &Etcd| may_wake(found, residency_epoch, shoot_sleeps);
+        patch_where(residency, wakes, &json!({"spec": {"replicas": 1}})).await
+    }
+}
+
+/// Patches etcd-main where the Etcd meets the condition. The patch is conditional on the version that was
+/// read: after a concurrent write, the loop reads the Etcd again.
+async fn patch_where(residency: &Residency, condition: impl Fn(&Etcd) -> bool, patch: &Value) -> Result<()> {
+    let api = residency.etcds();
+    let mut conflicts = ConflictLimit::default();
+    loop {
+        let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
+        let Some(found) = found.filter(&condition) else {
+            return Ok(());
+        };
+        if FIELD_MANAGER.try_merge_of(&api, &found, patch).await?.is_some() {
+            return Ok(());
+        }
+        conflicts.count("Etcd", MAIN)?;
+    }
+}
+
+/// Whether the gardenlet has stopped etcd for an epoch after the epoch of the data, so that changes may be on
+/// the volume alone. The state of the Shoot does not matter: a different seed may have hibernated the shoot
+/// since. An Etcd in deletion was given up by a user.
+pub(crate) fn is_stopped_unsaved(etcd: &Etcd) -> bool {
+    is_stopped_with_backups(etcd) && is_stopped_for_later_epoch(etcd)
+}
+
+/// Whether the etcd may start for its final snapshot. Without the annotation, the etcd of a hibernated shoot
+/// was saved before the hibernation, and an older gardenlet or a user has stopped any other etcd. An etcd
+/// without an owner check has no gate, and stays stopped.
+fn may_wake(etcd: &Etcd, residency_epoch: i64, shoot_sleeps: bool) -> bool {
+    let stopped_awake = !shoot_sleeps && is_of_earlier_epoch(etcd, residency_epoch);
+    is_stopped_with_backups(etcd)
+        && etcd.spec.backup.owner_check.is_some()
+        && (is_stopped_for_later_epoch(etcd) || stopped_awake)
+}
+
+fn is_stopped_with_backups(etcd: &Etcd) -> bool {
+    etcd.spec.replicas <= 0 && etcd.metadata.deletion_timestamp.is_none() && owner::has_own_backups(etcd)
+}
+
+/// An annotation of the epoch of the data or an earlier epoch is a leftover: etcd has started since.
+fn is_stopped_for_later_epoch(etcd: &Etcd) -> bool {
+    let stopped_for = etcd.annotations().get(STOPPED_FOR_EPOCH);
+    stopped_for.is_some_and(|text| match text.parse::<i64>() {
+        Ok(epoch) => is_of_earlier_epoch(etcd, epoch),
+        // Unreadable after an edit. Only a stop for a later epoch writes the annotation.
+        Err(_) => true,
+    })
+}
+
+/// The error for a caller that would otherwise delete the changes.
+pub(crate) fn unsaved_error(etcd: &Etcd) -> Error {
+    let epoch = etcd.annotations().get(STOPPED_FOR_EPOCH);
+    let epoch = epoch.map_or("unknown", String::as_str);
+    let next = match etcd.spec.backup.owner_check {
+        Some(_) => "the gardenlet starts etcd-main for the final snapshot",
+        None => {
+            "without spec.backup.ownerCheck no gate keeps clients out, and the gardenlet does not start \
+             etcd-main: back the volume up if a user needs the changes, and delete the Etcd"
+        }
+    };
+    Error::transient(format!(
+        "etcd-main was stopped for ownership epoch {epoch}, and the volume may have changes that no snapshot has: \
+         {next}"
+    ))
+}
+
+/// Whether no etcd from an earlier epoch of the shoot in this seed can run or start.
+pub(crate) async fn has_ended(f: &Facts) -> Result<bool> {
+    let etcd = f.etcds().get_opt(MAIN).await;
+    let etcd = etcd.context("could not read Etcd etcd-main")?;
+    let pods = f.seed.namespaced::<Pod>(&f.namespace);
+    let pod = pods
+        .get_opt(&member())
+        .await
+        .context("could not read the pod of etcd-main")?;
+    let stopped = |etcd: &Etcd| etcd.spec.replicas <= 0 && is_of_earlier_epoch(etcd, f.epoch());
+    Ok(pod.is_none() && etcd.as_ref().is_none_or(stopped))
+}
+
+fn is_of_earlier_epoch(etcd: &Etcd, epoch: i64) -> bool {
+    owner::epoch_of(etcd).is_some_and(|own| own < epoch)
+}
+
+/// The pod of etcd-main, the only member.
+pub(crate) fn member() -> String {
+    format!("{MAIN}-0")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use api::constants::OWNERSHIP_EPOCH;
+
+    use super::*;
+
+    /// An etcd with data of epoch 3 that was stopped without an annotation, with a change.
+    fn stopped(field: &str, value: &Value) -> Etcd {
+        let check =
+            json!({"name": "owner.web.example.test", "id": "a", "zone": "example.test", "shootUID": "u"});
+        let mut etcd = json!({
+            "apiVersion": "druid.gardener.cloud/v1alpha1", "kind": "Etcd",
+            "metadata": {"name": "etcd-main", "annotations": {(OWNERSHIP_EPOCH): "3"}},
+            "spec": {"labels": {}, "etcd": {}, "replicas": 0,
+                "backup": {"ownerCheck": check, "store": {"prefix": "p"}}},
+        });
+        if !field.is_empty() {
+            *etcd.pointer_mut(field).unwrap() = value.clone();
+        }
+        crate::from_json(etcd).unwrap()
+    }
+
+    /// R17-46: the etcd starts for its final snapshot alone, and only behind a gate that stays shut.
+    #[test]
+    fn an_etcd_that_was_stopped_for_a_lost_epoch_starts_to_save_its_last_changes() {
+        let whole = stopped("", &Value::Null);
+        assert!(may_wake(&whole, 5, false));
+        // The present seed has hibernated the shoot, or the shoot was hibernated in this seed.
+        assert!(!may_wake(&whole, 5, true));
+        // The shoot hibernated in the epoch of the residency, or the record is older than the etcd.
+        for residency_epoch in [3, 2] {
+            assert!(!may_wake(&whole, residency_epoch, false), "{residency_epoch}");
+        }
+        for (field, value) in [
+            ("/spec/replicas", json!(1)),
+            ("/spec/backup/ownerCheck", Value::Null),
+            ("/spec/backup/store", Value::Null),
+        ] {
+            let other = stopped(field, &value);
+            assert!(!may_wake(&other, 5, false), "{field}");
+        }
+        let mut copies = whole;
+        copies.spec.backup.source_store = copies.spec.backup.store.clone();
+        assert!(!may_wake(&copies, 5, false));
+    }
+
+    fn stopped_for(epoch: &str) -> Etcd {
+        let mut etcd = stopped("", &Value::Null);
+        etcd.annotations_mut()
+            .insert(STOPPED_FOR_EPOCH.to_owned(), epoch.to_owned());
+        etcd
+    }
+
+    /// R17-46: the annotation alone marks an etcd as unsaved. The data are of epoch 3.
+    #[test]
+    fn an_etcd_that_was_stopped_for_a_later_epoch_is_unsaved_although_the_shoot_sleeps() {
+        for (epoch, is_unsaved) in [
+            ("5", true),
+            ("4", true),
+            // A user edited the annotation.
+            ("five", true),
+            // Leftovers: etcd has started in epoch 3.
+            ("3", false),
+            ("2", false),
+        ] {
+            let etcd = stopped_for(epoch);
+            assert_eq!(is_stopped_unsaved(&etcd), is_unsaved, "{epoch}");
+            // Also for the record of an earlier residency, e.g. of a garden that was restored.
+            for residency_epoch in [3, 5] {
+                assert_eq!(
+                    may_wake(&etcd, residency_epoch, true),
+                    is_unsaved,
+                    "{epoch} {residency_epoch}"
+                );
+            }
+        }
+        assert!(!is_stopped_unsaved(&stopped("", &Value::Null)));
+    }
+
+    /// An etcd that cannot start keeps the changes, and the error states the reason.
+    #[test]
+    fn an_etcd_that_cannot_be_woken_is_still_unsaved() {
+        let marked = || stopped_for("5");
+        let said = |etcd: &Etcd| unsaved_error(etcd).to_string();
+        assert!(said(&marked()).contains("stopped for ownership epoch 5"));
+        let mut open = marked();
+        open.spec.backup.owner_check = None;
+        assert!(is_stopped_unsaved(&open) && !may_wake(&open, 5, false));
+        assert!(said(&open).contains("does not start"), "{}", said(&open));
+
+        let mut runs = marked();
+        runs.spec.replicas = 1;
+        let mut deleted = marked();
+        deleted.metadata.deletion_timestamp = Some(runtime::clock::now_k8s());
+        let mut copies = marked();
+        copies.spec.backup.source_store = copies.spec.backup.store.clone();
+        let mut without_backups = marked();
+        without_backups.spec.backup.store = None;
+        for (case, etcd) in [
+            ("runs", runs),
+            ("deleted", deleted),
+            ("copies", copies),
+            ("no backups", without_backups),
+        ] {
+            assert!(!is_stopped_unsaved(&etcd), "{case}");
+        }
+    }
+}

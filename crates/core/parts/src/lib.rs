@@ -1,0 +1,114 @@
+//! The work of each step of a shoot flow: one struct per part of the control plane.
+//!
+//! A flow defines the order of the steps, this crate the work. A part has verbs ([`Deploy`], [`Destroy`],
+//! [`Migrate`]), each with the work and the wait, and the operations that only this part has. A part declares
+//! the external systems that each task may change ([`PartTask`]). A part stores no state: each verb receives
+//! its inputs, the [`Facts`] of the shoot or only the [`Residency`] in this seed. Every method may run again
+//! at any time (I5), ends within a bound and waits by watching. Outside the seed and the garden, a method
+//! changes objects only through extension resources (I9). Pure functions decide the content of each write;
+//! the tests cover these functions.
+
+mod api_server;
+mod cluster;
+mod component;
+mod controllers;
+mod etcd;
+mod extensions;
+mod facts;
+mod managed_resources;
+mod namespace;
+mod nodes;
+mod ownership;
+mod rbac;
+mod residency;
+pub mod secrets;
+mod settings;
+mod shoot_cleanup;
+pub mod shoot_state;
+mod system_components;
+mod task;
+mod tunnel;
+mod verbs;
+
+pub use api_server::cluster_identity::ClusterIdentity;
+pub use api_server::exposure::Exposure;
+pub use api_server::kube_apiserver::{KubeApiserver, KubeApiserverService};
+pub use api_server::shoot_api::ShootApi;
+pub use api_server::user_kubeconfig::Kubeconfig;
+pub use cluster::{CloudProviderSecret, Cluster};
+pub use controllers::controller_leaders;
+pub use controllers::controller_leaders::ControllerLeaders;
+pub use controllers::kube_controller_manager::KubeControllerManager;
+pub use controllers::kube_scheduler::KubeScheduler;
+pub use etcd::backup_entry::{BackupEntry, SourceBackupEntry};
+pub use etcd::backups::Backups;
+pub use etcd::copied::{Copied, ProvenEnd};
+pub use etcd::copy::EtcdCopy;
+pub use etcd::ended::EndedEtcd;
+pub use etcd::etcds::Etcds;
+pub use extensions::close_deadline::CloseDeadline;
+pub use extensions::control_plane::ControlPlane;
+pub use extensions::dns_records::DnsRecords;
+pub use extensions::further_extensions::FurtherExtensions;
+pub use extensions::infrastructure::Infrastructure;
+pub use extensions::kinds::{
+    AllExtensions, AnyExtension, ForcedExtensions, GenericExtensions, Kinds, OtherExtensions,
+};
+pub use extensions::resource as extension_resource;
+pub use extensions::resource::ExtensionResource;
+pub use extensions::subnet_isolation::SubnetIsolation;
+pub use facts::{Facts, tenant};
+pub use managed_resources::{ForcedManagedResources, ManagedResources};
+pub use namespace::Namespace;
+pub use nodes::forced_machines::{ForcedMachines, keep_left_behind, named_left_behind, with_left_behind};
+pub use nodes::machine::MachineResources;
+pub use nodes::unrestored_machines::unrestored_machines;
+pub use nodes::{ContainerRuntimes, Network, NodeExtensions, NodeRights, OperatingSystemConfigs, Workers};
+pub use ownership::applied_terms::AppliedTerms;
+pub use ownership::claim::{ClaimPlan, ClaimSteps};
+pub use ownership::conflicts::ConflictLimit;
+pub use ownership::departure::Departure;
+pub use ownership::fence::Fence;
+pub use ownership::fence_clock::{FenceClock, Fences};
+pub use ownership::owner_record::{OwnerRecord, OwnerRecordPlan};
+pub use ownership::writers::Writers;
+pub use placement::Operation;
+pub use residency::{NamespaceState, Residency, Tenant, left_in};
+pub use secrets::{ExtensionSecrets, Secrets};
+pub use settings::{COREDNS_TAG, Settings, Timeouts, UrlOf, Wait};
+pub use shoot_cleanup::ShootObjects;
+pub use shoot_state::ShootState;
+pub use system_components::{ApiProxy, CoreDns, KubeProxy};
+pub use task::{ExternalSystem, ExternalSystems, PartTask};
+pub use tunnel::{TunnelAgents, TunnelServer};
+pub use verbs::{Deploy, Destroy, Migrate, Sleep, Tasks};
+
+use api::meta::ErrorCode;
+use runtime::{Error, client::apply::FieldManager};
+
+/// The gardenlet writes the objects that this crate decides on.
+pub const FIELD_MANAGER: FieldManager = FieldManager("gardenlet");
+
+/// An error that ends only when a user or an operator changes a specification.
+pub(crate) fn configuration_problem(message: impl Into<String>) -> Error {
+    Error::config(ErrorCode::ErrConfigurationProblem, message)
+}
+
+/// Reads a typed object out of JSON that this crate wrote.
+pub(crate) fn from_json<K: serde::de::DeserializeOwned>(value: serde_json::Value) -> runtime::Result<K> {
+    serde_json::from_value(value)
+        .map_err(|e| Error::bug("an object that was built here is none").caused_by(e))
+}
+
+/// Names of a shoot in tests, with this pods network.
+#[cfg(test)]
+fn names_in_tests(pods: &str) -> placement::Names {
+    placement::Names {
+        technical_id: "shoot--dev--web".into(),
+        internal_api: Some("api.web.dev.internal.example.test".into()),
+        external_api: Some("api.web.example.test".into()),
+        first_service_ip: std::net::IpAddr::from([100, 64, 0, 1]),
+        services: "100.64.0.0/13".into(),
+        pods: pods.into(),
+    }
+}

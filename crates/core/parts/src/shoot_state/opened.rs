@@ -1,0 +1,354 @@
+//! A verified ShootState, which gives access to single pieces in the object or in chunks.
+//!
+//! All content is verified before the first piece is returned (hashes, sizes, count, and
+//! [`carried`](super::carried)). A chunk is verified again when a piece is read from the chunk. The process
+//! holds at most two chunks and a single piece at a time, independent of the size of the state. For pieces in
+//! chunks an index is kept, some hundred bytes per piece.
+
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use api::{
+    gardencore::{
+        ExtensionResourceState, GardenerResourceData, Shoot, ShootState, ShootStateSpec, StateInChunks,
+    },
+    machine,
+    meta::{CrossVersionObjectReference, RawExtension, ResourceData},
+};
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use runtime::{Error, Result, client::Garden};
+
+use super::{
+    carried::Check,
+    chunk::{Whole, unpack},
+    entries,
+    piece::{Key, Piece, pieces_of},
+    place::StateStore,
+};
+
+/// Most bytes of a piece: more than an API server accepts for an object (R7-26, R7-28).
+pub(super) const MOST_PIECE: usize = 8 * 1024 * 1024;
+
+/// A verified ShootState.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    place: StateStore,
+    /// The resourceVersion of the verified ShootState; used to detect a change.
+    version: Option<String>,
+    /// The uid of the ShootState, which owns the chunks.
+    uid: String,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Here(BTreeMap<Key, Piece>),
+    InChunks {
+        chunks: StateInChunks,
+        index: BTreeMap<Key, Range<usize>>,
+        /// The chunk that was read last, because callers ask for neighbouring pieces in sequence.
+        last: Mutex<Option<(usize, Arc<Vec<u8>>)>>,
+    },
+}
+
+/// The last opened ShootState in a flow. After a write, the ShootState is opened again.
+#[derive(Clone, Debug, Default)]
+pub struct LastOpened(Arc<Mutex<Option<Arc<Opened>>>>);
+
+impl LastOpened {
+    /// The last opened ShootState, if the version equals the version of `state`.
+    pub(super) fn find_opened(&self, state: &ShootState) -> Option<Arc<Opened>> {
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        last.filter(|opened| opened.is_of(state))
+    }
+
+    pub(super) fn keep_opened(&self, opened: &Arc<Opened>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(opened));
+    }
+}
+
+impl Opened {
+    /// The verified ShootState of a Shoot, if the ShootState exists.
+    pub(crate) async fn read(garden: &Garden, shoot: &Shoot) -> Result<Option<Self>> {
+        let place = StateStore::new(garden, &shoot.namespace().unwrap_or_default(), &shoot.name_any());
+        match place.state(&shoot.uid().unwrap_or_default()).await? {
+            Some(state) => Self::open(place, state).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Verifies the whole content.
+    pub(super) async fn open(place: StateStore, mut state: ShootState) -> Result<Self> {
+        let (version, uid) = (state.resource_version(), state.uid().unwrap_or_default());
+        let mut check = Check::new(&place.name);
+        let chunks = state.spec.in_chunks.take();
+        let mut pieces = Pieces::new(place.clone(), state, chunks.clone());
+        let (mut here, mut index) = (BTreeMap::new(), BTreeMap::new());
+        while let Some((piece, place)) = pieces.next_with_place().await? {
+            check.piece(&piece)?;
+            match chunks {
+                Some(_) => drop(index.insert(piece.key(), place)),
+                None => drop(here.insert(piece.key(), piece)),
+            }
+        }
+        let content = match chunks {
+            None => Content::Here(here),
+            Some(chunks) => Content::InChunks {
+                chunks,
+                index,
+                last: Mutex::default(),
+            },
+        };
+        Ok(Self {
+            place,
+            version,
+            uid,
+            content,
+        })
+    }
+
+    /// Whether `state` is the verified version.
+    pub(super) fn is_of(&self, state: &ShootState) -> bool {
+        self.version.is_some() && self.version == state.resource_version()
+    }
+
+    /// Names of the Secrets in `spec.gardener`.
+    pub(crate) fn secret_names(&self) -> Vec<String> {
+        let names = |key: &Key| key.gardener_name(entries::ENTRY_TYPE).map(str::to_owned);
+        match &self.content {
+            Content::Here(here) => here.keys().filter_map(names).collect(),
+            Content::InChunks { index, .. } => index.keys().filter_map(names).collect(),
+        }
+    }
+
+    /// Returns a Secret of `spec.gardener` by name.
+    pub(crate) async fn secret(&self, name: &str) -> Result<Option<Secret>> {
+        let entry = self.gardener(entries::ENTRY_TYPE, name).await?;
+        entry
+            .map(|entry| entries::to_secret(&self.place.name, &entry))
+            .transpose()
+    }
+
+    /// The state of the shoot's machines, in the form of a Worker's status.
+    pub(crate) async fn machines(&self) -> Result<Option<RawExtension>> {
+        let (type_, name) = (machine::state::ENTRY, machine::state::ENTRY);
+        Ok(self.gardener(type_, name).await?.map(|entry| entry.data))
+    }
+
+    /// The state of a single extension object.
+    pub(crate) async fn extension(
+        &self,
+        kind: &str,
+        name: &str,
+        purpose: Option<&str>,
+    ) -> Result<Option<ExtensionResourceState>> {
+        Ok(
+            match self.piece(&Key::extension(kind, Some(name), purpose)).await? {
+                Some(Piece::Extension(entry)) => Some(entry),
+                _ => None,
+            },
+        )
+    }
+
+    /// An object that a state refers to. A state without this object would be worthless, so the absence is an
+    /// error.
+    pub(crate) async fn resource(&self, reference: &CrossVersionObjectReference) -> Result<ResourceData> {
+        if let Some(Piece::Resource(resource)) = self.piece(&Key::resource(reference)).await? {
+            return Ok(resource);
+        }
+        Err(crate::configuration_problem(format!(
+            "ShootState {} does not hold {} {}, which the state of an extension refers to: put it into spec.resources",
+            self.place.name, reference.kind, reference.name
+        )))
+    }
+
+    /// All pieces.
+    pub(super) async fn whole(&self) -> Result<ShootStateSpec> {
+        let keys: Vec<_> = match &self.content {
+            Content::Here(here) => here.keys().cloned().collect(),
+            Content::InChunks { index, .. } => index.keys().cloned().collect(),
+        };
+        let mut spec = ShootStateSpec::default();
+        for key in &keys {
+            if let Some(piece) = self.piece(key).await? {
+                piece.put_into(&mut spec);
+            }
+        }
+        Ok(spec)
+    }
+
+    async fn gardener(&self, type_: &str, name: &str) -> Result<Option<GardenerResourceData>> {
+        Ok(match self.piece(&Key::gardener(type_, name)).await? {
+            Some(Piece::Gardener(entry)) => Some(entry),
+            _ => None,
+        })
+    }
+
+    async fn piece(&self, key: &Key) -> Result<Option<Piece>> {
+        match &self.content {
+            Content::Here(here) => Ok(here.get(key).cloned()),
+            Content::InChunks { index, .. } => match index.get(key) {
+                None => Ok(None),
+                Some(place) => {
+                    let line = self.text(place.clone()).await?;
+                    let piece = Piece::from_line(&line).filter(|piece| piece.key() == *key);
+                    piece
+                        .map(Some)
+                        .ok_or_else(|| Error::bug("an index of a state in chunks leads to another piece"))
+                }
+            },
+        }
+    }
+
+    /// The bytes of the whole text in this range.
+    async fn text(&self, range: Range<usize>) -> Result<Vec<u8>> {
+        let Content::InChunks { chunks, .. } = &self.content else {
+            return Ok(Vec::new());
+        };
+        let (mut text, mut begins) = (Vec::with_capacity(range.len()), 0);
+        for (number, chunk) in chunks.chunks.iter().enumerate() {
+            let ends = begins + usize::try_from(chunk.size).unwrap_or_default();
+            if ends > range.start && begins < range.end {
+                let held = self.chunk(number).await?;
+                let from = range.start.saturating_sub(begins);
+                let to = (range.end - begins).min(held.len());
+                text.extend_from_slice(held.get(from..to).unwrap_or_default());
+            }
+            begins = ends;
+        }
+        Ok(text)
+    }
+
+    async fn chunk(&self, number: usize) -> Result<Arc<Vec<u8>>> {
+        let Content::InChunks { chunks, last, .. } = &self.content else {
+            return Ok(Arc::default());
+        };
+        let held = last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, text)) = held.filter(|(held, _)| *held == number) {
+            return Ok(text);
+        }
+        let chunk = &chunks.chunks[number];
+        let bytes = self.place.chunk(&chunk.name, &self.uid).await?;
+        let text = unpack(chunk, &bytes).map_err(|why| self.place.spoilt(&chunk.name, &why))?;
+        let text = Arc::new(text);
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((number, Arc::clone(&text)));
+        Ok(text)
+    }
+}
+
+/// The pieces of a ShootState in sequence. The stream ends without an error only when all content equals the
+/// written content.
+pub(super) struct Pieces {
+    place: StateStore,
+    /// The uid of the ShootState, which owns the chunks.
+    uid: String,
+    here: std::vec::IntoIter<Piece>,
+    chunks: Option<Arc<StateInChunks>>,
+    next_chunk: usize,
+    whole: Whole,
+    /// Text that was read, from `begins` on.
+    text: Vec<u8>,
+    used: usize,
+    begins: usize,
+}
+
+impl Pieces {
+    pub(super) fn new(place: StateStore, state: ShootState, chunks: Option<StateInChunks>) -> Self {
+        let uid = state.uid().unwrap_or_default();
+        let here = if chunks.is_some() {
+            Vec::new()
+        } else {
+            pieces_of(state.spec)
+        };
+        Self {
+            place,
+            uid,
+            here: here.into_iter(),
+            chunks: chunks.map(Arc::new),
+            next_chunk: 0,
+            whole: Whole::default(),
+            text: Vec::new(),
+            used: 0,
+            begins: 0,
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Option<Piece>> {
+        Ok(self.next_with_place().await?.map(|(piece, _)| piece))
+    }
+
+    /// The next piece, with the range in the whole text.
+    async fn next_with_place(&mut self) -> Result<Option<(Piece, Range<usize>)>> {
+        if let Some(piece) = self.here.next() {
+            return Ok(Some((piece, 0..0)));
+        }
+        let Some(chunks) = self.chunks.clone() else {
+            return Ok(None);
+        };
+        let mut looked = 0;
+        loop {
+            let unread = &self.text[self.used..];
+            if let Some(end) = unread[looked..].iter().position(|byte| *byte == b'\n') {
+                let line = &unread[..looked + end];
+                let from = self.begins + self.used;
+                let place = from..from + line.len();
+                let piece = Piece::from_line(line).ok_or_else(|| {
+                    self.spoilt(&format!("at byte {from} of its text stands no piece of a state"))
+                })?;
+                self.used += line.len() + 1;
+                return Ok(Some((piece, place)));
+            }
+            looked = unread.len();
+            if looked > MOST_PIECE {
+                return Err(self.spoilt(&format!("it has a piece of more than {MOST_PIECE} bytes")));
+            }
+            if !self.read_chunk(&chunks).await? {
+                return self.check_end(&chunks).map(|()| None);
+            }
+        }
+    }
+
+    async fn read_chunk(&mut self, chunks: &StateInChunks) -> Result<bool> {
+        let Some(chunk) = chunks.chunks.get(self.next_chunk) else {
+            return Ok(false);
+        };
+        let bytes = self.place.chunk(&chunk.name, &self.uid).await?;
+        let text = unpack(chunk, &bytes).map_err(|why| self.place.spoilt(&chunk.name, &why))?;
+        self.whole.add(&text);
+        self.begins += self.used;
+        self.text.drain(..self.used);
+        self.used = 0;
+        self.text.extend_from_slice(&text);
+        self.next_chunk += 1;
+        Ok(true)
+    }
+
+    fn check_end(&self, chunks: &StateInChunks) -> Result<()> {
+        if self.used < self.text.len() {
+            return Err(self.spoilt("its text ends in the middle of a piece"));
+        }
+        let size = i64::try_from(self.whole.size()).unwrap_or(i64::MAX);
+        if size != chunks.size || self.whole.sha256() != chunks.sha256 {
+            return Err(self.spoilt(&format!(
+                "its {} chunks have {size} bytes with SHA-256 {}, not {} with {}",
+                chunks.chunks.len(),
+                self.whole.sha256(),
+                chunks.size,
+                chunks.sha256
+            )));
+        }
+        Ok(())
+    }
+
+    fn spoilt(&self, why: &str) -> Error {
+        crate::configuration_problem(format!(
+            "spec.inChunks of ShootState {} cannot be used: {why}. Nothing of this ShootState is applied: put its former \
+             content back",
+            self.place.name
+        ))
+    }
+}

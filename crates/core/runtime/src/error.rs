@@ -1,0 +1,230 @@
+//! Error classes. The class of an error names the party that has to act:
+//! - `Transient`, `NotReady`: no party, a retry is enough.
+//! - `Config`: the user.
+//! - `NotOwner`: the seed that owns the shoot.
+//! - `Bug`: the developers.
+
+use std::{error::Error as StdError, fmt, time::Duration};
+
+use api::meta::ErrorCode;
+use permit::NotPermitted;
+
+pub use crate::error_message::{ErrorMessage, with_causes};
+
+/// The result of a step.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a step did not succeed. Every message is a sentence that an operator can act on and holds no secret.
+///
+/// `{}` prints the message, for statuses and Events. `{:#}` also prints the causes that the message does not
+/// describe, for logs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// An outside system failed, and a retry may succeed: a request, a connection.
+    Transient(ErrorMessage),
+
+    /// No failure: an awaited event has not happened yet. Not counted as a failure.
+    NotReady {
+        /// The requeue interval at the latest; a watch may wake the controller earlier.
+        after: Duration,
+        /// The awaited event.
+        why: ErrorMessage,
+    },
+
+    /// The configuration or the infrastructure blocks the work. A person has to change the configuration or
+    /// the infrastructure; the flow then continues without further action.
+    Config {
+        /// Codes for `lastErrors[].codes`.
+        codes: Vec<ErrorCode>,
+        /// The fault and the remedy.
+        message: ErrorMessage,
+    },
+
+    /// This seed does not own the shoot (R17-60, RX-41). Not counted as a failure: the owner seed acts.
+    NotOwner(ErrorMessage),
+
+    /// An assumption of ours does not hold.
+    Bug(ErrorMessage),
+}
+
+impl Error {
+    /// A transient error with a sentence.
+    pub fn transient(message: impl Into<ErrorMessage>) -> Self {
+        Self::Transient(message.into())
+    }
+
+    /// An awaited event has not happened yet; requeue after `after`.
+    pub fn not_ready(after: Duration, why: impl Into<ErrorMessage>) -> Self {
+        Self::NotReady {
+            after,
+            why: why.into(),
+        }
+    }
+
+    /// A configuration problem with one code.
+    pub fn config(code: ErrorCode, message: impl Into<ErrorMessage>) -> Self {
+        Self::Config {
+            codes: vec![code],
+            message: message.into(),
+        }
+    }
+
+    /// A different seed owns the shoot, or this process has lost the right to act.
+    pub fn not_owner(message: impl Into<ErrorMessage>) -> Self {
+        Self::NotOwner(message.into())
+    }
+
+    /// An assumption of ours does not hold.
+    pub fn bug(message: impl Into<ErrorMessage>) -> Self {
+        Self::Bug(message.into())
+    }
+
+    /// The codes for `lastErrors[].codes`; empty for most classes.
+    #[must_use]
+    pub fn codes(&self) -> &[ErrorCode] {
+        match self {
+            Self::Config { codes, .. } => codes,
+            _ => &[],
+        }
+    }
+
+    /// Whether trying again within the same run may help.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Transient(_) | Self::NotReady { .. })
+    }
+
+    /// Whether this is a failure for metrics, events and back-off.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        !matches!(self, Self::NotReady { .. } | Self::NotOwner(_))
+    }
+
+    /// A short word for metrics and events.
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::Transient(_) => "Transient",
+            Self::NotReady { .. } => "NotReady",
+            Self::Config { .. } => "Config",
+            Self::NotOwner(_) => "NotOwner",
+            Self::Bug(_) => "Bug",
+        }
+    }
+
+    /// The same error with `doing`, the failed action, in front of the message.
+    #[must_use]
+    pub fn context(self, doing: impl fmt::Display) -> Self {
+        self.map_message(|message| message.context(doing))
+    }
+
+    /// The same error with a colon and the text of `source` after the message. Keeps `source` for the logs,
+    /// and replaces an earlier source.
+    #[must_use]
+    pub fn caused_by(self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.map_message(|message| message.caused_by(source))
+    }
+
+    fn map_message(self, change: impl FnOnce(ErrorMessage) -> ErrorMessage) -> Self {
+        match self {
+            Self::Transient(message) => Self::Transient(change(message)),
+            Self::NotReady { after, why } => Self::NotReady {
+                after,
+                why: change(why),
+            },
+            Self::Config { codes, message } => Self::Config {
+                codes,
+                message: change(message),
+            },
+            Self::NotOwner(message) => Self::NotOwner(change(message)),
+            Self::Bug(message) => Self::Bug(change(message)),
+        }
+    }
+
+    fn message(&self) -> &ErrorMessage {
+        match self {
+            Self::Transient(message)
+            | Self::NotReady { why: message, .. }
+            | Self::Config { message, .. }
+            | Self::NotOwner(message)
+            | Self::Bug(message) => message,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            return f.write_str(&with_causes(self));
+        }
+        if let Self::Bug(_) = self {
+            f.write_str("internal error, please report it: ")?;
+        }
+        f.write_str(self.message())
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.message().source()
+    }
+}
+
+/// The permit ended: a different process acts, or may act.
+impl From<NotPermitted> for Error {
+    fn from(refused: NotPermitted) -> Self {
+        Self::NotOwner(ErrorMessage::from_source(refused))
+    }
+}
+
+/// The refusal of a fenced client, at any depth in the error of a library that used the client.
+#[must_use]
+pub fn refusal<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a NotPermitted> {
+    let mut found = Some(error);
+    while let Some(error) = found {
+        if let Some(refused) = error.downcast_ref() {
+            return Some(refused);
+        }
+        found = error.source();
+    }
+    None
+}
+
+impl From<kube::Error> for Error {
+    /// An invalid object needs a fix by the user (`Config`), a lost permit is `NotOwner`, every further error
+    /// may be transient.
+    fn from(error: kube::Error) -> Self {
+        if let Some(refused) = refusal(&error) {
+            return refused.clone().into();
+        }
+        match &error {
+            kube::Error::Api(status) if status.is_invalid() => Self::Config {
+                codes: vec![ErrorCode::ErrConfigurationProblem],
+                message: ErrorMessage::with_source(status.message.clone(), error),
+            },
+            kube::Error::Api(status) => {
+                let text = format!("the API server answered: {}", status.message);
+                Self::Transient(ErrorMessage::with_source(text, error))
+            }
+            _ => Self::Transient(ErrorMessage::from_source(error)),
+        }
+    }
+}
+
+impl From<kube::runtime::wait::Error> for Error {
+    fn from(error: kube::runtime::wait::Error) -> Self {
+        Self::Transient(ErrorMessage::from_source(error))
+    }
+}
+
+/// Adds the failed action to an error.
+pub trait Explain<T> {
+    /// The same result with the failed action in front of the error.
+    fn context(self, doing: impl fmt::Display) -> Result<T>;
+}
+
+impl<T, E: Into<Error>> Explain<T> for std::result::Result<T, E> {
+    fn context(self, doing: impl fmt::Display) -> Result<T> {
+        self.map_err(|error| error.into().context(doing))
+    }
+}

@@ -1,0 +1,73 @@
+//! A DNS server for the zone with the owner records, limited to the two names of a check, each with a single
+//! text.
+
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // only tests use this crate
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use anyhow::Result;
+use tokio::{net::UdpSocket, task::JoinSet};
+
+/// Longer than every question in the tests.
+const LONGEST: usize = 512;
+/// DNS header: response, authoritative answer; a single question, a single answer.
+const HEAD: [u8; 6] = [0x84, 0x00, 0, 1, 0, 1];
+/// DNS answer: pointer to the name in the question; TXT, IN, TTL 10 seconds.
+const RECORD: [u8; 10] = [0xc0, 12, 0, 16, 0, 1, 0, 0, 0, 10];
+
+/// The server.
+pub struct Zone {
+    /// Address of the server.
+    pub address: SocketAddr,
+    says: Arc<Mutex<(String, i64)>>,
+    /// The task ends with the server.
+    _work: JoinSet<()>,
+}
+
+impl Zone {
+    /// Starts the server.
+    pub async fn start() -> Result<Self> {
+        let socket = UdpSocket::bind("127.0.0.1:0").await?;
+        let address = socket.local_addr()?;
+        let says = Arc::new(Mutex::new((String::new(), 0)));
+        let known = Arc::clone(&says);
+        let mut work = JoinSet::new();
+        work.spawn(async move {
+            let mut question = [0; LONGEST];
+            while let Ok((length, from)) = socket.recv_from(&mut question).await {
+                let answer = answer(&question[..length], &known.lock().unwrap().clone());
+                drop(socket.send_to(&answer, from).await);
+            }
+        });
+        Ok(Self {
+            address,
+            says,
+            _work: work,
+        })
+    }
+
+    /// Sets the identity and the epoch for all further answers.
+    pub fn says(&self, identity: &str, epoch: i64) {
+        *self.says.lock().unwrap() = (identity.to_owned(), epoch);
+    }
+}
+
+fn answer(question: &[u8], (identity, epoch): &(String, i64)) -> Vec<u8> {
+    let text = if question[13..].starts_with(b"epoch") {
+        epoch.to_string()
+    } else {
+        identity.clone()
+    };
+    let length = u8::try_from(text.len()).unwrap();
+    let mut answer = question[..2].to_vec();
+    answer.extend(HEAD);
+    answer.extend([0; 4]);
+    answer.extend(&question[12..]);
+    answer.extend(RECORD);
+    answer.extend([0, length + 1, length]);
+    answer.extend(text.as_bytes());
+    answer
+}
