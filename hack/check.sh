@@ -36,7 +36,7 @@ charts() {
 alerts() {
   promtool check rules charts/*/files/rules.yaml &&
     promtool test rules tests/alerts/*.yaml &&
-    cargo run --quiet -p xtask -- alerts
+    hack/xtask.sh alerts
 }
 
 # Licences, versions and sources of the crates (deny.toml). Only faults are shown; without -L there are warnings too.
