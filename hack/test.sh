@@ -78,7 +78,7 @@ if [ $# -gt 0 ]; then
   tail -n +1 -F --pid="${lanes[0]}" "$REPOT_CACHE/test-asked.log" 2>/dev/null &
   shown=$!
 else
-  for name in "${FIRST[@]}"; do REPOT_TEST_ALONE=$ALONE lane "$name" "$name" --lib --bins --tests; done
+  for name in "${FIRST[@]}"; do REPOT_TEST_ALONE=$ALONE lane "$name" "$name" --tests; done
   ended
   lane alone "" --test "$ALONE"
   ended

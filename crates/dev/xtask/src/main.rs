@@ -16,6 +16,7 @@ mod modules;
 mod mutations;
 mod reference;
 mod sources;
+mod untested;
 mod values_page;
 mod values_schema;
 

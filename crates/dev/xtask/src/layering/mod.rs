@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use self::allowed::ALLOWED;
-use crate::{cycles, modules, mutations, sources};
+use crate::{cycles, modules, mutations, sources, untested};
 
 /// Crates of the workspace that only tests use.
 const DEVELOPMENT: &[&str] = &[
@@ -64,6 +64,7 @@ pub fn run() -> Result<()> {
     breaches.extend(sources::breaches(root)?);
     breaches.extend(cycles::breaches(root)?);
     breaches.extend(modules::breaches(root)?);
+    breaches.extend(untested::breaches(&metadata)?);
     for breach in &breaches {
         eprintln!("layering: {breach}");
     }
