@@ -20,7 +20,7 @@ const INTERFACES: &[Interface] = &[Interface {
         "crates/core/gardenlet/src/shoot/mod.rs",
         "zone_isolation::interface",
     ),
-    instead: "a reader of a move meets no zone: extend shoot/companion.rs, and implement the extension in \
+    instead: "a reader of a move meets no zone: extend shoot/operation_hooks.rs, and implement the extension in \
               zone_isolation/interface.rs",
     exempt: "crates/core/gardenlet/src/shoot/flows/safety/",
 }];

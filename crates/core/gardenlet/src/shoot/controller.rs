@@ -21,7 +21,6 @@ use serde_json::json;
 use tracing::info;
 
 use super::{
-    companion::Companion,
     dispatch::{self, Periods, ShootAction},
     flows::backup_steps,
     leaving::{leave, left_behind},
@@ -33,6 +32,7 @@ use super::{
         pace::Pace,
         status::{self, OperationStart, Trigger, Writer},
     },
+    operation_hooks::OperationHooks,
     ownership::{
         data_loss, owner_permit,
         ownership_lost::{self, LostShoots},
@@ -53,17 +53,17 @@ const WAIT_FOR_DESTINATION: Duration = Duration::from_secs(60);
 /// Requeue interval after a concurrent write to the Shoot. Long enough for the cache to receive the write.
 const CONFLICT_REQUEUE: Duration = Duration::from_millis(100);
 
-/// Runs the shoot controller, and the controller of the companion, until shutdown.
-pub(super) async fn run(context: Arc<Context>, companion: Arc<dyn Companion>) {
+/// Runs the shoot controller, and the controller of the hooks, until shutdown.
+pub(super) async fn run(context: Arc<Context>, hooks: Arc<dyn OperationHooks>) {
     let garden = context.garden.clone();
     let stop = EmergencyStop::new();
-    let shoots = watched::watch(&garden, &companion);
+    let shoots = watched::watch(&garden, &hooks);
     let controller = shoots
         .flows
         .reconcile_all_on(stop.changes(&garden, &context.seed_name));
     let settings = context.runner();
     let lost = Arc::<LostShoots>::default();
-    let accompanied = companion.run(shoots.companion, Arc::clone(&lost));
+    let hook_controller = hooks.run(shoots.hooks, Arc::clone(&lost));
     // There from the start, so that a first loss is seen as one.
     data_loss::metrics(&context.metrics);
     metrics::register(&context.metrics, &context.seed_name, &shoots.known);
@@ -72,13 +72,13 @@ pub(super) async fn run(context: Arc<Context>, companion: Arc<dyn Companion>) {
         context,
         fences: Fences::default(),
         lost,
-        companion,
+        hooks,
         pace,
         stop,
     });
     let flows = runner::run_namespaced(controller, &garden, reconciler, settings);
     tokio::select! {
-        ((), ()) = future::join(flows, accompanied) => {}
+        ((), ()) = future::join(flows, hook_controller) => {}
         () = shoots.watch => {}
     }
 }
@@ -87,7 +87,7 @@ struct ShootReconciler {
     context: Arc<Context>,
     fences: Fences,
     lost: Arc<LostShoots>,
-    companion: Arc<dyn Companion>,
+    hooks: Arc<dyn OperationHooks>,
     pace: Pace,
     stop: EmergencyStop,
 }
@@ -125,7 +125,7 @@ impl ShootReconciler {
     /// which the write was decided.
     async fn step(&self, shoot: Arc<Shoot>) -> Result<Next> {
         // Before every action, while no flow of the Shoot runs.
-        let Some(shoot) = self.companion.answer(shoot).await? else {
+        let Some(shoot) = self.hooks.answer(shoot).await? else {
             return Ok(Next::After(CONFLICT_REQUEUE));
         };
         let pause = pause::find(&self.context, &self.stop, &shoot).await?;
@@ -148,7 +148,7 @@ impl ShootReconciler {
             }
             ShootAction::Leave(epoch) => leave::leave(&self.context, &shoot, epoch).await,
             ShootAction::Run(operation) => {
-                if let Some(delay) = self.companion.delay(&shoot, operation).await? {
+                if let Some(delay) = self.hooks.delay(&shoot, operation).await? {
                     return Ok(Next::After(delay));
                 }
                 let trigger = Trigger::for_shoot(&shoot);
@@ -174,7 +174,7 @@ impl ShootReconciler {
             sync: self.context.config.shoot_sync_period,
         };
         let now = clock::now();
-        let schedule = self.companion.schedule(shoot, now);
+        let schedule = self.hooks.schedule(shoot, now);
         dispatch::decide(shoot, &self.context.seed_name, periods, schedule, now)
     }
 
@@ -200,7 +200,7 @@ impl ShootReconciler {
         let status = shoot.status.as_ref();
         let recorded = status.and_then(|status| status.last_operation.as_ref());
         let type_ = recorded.map_or(operation.type_(), |last| last.type_);
-        let observer = &*self.companion;
+        let observer = &*self.hooks;
         ownership_lost::report_loss(&self.context, &self.lost, (shoot, type_), sentence, observer).await
     }
 
@@ -220,8 +220,8 @@ impl ShootReconciler {
         let now = clock::now_k8s();
         let first_status = status::started(&traveller, &project, &writer(context), operation, &now);
         let cause = OperationStart::new(&traveller, operation, trigger);
-        let of_companion = self.companion.content_at_start(&traveller, cause, &now);
-        let first_status = status::with_content(first_status, of_companion);
+        let hook_content = self.hooks.content_at_start(&traveller, cause, &now);
+        let first_status = status::with_content(first_status, hook_content);
         let first_status =
             parts::with_left_behind(parts::keep_left_behind(&shoot, first_status), &left, &now);
         let begun = MANAGER
@@ -230,9 +230,9 @@ impl ShootReconciler {
         let Some(begun) = begun else {
             return Ok(Next::After(CONFLICT_REQUEUE));
         };
-        self.companion.recorded(&begun, operation).await;
+        self.hooks.recorded(&begun, operation).await;
         left_behind::report(context, &begun, &left).await;
-        self.companion.written(&shoot, &begun).await;
+        self.hooks.written(&shoot, &begun).await;
         let traveller = Arc::new(Shoot {
             status: begun.status.clone(),
             metadata: kube::core::ObjectMeta {
@@ -249,7 +249,7 @@ impl ShootReconciler {
                 &format!("{type_} of Shoot cluster started"),
             )
             .await;
-        let record = Record::new(context, &begun, type_, &*self.companion);
+        let record = Record::new(context, &begun, type_, &*self.hooks);
         let proven_end = ProvenEnd::default();
         let run = execution::run(
             context,
@@ -257,7 +257,7 @@ impl ShootReconciler {
             operation,
             (self.fence(&traveller, operation), proven_end.clone()),
             &record,
-            &*self.companion,
+            &*self.hooks,
             &self.pace,
         );
         match Box::pin(run).await {
@@ -327,19 +327,19 @@ impl ShootReconciler {
         }
         if operation.deletes() {
             left_behind::report_at_end(context, written, operation).await;
-            self.companion.forget(written);
+            self.hooks.forget(written);
             self.remove_finalizer(written).await?;
             return Ok(Next::Change);
         }
         if operation == Operation::Migrate {
             state_left_out::report(context, written).await;
-            self.companion.forget(written);
+            self.hooks.forget(written);
             // The seed has role `Former` now, and begins to clean up.
             return Ok(Next::After(CONFLICT_REQUEUE));
         }
         self.report_obstacle(written).await?;
-        // A request to the companion during the operation, or during a move, starts at once.
-        let schedule = self.companion.schedule(written, clock::now());
+        // A request to a hook during the operation, or during a move, starts at once.
+        let schedule = self.hooks.schedule(written, clock::now());
         let period = context.config.shoot_sync_period;
         Ok(Next::After(if schedule.is_due {
             CONFLICT_REQUEUE
@@ -420,9 +420,9 @@ impl ShootReconciler {
         let now = clock::now_k8s();
         record
             .write_if(|newest| {
-                let content =
-                    self.companion
-                        .content_at_failure(newest, operation, &errors, is_given_up, &now);
+                let content = self
+                    .hooks
+                    .content_at_failure(newest, operation, &errors, is_given_up, &now);
                 Ok(Some(status::with_content(
                     parts::keep_left_behind(newest, patch.clone()),
                     content.filter(|_| !is_wait),

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use placement::{Operation, OwnerAction, Pause, Role, pause::begins_anew, role, wanted};
 
-use super::companion::CompanionSchedule;
+use super::operation_hooks::HookSchedule;
 
 /// The next action of a gardenlet for a Shoot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,14 +46,14 @@ pub struct Periods {
 /// gardenlet earlier.
 const WAIT_FOR_OTHERS: Duration = Duration::from_secs(60);
 
-/// Decides the next action of the gardenlet of `own_seed`. `schedule`: when the companion needs a
+/// Decides the next action of the gardenlet of `own_seed`. `schedule`: when the hooks need a
 /// reconciliation.
 #[must_use]
 pub fn decide(
     shoot: &Shoot,
     own_seed: &str,
     periods: Periods,
-    schedule: CompanionSchedule,
+    schedule: HookSchedule,
     now: Timestamp,
 ) -> ShootAction {
     match role(shoot, own_seed) {

@@ -5,14 +5,14 @@
 //! (destination seed). The clean-up in the source is `flows/leave_flow.rs`. A hibernated shoot is reconciled
 //! by `flows/sleep_flow.rs`. The crate `placement` decides which seed acts, and `dispatch.rs` decides when.
 //! The crate `parts` implements the steps. A second concern about the same Shoots takes part through
-//! `companion.rs`; only this file names the implementation.
+//! `operation_hooks.rs`; only this file names the implementation.
 
-pub mod companion;
 mod controller;
 pub mod dispatch;
 pub mod flows;
 pub(crate) mod leaving;
 pub mod operation;
+pub mod operation_hooks;
 pub(crate) mod ownership;
 pub(crate) mod pause;
 mod pending_shoots;
@@ -31,9 +31,9 @@ use crate::{Context, zone_isolation::interface};
 
 /// Runs the controllers of shoots, and of the leftovers of deleted shoots, until shutdown.
 pub async fn run(context: Arc<Context>) {
-    let companion = interface::companion(Arc::clone(&context));
+    let hooks = interface::hooks(Arc::clone(&context));
     futures::join!(
-        controller::run(Arc::clone(&context), companion),
+        controller::run(Arc::clone(&context), hooks),
         leaving::orphans::run(context)
     );
 }

@@ -19,14 +19,14 @@ use runtime::{
 };
 use tracing::debug;
 
-use super::{companion::Companion, pending_shoots::PendingShoots};
+use super::{operation_hooks::OperationHooks, pending_shoots::PendingShoots};
 
 /// The controllers of Shoots, and the watch that feeds both.
 pub(super) struct WatchedShoots {
     /// The controller of flows.
     pub(super) flows: Controller<Shoot>,
-    /// The controller of the companion.
-    pub(super) companion: Controller<Shoot>,
+    /// The controller of the hooks.
+    pub(super) hooks: Controller<Shoot>,
     /// The cache of all Shoots.
     pub(super) known: Store<Shoot>,
     /// Runs the watch, for as long as the controllers run.
@@ -35,11 +35,11 @@ pub(super) struct WatchedShoots {
 
 /// Watches all Shoots of the garden. A controller without a free slot reads no changes, so the watch runs
 /// beside both controllers. The number of Shoots bounds the queue of a controller ([`PendingShoots`]).
-pub(super) fn watch(garden: &Garden, companion: &Arc<dyn Companion>) -> WatchedShoots {
+pub(super) fn watch(garden: &Garden, hooks: &Arc<dyn OperationHooks>) -> WatchedShoots {
     let (reader, writer) = reflector::store();
-    let [flows, accompanied] = [(); 2].map(|()| Arc::<PendingShoots>::default());
-    let (to_flows, to_companion) = (Arc::clone(&flows), Arc::clone(&accompanied));
-    let (for_flows, for_companion) = (Arc::clone(companion), Arc::clone(companion));
+    let [flows, hook_changes] = [(); 2].map(|()| Arc::<PendingShoots>::default());
+    let (to_flows, to_hooks) = (Arc::clone(&flows), Arc::clone(&hook_changes));
+    let (for_flows, for_hooks) = (Arc::clone(hooks), Arc::clone(hooks));
     let mut last = HashMap::new();
     let changes = watcher(garden.all(), runner::few_at_a_time())
         .default_backoff()
@@ -51,9 +51,9 @@ pub(super) fn watch(garden: &Garden, companion: &Arc<dyn Companion>) -> WatchedS
         .touched_objects()
         .inspect(move |shoot| {
             if let Ok(shoot) = shoot
-                && wakes_companion(&*for_companion, &mut last, shoot)
+                && wakes_hook_controller(&*for_hooks, &mut last, shoot)
             {
-                to_companion.add(shoot);
+                to_hooks.add(shoot);
             }
         })
         .predicate_filter(
@@ -69,27 +69,27 @@ pub(super) fn watch(garden: &Garden, companion: &Arc<dyn Companion>) -> WatchedS
         });
     WatchedShoots {
         flows: Controller::for_stream(flows.stream(), reader.clone()),
-        companion: Controller::for_stream(accompanied.stream(), reader.clone()),
+        hooks: Controller::for_stream(hook_changes.stream(), reader.clone()),
         known: reader,
         watch: changes.boxed(),
     }
 }
 
-/// Whether the change of a Shoot wakes the controller of the companion. `last`: the last fingerprint of each
-/// Shoot with work for the companion, by uid.
-fn wakes_companion(companion: &dyn Companion, last: &mut HashMap<String, u64>, shoot: &Shoot) -> bool {
+/// Whether the change of a Shoot wakes the controller of the hooks. `last`: the last fingerprint of each
+/// Shoot with work for this controller, by uid.
+fn wakes_hook_controller(hooks: &dyn OperationHooks, last: &mut HashMap<String, u64>, shoot: &Shoot) -> bool {
     let uid = shoot.uid().unwrap_or_default();
-    let Some(own) = companion.own_fingerprint(shoot) else {
+    let Some(own) = hooks.own_fingerprint(shoot) else {
         last.remove(&uid);
         return false;
     };
-    let state = runner::fingerprint((fingerprint(companion, shoot), own));
+    let state = runner::fingerprint((fingerprint(hooks, shoot), own));
     state.is_none_or(|state| last.insert(uid, state) != Some(state))
 }
 
 /// The fields of a Shoot that wake the controller of flows. The controller's own writes of progress and
 /// errors do not.
-fn fingerprint(companion: &dyn Companion, shoot: &Shoot) -> Option<u64> {
+fn fingerprint(hooks: &dyn OperationHooks, shoot: &Shoot) -> Option<u64> {
     let status = shoot.status.as_ref();
     runner::fingerprint((
         shoot.metadata.generation,
@@ -100,7 +100,7 @@ fn fingerprint(companion: &dyn Companion, shoot: &Shoot) -> Option<u64> {
         status
             .and_then(|status| status.migration.as_ref())
             .map(|approval| (&approval.source, &approval.destination, approval.generation)),
-        companion.flow_fingerprint(shoot),
+        hooks.flow_fingerprint(shoot),
         // A seed that the shoot has left waits for the end of the restore.
         status
             .filter(|status| !status.former_seeds.is_empty())

@@ -1,5 +1,5 @@
-//! The interface of the isolation of zones for the controller of shoots: a [`Companion`] of each operation.
-//! The controller calls no further module of this folder.
+//! The interface of the isolation of zones for the controller of shoots: the [`OperationHooks`]. The
+//! controller calls no further module of this folder.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,12 +29,12 @@ use super::{
 use crate::{
     context::Context,
     shoot::{
-        companion::{Companion, CompanionSchedule, CompanionSteps, PlanSteps},
         flows::graph::ShootGraph,
         operation::{
             failure::{Failure, outside},
             status::{OperationStart, Trigger},
         },
+        operation_hooks::{HookSchedule, HookTasks, OperationHooks, PlanSteps},
         ownership::{
             ownership_lost::LostShoots,
             record::{Record, StatusObserver},
@@ -42,28 +42,28 @@ use crate::{
     },
 };
 
-/// The companion that isolates zones.
-pub(crate) fn companion(context: Arc<Context>) -> Arc<dyn Companion> {
-    Arc::new(ZoneCompanion {
+/// The hooks that isolate zones.
+pub(crate) fn hooks(context: Arc<Context>) -> Arc<dyn OperationHooks> {
+    Arc::new(ZoneHooks {
         context,
         gates: Arc::default(),
         changes: ChangeLimit::default(),
     })
 }
 
-struct ZoneCompanion {
+struct ZoneHooks {
     context: Arc<Context>,
     gates: Arc<SeedGates>,
     changes: ChangeLimit,
 }
 
-impl StatusObserver for ZoneCompanion {
+impl StatusObserver for ZoneHooks {
     fn written<'a>(&'a self, before: &'a Shoot, after: &'a Shoot) -> BoxFuture<'a, ()> {
         events::report_change(&self.context, before, after).boxed()
     }
 }
 
-impl Companion for ZoneCompanion {
+impl OperationHooks for ZoneHooks {
     /// The deadline: the controller of deadlines has admitted a failover.
     fn flow_fingerprint(&self, shoot: &Shoot) -> Option<u64> {
         let zone = shoot.status.as_ref()?.zone_isolation.as_ref();
@@ -94,7 +94,7 @@ impl Companion for ZoneCompanion {
         dry_run::answer(&self.context, shoot).boxed()
     }
 
-    fn schedule(&self, shoot: &Shoot, now: Timestamp) -> CompanionSchedule {
+    fn schedule(&self, shoot: &Shoot, now: Timestamp) -> HookSchedule {
         schedule(shoot, now)
     }
 
@@ -126,7 +126,7 @@ impl Companion for ZoneCompanion {
         &StepPlanner
     }
 
-    fn accompany<'a>(
+    fn supervise_flow<'a>(
         &'a self,
         facts: &'a Facts,
         operation: Operation,
@@ -163,8 +163,8 @@ impl Companion for ZoneCompanion {
 
 /// A failed zone may be the cause of state `Failed`, so a change of the zone starts a reconciliation (RZ-01,
 /// RZ-02).
-fn schedule(shoot: &Shoot, now: Timestamp) -> CompanionSchedule {
-    CompanionSchedule {
+fn schedule(shoot: &Shoot, now: Timestamp) -> HookSchedule {
+    HookSchedule {
         is_due: is_due(shoot),
         period: recheck::period(shoot, now),
     }
@@ -189,15 +189,15 @@ impl PlanSteps for StepPlanner {
         facts: &'a Facts,
         operation: Operation,
         namespace_is_active: bool,
-    ) -> BoxFuture<'a, Result<Box<dyn CompanionSteps>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn HookTasks>>> {
         Box::pin(async move {
             let zones = Zones::plan(facts, operation, namespace_is_active).await?;
-            Ok(Box::new(zones) as Box<dyn CompanionSteps>)
+            Ok(Box::new(zones) as Box<dyn HookTasks>)
         })
     }
 }
 
-impl CompanionSteps for Zones {
+impl HookTasks for Zones {
     fn before_infrastructure<'a>(
         &self,
         graph: &mut ShootGraph<'a>,

@@ -1,4 +1,4 @@
-//! The isolation of zones as a companion of operations: the time of a reconciliation, and the first status.
+//! The isolation of zones as hooks of operations: the time of a reconciliation, and the first status.
 #![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Isolation of a zone of a shoot (GEP-21): the plan, the deadline of the closing, the record in the status
 //! of the Shoot, and the steps inside the flows of the shoot.
 //!
-//! `interface` is the only module that `shoot` uses, as a companion of each operation
-//! (`shoot/companion.rs`). Behind the interface: `dry_run` before an operation, `budget`, `steps` and `watch`
-//! during an operation, `record` and `recheck` for the status, `events` for Events and metrics, and
+//! `interface` is the only module that `shoot` uses, as the hooks of each operation
+//! (`shoot/operation_hooks.rs`). Behind the interface: `dry_run` before an operation, `budget`, `steps` and
+//! `watch` during an operation, `record` and `recheck` for the status, `events` for Events and metrics, and
 //! `deadline` for the controller beside the flows.
 
 mod budget;

@@ -16,7 +16,7 @@ use super::{
     graph::{RETRY_LIMIT, ShootFlow, ShootGraph, Steps, graph, when},
     take_down::delete_the_rest,
 };
-use crate::shoot::companion::CompanionSteps;
+use crate::shoot::operation_hooks::HookTasks;
 
 /// The parts of the control plane that still exist.
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +31,8 @@ pub struct DeleteInputs<'s> {
     pub control_plane_may_sleep: bool,
     /// This seed publishes the owner record, or has published the record.
     pub owner_record: bool,
-    /// The tasks of the companion.
-    pub companion: &'s dyn CompanionSteps,
+    /// The tasks of the hooks.
+    pub hooks: &'s dyn HookTasks,
 }
 
 /// Builds the flow.
@@ -43,9 +43,7 @@ pub fn build<'a>(f: &'a Facts, given: DeleteInputs<'_>) -> ShootFlow<'a> {
     let resources_gone = g.destroy::<ManagedResources>(f, cleaned);
     let extensions_gone = g.destroy::<GenericExtensions>(f, resources_gone);
     // No machine is left by now, and the networks of the shoot still exist (RZ-14).
-    let released = given
-        .companion
-        .before_infrastructure_goes(&mut g, f, extensions_gone);
+    let released = given.hooks.before_infrastructure_goes(&mut g, f, extensions_gone);
     // After the generic extensions: the providers of further extensions may take part in the deletion of
     // generic extensions (gardener#9651).
     let further_gone = extension_steps::destroy(&mut g, f, BeforeKubeAPIServer, extensions_gone);

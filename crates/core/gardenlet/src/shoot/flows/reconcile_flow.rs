@@ -24,7 +24,7 @@ use super::{
     graph::{RETRY_LIMIT, ShootFlow, ShootGraph, Steps, graph, when},
     sleep_steps::fall_asleep,
 };
-use crate::shoot::companion::CompanionSteps;
+use crate::shoot::operation_hooks::HookTasks;
 
 /// The inputs of the flow, gathered before the flow is built.
 #[derive(Clone, Copy, Debug)]
@@ -43,8 +43,8 @@ pub struct ReconcileInputs<'s> {
     pub owner_record: OwnerRecordPlan,
     /// The steps of the ownership protocol that apply.
     pub claim: ClaimPlan,
-    /// The tasks of the companion.
-    pub companion: &'s dyn CompanionSteps,
+    /// The tasks of the hooks.
+    pub hooks: &'s dyn HookTasks,
 }
 
 /// Builds the flow.
@@ -87,9 +87,7 @@ pub fn build<'a>(f: &'a Facts, given: ReconcileInputs<'_>) -> ShootFlow<'a> {
 
     // The flow changes the cloud only after the backups of the source are here. With recorded phases the flow
     // also waits for phase `Held`: by then the source has stopped (R17-31, I3).
-    let prepared = given
-        .companion
-        .before_infrastructure(&mut g, f, [credentials, held]);
+    let prepared = given.hooks.before_infrastructure(&mut g, f, [credentials, held]);
     let infrastructure = g.deploy::<Infrastructure>(f, [secrets, credentials, held, prepared]);
 
     let early = extension_steps::deploy(
@@ -109,8 +107,8 @@ pub fn build<'a>(f: &'a Facts, given: ReconcileInputs<'_>) -> ShootFlow<'a> {
     let [connected, provider] = complete_control_plane(&mut g, f, after, held);
     let extended = extension_steps::deploy(&mut g, f, AfterKubeAPIServer, [connected]);
     let after = [infrastructure, connected, provider];
-    let machines = make_nodes(&mut g, f, after, extended, given.companion.machines_limit());
-    given.companion.after_machines(&mut g, f, machines);
+    let machines = make_nodes(&mut g, f, after, extended, given.hooks.machines_limit());
+    given.hooks.after_machines(&mut g, f, machines);
     extension_steps::deploy(&mut g, f, AfterWorker, [connected, machines]);
     extension_steps::delete_stale(&mut g, f, connected);
     if given.sleeps {
@@ -146,7 +144,7 @@ fn complete_control_plane<'a>(
 ///
 /// Without workers the flow removes the leftovers of earlier workers. First the machines go, then the objects
 /// that the machines needed, then the software that ran on the machines. `limit`: see
-/// [`CompanionSteps::machines_limit`].
+/// [`HookTasks::machines_limit`].
 fn make_nodes<'a>(
     g: &mut ShootGraph<'a>,
     f: &'a Facts,

@@ -21,7 +21,7 @@ use super::{
     graph::{RETRY_LIMIT, ShootFlow, ShootGraph, Steps, graph, when},
     sleep_steps::fall_asleep,
 };
-use crate::shoot::companion::CompanionSteps;
+use crate::shoot::operation_hooks::HookTasks;
 
 /// The inputs of the flow, gathered before the flow is built.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +39,8 @@ pub struct SleepInputs<'s> {
     pub owner_record: OwnerRecordPlan,
     /// The steps of the ownership protocol that apply.
     pub claim: ClaimPlan,
-    /// The tasks of the companion.
-    pub companion: &'s dyn CompanionSteps,
+    /// The tasks of the hooks.
+    pub hooks: &'s dyn HookTasks,
 }
 
 /// Builds the flow.
@@ -74,11 +74,11 @@ pub fn build<'a>(f: &'a Facts, given: SleepInputs<'_>) -> ShootFlow<'a> {
     g.step(Kubeconfig::DEPLOY, f, [base.secrets, address]);
     // As for a shoot that is awake: not before the source has stopped (R17-31, I3).
     let prepared = given
-        .companion
+        .hooks
         .before_infrastructure(&mut g, f, [base.credentials, held]);
     let infrastructure = g.deploy::<Infrastructure>(f, [base.secrets, base.credentials, held, prepared]);
     let nodes = keep_nodes(&mut g, f, infrastructure);
-    let accompanied = given.companion.after_machines(&mut g, f, nodes);
+    let hook_tasks = given.hooks.after_machines(&mut g, f, nodes);
     if given.restoring {
         // Extension objects are restored with their state, or the state would be lost. Work of the extensions
         // that needs the API waits until the shoot wakes.
@@ -91,7 +91,7 @@ pub fn build<'a>(f: &'a Facts, given: SleepInputs<'_>) -> ShootFlow<'a> {
         &mut g,
         f,
         is_woken && given.has_backup,
-        [nodes, accompanied, resumed],
+        [nodes, hook_tasks, resumed],
     );
     g.compile()
 }

@@ -20,8 +20,8 @@ use crate::{
     context::Context,
     seed::in_use::{self, SeedUse},
     shoot::{
-        companion::{Companion, PlanSteps},
         flows::{delete_flow, force_delete_flow, migrate_flow, reconcile_flow, sleep_flow},
+        operation_hooks::{OperationHooks, PlanSteps},
         ownership::{
             owner_permit::{self, PermitRefusal},
             record::Record,
@@ -37,7 +37,7 @@ pub(crate) async fn run(
     operation: Operation,
     (fence, proven_end): (FenceClock, ProvenEnd),
     record: &Record<'_>,
-    companion: &dyn Companion,
+    hooks: &dyn OperationHooks,
     pace: &Pace,
 ) -> Result<(), Failure> {
     if operation.deploys() {
@@ -56,10 +56,10 @@ pub(crate) async fn run(
     .map_err(|error| outside("Collecting facts", error))?;
     facts.fence = fence;
     facts.proven_end = proven_end;
-    companion.begin(&mut facts, record).await?;
+    hooks.begin(&mut facts, record).await?;
     let ended = Box::pin(owner_permit::run_under_owner_permit(facts, |facts| {
         // Boxed: the future is large, and is moved several times.
-        Box::pin(act(facts, operation, record, companion, pace))
+        Box::pin(act(facts, operation, record, hooks, pace))
     }));
     ended.await.unwrap_or_else(|refusal| {
         Err(match refusal {
@@ -76,7 +76,7 @@ async fn act(
     facts: Facts,
     operation: Operation,
     record: &Record<'_>,
-    companion: &dyn Companion,
+    hooks: &dyn OperationHooks,
     pace: &Pace,
 ) -> Result<(), Failure> {
     let facts = &facts;
@@ -90,11 +90,11 @@ async fn act(
             .await
             .map_err(|error| outside("Syncing Cluster resource", error))?;
     }
-    let flow = build(facts, operation, companion.steps())
+    let flow = build(facts, operation, hooks.steps())
         .await
         .map_err(|error| outside("Looking at what is there", error))?;
     let work = Box::pin(progress::run_and_report(pace, operation.type_(), flow, record));
-    companion.accompany(facts, operation, record, work).await?;
+    hooks.supervise_flow(facts, operation, record, work).await?;
     if operation.deploys() {
         AppliedTerms::record(facts)
             .await
@@ -135,7 +135,7 @@ pub(crate) async fn build<'a>(
                     control_plane_is_up: is_up,
                     control_plane_may_sleep: f.may_sleep(),
                     owner_record: is_active && owner_record.may_be_there(),
-                    companion: &*steps,
+                    hooks: &*steps,
                 },
             )
         }
@@ -146,7 +146,7 @@ pub(crate) async fn build<'a>(
             let copy_is_required = restoring && f.is_copy_of_backups_required().await?;
             let claim = ClaimSteps::plan(f, copy_is_required)?;
             let steps = planner.plan(f, operation, is_active).await?;
-            let companion = &*steps;
+            let hooks = &*steps;
             if f.is_to_sleep() && sleeps(f, is_active).await? {
                 let given = sleep_flow::SleepInputs {
                     restoring,
@@ -155,7 +155,7 @@ pub(crate) async fn build<'a>(
                     etcd_is_awake: is_active && Etcds::are_awake(f).await?,
                     owner_record,
                     claim,
-                    companion,
+                    hooks,
                 };
                 return Ok(sleep_flow::build(f, given).into_flow());
             }
@@ -168,7 +168,7 @@ pub(crate) async fn build<'a>(
                     sleeps: f.is_to_sleep(),
                     owner_record,
                     claim,
-                    companion,
+                    hooks,
                 },
             )
         }

@@ -100,7 +100,7 @@ fn is_repeated(shoot: &Shoot, type_: Type) -> bool {
         .is_some_and(|last| last.type_ == type_ && matches!(last.state, State::Error | State::Processing))
 }
 
-/// Adds content of a companion to a patch. A field in both is the field of the content, also a list such as
+/// Adds content of the hooks to a patch. A field in both is the field of the content, also a list such as
 /// `conditions`.
 #[must_use]
 pub fn with_content(mut patch: Value, content: Option<Value>) -> Value {

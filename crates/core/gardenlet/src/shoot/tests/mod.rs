@@ -12,12 +12,12 @@ use placement::Operation;
 use serde_json::{Value, json};
 
 use super::{
-    companion::CompanionSchedule,
     dispatch::{self, Periods, ShootAction},
     operation::{
         confirmation,
         status::{self, Writer},
     },
+    operation_hooks::HookSchedule,
 };
 
 mod moving;
@@ -113,7 +113,7 @@ fn approved(mut status: Value) -> Value {
 #[case(deleted(&[], recorded("a", "Reconcile", "Failed")), "a", ShootAction::Unconfirmed)]
 fn the_step_follows_from_the_object(#[case] over: Value, #[case] seed: &str, #[case] expected: ShootAction) {
     assert_eq!(
-        dispatch::decide(&shoot(&over), seed, PERIODS, CompanionSchedule::default(), now()),
+        dispatch::decide(&shoot(&over), seed, PERIODS, HookSchedule::default(), now()),
         expected
     );
 }
@@ -145,7 +145,7 @@ fn at_most_one_seed_runs_an_operation() {
             let acting: Vec<_> = ["a", "b", "c"]
                 .into_iter()
                 .filter(|seed| {
-                    let step = dispatch::decide(&shoot, seed, PERIODS, CompanionSchedule::default(), now());
+                    let step = dispatch::decide(&shoot, seed, PERIODS, HookSchedule::default(), now());
                     !matches!(step, ShootAction::NotResponsible | ShootAction::Leave(_))
                 })
                 .collect();

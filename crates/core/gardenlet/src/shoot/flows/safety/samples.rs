@@ -69,7 +69,7 @@ pub const RESTORATION: ReconcileInputs<'static> = ReconcileInputs {
     sleeps: false,
     owner_record: OwnerRecordPlan::Keep,
     claim: ClaimPlan::AfterTakeover,
-    companion: &RESTORED,
+    hooks: &RESTORED,
 };
 
 /// The same for a hibernated shoot.
@@ -80,7 +80,7 @@ pub const RESTORATION_ASLEEP: SleepInputs<'static> = SleepInputs {
     etcd_is_awake: true,
     owner_record: OwnerRecordPlan::Keep,
     claim: ClaimPlan::AfterTakeover,
-    companion: &RESTORED,
+    hooks: &RESTORED,
 };
 
 const MIGRATION: MigrateInputs = MigrateInputs {
@@ -93,7 +93,7 @@ const DELETION_INPUTS: DeleteInputs<'static> = DeleteInputs {
     control_plane_is_up: true,
     control_plane_may_sleep: true,
     owner_record: true,
-    companion: &RECONCILED,
+    hooks: &RECONCILED,
 };
 
 /// A flow under some conditions.
@@ -124,7 +124,7 @@ pub fn drawn(f: &Facts) -> Vec<Sample<'_>> {
         restoring: false,
         copy_is_required: false,
         claim: ClaimPlan::Nothing,
-        companion: &RECONCILED,
+        hooks: &RECONCILED,
         ..RESTORATION
     };
     vec![

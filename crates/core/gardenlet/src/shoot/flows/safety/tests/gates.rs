@@ -136,7 +136,7 @@ async fn only_a_shoot_that_is_taken_is_fenced() {
     let skipped_tasks = |claim| {
         let given = ReconcileInputs {
             claim,
-            companion: &NO_ZONES,
+            hooks: &NO_ZONES,
             ..RESTORATION
         };
         let flow = reconcile_flow::build(&facts, given);

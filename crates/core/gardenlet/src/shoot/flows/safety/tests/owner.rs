@@ -23,13 +23,13 @@ async fn without_owner_checks_no_owner_record_is_touched() {
     let reconcile = ReconcileInputs {
         owner_record,
         claim: ClaimPlan::Nothing,
-        companion: &NO_ZONES,
+        hooks: &NO_ZONES,
         ..RESTORATION
     };
     let sleep = SleepInputs {
         owner_record,
         claim: ClaimPlan::Nothing,
-        companion: &NO_ZONES,
+        hooks: &NO_ZONES,
         ..RESTORATION_ASLEEP
     };
     let migrate = MigrateInputs {
@@ -41,7 +41,7 @@ async fn without_owner_checks_no_owner_record_is_touched() {
         control_plane_is_up: true,
         control_plane_may_sleep: true,
         owner_record: owner_record.may_be_there(),
-        companion: &NO_ZONES,
+        hooks: &NO_ZONES,
     };
     for flow in [
         reconcile_flow::build(&facts, reconcile),
@@ -72,7 +72,7 @@ async fn an_owner_record_that_nobody_wants_goes_after_the_check_of_etcd() -> Che
         copy_is_required: false,
         owner_record,
         claim: ClaimPlan::Nothing,
-        companion: &NO_ZONES,
+        hooks: &NO_ZONES,
         ..RESTORATION
     };
     let asleep = SleepInputs {
@@ -80,7 +80,7 @@ async fn an_owner_record_that_nobody_wants_goes_after_the_check_of_etcd() -> Che
         copy_is_required: false,
         owner_record,
         claim: ClaimPlan::Nothing,
-        companion: &NO_ZONES,
+        hooks: &NO_ZONES,
         ..RESTORATION_ASLEEP
     };
     for flow in [

@@ -45,7 +45,7 @@ async fn without_a_zone_that_is_cut_off_nothing_of_it_runs() {
         copy_is_required: false,
         owner_record: OwnerRecordPlan::Nothing,
         claim: ClaimPlan::Nothing,
-        companion: &NO_ZONES,
+        hooks: &NO_ZONES,
         ..RESTORATION
     };
     let asleep = SleepInputs {
@@ -54,7 +54,7 @@ async fn without_a_zone_that_is_cut_off_nothing_of_it_runs() {
         etcd_is_awake: false,
         owner_record: OwnerRecordPlan::Nothing,
         claim: ClaimPlan::Nothing,
-        companion: &NO_ZONES,
+        hooks: &NO_ZONES,
         ..RESTORATION_ASLEEP
     };
     let deleted = DeleteInputs {
@@ -62,7 +62,7 @@ async fn without_a_zone_that_is_cut_off_nothing_of_it_runs() {
         control_plane_is_up: true,
         control_plane_may_sleep: false,
         owner_record: false,
-        companion: &NO_ZONES,
+        hooks: &NO_ZONES,
     };
     let stale = SubnetIsolation::DESTROY_STALE.map(|task| task.name());
     let of_zones = [

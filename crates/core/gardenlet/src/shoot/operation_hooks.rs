@@ -1,12 +1,12 @@
-//! The interface of a companion: a second concern about the same Shoots, with requests of the user, tasks in
-//! the flows, and fields in the status. The controller of shoots calls the companion and knows no detail of
-//! the concern.
+//! The hooks of an operation: the interface of a second concern about the same Shoots, with requests of the
+//! user, tasks in the flows, and fields in the status. The controller of shoots calls the hooks and knows no
+//! detail of the concern.
 //!
 //! | when | calls |
 //! |---|---|
 //! | a Shoot has changed | `flow_fingerprint`, `own_fingerprint` |
 //! | before an operation | `answer`, `schedule`, `delay`, `recorded`, `begin` |
-//! | during an operation | `steps`, `accompany` |
+//! | during an operation | `steps`, `supervise_flow` |
 //! | after a write of the status | `written` |
 //! | after an operation | `forget` |
 //! | content for the status | `content_at_start`, `content_at_failure` |
@@ -33,18 +33,18 @@ use super::{
     },
 };
 
-/// When the companion needs a reconciliation of a Shoot.
+/// When the hooks need a reconciliation of a Shoot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CompanionSchedule {
+pub struct HookSchedule {
     /// A reconciliation has to begin at once, also in state `Failed`.
     pub is_due: bool,
     /// The longest time between two successful reconciliations; `None` for the period of the controller.
     pub period: Option<Duration>,
 }
 
-/// The tasks that a companion adds to a flow. A task without work is added as skipped, so that the drawing of
-/// a flow shows every task.
-pub trait CompanionSteps: Debug + Send + Sync {
+/// The tasks that the hooks add to a flow. A task without work is added as skipped, so that the drawing of a
+/// flow shows every task.
+pub trait HookTasks: Debug + Send + Sync {
     /// Adds the tasks that end before the infrastructure changes, and returns the last task.
     fn before_infrastructure<'a>(
         &self,
@@ -53,8 +53,8 @@ pub trait CompanionSteps: Debug + Send + Sync {
         after: [TaskId; 2],
     ) -> TaskId;
 
-    /// The longest wait for the machines, where the companion delays the machines; `None` for the limit of
-    /// the flow.
+    /// The longest wait for the machines, where the hooks delay the machines; `None` for the limit of the
+    /// flow.
     fn machines_limit(&self) -> Option<Duration>;
 
     /// Adds the tasks that follow the machines, and returns the last task.
@@ -70,7 +70,7 @@ pub trait CompanionSteps: Debug + Send + Sync {
     ) -> TaskId;
 }
 
-/// Plans the tasks of a companion.
+/// Plans the tasks of the hooks.
 pub(crate) trait PlanSteps: Send + Sync {
     /// Reads the present state in the seed, and plans the tasks for the flow of an operation.
     ///
@@ -81,19 +81,19 @@ pub(crate) trait PlanSteps: Send + Sync {
         facts: &'a Facts,
         operation: Operation,
         namespace_is_active: bool,
-    ) -> BoxFuture<'a, Result<Box<dyn CompanionSteps>>>;
+    ) -> BoxFuture<'a, Result<Box<dyn HookTasks>>>;
 }
 
-/// A second concern about the same Shoots.
-pub(crate) trait Companion: StatusObserver {
-    /// The fields of the companion that wake the controller of flows.
+/// The hooks of a second concern about the same Shoots.
+pub(crate) trait OperationHooks: StatusObserver {
+    /// The fields of the concern that wake the controller of flows.
     fn flow_fingerprint(&self, shoot: &Shoot) -> Option<u64>;
 
-    /// The fields that wake the companion's own controller, besides the fields that wake the controller of
-    /// flows. `None` for a Shoot without work for the companion.
+    /// The fields that wake the controller of the concern, besides the fields that wake the controller of
+    /// flows. `None` for a Shoot without work for this controller.
     fn own_fingerprint(&self, shoot: &Shoot) -> Option<u64>;
 
-    /// Runs the companion's own controller until shutdown.
+    /// Runs the controller of the concern until shutdown.
     fn run(&self, controller: Controller<Shoot>, lost: Arc<LostShoots>) -> BoxFuture<'static, ()>;
 
     /// Answers requests of the user that need no operation, and returns the Shoot after the answer. `None`
@@ -103,21 +103,21 @@ pub(crate) trait Companion: StatusObserver {
     /// The answer could not be written.
     fn answer(&self, shoot: Arc<Shoot>) -> BoxFuture<'_, Result<Option<Arc<Shoot>>>>;
 
-    /// When the companion needs a reconciliation. Pure.
-    fn schedule(&self, shoot: &Shoot, now: Timestamp) -> CompanionSchedule;
+    /// When the hooks need a reconciliation. Pure.
+    fn schedule(&self, shoot: &Shoot, now: Timestamp) -> HookSchedule;
 
-    /// The time by which the companion delays the operation; `None` without a delay.
+    /// The time by which the hooks delay the operation; `None` without a delay.
     ///
     /// # Errors
     /// The delay could not be reported in the Shoot.
     fn delay<'a>(&'a self, shoot: &'a Shoot, operation: Operation)
     -> BoxFuture<'a, Result<Option<Duration>>>;
 
-    /// The operation is recorded in the Shoot. Returns when the companion's own controller works on the seed
-    /// no longer, where the operation must be alone in the seed.
+    /// The operation is recorded in the Shoot. Returns when the controller of the concern works on the
+    /// seed no longer, where the operation must be alone in the seed.
     fn recorded<'a>(&'a self, begun: &'a Shoot, operation: Operation) -> BoxFuture<'a, ()>;
 
-    /// Decides the part of the companion in the operation, before the flow is built.
+    /// Decides the part of the concern in the operation, before the flow is built.
     ///
     /// # Errors
     /// The garden or the seed does not answer.
@@ -130,12 +130,12 @@ pub(crate) trait Companion: StatusObserver {
     /// The plan of the tasks for a flow.
     fn steps(&self) -> &dyn PlanSteps;
 
-    /// Runs `work`, the flow of an operation, and records the outcome for the companion. The companion may
-    /// drop `work`.
+    /// Runs `work`, the flow of an operation, and records the outcome for the concern. The hooks
+    /// may drop `work`.
     ///
     /// # Errors
-    /// The failure of `work`, or the reason why the companion has dropped `work`.
-    fn accompany<'a>(
+    /// The failure of `work`, or the reason why the hooks have dropped `work`.
+    fn supervise_flow<'a>(
         &'a self,
         facts: &'a Facts,
         operation: Operation,
