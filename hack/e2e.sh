@@ -46,7 +46,7 @@ DEAD_SEEDS_OF_PART_2=(
 )
 # All flows that are drilled. `make test` leaves out those whose tasks are those of others. Crash: a takeover whose destination ends
 # after each task.
-DRILLED=Create,Migrate,CallOff,Renew,Restore,TakeOver,Crash,Leave,Hibernate,RestoreAsleep,Delete,ForceDelete
+DRILLED=Create,Migrate,CancelMove,Renew,Restore,TakeOver,Crash,Leave,Hibernate,RestoreAsleep,Delete,ForceDelete
 DRILLED+=,Failover,Failback,AnotherZone,RestoreIsolated,TakeOverIsolated,DeleteIsolated
 # Journeys of many shoots, and one of a shoot on AWS. A name that no test has would run none and succeed.
 JOURNEYS=(

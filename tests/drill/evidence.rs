@@ -94,7 +94,7 @@ impl ShootScenario<'_> {
         let moving = matches!(
             self.drilled,
             Drilled::Migrate
-                | Drilled::CallOff
+                | Drilled::CancelMove
                 | Drilled::Restore
                 | Drilled::RestoreAsleep
                 | Drilled::RestoreIsolated
@@ -154,7 +154,7 @@ impl ShootScenario<'_> {
             | Drilled::RestoreIsolated
             | Drilled::TakeOver
             | Drilled::TakeOverIsolated
-            | Drilled::CallOff
+            | Drilled::CancelMove
             | Drilled::Renew => (Some(self.drilled_seed()), Some(2)),
             Drilled::Migrate | Drilled::Leave => (None, Some(1)),
             Drilled::Delete | Drilled::DeleteIsolated | Drilled::ForceDelete => (None, None),
@@ -218,7 +218,7 @@ impl ShootScenario<'_> {
                 self.check_states().await?;
                 Box::pin(self.next_obeys()).await
             }
-            Drilled::CallOff | Drilled::Renew | Drilled::Restore | Drilled::TakeOver => {
+            Drilled::CancelMove | Drilled::Renew | Drilled::Restore | Drilled::TakeOver => {
                 self.check_here(self.drilled_seed()).await?;
                 self.check_same().await?;
                 self.check_states().await?;

@@ -219,7 +219,7 @@ impl ShootScenario<'_> {
     pub async fn check_foreign_at_end(&self) -> runtime::Result<()> {
         let released = match self.drilled {
             Drilled::Create | Drilled::Restore | Drilled::TakeOver | Drilled::Renew => false,
-            Drilled::Migrate | Drilled::CallOff => true,
+            Drilled::Migrate | Drilled::CancelMove => true,
             _ => return Ok(()),
         };
         check_untouched(&self.drilled_seed().client(), &self.namespace(), released)

@@ -29,7 +29,7 @@ pub enum Drilled {
     Create,
     Migrate,
     /// The source revives the shoot after a move that was nearly handed over: in a new epoch.
-    CallOff,
+    CancelMove,
     /// The seed keeps the shoot in a new epoch, after the deletion of the owner record.
     Renew,
     Restore,
@@ -62,7 +62,7 @@ impl Drilled {
     pub const ALL: [Self; 17] = [
         Self::Create,
         Self::Migrate,
-        Self::CallOff,
+        Self::CancelMove,
         Self::Renew,
         Self::Restore,
         Self::TakeOver,
@@ -84,7 +84,12 @@ impl Drilled {
     pub fn is_wanted(self, only: &str) -> bool {
         let is_like_others = matches!(
             self,
-            Self::Create | Self::CallOff | Self::Renew | Self::Leave | Self::Hibernate | Self::RestoreAsleep
+            Self::Create
+                | Self::CancelMove
+                | Self::Renew
+                | Self::Leave
+                | Self::Hibernate
+                | Self::RestoreAsleep
         );
         let name = format!("{self:?}");
         only.split(',').any(|wanted| wanted == name)
@@ -139,7 +144,7 @@ impl Drilled {
         match self {
             Self::Create => Operation::Create,
             Self::Migrate => Operation::Migrate,
-            Self::CallOff
+            Self::CancelMove
             | Self::Renew
             | Self::Restore
             | Self::RestoreAsleep
@@ -441,7 +446,7 @@ impl Scenario for ShootScenario<'_> {
         if self.drilled.follows_hand_over() {
             self.hand_over().await?;
         }
-        if self.drilled == Drilled::CallOff {
+        if self.drilled == Drilled::CancelMove {
             self.is_granted_anew().await?;
         }
         Ok(())

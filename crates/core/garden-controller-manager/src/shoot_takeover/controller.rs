@@ -339,7 +339,7 @@ impl ShootTakeover {
 
     async fn report_renewal(&self, shoot: &Shoot, epoch: i64, approval: Option<&OwnershipApproval>) {
         let why = approval.map_or(
-            "the move was called off after its source had begun to seal",
+            "the move was cancelled after its source had begun to seal",
             |approval| approval.reason.trim_end_matches('.'),
         );
         let note = format!("{why}: the shoot goes on in epoch {epoch} where it is, with its data");

@@ -62,7 +62,7 @@ async fn before_the_hand_over(garden: &Garden, shoots: &Api<Shoot>) {
         for seed in ["seed-b", "seed-c"] {
             refused(
                 web(to(seed)).await,
-                "the move was called off and seed seed-a takes the shoot back: wait until status.lastOperation is Restore Succeeded",
+                "the move was cancelled and seed seed-a takes the shoot back: wait until status.lastOperation is Restore Succeeded",
             );
         }
         been(garden, "seed-a", ("Restore", "Processing")).await;

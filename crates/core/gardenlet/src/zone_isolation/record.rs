@@ -116,7 +116,7 @@ impl<'a> Entry<'a> {
                 ConditionStatus::Progressing,
                 "Aborting",
                 format!(
-                    "{} of zone {zone} was called off, and is undone.",
+                    "{} of zone {zone} was cancelled, and is undone.",
                     word(self.phase)
                 ),
             ),

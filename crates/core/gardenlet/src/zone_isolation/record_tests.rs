@@ -70,7 +70,7 @@ pub(super) fn after(mut shoot: Shoot, patch: &Value) -> Shoot {
 #[case("z", Some(("Failover", "Pending")), Some("z Failover InProgress"))]
 #[case("z", Some(("Failover", "Failed")), Some("z Failover InProgress"))]
 #[case("z", Some(("Failover", "Done")), None)]
-// Called off, and called off again.
+// Cancelled, and cancelled again.
 #[case("", Some(("Failover", "InProgress")), Some("z Failover Aborting"))]
 #[case("", Some(("Failover", "Pending")), Some("z Failover Aborting"))]
 #[case("z", Some(("Failover", "Aborting")), Some("z Failover InProgress"))]

@@ -35,10 +35,10 @@ impl Departure {
         NONE,
         |input| Box::pin(Self::seal(input)),
     );
-    /// [`Self::call_off`], as a task.
-    pub const CALL_OFF: PartTask<Facts> =
+    /// [`Self::cancel`], as a task.
+    pub const CANCEL: PartTask<Facts> =
         PartTask::new("Recording that the seed keeps the shoot", NONE, |input| {
-            Box::pin(Self::call_off(input))
+            Box::pin(Self::cancel(input))
         });
 
     /// "Checking that no DNS server contradicts the owner record": runs while the API still serves. A server
@@ -68,7 +68,7 @@ impl Departure {
     }
 
     /// "Recording that the seed keeps the shoot": a move was cancelled before the end of the epoch.
-    pub async fn call_off(f: &Facts) -> Result<()> {
+    pub async fn cancel(f: &Facts) -> Result<()> {
         step_from(f, Phase::Leaving, Step::CancelLeave).await
     }
 }

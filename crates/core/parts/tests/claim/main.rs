@@ -223,8 +223,8 @@ async fn leaves_and_stays(subject: &Subject) -> Result<()> {
     // Cancelled in time: the epoch continues.
     let kept = leaves("Restore").await?;
     assert_eq!(ClaimSteps::plan(&kept, false)?, ClaimPlan::DepartureCancelled);
-    Departure::call_off(&kept).await?;
-    Departure::call_off(&kept).await?;
+    Departure::cancel(&kept).await?;
+    Departure::cancel(&kept).await?;
     assert_eq!(subject.stands().await?, (10, Some(Held), None));
     // The earlier flow wakes up.
     assert_eq!(Departure::begin(&source).await.unwrap_err().class(), "NotOwner");
@@ -237,7 +237,7 @@ async fn leaves_and_stays(subject: &Subject) -> Result<()> {
         assert_eq!(subject.stands().await?, (10, Some(Sealing), None));
     }
     let late = leaves("Restore").await?;
-    Departure::call_off(&late).await?;
+    Departure::cancel(&late).await?;
     assert_eq!(subject.stands().await?, (10, Some(Sealing), None));
     let waits = ClaimSteps::plan(&late, false).unwrap_err();
     assert_eq!(waits.class(), "NotReady", "{waits}");

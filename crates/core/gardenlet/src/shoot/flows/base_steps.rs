@@ -33,7 +33,7 @@ pub(crate) fn lay<'a>(
 ) -> Base {
     let namespace = g.step(Namespace::DEPLOY, f, []);
     let departure_cancelled = claim == ClaimPlan::DepartureCancelled;
-    let kept = when(g, departure_cancelled).step(Departure::CALL_OFF, f, namespace);
+    let kept = when(g, departure_cancelled).step(Departure::CANCEL, f, namespace);
     let owned = when(g, owner_record == OwnerRecordPlan::Keep).deploy::<OwnerRecord>(f, kept);
     Base {
         namespace,

@@ -165,7 +165,7 @@ async fn only_a_shoot_that_is_taken_is_fenced() {
         }
         let [task, _] = <EndedEtcd as Sleep>::TASKS;
         assert_eq!(runs(task), returns, "{claim:?}: {task}");
-        let task = Departure::CALL_OFF.name();
+        let task = Departure::CANCEL.name();
         assert_eq!(
             runs(task),
             claim == ClaimPlan::DepartureCancelled,
