@@ -48,7 +48,7 @@ impl FormerSizes {
     ///
     /// # Errors
     /// The Worker cannot be read or written.
-    pub async fn of_operation(
+    pub async fn reconcile(
         context: &Context<Worker>,
         isolated: Option<&str>,
         existing: &[MachineDeployment],

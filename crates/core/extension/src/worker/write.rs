@@ -45,7 +45,7 @@ pub async fn reconcile<M: Machines>(machines: &M, context: &Context<Worker>) -> 
     let hibernated = context.is_hibernated();
     let id = context.object.spec.isolated_zone_id.as_deref();
     let isolated = id.map(|id| machines.zone_of(context, id)).transpose()?;
-    let former = FormerSizes::of_operation(context, isolated.as_deref(), &existing).await?;
+    let former = FormerSizes::reconcile(context, isolated.as_deref(), &existing).await?;
     let around = Surroundings {
         namespace: &there.namespace,
         hibernated,

@@ -163,7 +163,7 @@ impl ShootReconciler {
                 }
                 // Boxed: the future is large, and would otherwise be on the stack of every step.
                 let begun = Box::pin(self.begin(Arc::clone(&shoot), operation, trigger));
-                let identity = OperationIdentity::of_operation(&shoot, operation);
+                let identity = OperationIdentity::new(&shoot, operation);
                 identity.scope(begun).await
             }
         }

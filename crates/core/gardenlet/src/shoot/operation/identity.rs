@@ -17,8 +17,8 @@ pub(crate) struct OperationIdentity {
 }
 
 impl OperationIdentity {
-    /// The operation that begins now.
-    pub(crate) fn of_operation(shoot: &Shoot, operation: Operation) -> Self {
+    /// The identity of an operation that begins now.
+    pub(crate) fn new(shoot: &Shoot, operation: Operation) -> Self {
         let epoch = shoot.status.as_ref().map_or(1, ShootStatus::epoch);
         match operation {
             Operation::Migrate => Self::of_move_from(shoot, epoch),
@@ -95,8 +95,8 @@ mod tests {
         let guard = tracing::subscriber::set_default(subscriber);
         let work = || async { tracing::info!("works") };
         for identity in [
-            OperationIdentity::of_operation(&shoot(2), Operation::Migrate),
-            OperationIdentity::of_operation(&shoot(3), Operation::Restore),
+            OperationIdentity::new(&shoot(2), Operation::Migrate),
+            OperationIdentity::new(&shoot(3), Operation::Restore),
             OperationIdentity::of_move_from(&shoot(3), 2),
         ] {
             identity.scope(work()).await;
