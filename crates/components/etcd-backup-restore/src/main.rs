@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     match run_to_end(run(cli.command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(class = error.class.word(), "{error}");
+            tracing::error!(class = error.class.as_str(), "{error}");
             report(&error.to_string());
             ExitCode::FAILURE
         }

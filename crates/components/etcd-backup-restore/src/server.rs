@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn each_state_of_the_sidecar_has_a_word_in_the_protocol() {
         for state in SidecarState::ALL {
-            let reported = ReportedState::from(state.word());
+            let reported = ReportedState::from(state.as_str());
             assert!(!matches!(reported, ReportedState::Other(_)), "{reported}");
         }
     }

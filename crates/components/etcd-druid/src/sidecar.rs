@@ -44,7 +44,7 @@ pub fn reported_check(ownership: &SidecarOwnership) -> Option<ReportedOwnerCheck
 #[must_use]
 pub fn reported_fence(ownership: &SidecarOwnership) -> Option<(bool, Duration)> {
     // An unknown value may have any meaning.
-    let ends = ownership.silence.as_deref()? == Silence::Deactivate.word();
+    let ends = ownership.silence.as_deref()? == Silence::Deactivate.as_str();
     Some((ends, Duration::from_millis(ownership.least_fence_milliseconds?)))
 }
 

@@ -38,7 +38,7 @@ pub enum Silence {
 impl Silence {
     /// The value as used in flags, objects and responses.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Deactivate => "Deactivate",
             Self::Tolerate => "Tolerate",

@@ -25,7 +25,7 @@ impl SidecarState {
 
     /// The state as written in responses and metrics.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "Waiting",
             Self::Serving => "Serving",

@@ -79,7 +79,7 @@ impl RelayedAnswer {
 
     /// The response as text. The remaining validity is written in a separate field.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Owned { .. } => "Owned",
             Self::Sealed => "Sealed",

@@ -72,7 +72,7 @@ impl ErrorClass {
 
     /// The class as written in JSON answers and in log fields.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Configuration => "configuration",
             Self::Credentials => "credentials",
@@ -165,7 +165,7 @@ mod tests {
     fn a_class_is_the_same_word_in_json_and_in_logs() {
         for class in ErrorClass::ALL {
             let written = serde_json::to_string(&class).unwrap();
-            assert_eq!(written, format!("\"{}\"", class.word()));
+            assert_eq!(written, format!("\"{}\"", class.as_str()));
             assert_eq!(serde_json::from_str::<ErrorClass>(&written).unwrap(), class);
             let sentence = format!("{}: the cause: the remedy", class.prefix());
             assert_eq!(ErrorClass::from_sentence(&sentence), Some(class));

@@ -82,7 +82,7 @@ pub enum ReliefResult {
 impl ReliefResult {
     /// The result as written in metrics.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Disarmed => "Disarmed",
             Self::NoRoom => "NoRoom",

@@ -115,7 +115,7 @@ impl OwnershipStatus {
         self.with(|inner| match (&inner.permit, inner.state) {
             // Sooner than the controller, in a process that was stopped.
             (Some(permit), SidecarState::Serving) => permit.check().map_err(|refused| refused.to_string()),
-            (_, state) => Err(format!("{}: {}", state.word(), inner.why)),
+            (_, state) => Err(format!("{}: {}", state.as_str(), inner.why)),
         })
     }
 
@@ -141,12 +141,12 @@ impl OwnershipStatus {
             let said = RelayedAnswer::from_permit(inner.state == SidecarState::Sealed, left);
             SidecarOwnership {
                 epoch: Some(self.epoch),
-                answer: Some(said.word().to_owned()),
+                answer: Some(said.as_str().to_owned()),
                 valid_for_milliseconds: milliseconds(left),
-                state: Some(inner.state.word().into()),
+                state: Some(inner.state.as_str().into()),
                 why: inner.why.clone(),
                 etcd: inner.etcd.clone(),
-                silence: Some(self.settings.silence.word().to_owned()),
+                silence: Some(self.settings.silence.as_str().to_owned()),
                 least_fence_milliseconds: Some(milliseconds(self.settings.least_fence())),
                 servers: self
                     .authorities
@@ -195,8 +195,8 @@ impl OwnershipStatus {
             return;
         }
         self.set_state_metric(state);
-        let (before, state, epoch) = (before.word(), state.word(), self.epoch);
-        if state == SidecarState::Serving.word() {
+        let (before, state, epoch) = (before.as_str(), state.as_str(), self.epoch);
+        if state == SidecarState::Serving.as_str() {
             tracing::info!(before, state, epoch, why, "clients are served");
         } else {
             tracing::warn!(before, state, epoch, why, "clients are not served");
@@ -226,7 +226,7 @@ impl OwnershipStatus {
 
     fn set_state_metric(&self, state: SidecarState) {
         for other in SidecarState::ALL {
-            self.metrics.ownership(other.word(), other == state);
+            self.metrics.ownership(other.as_str(), other == state);
         }
     }
 }

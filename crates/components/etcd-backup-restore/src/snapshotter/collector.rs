@@ -52,7 +52,7 @@ impl Collector {
             if !self.state.is_finished()
                 && let Err(e) = self.collect().await
             {
-                tracing::warn!(class = e.class.word(), error = %e, "garbage was not collected");
+                tracing::warn!(class = e.class.as_str(), error = %e, "garbage was not collected");
             }
             self.due = Instant::now() + self.period;
         }

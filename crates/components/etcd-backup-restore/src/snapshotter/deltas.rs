@@ -33,7 +33,7 @@ impl Worker {
     /// Tries to store the collected changes.
     pub(super) async fn keep(&self, changes: &mut Changes) {
         if let Err(e) = self.flush(changes).await {
-            tracing::warn!(class = e.class.word(), error = %e, "what was collected could not be stored");
+            tracing::warn!(class = e.class.as_str(), error = %e, "what was collected could not be stored");
         }
         if changes.inside {
             tracing::warn!("what was collected last ends in the middle of a change and is not stored");

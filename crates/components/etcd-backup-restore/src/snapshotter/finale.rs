@@ -39,7 +39,7 @@ impl Worker {
             Urgent::Final(answer) => {
                 let taken = self.finish(FinalKind::Requested).await;
                 if let Err(e) = &taken {
-                    tracing::warn!(class = e.class.word(), error = %e, "the final snapshot was not taken");
+                    tracing::warn!(class = e.class.as_str(), error = %e, "the final snapshot was not taken");
                 }
                 let _ = answer.send(taken);
             }

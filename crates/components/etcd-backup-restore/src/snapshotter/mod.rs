@@ -119,7 +119,7 @@ impl Worker {
                 Ok(NextSession::At(until)) => until,
                 Ok(NextSession::Never) => return,
                 Err(failure) => {
-                    tracing::warn!(class = failure.class.word(), error = %failure, "snapshots are interrupted");
+                    tracing::warn!(class = failure.class.as_str(), error = %failure, "snapshots are interrupted");
                     self.state.failed(&failure);
                     let until = Instant::now() + pause;
                     pause = (pause * 2).min(PAUSES.1);

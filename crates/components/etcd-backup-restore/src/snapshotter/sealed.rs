@@ -59,9 +59,9 @@ impl Snapshotter {
                 Err(e) => {
                     // Logged once for each class: the error may persist for days.
                     if told.replace(e.class) == Some(e.class) {
-                        tracing::debug!(class = e.class.word(), error = %e, "still no final snapshot");
+                        tracing::debug!(class = e.class.as_str(), error = %e, "still no final snapshot");
                     } else {
-                        tracing::warn!(class = e.class.word(), error = %e, "the final snapshot is not taken yet; it is tried again");
+                        tracing::warn!(class = e.class.as_str(), error = %e, "the final snapshot is not taken yet; it is tried again");
                     }
                     self.worker.state.failed(e);
                     due = Instant::now() + pause;
@@ -134,7 +134,7 @@ impl Worker {
             match self.store_pending().await {
                 Ok(()) => {}
                 Err(e) => {
-                    tracing::warn!(class = e.class.word(), error = %e, "the pending changes were not stored as a delta");
+                    tracing::warn!(class = e.class.as_str(), error = %e, "the pending changes were not stored as a delta");
                 }
             }
             self.finish(FinalKind::Sealed).await

@@ -233,7 +233,7 @@ impl Worker {
                     self.requested_full().await
                 };
                 if let Err(e) = &taken {
-                    tracing::warn!(class = e.class.word(), error = %e, "a requested full snapshot failed");
+                    tracing::warn!(class = e.class.as_str(), error = %e, "a requested full snapshot failed");
                 }
                 let stored = taken.is_ok();
                 let _ = answer.send(taken);

@@ -115,7 +115,7 @@ impl SpaceWatch {
                 report: relief,
                 blocked,
             })) => {
-                self.metrics.room_made(relief.result.word());
+                self.metrics.room_made(relief.result.as_str());
                 if relief.result == ReliefResult::Disarmed {
                     tracing::info!("{}", relief.message);
                     self.rest_until(Instant::now() + pause_after(blocked));

@@ -180,7 +180,7 @@ fn options(check: &OwnerCheckSpec) -> Result<Vec<Given>> {
         .filter_map(|(field, text)| Some((flag_of(field)?, text?)))
         .collect();
     if let Some(silence) = check.silence {
-        options.push(("owner-check-silence", word_of(silence).word().to_owned()));
+        options.push(("owner-check-silence", word_of(silence).as_str().to_owned()));
     }
     Ok(options)
 }
