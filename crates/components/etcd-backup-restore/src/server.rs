@@ -325,7 +325,7 @@ async fn keep_current(config: &RustlsConfig, tls: &Tls) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sidecar_protocol::ReportedState;
+    use sidecar_protocol::EtcdGateState;
 
     #[test]
     fn refused_credentials_are_an_error_of_the_store() {
@@ -336,8 +336,8 @@ mod tests {
     #[test]
     fn each_state_of_the_sidecar_has_a_word_in_the_protocol() {
         for state in SidecarState::ALL {
-            let reported = ReportedState::from(state.as_str());
-            assert!(!matches!(reported, ReportedState::Other(_)), "{reported}");
+            let reported = EtcdGateState::from(state.as_str());
+            assert!(!matches!(reported, EtcdGateState::Other(_)), "{reported}");
         }
     }
 }

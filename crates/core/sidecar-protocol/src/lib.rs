@@ -32,7 +32,7 @@ mod snapshots;
 
 pub use error_class::{ErrorAnswer, ErrorClass};
 pub use health::{Readiness, ReliefResult, ReportedRelief, ReportedSpace, SidecarHealth, SnapshotterPhase};
-pub use ownership::{ReportedState, SealingAnswer, SealingReport, SidecarOwnership};
+pub use ownership::{EtcdGateState, SealingAnswer, SealingReport, SidecarOwnership};
 pub use reports::{CopySummary, EpochBegin, InitializeSummary, ReportedVolumeLoss};
 pub use snapshots::{FullSnapshot, LatestSnapshots, ReportedSnapshot, ResumeAnswer, SnapshotProof};
 

@@ -18,7 +18,7 @@ pub struct SidecarOwnership {
     #[serde(default)]
     pub valid_for_milliseconds: u64,
     /// The state of the gate; `None` where the process reports no state.
-    pub state: Option<ReportedState>,
+    pub state: Option<EtcdGateState>,
     /// A sentence about the last answer of the witnesses.
     #[serde(default)]
     pub why: String,
@@ -43,19 +43,19 @@ impl SidecarOwnership {
     /// Whether clients are kept away from etcd on purpose (R17-40, R17-47).
     #[must_use]
     pub fn fences(&self) -> bool {
-        self.state != Some(ReportedState::Serving)
+        self.state != Some(EtcdGateState::Serving)
     }
 
     /// Whether that is for ever: the shoot is lost (R17-49).
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.state == Some(ReportedState::Sealed)
+        self.state == Some(EtcdGateState::Sealed)
     }
 }
 
 /// The state of the gate in front of etcd: the words of `ownership::SidecarState`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ReportedState {
+pub enum EtcdGateState {
     /// No witness has confirmed the seed since the process began: the gate is shut.
     Waiting,
     /// The seed owns the shoot: the gate is open and snapshots are taken.
@@ -69,7 +69,7 @@ pub enum ReportedState {
     Other(String),
 }
 
-impl From<&str> for ReportedState {
+impl From<&str> for EtcdGateState {
     fn from(word: &str) -> Self {
         match word {
             "Waiting" => Self::Waiting,
@@ -81,7 +81,7 @@ impl From<&str> for ReportedState {
     }
 }
 
-impl fmt::Display for ReportedState {
+impl fmt::Display for EtcdGateState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Waiting => "Waiting",
@@ -142,11 +142,11 @@ mod tests {
     #[test]
     fn a_state_is_the_same_word_in_each_direction() {
         for word in ["Waiting", "Serving", "Suspended", "Sealed", "Novelty"] {
-            let state = ReportedState::from(word);
+            let state = EtcdGateState::from(word);
             assert_eq!(state.to_string(), word);
             let written = serde_json::to_string(&state).unwrap();
             assert_eq!(written, format!("\"{word}\""));
-            assert_eq!(serde_json::from_str::<ReportedState>(&written).unwrap(), state);
+            assert_eq!(serde_json::from_str::<EtcdGateState>(&written).unwrap(), state);
         }
     }
 

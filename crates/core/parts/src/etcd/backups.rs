@@ -14,7 +14,7 @@ use http::{Method, StatusCode};
 use kube::Client;
 use runtime::{Error, Result, client::Cluster, error::Explain};
 use sidecar_protocol::{
-    ErrorClass, FullSnapshot, LatestSnapshots, ReportedSnapshot, ReportedState, SealingReport, SidecarHealth,
+    ErrorClass, EtcdGateState, FullSnapshot, LatestSnapshots, ReportedSnapshot, SealingReport, SidecarHealth,
     SidecarOwnership,
 };
 
@@ -315,11 +315,11 @@ fn not_finished(ownership: &SidecarOwnership, health: &SidecarHealth) -> Error {
         why => why,
     };
     let message = match &ownership.state {
-        Some(ReportedState::Sealed) => match &health.error {
+        Some(EtcdGateState::Sealed) => match &health.error {
             Some(error) => format!("the final snapshot is not taken: {error}"),
             None => "the final snapshot is not taken yet".to_owned(),
         },
-        Some(ReportedState::Serving) => {
+        Some(EtcdGateState::Serving) => {
             format!(
                 "etcd-backup-restore has not noticed yet that the owner record is gone ({why}): no final snapshot yet"
             )

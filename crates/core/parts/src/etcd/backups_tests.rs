@@ -51,7 +51,7 @@ fn a_final_snapshot_that_does_not_come_says_why() {
     let of = |state: Option<&str>, error: Option<&str>| {
         not_finished(
             &SidecarOwnership {
-                state: state.map(ReportedState::from),
+                state: state.map(EtcdGateState::from),
                 why: "no server answers".to_owned(),
                 ..SidecarOwnership::default()
             },
