@@ -107,9 +107,9 @@ impl<'a, E> Graph<'a, E> {
         self.add(Task::new(name, work).after(after).skip_if(!wanted))
     }
 
-    /// The tasks without a later task so far: a task after all of these comes after all tasks.
+    /// The leaf tasks: no other task follows so far. A task after all leaf tasks comes after all tasks.
     #[must_use]
-    pub fn ends(&self) -> Vec<TaskId> {
+    pub fn leaf_tasks(&self) -> Vec<TaskId> {
         let followed: HashSet<_> = self.tasks.iter().flat_map(|task| &task.after).collect();
         let all = (0..self.tasks.len()).map(|index| TaskId {
             graph: self.id,

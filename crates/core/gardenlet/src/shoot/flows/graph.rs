@@ -49,9 +49,9 @@ impl<'a> ShootGraph<'a> {
         })
     }
 
-    /// The tasks without a later task so far: a task after all of these comes after all tasks.
-    pub(crate) fn ends(&self) -> Vec<TaskId> {
-        self.graph.ends()
+    /// The leaf tasks: no other task follows so far. A task after all leaf tasks comes after all tasks.
+    pub(crate) fn leaf_tasks(&self) -> Vec<TaskId> {
+        self.graph.leaf_tasks()
     }
 
     /// Finishes the graph.

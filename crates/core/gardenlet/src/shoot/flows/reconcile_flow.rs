@@ -112,7 +112,7 @@ pub fn build<'a>(f: &'a Facts, given: ReconcileInputs<'_>) -> ShootFlow<'a> {
     extension_steps::deploy(&mut g, f, AfterWorker, [connected, machines]);
     extension_steps::delete_stale(&mut g, f, connected);
     if given.sleeps {
-        let all = g.ends();
+        let all = g.leaf_tasks();
         fall_asleep(&mut g, f, given.has_backup, all);
     }
     g.compile()

@@ -103,7 +103,11 @@ fn flow_with_gates(f: &Facts, after_the_gates: bool) -> ShootFlow<'_> {
     g.step(ClaimSteps::HOLD, f, []);
     g.step(Departure::SEAL, f, []);
     g.destroy::<OwnerRecord>(f, []);
-    let gates = if after_the_gates { g.ends() } else { Vec::new() };
+    let gates = if after_the_gates {
+        g.leaf_tasks()
+    } else {
+        Vec::new()
+    };
     g.deploy::<Infrastructure>(f, gates);
     g.compile()
 }
