@@ -76,9 +76,12 @@ impl Backups {
         let client = client(f).await?;
         let stored = ask_for_effect(f, &client, "/snapshot/delta").await?;
         // etcd had no changes, so no delta snapshot was stored and storage is not proved.
-        if stored.read::<Option<ReportedSnapshot>>("a snapshot")?.is_none() {
+        if stored
+            .read::<Option<ReportedSnapshot>>("take a snapshot")?
+            .is_none()
+        {
             let full = ask_for_effect(f, &client, "/snapshot/full").await?;
-            full.check("a snapshot")?;
+            full.check("take a snapshot")?;
         }
         Ok(())
     }
@@ -88,7 +91,7 @@ impl Backups {
     pub async fn take_snapshot_before_sleep(residency: &Residency) -> Result<()> {
         let client = client(residency).await?;
         let full = ask_for_effect(residency, &client, "/snapshot/full").await?;
-        full.check("a snapshot")
+        full.check("take a snapshot")
     }
 
     /// "Creating ETCD Snapshot": a full snapshot that is marked as the last snapshot of the epoch. The caller
@@ -190,7 +193,7 @@ impl Backups {
     pub async fn resume(residency: &Residency) -> Result<()> {
         let client = client(residency).await?;
         let answer = ask(&client, Method::POST, "/snapshot/resume").await?;
-        answer.check("a snapshot")?;
+        answer.check("resume backups")?;
         residency.mark_etcd(DRUID_MIGRATING, None).await
     }
 }
@@ -222,7 +225,7 @@ async fn check_backup_entry(f: &Facts) -> Result<()> {
 /// The last revision that was acknowledged to a client. An answer with an error states no revision, and would
 /// count every change after the seal as lost.
 fn read_acknowledged_end(end: i64, latest: &SidecarAnswer) -> Result<i64> {
-    let latest: LatestSnapshots = latest.read("the final snapshot")?;
+    let latest: LatestSnapshots = latest.read("report the final snapshot")?;
     Ok(acknowledged_end(end, latest.sealed_revision))
 }
 
@@ -262,14 +265,13 @@ async fn request_final_snapshot(f: &Facts, client: &Client) -> Result<()> {
 
 /// Requests the final snapshot, or reads the final snapshot that exists. Returns the end of the epoch.
 async fn ask_for_final_snapshot(client: &Client, epoch: i64) -> Result<SealedEpoch> {
-    const WHAT: &str = "the final snapshot";
     let answer = ask(client, Method::POST, "/snapshot/full?final=true").await?;
     if !answer.status.is_success() && answer.error().code == Some(ErrorClass::Finished) {
         let latest = ask(client, Method::GET, "/snapshot/latest").await?;
-        let latest: LatestSnapshots = latest.read(WHAT)?;
+        let latest: LatestSnapshots = latest.read("report the final snapshot")?;
         return check_final(&latest.full_snapshot.unwrap_or_default(), epoch);
     }
-    check_final(&answer.read(WHAT)?, epoch)
+    check_final(&answer.read("take the final snapshot")?, epoch)
 }
 
 /// Waits for the final snapshot that etcd-backup-restore takes when the shoot has no owner any more (R17-51),
@@ -295,15 +297,15 @@ async fn look_for_final_snapshot(client: &Client, epoch: i64, ended: Ended) -> R
         report_sealing(client, epoch).await?;
     }
     let latest = ask(client, Method::GET, "/snapshot/latest").await?;
-    let latest: LatestSnapshots = latest.read("the final snapshot")?;
+    let latest: LatestSnapshots = latest.read("report the final snapshot")?;
     if latest.finished {
         return check_final(&latest.full_snapshot.unwrap_or_default(), epoch);
     }
     // An answer that cannot be read explains nothing, like the 404 of a process without an owner check.
     let ownership = ask(client, Method::GET, "/ownership").await?;
-    let ownership: SidecarOwnership = ownership.read("the owner").unwrap_or_default();
+    let ownership: SidecarOwnership = ownership.read("report the owner").unwrap_or_default();
     let health = ask(client, Method::GET, "/healthz").await?;
-    let health: SidecarHealth = health.read("the state").unwrap_or_default();
+    let health: SidecarHealth = health.read("report its health").unwrap_or_default();
     Err(not_finished(&ownership, &health))
 }
 

@@ -12,14 +12,14 @@ fn answer(status: StatusCode, content: &Value) -> SidecarAnswer {
 /// The error of an answer without success.
 fn error_of_answer(status: StatusCode, body: &str) -> Error {
     let body = body.as_bytes().to_vec();
-    let refused = SidecarAnswer { status, body }.check("the final snapshot");
+    let refused = SidecarAnswer { status, body }.check("report the final snapshot");
     refused.err().unwrap_or_else(|| Error::bug("success"))
 }
 
 /// Reads the answer as a full snapshot, and checks the snapshot.
 fn check_answer(content: &Value, epoch: i64) -> Result<SealedEpoch> {
     check_final(
-        &answer(StatusCode::OK, content).read("the final snapshot")?,
+        &answer(StatusCode::OK, content).read("report the final snapshot")?,
         epoch,
     )
 }
@@ -42,6 +42,17 @@ fn an_answer_says_who_has_to_act() {
             !body.starts_with('{')
         );
     }
+}
+
+#[test]
+fn a_failed_request_names_the_requested_action() {
+    let error = error_of_answer(StatusCode::BAD_GATEWAY, r#"{"code":"etcd"}"#);
+    let beginning = "etcd-backup-restore could not report the final snapshot (502 Bad Gateway): ";
+    assert!(error.to_string().starts_with(beginning), "{error}");
+    let unreadable = answer(StatusCode::OK, &json!("text")).read::<LatestSnapshots>("report the snapshots");
+    let error = unreadable.err().unwrap_or_else(|| Error::bug("success"));
+    let end = "to the request to report the snapshots cannot be read";
+    assert!(error.to_string().contains(end), "{error}");
 }
 
 /// R17-52: the error of a missing final snapshot names the cause.

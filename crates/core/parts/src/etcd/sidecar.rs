@@ -52,21 +52,22 @@ pub(crate) struct SidecarAnswer {
 }
 
 impl SidecarAnswer {
-    /// The content, where the request for `what` succeeded.
-    pub(crate) fn read<T: DeserializeOwned>(&self, what: &str) -> Result<T> {
-        self.check(what)?;
+    /// The content, where the request succeeded. `action`: the requested action, such as "take a snapshot".
+    pub(crate) fn read<T: DeserializeOwned>(&self, action: &str) -> Result<T> {
+        self.check(action)?;
         serde_json::from_slice(&self.body).map_err(|e| {
-            let message = format!("the answer of etcd-backup-restore about {what} cannot be read");
+            let message =
+                format!("the answer of etcd-backup-restore to the request to {action} cannot be read");
             Error::transient(message).caused_by(e)
         })
     }
 
-    /// The error that etcd-backup-restore reports, if the request for `what` failed.
-    pub(crate) fn check(&self, what: &str) -> Result<()> {
+    /// The error that etcd-backup-restore reports, if the request failed. `action`: see [`Self::read`].
+    pub(crate) fn check(&self, action: &str) -> Result<()> {
         if self.status.is_success() {
             return Ok(());
         }
-        Err(error_of(what, self.status, &self.error()))
+        Err(error_of(action, self.status, &self.error()))
     }
 
     pub(crate) fn error(&self) -> ErrorAnswer {
@@ -110,8 +111,11 @@ pub(crate) async fn ask_with(
 }
 
 /// The error that etcd-backup-restore reports, with the error code that names the party that has to act.
-fn error_of(what: &str, status: StatusCode, error: &ErrorAnswer) -> Error {
-    let message = format!("{what} was not taken ({status}): {}", error.sentence());
+fn error_of(action: &str, status: StatusCode, error: &ErrorAnswer) -> Error {
+    let message = format!(
+        "etcd-backup-restore could not {action} ({status}): {}",
+        error.sentence()
+    );
     let code = match error.code {
         Some(ErrorClass::Credentials) => ErrorCode::ErrInfraUnauthenticated,
         Some(ErrorClass::Configuration) => ErrorCode::ErrConfigurationProblem,
