@@ -54,6 +54,7 @@ mod programs;
 mod refusal;
 mod relay;
 mod scenarios;
+mod uncaptured;
 mod wait;
 
 pub use chart::grant as grant_chart;

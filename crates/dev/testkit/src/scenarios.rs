@@ -8,7 +8,8 @@
 //! 4. ends the servers, and removes the folders, before the last scenario reports an outcome.
 //!
 //! Every test waits for the outcome of the scenario with the same name. A failure or a panic of a scenario
-//! cancels no further scenario.
+//! cancels no further scenario. The text that a scenario prints is not captured: the text is in the output of
+//! the program, before the line with the name and the time of the scenario.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -23,6 +24,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use anyhow::{Context, Result, anyhow, ensure};
 use futures::FutureExt;
 use futures::future::{LocalBoxFuture, select_all};
+
+use crate::uncaptured::spawn_uncaptured;
 
 /// The usual stack of the threads that run scenarios, in bytes. Futures of a debug build are large, and the
 /// stack of 2 MiB of a test thread does not hold the largest.
@@ -168,7 +171,7 @@ impl ScenarioOutcomes {
             self.close();
         };
         let thread = std::thread::Builder::new().name("scenarios".into());
-        if thread.stack_size(stack).spawn(work).is_err() {
+        if !spawn_uncaptured(thread.stack_size(stack), work) {
             self.close();
         }
     }
@@ -244,13 +247,9 @@ impl<E> ScenarioPlan<E> {
                 let run = async move {
                     let begun = tokio::time::Instant::now();
                     let outcome = outcome_of(scenario, environment).await;
-                    // The test harness would credit a captured line to the test that began first.
-                    let _ = writeln!(
-                        std::io::stderr(),
-                        "{module}::{}: {:.1?}",
-                        scenario.name,
-                        begun.elapsed()
-                    );
+                    // A closed standard error fails no scenario.
+                    let (name, seconds) = (scenario.name, begun.elapsed());
+                    let _ = writeln!(std::io::stderr(), "{module}::{name}: {seconds:.1?}");
                     let cleaned = caught(after_each(environment)).await;
                     (scenario.name, outcome.and(cleaned))
                 };

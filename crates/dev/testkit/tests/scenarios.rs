@@ -14,6 +14,9 @@ use anyhow::{Result, ensure};
 /// A variable with the path of a file. The environment writes each call to the file.
 const CALLS: &str = "REPOT_SCENARIO_CALLS";
 
+/// With this variable, the scenario of the child module fails.
+const FAILURE: &str = "REPOT_SCENARIO_FAILURE";
+
 /// A folder that ends with the last scenario.
 struct Environment(tempfile::TempDir);
 
@@ -42,6 +45,7 @@ fn note(call: &str) -> Result<()> {
 
 async fn the_environment_is_shared(environment: &Environment) -> Result<()> {
     note("the_environment_is_shared")?;
+    println!("printed by the_environment_is_shared");
     ensure!(environment.0.path().is_dir());
     Ok(())
 }
@@ -49,6 +53,8 @@ async fn the_environment_is_shared(environment: &Environment) -> Result<()> {
 mod children {
     pub async fn of_a_module_run_too(environment: &super::Environment) {
         super::note("children::of_a_module_run_too").unwrap();
+        println!("printed by of_a_module_run_too");
+        assert!(std::env::var_os(super::FAILURE).is_none(), "a requested failure");
         assert!(environment.0.path().is_dir());
     }
 }
@@ -60,17 +66,21 @@ testkit::scenarios! {
     children::{of_a_module_run_too};
 }
 
+/// This program with these arguments.
+fn program(arguments: &[&str]) -> Command {
+    let mut program = Command::new(env::current_exe().unwrap());
+    program.args(arguments).env_remove("RUST_TEST_NOCAPTURE");
+    program
+}
+
 /// Runs this program with these arguments. Returns the calls in order.
 fn calls(arguments: &[&str]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("calls");
-    let ended = Command::new(env::current_exe().unwrap())
-        .args(arguments)
-        .env(CALLS, &file)
-        .output()
-        .unwrap();
+    let ended = program(arguments).env(CALLS, &file).output().unwrap();
     assert!(ended.status.success(), "{ended:?}");
-    let calls = fs::read_to_string(file).unwrap();
+    // No call, no file.
+    let calls = fs::read_to_string(file).unwrap_or_default();
     calls.lines().map(ToOwned::to_owned).collect()
 }
 
@@ -88,8 +98,53 @@ fn a_scenario_runs_alone_by_its_name() {
 }
 
 #[test]
+fn a_skipped_scenario_does_not_run() {
+    let calls = calls(&["shared::", "--skip", "environment_is_shared"]);
+    assert_eq!(calls[..3], ["start", "children::of_a_module_run_too", "clean"]);
+    assert!(calls.len() == 4 && is_end(&calls[3]), "{calls:?}");
+}
+
+#[test]
+fn an_exact_filter_selects_whole_names() {
+    let part = calls(&["--exact", "shared::the_environment"]);
+    assert!(part.is_empty(), "{part:?}");
+    let both = calls(&[
+        "--exact",
+        "shared::children::of_a_module_run_too",
+        "shared::the_environment_is_shared",
+    ]);
+    assert_all_run(&both);
+}
+
+#[test]
 fn all_scenarios_run_in_the_declared_order_on_a_single_environment() {
-    let calls = calls(&["shared::"]);
+    assert_all_run(&calls(&["shared::"]));
+}
+
+/// The harness begins the test that is first in the alphabet, and the scenario of that test is the last.
+#[test]
+fn a_single_test_thread_runs_all_scenarios() {
+    assert_all_run(&calls(&["shared::", "--test-threads=1"]));
+}
+
+#[test]
+fn printed_text_is_not_credited_to_the_test_that_began_first() {
+    let arguments = ["shared::", "--test-threads=1"];
+    let ended = program(&arguments).env(FAILURE, "1").output().unwrap();
+    assert!(!ended.status.success(), "{ended:?}");
+    let output = String::from_utf8(ended.stdout).unwrap();
+    let (during, failures) = output.split_once("\nfailures:\n").unwrap();
+    for line in [
+        "printed by the_environment_is_shared",
+        "printed by of_a_module_run_too",
+    ] {
+        assert!(during.contains(line) && !failures.contains(line), "{output}");
+    }
+    assert!(failures.contains("a requested failure"), "{output}");
+}
+
+#[track_caller]
+fn assert_all_run(calls: &[String]) {
     let expected = [
         "start",
         "the_environment_is_shared",
