@@ -10,11 +10,12 @@ use std::{
 
 mod allowed;
 mod groups;
+mod page;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use self::allowed::ALLOWED;
+use self::{allowed::ALLOWED, page::DrawnCrate};
 use crate::{cycles, modules, mutations, sources, untested};
 
 /// Crates of the workspace that only tests use.
@@ -60,6 +61,8 @@ pub fn run() -> Result<()> {
     let workspace = Workspace::read(&metadata)?;
     let mut breaches = workspace.breaches();
     let root = Path::new(".");
+    let page = std::fs::read_to_string(root.join(page::PAGE)).context(page::PAGE)?;
+    breaches.extend(page::breaches(&page::read(&page), &workspace.drawn_crates()));
     breaches.extend(mutations::breaches(&metadata, root)?);
     breaches.extend(sources::breaches(root)?);
     breaches.extend(cycles::breaches(root)?);
@@ -215,6 +218,17 @@ impl Workspace {
             .filter(|below| self.uses.contains_key(*below))
             .find_map(|below| self.refused_in_tests(name, allowed, below))
             .map(|refused| format!("{used}, with {refused}"))
+    }
+
+    /// The crates below `crates/`, with the crates of the workspace that each crate uses outside of tests.
+    fn drawn_crates(&self) -> BTreeMap<String, DrawnCrate> {
+        let drawn = self.uses.iter().filter_map(|(name, uses)| {
+            let group = self.groups.get(name)?.clone();
+            let uses = uses.normal.iter().filter(|used| self.uses.contains_key(*used));
+            let uses = uses.cloned().collect();
+            Some((name.clone(), DrawnCrate { group, uses }))
+        });
+        drawn.collect()
     }
 
     /// A line for each use of a crate of a group that the user's group must not use.
