@@ -181,6 +181,7 @@ async fn only_the_gardenlet_marks_a_namespace(desk: &Desk) {
     let marks = [
         "shoot.gardener.cloud/left-in-epoch=1",
         "shoot.gardener.cloud/uid=of-another-shoot",
+        "shoot.gardener.cloud/stopped-for-epoch=1",
     ];
     let try_mark = |user: &'static str, mark: &'static str| async move {
         let args = [

@@ -140,10 +140,10 @@ pub const OWNERSHIP_EPOCH: &str = "shoot.gardener.cloud/ownership-epoch";
 /// object was written or created. Unlike [`OWNERSHIP_EPOCH`], this epoch does not describe the content of the
 /// object. An object without this epoch may be older than epochs.
 pub const WRITTEN_IN_EPOCH: &str = "shoot.gardener.cloud/written-in-epoch";
-/// Annotation of an Etcd: the ownership epoch, a whole number, for which the gardenlet stopped etcd. The
-/// epoch is later than the epoch of the data ([`OWNERSHIP_EPOCH`]), and changes on the volume may be in no
-/// snapshot. The gardenlet removes the annotation when these changes are saved, and when etcd starts in a
-/// later epoch.
+/// Annotation of an Etcd and of the shoot's namespace in the seed: the ownership epoch, a whole number, for
+/// which the gardenlet stopped etcd. The epoch is later than the epoch of the data ([`OWNERSHIP_EPOCH`]), and
+/// changes on the volume may be in no snapshot. The gardenlet removes both annotations when these changes are
+/// saved, and the annotation of the Etcd when etcd starts in a later epoch.
 pub const STOPPED_FOR_EPOCH: &str = "shoot.gardener.cloud/stopped-for-epoch";
 /// Annotation of the DNSRecord with the owner record (`true`): the deletion removes the epoch, too, because
 /// the shoot is deleted, or owner checks are off. Without the annotation the epoch stays in DNS, so that the

@@ -1,5 +1,6 @@
-//! etcd-main of a seed that took its shoot back and lost the shoot again, on a real API server (R17-46). The
-//! annotation of the Etcd distinguishes an etcd that was stopped for the lost epoch from a hibernated etcd.
+//! etcd-main of a seed that took its shoot back and lost the shoot again, on a real API server (R17-46). An
+//! annotation of the Etcd and of the namespace distinguishes an etcd that was stopped for the lost epoch from
+//! a hibernated etcd.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,6 +16,7 @@ use api::{
     druid::Etcd,
     gardencore::Shoot,
 };
+use k8s_openapi::api::core::v1;
 use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams, PostParams},
@@ -39,6 +41,7 @@ struct Subject {
 async fn an_etcd_that_was_stopped_for_a_lost_epoch_does_not_count_as_hibernated() -> Result<()> {
     let subject = Box::pin(Subject::start()).await?;
     Box::pin(subject.stopped_for_a_lost_epoch()).await?;
+    Box::pin(subject.without_the_annotation_of_the_etcd()).await?;
     Box::pin(subject.saved()).await?;
     Box::pin(subject.started_in_the_next_epoch()).await?;
     Box::pin(subject.hibernated()).await?;
@@ -110,12 +113,34 @@ impl Subject {
         Ok(())
     }
 
+    /// A user removes the annotation of the stopped Etcd, and the shoot is hibernated. The annotation of the
+    /// namespace keeps the changes.
+    async fn without_the_annotation_of_the_etcd(&self) -> Result<()> {
+        let facts = self.takes_back(7, 3).await?;
+        let etcds: Api<Etcd> = Api::namespaced(self.world.client(), NAMESPACE);
+        let removal = Patch::Merge(json!({"metadata": {"annotations": {STOPPED_FOR_EPOCH: null}}}));
+        etcds
+            .patch("etcd-main", &PatchParams::default(), &removal)
+            .await?;
+        assert_eq!(self.state().await?, (3, 0, None));
+        assert_eq!(self.namespace_annotation().await?.as_deref(), Some("7"));
+        let unsaved = Backups::save_what_is_left(&facts, 7).await.unwrap_err();
+        assert!(
+            unsaved.to_string().contains("stopped for ownership epoch 7"),
+            "{unsaved}"
+        );
+        EndedEtcd::wake_to_save(&facts, 7, true).await?;
+        assert_eq!(self.state().await?, (3, 1, None));
+        Ok(())
+    }
+
     async fn saved(&self) -> Result<()> {
         let facts = self.takes_back(7, 3).await?;
         EndedEtcd::wake_to_save(&facts, 7, true).await?;
         let end = Backups::save_what_is_left(&facts, 7).await?.unwrap();
         assert_eq!((end.epoch, end.revision), (3, LAST_REVISION));
         assert_eq!(self.state().await?, (3, 1, None));
+        assert_eq!(self.namespace_annotation().await?, None);
         Ok(())
     }
 
@@ -202,7 +227,14 @@ impl Subject {
         Ok(())
     }
 
-    /// Epoch of the data, replicas, and the annotation of the stop.
+    /// The annotation of the stop on the namespace.
+    async fn namespace_annotation(&self) -> Result<Option<String>> {
+        let namespaces: Api<v1::Namespace> = Api::all(self.world.client());
+        let namespace = namespaces.get(NAMESPACE).await?;
+        Ok(namespace.annotations().get(STOPPED_FOR_EPOCH).cloned())
+    }
+
+    /// Epoch of the data, replicas, and the annotation of the stop on the Etcd.
     async fn state(&self) -> Result<(i64, i32, Option<String>)> {
         let etcd: Etcd = self.world.read("etcd-main").await?;
         let annotations = etcd.annotations();

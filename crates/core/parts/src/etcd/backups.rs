@@ -4,11 +4,7 @@
 
 use std::time::Duration;
 
-use api::{
-    constants::{DRUID_MIGRATING, STOPPED_FOR_EPOCH},
-    gardencore::shoot::SealedEpoch,
-    meta::ErrorCode,
-};
+use api::{constants::DRUID_MIGRATING, gardencore::shoot::SealedEpoch, meta::ErrorCode};
 use futures::future::{BoxFuture, FutureExt};
 use http::{Method, StatusCode};
 use kube::Client;
@@ -180,12 +176,13 @@ impl Backups {
                 SealedEpoch { revision, ..end }
             }
             FinalSnapshot::OnRequest => ask_for_final_snapshot(&client(residency).await?, epoch).await?,
-            FinalSnapshot::EtcdStopped if ended::is_stopped_unsaved(&etcd) => {
-                return Err(ended::unsaved_error(&etcd));
+            FinalSnapshot::EtcdStopped => {
+                ended::check_saved(residency, &etcd).await?;
+                return Ok(None);
             }
-            FinalSnapshot::EtcdStopped | FinalSnapshot::EtcdMissing => return Ok(None),
+            FinalSnapshot::EtcdMissing => return Ok(None),
         };
-        residency.mark_etcd(STOPPED_FOR_EPOCH, None).await?;
+        ended::forget_stop(residency).await?;
         Ok(Some(end))
     }
 

@@ -4,10 +4,12 @@
 //!
 //! The seed may lose that next epoch before etcd has started. Then the stopped etcd looks like the etcd of a
 //! hibernated shoot, and only the stopped etcd has changes that no snapshot has. The annotation
-//! [`STOPPED_FOR_EPOCH`] tells the two apart ([`is_stopped_unsaved`]).
+//! [`STOPPED_FOR_EPOCH`] distinguishes the two cases ([`is_stopped_unsaved`]). The Etcd and the namespace of
+//! the shoot have the annotation, and either is enough: a policy of the seed protects the annotation of the
+//! namespace against edits.
 
 use api::{constants::STOPPED_FOR_EPOCH, druid::Etcd};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::ResourceExt;
 use runtime::{
     Error, Result,
@@ -17,7 +19,7 @@ use runtime::{
 use serde_json::{Value, json};
 
 use crate::{
-    ConflictLimit, FIELD_MANAGER, Facts, Residency,
+    ConflictLimit, FIELD_MANAGER, Facts, Residency, configuration_problem,
     etcd::{etcds::MAIN, owner},
     task::{BUCKET, ExternalSystems},
     verbs::{Sleep, Tasks},
@@ -36,6 +38,13 @@ impl Sleep for EndedEtcd {
 
     async fn sleep(f: &Facts) -> Result<()> {
         let runs = |found: &Etcd| is_of_earlier_epoch(found, f.epoch()) && found.spec.replicas > 0;
+        let found = f.etcds().get_opt(MAIN).await;
+        let found = found.context("could not read Etcd etcd-main")?;
+        if !found.as_ref().is_some_and(runs) {
+            return Ok(());
+        }
+        // The namespace comes first: without effect on an etcd that runs.
+        annotate_namespace(f, Some(&f.epoch().to_string())).await?;
         // The annotation and the stop are a single write: a gardenlet that ends here leaves no unmarked etcd.
         let stop = json!({
             "metadata": {"annotations": {STOPPED_FOR_EPOCH: f.epoch().to_string()}}, "spec": {"replicas": 0},
@@ -60,7 +69,8 @@ impl EndedEtcd {
     /// has are on the volume alone. etcd serves no client: the owner check has lost the epoch, and the gate
     /// stays shut. The annotation stays until the changes are saved. `shoot_sleeps`: the shoot is hibernated.
     pub async fn wake_to_save(residency: &Residency, residency_epoch: i64, shoot_sleeps: bool) -> Result<()> {
-        let wakes = |found: &Etcd| may_wake(found, residency_epoch, shoot_sleeps);
+        let noted = read_namespace_annotation(residency).await?;
+        let wakes = |found: &Etcd| may_wake(found, noted.as_deref(), residency_epoch, shoot_sleeps);
         patch_where(residency, wakes, &json!({"spec": {"replicas": 1}})).await
     }
 }
@@ -82,21 +92,63 @@ async fn patch_where(residency: &Residency, condition: impl Fn(&Etcd) -> bool, p
     }
 }
 
-/// Whether the gardenlet has stopped etcd for an epoch after the epoch of the data, so that changes may be on
-/// the volume alone. The state of the Shoot does not matter: a different seed may have hibernated the shoot
-/// since. An Etcd in deletion was given up by a user.
-pub(crate) fn is_stopped_unsaved(etcd: &Etcd) -> bool {
-    is_stopped_with_backups(etcd) && is_stopped_for_later_epoch(etcd)
+/// Refuses a stopped etcd with changes that no snapshot has. The caller would delete the changes.
+pub(crate) async fn check_saved(residency: &Residency, etcd: &Etcd) -> Result<()> {
+    let noted = read_namespace_annotation(residency).await?;
+    if is_stopped_unsaved(etcd, noted.as_deref()) {
+        return Err(unsaved_error(etcd, noted.as_deref()));
+    }
+    Ok(())
 }
 
-/// Whether the etcd may start for its final snapshot. Without the annotation, the etcd of a hibernated shoot
+/// Removes the annotations after the changes are saved. A start of etcd in a later epoch removes only the
+/// annotation of the Etcd: an annotation that names the epoch of the data has no effect.
+pub(crate) async fn forget_stop(residency: &Residency) -> Result<()> {
+    residency.mark_etcd(STOPPED_FOR_EPOCH, None).await?;
+    annotate_namespace(residency, None).await
+}
+
+async fn annotate_namespace(residency: &Residency, epoch: Option<&str>) -> Result<()> {
+    let Some(namespace) = residency.read_namespace().await? else {
+        return Ok(());
+    };
+    if stop_epoch(&namespace) == epoch {
+        return Ok(());
+    }
+    // The uid refuses a namespace that was created since.
+    let body = json!({"metadata": {"uid": namespace.uid(), "annotations": {STOPPED_FOR_EPOCH: epoch}}});
+    let api = residency.seed.cluster_wide::<Namespace>();
+    FIELD_MANAGER
+        .merge(&api, &residency.namespace, &body)
+        .await
+        .map(|_| ())
+}
+
+async fn read_namespace_annotation(residency: &Residency) -> Result<Option<String>> {
+    let namespace = residency.read_namespace().await?;
+    Ok(namespace.as_ref().and_then(stop_epoch).map(ToOwned::to_owned))
+}
+
+/// The annotation with the epoch for which the gardenlet stopped etcd.
+fn stop_epoch(object: &impl ResourceExt) -> Option<&str> {
+    object.annotations().get(STOPPED_FOR_EPOCH).map(String::as_str)
+}
+
+/// Whether the gardenlet has stopped etcd for an epoch after the epoch of the data, so that changes may be on
+/// the volume alone. `noted`: the annotation of the namespace. The state of the Shoot does not matter: a
+/// different seed may have hibernated the shoot since. An Etcd in deletion was given up by a user.
+pub(crate) fn is_stopped_unsaved(etcd: &Etcd, noted: Option<&str>) -> bool {
+    is_stopped_with_backups(etcd) && is_stopped_for_later_epoch(etcd, noted)
+}
+
+/// Whether the etcd may start for its final snapshot. Without an annotation, the etcd of a hibernated shoot
 /// was saved before the hibernation, and an older gardenlet or a user has stopped any other etcd. An etcd
 /// without an owner check has no gate, and stays stopped.
-fn may_wake(etcd: &Etcd, residency_epoch: i64, shoot_sleeps: bool) -> bool {
+fn may_wake(etcd: &Etcd, noted: Option<&str>, residency_epoch: i64, shoot_sleeps: bool) -> bool {
     let stopped_awake = !shoot_sleeps && is_of_earlier_epoch(etcd, residency_epoch);
     is_stopped_with_backups(etcd)
         && etcd.spec.backup.owner_check.is_some()
-        && (is_stopped_for_later_epoch(etcd) || stopped_awake)
+        && (is_stopped_for_later_epoch(etcd, noted) || stopped_awake)
 }
 
 fn is_stopped_with_backups(etcd: &Etcd) -> bool {
@@ -104,30 +156,31 @@ fn is_stopped_with_backups(etcd: &Etcd) -> bool {
 }
 
 /// An annotation of the epoch of the data or an earlier epoch is a leftover: etcd has started since.
-fn is_stopped_for_later_epoch(etcd: &Etcd) -> bool {
-    let stopped_for = etcd.annotations().get(STOPPED_FOR_EPOCH);
-    stopped_for.is_some_and(|text| match text.parse::<i64>() {
+fn is_stopped_for_later_epoch(etcd: &Etcd, noted: Option<&str>) -> bool {
+    let mut stopped_for = stop_epoch(etcd).into_iter().chain(noted);
+    stopped_for.any(|text| match text.parse::<i64>() {
         Ok(epoch) => is_of_earlier_epoch(etcd, epoch),
         // Unreadable after an edit. Only a stop for a later epoch writes the annotation.
         Err(_) => true,
     })
 }
 
-/// The error for a caller that would otherwise delete the changes.
-pub(crate) fn unsaved_error(etcd: &Etcd) -> Error {
-    let epoch = etcd.annotations().get(STOPPED_FOR_EPOCH);
-    let epoch = epoch.map_or("unknown", String::as_str);
-    let next = match etcd.spec.backup.owner_check {
-        Some(_) => "the gardenlet starts etcd-main for the final snapshot",
-        None => {
-            "without spec.backup.ownerCheck no gate keeps clients out, and the gardenlet does not start \
+/// The error for a caller that would otherwise delete the changes. Without an owner check only a user can end
+/// the error.
+fn unsaved_error(etcd: &Etcd, noted: Option<&str>) -> Error {
+    let epoch = stop_epoch(etcd).or(noted).unwrap_or("unknown");
+    let stopped = format!(
+        "etcd-main was stopped for ownership epoch {epoch}, and the volume may have changes that no snapshot has"
+    );
+    match etcd.spec.backup.owner_check {
+        Some(_) => Error::transient(format!(
+            "{stopped}: the gardenlet starts etcd-main for the final snapshot"
+        )),
+        None => configuration_problem(format!(
+            "{stopped}: without spec.backup.ownerCheck no gate keeps clients out, and the gardenlet does not start \
              etcd-main: back the volume up if a user needs the changes, and delete the Etcd"
-        }
-    };
-    Error::transient(format!(
-        "etcd-main was stopped for ownership epoch {epoch}, and the volume may have changes that no snapshot has: \
-         {next}"
-    ))
+        )),
+    }
 }
 
 /// Whether no etcd from an earlier epoch of the shoot in this seed can run or start.
@@ -179,12 +232,15 @@ mod tests {
     #[test]
     fn an_etcd_that_was_stopped_for_a_lost_epoch_starts_to_save_its_last_changes() {
         let whole = stopped("", &Value::Null);
-        assert!(may_wake(&whole, 5, false));
+        assert!(may_wake(&whole, None, 5, false));
         // The present seed has hibernated the shoot, or the shoot was hibernated in this seed.
-        assert!(!may_wake(&whole, 5, true));
+        assert!(!may_wake(&whole, None, 5, true));
         // The shoot hibernated in the epoch of the residency, or the record is older than the etcd.
         for residency_epoch in [3, 2] {
-            assert!(!may_wake(&whole, residency_epoch, false), "{residency_epoch}");
+            assert!(
+                !may_wake(&whole, None, residency_epoch, false),
+                "{residency_epoch}"
+            );
         }
         for (field, value) in [
             ("/spec/replicas", json!(1)),
@@ -192,11 +248,11 @@ mod tests {
             ("/spec/backup/store", Value::Null),
         ] {
             let other = stopped(field, &value);
-            assert!(!may_wake(&other, 5, false), "{field}");
+            assert!(!may_wake(&other, None, 5, false), "{field}");
         }
         let mut copies = whole;
         copies.spec.backup.source_store = copies.spec.backup.store.clone();
-        assert!(!may_wake(&copies, 5, false));
+        assert!(!may_wake(&copies, None, 5, false));
     }
 
     fn stopped_for(epoch: &str) -> Etcd {
@@ -219,29 +275,44 @@ mod tests {
             ("2", false),
         ] {
             let etcd = stopped_for(epoch);
-            assert_eq!(is_stopped_unsaved(&etcd), is_unsaved, "{epoch}");
+            assert_eq!(is_stopped_unsaved(&etcd, None), is_unsaved, "{epoch}");
             // Also for the record of an earlier residency, e.g. of a garden that was restored.
             for residency_epoch in [3, 5] {
                 assert_eq!(
-                    may_wake(&etcd, residency_epoch, true),
+                    may_wake(&etcd, None, residency_epoch, true),
                     is_unsaved,
                     "{epoch} {residency_epoch}"
                 );
             }
         }
-        assert!(!is_stopped_unsaved(&stopped("", &Value::Null)));
+        assert!(!is_stopped_unsaved(&stopped("", &Value::Null), None));
+    }
+
+    /// R17-46: a user removes or edits the annotation of the Etcd while the shoot is hibernated.
+    #[test]
+    fn the_annotation_of_the_namespace_alone_marks_an_etcd_as_unsaved() {
+        for (noted, is_unsaved) in [("5", true), ("five", true), ("3", false), ("2", false)] {
+            for etcd in [stopped("", &Value::Null), stopped_for("3")] {
+                assert_eq!(is_stopped_unsaved(&etcd, Some(noted)), is_unsaved, "{noted}");
+                assert_eq!(may_wake(&etcd, Some(noted), 5, true), is_unsaved, "{noted}");
+            }
+        }
+        let why = unsaved_error(&stopped("", &Value::Null), Some("5")).to_string();
+        assert!(why.contains("stopped for ownership epoch 5"), "{why}");
     }
 
     /// An etcd that cannot start keeps the changes, and the error states the reason.
     #[test]
     fn an_etcd_that_cannot_be_woken_is_still_unsaved() {
         let marked = || stopped_for("5");
-        let said = |etcd: &Etcd| unsaved_error(etcd).to_string();
+        let said = |etcd: &Etcd| unsaved_error(etcd, None).to_string();
         assert!(said(&marked()).contains("stopped for ownership epoch 5"));
         let mut open = marked();
         open.spec.backup.owner_check = None;
-        assert!(is_stopped_unsaved(&open) && !may_wake(&open, 5, false));
+        assert!(is_stopped_unsaved(&open, None) && !may_wake(&open, None, 5, false));
         assert!(said(&open).contains("does not start"), "{}", said(&open));
+        assert_eq!(unsaved_error(&open, None).class(), "Config");
+        assert_eq!(unsaved_error(&marked(), None).class(), "Transient");
 
         let mut runs = marked();
         runs.spec.replicas = 1;
@@ -257,7 +328,7 @@ mod tests {
             ("copies", copies),
             ("no backups", without_backups),
         ] {
-            assert!(!is_stopped_unsaved(&etcd), "{case}");
+            assert!(!is_stopped_unsaved(&etcd, None), "{case}");
         }
     }
 }
