@@ -117,6 +117,7 @@ fn ready_seed() -> Value {
     let types = [
         "GardenletReady",
         "SeedSystemComponentsHealthy",
+        "EdgeAddressReady",
         "BackupBucketsReady",
     ];
     let conditions = types.map(|kind| {

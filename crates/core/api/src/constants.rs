@@ -371,6 +371,8 @@ pub mod condition {
     pub const GARDENLET_READY: &str = "GardenletReady";
     /// Seed: the system components in the seed run.
     pub const SEED_SYSTEM_COMPONENTS_HEALTHY: &str = "SeedSystemComponentsHealthy";
+    /// Seed: the edge of the seed has an address, to which the names of shoots lead.
+    pub const EDGE_ADDRESS_READY: &str = "EdgeAddressReady";
     /// Seed: the bucket exists.
     pub const BACKUP_BUCKETS_READY: &str = "BackupBucketsReady";
     /// Seed constraint: no Shoot names the seed in `spec.seedName` or `status.seedName`, so that fields may

@@ -12,13 +12,17 @@ use std::sync::Arc;
 use anyhow::Result;
 use api::{
     constants::{
-        LEFTOVER_NAMESPACES, ROLE, SHOOT_NAME, SHOOT_NAMESPACE, SHOOT_UID, condition::WITHOUT_SHOOTS,
+        LEFTOVER_NAMESPACES, ROLE, SHOOT_NAME, SHOOT_NAMESPACE, SHOOT_UID,
+        condition::{EDGE_ADDRESS_READY, WITHOUT_SHOOTS},
     },
     gardencore::Seed,
     meta::{ConditionStatus, find_condition},
 };
 use gardenlet::{seed, shoot};
-use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
+use k8s_openapi::api::{
+    core::v1::{Namespace, Service},
+    events::v1::Event,
+};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
@@ -101,6 +105,48 @@ async fn listed(seeds: &Api<Seed>, expected: Option<&str>) -> Result<()> {
             }
         },
     )
+    .await
+}
+
+/// The load balancer of the edge gets an address after the installation of the seed.
+#[test]
+fn an_edge_without_an_address_is_reported_until_it_has_an_address() -> Result<()> {
+    ground::story(8 << 20, async {
+        let ground = Box::pin(Ground::start("seed-edge", false)).await?;
+        let context = Arc::new(context(&ground.client, &[])?);
+        let mut gardenlet = JoinSet::new();
+        gardenlet.spawn(Box::pin(seed::run(context)));
+        let seeds: Api<Seed> = Api::all(ground.client.clone());
+        edge_is(&seeds, "EdgeServiceMissing").await?;
+
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "garden-exposure"}});
+        apply(&ground.client, namespace).await?;
+        let service = json!({"apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "ingress", "namespace": "garden-exposure"},
+            "spec": {"type": "LoadBalancer", "ports": [{"port": 443}]}});
+        apply(&ground.client, service).await?;
+        edge_is(&seeds, "EdgeWithoutAddress").await?;
+
+        let services: Api<Service> = Api::namespaced(ground.client.clone(), "garden-exposure");
+        let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.10"}]}}});
+        services
+            .patch_status("ingress", &PatchParams::default(), &Patch::Merge(status))
+            .await?;
+        edge_is(&seeds, "EdgeAddressKnown").await
+    })
+}
+
+async fn edge_is(seeds: &Api<Seed>, reason: &str) -> Result<()> {
+    eventually(&format!("{EDGE_ADDRESS_READY} has {reason}"), SOON, || async {
+        let seed = seeds.get("seed-a").await.map_err(|error| error.to_string())?;
+        let conditions = seed.status.as_ref().map(|status| status.conditions.as_slice());
+        let found = find_condition(conditions.unwrap_or_default(), EDGE_ADDRESS_READY);
+        match found {
+            Some(condition) if condition.reason == reason => Ok(()),
+            found => Err(format!("{found:?}")),
+        }
+    })
     .await
 }
 

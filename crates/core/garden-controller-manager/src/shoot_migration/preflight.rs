@@ -4,8 +4,8 @@ use api::{
     constants::{
         LEFTOVER_NAMESPACES,
         condition::{
-            BACKUP_BUCKETS_READY, CONTROL_PLANE_HEALTHY, ETCD_NO_SPACE, GARDENLET_READY, SEED_EMERGENCY_STOP,
-            SEED_SYSTEM_COMPONENTS_HEALTHY, SHOOT_NOT_RECONCILED, WEBHOOKS_ON_LEASES,
+            BACKUP_BUCKETS_READY, CONTROL_PLANE_HEALTHY, EDGE_ADDRESS_READY, ETCD_NO_SPACE, GARDENLET_READY,
+            SEED_EMERGENCY_STOP, SEED_SYSTEM_COMPONENTS_HEALTHY, SHOOT_NOT_RECONCILED, WEBHOOKS_ON_LEASES,
         },
     },
     gardencore::{BackupBucket, BackupEntry, Seed, Shoot},
@@ -250,10 +250,13 @@ fn health_obstacle(wanted: &Move<'_>, seed: &Seed, name: &str, back: &str) -> Op
     for (condition, reason) in [
         (GARDENLET_READY, "DestinationSeedNotReady"),
         (SEED_SYSTEM_COMPONENTS_HEALTHY, "DestinationSeedNotHealthy"),
+        (EDGE_ADDRESS_READY, "DestinationSeedNotHealthy"),
         (BACKUP_BUCKETS_READY, "DestinationBackupBucketNotReady"),
     ] {
         let found = find_condition(conditions, condition);
-        if found.is_some_and(|c| c.status == ConditionStatus::True) {
+        // An older gardenlet does not report the address of the edge.
+        let is_optional = condition == EDGE_ADDRESS_READY;
+        if found.map_or(is_optional, |c| c.status == ConditionStatus::True) {
             continue;
         }
         let state = found.map_or_else(

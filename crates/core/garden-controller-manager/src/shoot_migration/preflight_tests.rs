@@ -185,6 +185,26 @@ fn a_destination_that_is_not_known_to_be_well_is_refused() {
     });
 }
 
+/// The API of a shoot would stop, and could not be exposed in the destination. An older gardenlet does not
+/// report the condition.
+#[test]
+fn a_destination_whose_edge_has_no_address_is_refused() {
+    refused(
+        "DestinationSeedNotHealthy",
+        "EdgeAddressReady of seed b is False",
+        |w| {
+            let condition = Condition::new(
+                "EdgeAddressReady",
+                ConditionStatus::False,
+                "EdgeWithoutAddress",
+                "Service garden-exposure/ingress of the edge has no address.",
+                epoch(),
+            );
+            conditions(w).push(condition);
+        },
+    );
+}
+
 fn conditions(world: &mut World) -> &mut Vec<Condition> {
     &mut world
         .destination

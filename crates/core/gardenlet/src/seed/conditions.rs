@@ -4,15 +4,19 @@ use api::{
     constants::{
         EMERGENCY_STOP,
         condition::{
-            BACKUP_BUCKETS_READY, EMERGENCY_STOP_SHOOT_RECONCILIATIONS, GARDENLET_READY,
+            BACKUP_BUCKETS_READY, EDGE_ADDRESS_READY, EMERGENCY_STOP_SHOOT_RECONCILIATIONS, GARDENLET_READY,
             SEED_SYSTEM_COMPONENTS_HEALTHY,
         },
     },
     gardencore::{BackupBucket, Seed},
     meta::{Condition, ConditionStatus, LastOperationState},
 };
-use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::Time};
+use k8s_openapi::{
+    api::{apps::v1::Deployment, core::v1::Service},
+    apimachinery::pkg::apis::meta::v1::Time,
+};
 use kube::ResourceExt as _;
+use parts::Exposure;
 
 use crate::config::Component;
 
@@ -114,6 +118,32 @@ fn ail(component: &Component, deployment: Option<&Deployment>) -> Option<String>
         }
         None => Some(format!("Deployment {namespace}/{name} has not started yet")),
     }
+}
+
+/// `EdgeAddressReady`. Without an address no DNS record of a shoot can be written, so a shoot that moves to
+/// the seed has no API. `name`: namespace and name of the Service.
+pub(super) fn edge_address(name: &str, service: Option<&Service>, now: Time) -> Condition {
+    let (status, reason, message) = match (service, service.and_then(Exposure::edge_address)) {
+        (_, Some(address)) => (
+            ConditionStatus::True,
+            "EdgeAddressKnown",
+            format!("Service {name} of the edge has address {address}."),
+        ),
+        (None, None) => (
+            ConditionStatus::False,
+            "EdgeServiceMissing",
+            format!("Service {name} of the edge does not exist: install the seed chart."),
+        ),
+        (Some(_), None) => (
+            ConditionStatus::False,
+            "EdgeWithoutAddress",
+            format!(
+                "Service {name} of the edge has no address in status.loadBalancer: fix the load balancer, or write the \
+                 address into the status in a seed without load balancers."
+            ),
+        ),
+    };
+    Condition::new(EDGE_ADDRESS_READY, status, reason, &message, now)
 }
 
 /// `BackupBucketsReady`; `None` for a seed without backup.

@@ -136,3 +136,40 @@ fn the_emergency_stop_shows_in_the_seed_while_it_is_on() {
         .insert(EMERGENCY_STOP.to_owned(), "false".to_owned());
     assert_eq!(emergency_stop(&seed, epoch()), None);
 }
+
+#[test]
+fn an_edge_without_an_address_is_reported() {
+    let with = |status: serde_json::Value| -> Service {
+        serde_json::from_value(serde_json::json!({"status": status})).unwrap()
+    };
+    let ingress = |entry: serde_json::Value| serde_json::json!({"loadBalancer": {"ingress": [entry]}});
+    for (service, status, words) in [
+        (None, ConditionStatus::False, "does not exist"),
+        (
+            Some(with(serde_json::json!({"loadBalancer": {}}))),
+            ConditionStatus::False,
+            "has no address",
+        ),
+        (
+            Some(with(ingress(serde_json::json!({"ip": "192.0.2.10"})))),
+            ConditionStatus::True,
+            "192.0.2.10",
+        ),
+        (
+            Some(with(ingress(
+                serde_json::json!({"hostname": "edge.example.test"}),
+            ))),
+            ConditionStatus::True,
+            "edge.example.test",
+        ),
+    ] {
+        let condition = edge_address("garden-exposure/ingress", service.as_ref(), epoch());
+        assert_eq!(condition.type_, "EdgeAddressReady");
+        assert_eq!(condition.status, status, "{}", condition.message);
+        assert!(
+            condition.message.contains("garden-exposure/ingress") && condition.message.contains(words),
+            "{}",
+            condition.message
+        );
+    }
+}

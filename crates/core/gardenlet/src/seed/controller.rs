@@ -15,7 +15,10 @@ use api::{
     meta::{Condition, ErrorCode},
 };
 use futures::stream;
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Namespace, Service},
+};
 use kube::{
     Api, ResourceExt,
     api::ListParams,
@@ -33,7 +36,9 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    conditions::{ComponentDeployment, backup_bucket, emergency_stop, gardenlet, system_components},
+    conditions::{
+        ComponentDeployment, backup_bucket, edge_address, emergency_stop, gardenlet, system_components,
+    },
     fence::{self, FenceReport},
     in_use::{self, SeedUse},
     lease::LEASE_DURATION,
@@ -68,6 +73,10 @@ pub async fn run(context: Arc<Context>) {
         let mine = mine.clone();
         controller = controller.watches(deployments, one, move |_| mine());
     }
+    let services: Api<Service> = context.seed.namespaced(&context.settings.exposure_namespace);
+    let edge =
+        watcher::Config::default().fields(&format!("metadata.name={}", context.settings.ingress_service));
+    controller = controller.watches(services, edge, move |_| mine());
     // The first renewal after a silence must be reported at once; later renewals change no report.
     let beats = stream::unfold(
         (context.heartbeat.subscribe(), None::<Instant>),
@@ -238,10 +247,16 @@ impl SeedController {
             );
             found.push((component.clone(), deployment.context(doing)?));
         }
+        let settings = &self.context.settings;
+        let services: Api<Service> = self.context.seed.namespaced(&settings.exposure_namespace);
+        let name = format!("{}/{}", settings.exposure_namespace, settings.ingress_service);
+        let edge = services.get_opt(&settings.ingress_service).await;
+        let edge = edge.context(format_args!("could not read Service {name}"))?;
         let now = clock::now_k8s();
         let new: Vec<Condition> = [
             gardenlet(self.context.heartbeat.is_fresh(LEASE_DURATION), now.clone()),
             Some(system_components(&found, now.clone())),
+            Some(edge_address(&name, edge.as_ref(), now.clone())),
             emergency_stop(seed, now.clone()),
             backup_bucket(seed, bucket, now),
         ]

@@ -64,6 +64,12 @@ impl Exposure {
         delete_except(f, &names).await
     }
 
+    /// Address or name of the edge of a seed, from the status of the Service of the edge.
+    #[must_use]
+    pub fn edge_address(service: &Service) -> Option<String> {
+        address(service)
+    }
+
     /// "Removing exposure of the Kubernetes API server": deletes all Services of the shoot at the SNI proxy.
     pub async fn destroy(residency: &Residency) -> Result<()> {
         delete_except(residency, &BTreeSet::new()).await
