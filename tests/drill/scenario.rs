@@ -8,7 +8,7 @@ use flow_drill::{Moment, Scenario};
 use gardenlet::shoot::flows::leave_flow;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use parts::{Cluster, ShootState};
+use parts::{Cluster, MoveFindings, ShootState};
 use placement::Operation;
 use runtime::{Error, Result};
 use serde_json::{Value, json};
@@ -289,7 +289,8 @@ impl<'w> ShootScenario<'w> {
         Cluster::sync(&facts)
             .await
             .map_err(|error| around("Syncing Cluster resource", error))?;
-        let flow = gardenlet::shoot::build(&facts, operation)
+        let findings = MoveFindings::default();
+        let flow = gardenlet::shoot::build(&facts, &findings)
             .await
             .map_err(|error| around("facts", error))?;
         let report = flow.run_with(|_| (), interceptor).await?;

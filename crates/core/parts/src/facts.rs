@@ -23,10 +23,9 @@ use runtime::{
 use crate::{
     Settings, configuration_problem,
     controllers::controller_leaders::{self, Stage, current_stage},
-    etcd::copied::{Copied, ProvenEnd},
     extensions::close_deadline::CloseDeadline,
     nodes::check_room,
-    ownership::{fence_clock::FenceClock, owner_claim, owner_terms},
+    ownership::{owner_claim, owner_terms},
     residency::{Residency, Tenant},
     shoot_state::LastOpened,
 };
@@ -63,14 +62,8 @@ pub struct Facts {
     pub kubernetes_version: String,
     /// Stage of node IPAM at the start of the flow: all steps of a flow must use the same stage.
     pub stage: Stage,
-    /// Start of the fence, if the flow fences.
-    pub fence: FenceClock,
     /// Intervals and bounds of owner checks, and the length of the fence.
     pub owner_check: Terms,
-    /// Report of the copy of backups.
-    pub copied: Copied,
-    /// The end of this seed's epoch, once the end is proved.
-    pub proven_end: ProvenEnd,
     /// The last verified ShootState: reading again is expensive for a large ShootState.
     pub last_opened: LastOpened,
 }
@@ -114,11 +107,8 @@ impl Facts {
         let stage = current_stage(&residency.seed, &names.technical_id, &shoot.name_any(), wanted).await?;
         let facts = Self {
             stage,
-            fence: FenceClock::default(),
             owner_check,
             close_deadline: CloseDeadline::recorded(&shoot),
-            copied: Copied::default(),
-            proven_end: ProvenEnd::default(),
             last_opened: LastOpened::default(),
             kubernetes_version: kubernetes_version(&shoot, &cloud_profile)?,
             garden,

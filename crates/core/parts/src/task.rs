@@ -46,19 +46,45 @@ pub(crate) const BUCKET: ExternalSystems = &[ExternalSystem::Bucket];
 /// The systems of extension resources of all kinds.
 pub(crate) const CLOUD_AND_DNS: ExternalSystems = &[ExternalSystem::Cloud, ExternalSystem::Dns];
 
-type Work<I> = for<'f> fn(&'f I) -> BoxFuture<'f, Result<()>>;
+type Independent<I> = for<'f> fn(&'f I) -> BoxFuture<'f, Result<()>>;
+type Exchanging<I, S> = for<'f> fn(&'f I, &'f S) -> BoxFuture<'f, Result<()>>;
 
-/// A task of a flow. `I` is the input of the work: [`crate::Facts`] or [`crate::Residency`].
-pub struct PartTask<I> {
+enum Work<I, S> {
+    Independent(Independent<I>),
+    Exchanging(Exchanging<I, S>),
+}
+
+/// A task of a flow. `I` is the input of the work: [`crate::Facts`] or [`crate::Residency`]. `S` is the
+/// finding that the work exchanges with further tasks of the flow ([`crate::MoveFindings`]), `()` for none.
+pub struct PartTask<I, S = ()> {
     name: &'static str,
     touches: ExternalSystems,
-    work: Work<I>,
+    work: Work<I, S>,
 }
 
 impl<I> PartTask<I> {
-    /// A task whose work may change these external systems.
-    pub(crate) const fn new(name: &'static str, touches: ExternalSystems, work: Work<I>) -> Self {
-        Self { name, touches, work }
+    /// A task whose work may change these external systems. The work exchanges no finding.
+    pub(crate) const fn new(name: &'static str, touches: ExternalSystems, work: Independent<I>) -> Self {
+        Self {
+            name,
+            touches,
+            work: Work::Independent(work),
+        }
+    }
+}
+
+impl<I, S> PartTask<I, S> {
+    /// Like [`PartTask::new`], but the work records or reads a finding.
+    pub(crate) const fn exchanging(
+        name: &'static str,
+        touches: ExternalSystems,
+        work: Exchanging<I, S>,
+    ) -> Self {
+        Self {
+            name,
+            touches,
+            work: Work::Exchanging(work),
+        }
     }
 
     /// The name for operators, and the identity of the task in `status.lastErrors`.
@@ -77,12 +103,15 @@ impl<I> PartTask<I> {
     ///
     /// # Errors
     /// The error of the part.
-    pub fn run<'f>(&self, input: &'f I) -> BoxFuture<'f, Result<()>> {
-        (self.work)(input)
+    pub fn run<'f>(&self, input: &'f I, finding: &'f S) -> BoxFuture<'f, Result<()>> {
+        match self.work {
+            Work::Independent(work) => work(input),
+            Work::Exchanging(work) => work(input, finding),
+        }
     }
 }
 
-impl<I> fmt::Debug for PartTask<I> {
+impl<I, S> fmt::Debug for PartTask<I, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PartTask")
             .field("name", &self.name)

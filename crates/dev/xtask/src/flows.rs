@@ -5,9 +5,8 @@
 use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
 use anyhow::{Result, bail};
-use gardenlet::shoot::flows::safety::samples::{self, Sample};
+use gardenlet::shoot::flows::safety::samples::{self, Sample, SampleInputs};
 use kube::Config;
-use parts::Facts;
 use runtime::client::{Connection, Permit};
 
 /// Where the drawings are kept.
@@ -37,9 +36,9 @@ source cleans up its own objects.
 
 /// The page.
 pub fn page() -> Result<String> {
-    with_sample_facts(|facts| {
+    with_sample_inputs(|inputs| {
         let mut page = HEAD.to_owned();
-        for sample in samples::drawn(facts) {
+        for sample in samples::drawn(inputs) {
             let Sample {
                 title, file, flow, ..
             } = &sample;
@@ -57,8 +56,8 @@ pub fn page() -> Result<String> {
 /// `xtask flows`: fails with a line for each task that may change an external system at a time when the seed
 /// is not the owner, and for each flow without a sample.
 pub fn check() -> Result<()> {
-    with_sample_facts(|facts| {
-        let samples = samples::all(facts);
+    with_sample_inputs(|inputs| {
+        let samples = samples::all(inputs);
         let mut breaches: BTreeSet<String> = samples.iter().flat_map(Sample::breaches).collect();
         breaches.extend(without_sample(Path::new(FOLDER), &samples)?);
         for breach in &breaches {
@@ -89,14 +88,14 @@ fn without_sample(folder: &Path, samples: &[Sample<'_>]) -> Result<Vec<String>> 
 }
 
 /// The clusters of the samples do not exist. Creating a client opens no connection, but needs a runtime.
-fn with_sample_facts<T>(work: impl FnOnce(&Facts) -> Result<T>) -> Result<T> {
+fn with_sample_inputs<T>(work: impl FnOnce(&SampleInputs) -> Result<T>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let _context = runtime.enter();
     // The default provider of a client depends on the features of this binary. A provider may be installed
     // already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let nowhere = Connection::new(Config::new("http://localhost:1".parse()?))?;
-    work(&samples::facts(
+    work(&samples::inputs(
         nowhere,
         &Permit::sole("it draws and sends nothing"),
     )?)
@@ -109,8 +108,8 @@ mod tests {
 
     #[test]
     fn a_flow_without_a_sample_is_found() {
-        with_sample_facts(|facts| {
-            let samples = samples::drawn(facts);
+        with_sample_inputs(|inputs| {
+            let samples = samples::drawn(inputs);
             let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
                 .join("../../..")
                 .join(FOLDER);

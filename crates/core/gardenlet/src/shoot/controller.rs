@@ -9,7 +9,7 @@ use api::{
 };
 use futures::future;
 use kube::{Api, ResourceExt};
-use parts::{FenceClock, Fences, ProvenEnd};
+use parts::{FenceClock, Fences, MoveFindings, ProvenEnd};
 use placement::{Operation, OwnerAction, Pause, Role, approval, is_move_wanted, role, traveller};
 use runtime::{
     Error, Result,
@@ -250,18 +250,18 @@ impl ShootReconciler {
             )
             .await;
         let record = Record::new(context, &begun, type_, &*self.hooks);
-        let proven_end = ProvenEnd::default();
+        let findings = MoveFindings::with_fence(self.fence(&traveller, operation));
         let run = execution::run(
             context,
             &traveller,
             operation,
-            (self.fence(&traveller, operation), proven_end.clone()),
+            &findings,
             &record,
             &*self.hooks,
             &self.pace,
         );
         match Box::pin(run).await {
-            Ok(()) => self.succeeded(&traveller, operation, &record, &proven_end).await,
+            Ok(()) => self.succeeded(&traveller, operation, &record, &findings).await,
             Err(Failure { lost: Some(why), .. }) => {
                 self.lost.remember(&begun, &why);
                 self.report_loss(&begun, operation, &why).await
@@ -284,13 +284,13 @@ impl ShootReconciler {
         traveller: &Shoot,
         operation: Operation,
         record: &Record<'_>,
-        proven_end: &ProvenEnd,
+        findings: &MoveFindings,
     ) -> Result<Next> {
         let context = &self.context;
         let type_ = operation.type_();
         let written = if operation == Operation::Migrate {
             Box::pin(report_before_hand_over(context, traveller)).await?;
-            self.hand_over(record, proven_end).await?
+            self.hand_over(record, &findings.end).await?
         } else {
             let settled = status::settled(traveller, operation, clock::now_k8s());
             let seed = &context.seed_name;

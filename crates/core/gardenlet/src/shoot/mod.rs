@@ -23,8 +23,7 @@ mod watched;
 use std::sync::Arc;
 
 use flow::Flow;
-use parts::Facts;
-use placement::Operation;
+use parts::{Facts, MoveFindings};
 use runtime::{Error, Result};
 
 use crate::{Context, zone_isolation::interface};
@@ -38,12 +37,12 @@ pub async fn run(context: Arc<Context>) {
     );
 }
 
-/// Reads the present state in the seed, and builds the flow of an operation.
+/// Reads the present state in the seed, and builds the flow of the operation.
 ///
 /// # Errors
 /// The seed does not answer, or the facts allow no flow.
-pub async fn build(facts: &Facts, operation: Operation) -> Result<Flow<'_, Error>> {
-    operation::execution::build(facts, operation, &interface::StepPlanner).await
+pub async fn build<'a>(facts: &'a Facts, findings: &'a MoveFindings) -> Result<Flow<'a, Error>> {
+    operation::execution::build(facts, findings, &interface::StepPlanner).await
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use sidecar_protocol::{
 use crate::{
     Facts, Residency, Writers, configuration_problem,
     etcd::{
-        copied::acknowledged_end,
+        copied::{ProvenEnd, acknowledged_end},
         ended,
         etcds::MAIN,
         owner::{self, FinalSnapshot},
@@ -50,15 +50,15 @@ impl Backups {
             Box::pin(Self::take_snapshot_before_sleep(input))
         });
     /// [`Self::take_final_snapshot`], as a task.
-    pub const TAKE_FINAL_SNAPSHOT: PartTask<Facts> =
-        PartTask::new("Creating ETCD Snapshot", BUCKET, |input| {
-            Box::pin(Self::take_final_snapshot(input))
+    pub const TAKE_FINAL_SNAPSHOT: PartTask<Facts, ProvenEnd> =
+        PartTask::exchanging("Creating ETCD Snapshot", BUCKET, |input, end| {
+            Box::pin(Self::take_final_snapshot(input, end))
         });
     /// [`Self::confirm_final_snapshot`], as a task.
-    pub const CONFIRM_FINAL_SNAPSHOT: PartTask<Facts> = PartTask::new(
+    pub const CONFIRM_FINAL_SNAPSHOT: PartTask<Facts, ProvenEnd> = PartTask::exchanging(
         "Making sure that nothing writes to the shoot any more",
         BUCKET,
-        |input| Box::pin(Self::confirm_final_snapshot(input)),
+        |input, end| Box::pin(Self::confirm_final_snapshot(input, end)),
     );
     /// [`Self::resume`], as a task.
     pub const RESUME: PartTask<Residency> =
@@ -94,23 +94,21 @@ impl Backups {
     /// must make sure that etcd has no writers any more. Where the owner is checked, the owner record must be
     /// gone, too: the step then waits for the snapshot instead of a request (R17-50). The snapshot counts
     /// only after etcd-backup-restore has proved that the bucket holds etcd's last revision in the present
-    /// epoch (I2). The hand-over records this proof.
-    pub async fn take_final_snapshot(f: &Facts) -> Result<()> {
+    /// epoch (I2). `end` keeps this proof for the hand-over.
+    pub async fn take_final_snapshot(f: &Facts, end: &ProvenEnd) -> Result<()> {
         check_backup_entry(f).await?;
         f.mark_etcd(DRUID_MIGRATING, Some("true")).await?;
         let found = f.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
         let client = client(f).await?;
         match owner::final_snapshot(found.as_ref(), f.seed_object.spec.checks_owners()) {
-            FinalSnapshot::OnRequest => {}
+            FinalSnapshot::OnRequest => end.record(request_final_snapshot(f, &client).await?),
             FinalSnapshot::OnSeal => {
-                let awaited = await_final_snapshot(&client, f.epoch(), Ended::BySealing);
-                f.proven_end.keep(awaited.await?);
-                return Ok(());
+                end.record(await_final_snapshot(&client, f.epoch(), Ended::BySealing).await?);
             }
             other => return Err(owner::cannot_be_taken(other)),
         }
-        request_final_snapshot(f, &client).await
+        Ok(())
     }
 
     /// Reports to etcd-backup-restore that phase `Sealing` was recorded, before the owner record is deleted.
@@ -132,13 +130,13 @@ impl Backups {
     /// is left that could write. Without an owner check etcd has no gate: a process that started again after
     /// the first proof, and has ended since, may have written. etcd-backup-restore then takes a new final
     /// snapshot, and the hand-over records the end of the new snapshot. A sealed etcd takes no more writes.
-    pub async fn confirm_final_snapshot(f: &Facts) -> Result<()> {
+    pub async fn confirm_final_snapshot(f: &Facts, end: &ProvenEnd) -> Result<()> {
         Writers::check_gone(f).await?;
         let found = f.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
         let source = owner::final_snapshot(found.as_ref(), f.seed_object.spec.checks_owners());
         if owner::needs_second_proof(source)? {
-            request_final_snapshot(f, &client(f).await?).await?;
+            end.record(request_final_snapshot(f, &client(f).await?).await?);
         }
         Ok(())
     }
@@ -250,14 +248,12 @@ async fn report_sealing(client: &Client, epoch: i64) -> Result<()> {
     )))
 }
 
-/// Requests the final snapshot from an etcd-backup-restore that takes the snapshot on request, and records
-/// the proof.
-async fn request_final_snapshot(f: &Facts, client: &Client) -> Result<()> {
+/// Requests the final snapshot from an etcd-backup-restore that takes the snapshot on request. Returns the
+/// end of the epoch.
+async fn request_final_snapshot(f: &Facts, client: &Client) -> Result<SealedEpoch> {
     // An etcd-backup-restore that still checks the owner takes no final snapshot while clients may write.
     report_sealing(client, f.epoch()).await?;
-    f.proven_end
-        .keep(ask_for_final_snapshot(client, f.epoch()).await?);
-    Ok(())
+    ask_for_final_snapshot(client, f.epoch()).await
 }
 
 /// Requests the final snapshot, or reads the final snapshot that exists. Returns the end of the epoch.

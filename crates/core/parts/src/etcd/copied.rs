@@ -1,34 +1,34 @@
 //! Proofs about the backups, kept from the step that proves until the step that records. A destination proves
 //! the copy, a source the end of the epoch.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use api::{druid::CopiedChain, gardencore::shoot::SealedEpoch};
 
 /// The chain in the report of the copy. A restarted flow copies again, finds the copied data, and gets a new
 /// report.
-#[derive(Clone, Debug, Default)]
-pub struct Copied(Arc<Mutex<Option<CopiedChain>>>);
+#[derive(Debug, Default)]
+pub struct CopyReport(Mutex<Option<CopiedChain>>);
 
-impl Copied {
-    /// Stores the report of the copy.
-    pub fn keep(&self, chain: Option<CopiedChain>) {
+impl CopyReport {
+    /// Records the report of the copy.
+    pub fn record(&self, chain: Option<CopiedChain>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = chain;
     }
 
-    pub(crate) fn get(&self) -> Option<CopiedChain> {
+    pub(crate) fn read(&self) -> Option<CopiedChain> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// The final snapshot that was proved in this run of the flow, with the revision of etcd. A restarted flow
 /// proves the snapshot again.
-#[derive(Clone, Debug, Default)]
-pub struct ProvenEnd(Arc<Mutex<Option<SealedEpoch>>>);
+#[derive(Debug, Default)]
+pub struct ProvenEnd(Mutex<Option<SealedEpoch>>);
 
 impl ProvenEnd {
     /// Records the proof.
-    pub fn keep(&self, end: SealedEpoch) {
+    pub fn record(&self, end: SealedEpoch) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
     }
 

@@ -22,15 +22,14 @@ use runtime::{
 };
 
 use crate::{
-    ClaimPlan, FIELD_MANAGER, Facts, Residency,
+    ClaimEvidence, ClaimPlan, FIELD_MANAGER, Facts, FenceClock, Residency,
     etcd::{
         etcds::{MAIN, epoch_annotation},
         planned_copy::{self, LossConsent},
         ready::look_ready,
     },
     secrets::config::{BACKUP_SECRET, SOURCE_SECRET},
-    task::{BUCKET, ExternalSystems, NONE, PartTask},
-    verbs::{Deploy, Tasks},
+    task::{BUCKET, NONE, PartTask},
 };
 
 /// Upper bound of the time between a copy's last poll of the source and the timeout. Covers the poll interval
@@ -41,16 +40,29 @@ const LAST_POLL_MARGIN: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct EtcdCopy;
 
-impl Deploy for EtcdCopy {
-    const TASKS: Tasks = [
+impl EtcdCopy {
+    /// [`Self::deploy`], as a task.
+    pub const DEPLOY: PartTask<Facts, FenceClock> = PartTask::exchanging(
         "Copying etcd backups to new seed's backup bucket",
+        BUCKET,
+        |input, fence| Box::pin(Self::deploy(input, fence)),
+    );
+    /// [`Self::ready`], as a task.
+    pub const READY: PartTask<Facts, ClaimEvidence> = PartTask::exchanging(
         "Waiting until etcd backups are copied",
-    ];
-    const TOUCHES: ExternalSystems = BUCKET;
+        BUCKET,
+        |input, evidence| Box::pin(Self::ready(input, evidence)),
+    );
+    /// [`Self::destroy`], as a task.
+    pub const DESTROY: PartTask<Facts> = PartTask::new("Destroying copy of etcd backups", NONE, |input| {
+        Box::pin(Self::destroy(input))
+    });
 
-    /// Keeps the timeout of a copy of this epoch that already runs: a change would restart the copy, and the
-    /// wait for a final snapshot would begin again. A copy of an earlier epoch is deleted.
-    async fn deploy(f: &Facts) -> Result<()> {
+    /// "Copying etcd backups to new seed's backup bucket": writes the Etcd that copies. Keeps the timeout of
+    /// a copy of this epoch that already runs: a change would restart the copy, and the wait for a final
+    /// snapshot would begin again. A copy of an earlier epoch is deleted. The rest of the fence is the timeout
+    /// of a copy whose source may still act.
+    pub async fn deploy(f: &Facts, fence: &FenceClock) -> Result<()> {
         let api = f.etcds();
         let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
         if found
@@ -68,7 +80,7 @@ impl Deploy for EtcdCopy {
         etcd.spec.backup.source_store = Some(f.store(SOURCE_SECRET).await?);
         if ClaimPlan::from_shoot(&f.shoot).fences() {
             let begun = found.filter(|found| is_of_epoch(found, f.epoch()));
-            let left = f.fence.left(&f.owner_check)?;
+            let left = fence.left(&f.owner_check)?;
             let snapshot_timeout = begun.and_then(|copy| copy.spec.backup.etcd_snapshot_timeout);
             let snapshot_timeout = snapshot_timeout.unwrap_or_else(|| until_fenced(left));
             etcd.spec.backup.etcd_snapshot_timeout = Some(snapshot_timeout);
@@ -77,8 +89,10 @@ impl Deploy for EtcdCopy {
         FIELD_MANAGER.apply(&api, &etcd).await.map(|_| ())
     }
 
-    /// The error of the copying process is the error of the step.
-    async fn ready(f: &Facts) -> Result<()> {
+    /// "Waiting until etcd backups are copied": waits for the copy, and records the report of the copy. The
+    /// error of the copying process is the error of the step.
+    pub async fn ready(f: &Facts, evidence: &ClaimEvidence) -> Result<()> {
+        let ClaimEvidence { fence, copy: report } = evidence;
         Box::pin(f.wait_until_etcd(MAIN, f.settings.timeouts.etcd_copy, look_copied)).await?;
         let found = f
             .etcds()
@@ -98,14 +112,39 @@ impl Deploy for EtcdCopy {
         let Some(copied) = copy.status.and_then(|status| status.copied) else {
             // The pod is gone, and with the pod the report. No etcd opens without a report.
             Box::pin(Self::destroy(f)).await?;
-            Box::pin(Self::deploy(f)).await?;
+            Box::pin(Self::deploy(f, fence)).await?;
             return Err(Error::transient(
                 "the copy of etcd backups has ended without a report of what it has copied: it is run again",
             ));
         };
-        f.copied
-            .keep(Some(Box::pin(planned_copy::settle(f, copied)).await?));
+        report.record(Some(Box::pin(planned_copy::settle(f, copied)).await?));
         Ok(())
+    }
+
+    /// Removes the user's consent to a loss: the consent was for this copy alone.
+    pub(crate) async fn forget_accepted_loss(f: &Facts) -> Result<()> {
+        let shoot = f.newest_shoot().await?;
+        if !shoot.annotations().contains_key(SHOOT_ACCEPT_LOSS) {
+            return Ok(());
+        }
+        let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
+        FIELD_MANAGER
+            .annotate(&api, &shoot.name_any(), SHOOT_ACCEPT_LOSS, None)
+            .await
+            .map(drop)
+    }
+
+    /// "Destroying copy of etcd backups": deletes the copying Etcd, and waits until the Etcd is gone, because
+    /// the name is needed (R17-29).
+    pub async fn destroy(residency: &Residency) -> Result<()> {
+        let api = residency.etcds();
+        let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
+        let Some(copy) = found.filter(|found| found.spec.backup.source_store.is_some()) else {
+            return Ok(());
+        };
+        let name = copy.name_any();
+        residency.destroy_etcd(&name).await?;
+        wait::until_gone(&api, &name, residency.settings.timeouts.etcd.timeout).await
     }
 }
 
@@ -146,39 +185,6 @@ fn require_end(backup: &mut BackupSpec, shoot: &Shoot) {
 /// source may be dead.
 fn until_fenced(left: Duration) -> String {
     format!("{}s", (left + LAST_POLL_MARGIN).as_secs())
-}
-
-impl EtcdCopy {
-    /// [`Self::destroy`], as a task.
-    pub const DESTROY: PartTask<Facts> = PartTask::new("Destroying copy of etcd backups", NONE, |input| {
-        Box::pin(Self::destroy(input))
-    });
-
-    /// Removes the user's consent to a loss: the consent was for this copy alone.
-    pub(crate) async fn forget_accepted_loss(f: &Facts) -> Result<()> {
-        let shoot = f.newest_shoot().await?;
-        if !shoot.annotations().contains_key(SHOOT_ACCEPT_LOSS) {
-            return Ok(());
-        }
-        let api = f.garden.namespaced::<Shoot>(&f.shoot_namespace());
-        FIELD_MANAGER
-            .annotate(&api, &shoot.name_any(), SHOOT_ACCEPT_LOSS, None)
-            .await
-            .map(drop)
-    }
-
-    /// "Destroying copy of etcd backups": deletes the copying Etcd, and waits until the Etcd is gone, because
-    /// the name is needed (R17-29).
-    pub async fn destroy(residency: &Residency) -> Result<()> {
-        let api = residency.etcds();
-        let found = api.get_opt(MAIN).await.context("could not read Etcd etcd-main")?;
-        let Some(copy) = found.filter(|found| found.spec.backup.source_store.is_some()) else {
-            return Ok(());
-        };
-        let name = copy.name_any();
-        residency.destroy_etcd(&name).await?;
-        wait::until_gone(&api, &name, residency.settings.timeouts.etcd.timeout).await
-    }
 }
 
 #[cfg(test)]

@@ -18,14 +18,15 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use mutation::Mutation;
 use ownership::{
-    Chain, Conditional, Evidence, Ownership, Phase, Refused, SeedEpoch, Step, Wait, Writer, may_act, may_open,
+    Chain, Conditional, Evidence, Ownership, Phase, Refused, SeedEpoch, Step, Terms, Wait, Writer, may_act,
+    may_open,
 };
 use placement::record;
 use runtime::{Error, Result, client::Cluster, clock, error::Explain};
 use serde_json::{Value, json};
 
 use crate::{
-    ConflictLimit, FIELD_MANAGER, Facts, configuration_problem,
+    ClaimEvidence, ConflictLimit, FIELD_MANAGER, Facts, FenceClock, configuration_problem,
     etcd::{
         ended,
         planned_copy::{self, LossConsent},
@@ -88,14 +89,15 @@ impl ClaimPlan {
 
 impl ClaimSteps {
     /// [`Self::open`], as a task.
-    pub const OPEN: PartTask<Facts> =
-        PartTask::new("Recording with which backups the shoot begins", NONE, |input| {
-            Box::pin(Self::open(input))
-        });
+    pub const OPEN: PartTask<Facts, ClaimEvidence> = PartTask::exchanging(
+        "Recording with which backups the shoot begins",
+        NONE,
+        |input, evidence| Box::pin(Self::open(input, evidence)),
+    );
     /// [`Self::hold`], as a task.
-    pub const HOLD: PartTask<Facts> =
-        PartTask::new("Recording that the seed holds the shoot", NONE, |input| {
-            Box::pin(Self::hold(input))
+    pub const HOLD: PartTask<Facts, FenceClock> =
+        PartTask::exchanging("Recording that the seed holds the shoot", NONE, |input, fence| {
+            Box::pin(Self::hold(input, fence))
         });
 
     /// Fails when the shoot's epoch has ended. A seed that has sealed the epoch keeps the shoot in the next
@@ -136,16 +138,17 @@ impl ClaimSteps {
     /// copy after the fence: then the source can add no data after the copy. The choice is made once per
     /// epoch, and a recorded choice stays. The choice relies on the report of the copy about the data that
     /// the copy read and hashed.
-    pub async fn open(f: &Facts) -> Result<()> {
+    pub async fn open(f: &Facts, evidence: &ClaimEvidence) -> Result<()> {
+        let ClaimEvidence { fence, copy } = evidence;
         let earlier_pods_gone = ended::has_ended(f).await?;
-        let fence_passed = f.fence.has_passed(&f.owner_check);
-        let fenced = fenced(f);
-        let copied = f.copied.get();
+        let fence_passed = fence.has_passed(&f.owner_check);
+        let fenced = fenced(fence, &f.owner_check);
+        let copied = copy.read();
         let accepted = LossConsent::from_shoot(&f.newest_shoot().await?);
         let loss_of = |becomes: &Ownership<String>| data_loss::assess_loss(becomes, copied.as_ref(), fenced);
         advance_with_loss(f, loss_of, |now| {
             let earlier_pods_gone = earlier_pods_gone || now.phase != Phase::Claiming;
-            let evidence = evidence(now, copied.as_ref(), accepted, fence_passed);
+            let evidence = judge_copy(now, copied.as_ref(), accepted, fence_passed);
             let evidence = Evidence {
                 earlier_pods_gone,
                 ..evidence
@@ -163,8 +166,8 @@ impl ClaimSteps {
     /// "Recording that the seed holds the shoot": checks the condition to touch external resources
     /// ([`ownership::may_act`]), and records phase `Held`. Every step that touches a cloud or the shoot's
     /// names must come after this step (R17-31).
-    pub async fn hold(f: &Facts) -> Result<()> {
-        let fence_passed = f.fence.has_passed(&f.owner_check);
+    pub async fn hold(f: &Facts, fence: &FenceClock) -> Result<()> {
+        let fence_passed = fence.has_passed(&f.owner_check);
         advance(f, |now| {
             if now.phase == Phase::Held {
                 return Ok(None);
@@ -212,7 +215,7 @@ fn check(recorded: &Ownership<String>, checks: bool, copies: bool) -> std::resul
 /// The evidence about the source for the condition to open etcd. Only the report of the copy shows that data
 /// exist: neither the source's hand-over nor a passed fence proves the content of the bucket. A recorded
 /// choice was judged before, and stays.
-fn evidence(
+fn judge_copy(
     recorded: &Ownership<String>,
     copied: Option<&CopiedChain>,
     accepted: Option<LossConsent>,
@@ -252,9 +255,9 @@ pub(crate) fn writer(f: &Facts) -> Writer<String> {
 
 /// Time when the fence had passed. The time bounds the source, provided that all processes of the source ask
 /// the servers of the fence. When the fence was not counted, the bound is the present time.
-fn fenced(f: &Facts) -> Timestamp {
+fn fenced(fence: &FenceClock, terms: &Terms) -> Timestamp {
     let now = clock::now();
-    let behind = f.fence.behind(&f.owner_check);
+    let behind = fence.behind(terms);
     behind
         .and_then(|behind| now.checked_sub(behind).ok())
         .unwrap_or(now)

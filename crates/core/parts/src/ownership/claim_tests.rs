@@ -189,7 +189,7 @@ fn only_what_was_copied_opens_an_etcd() {
         let recorded = recorded("Claiming", drained);
         let seen = Evidence {
             earlier_pods_gone: true,
-            ..evidence(&recorded, copied.as_ref(), None, fence_passed)
+            ..judge_copy(&recorded, copied.as_ref(), None, fence_passed)
         };
         let opened = may_open(&recorded, &recorded.now, seen);
         assert_eq!(opened, expected, "{drained} {fence_passed} {copied:?}");
@@ -204,7 +204,7 @@ fn a_recorded_choice_stands() {
         recorded.chain = Some(chain);
         let seen = Evidence {
             earlier_pods_gone: true,
-            ..evidence(&recorded, None, None, false)
+            ..judge_copy(&recorded, None, None, false)
         };
         assert_eq!(may_open(&recorded, &recorded.now, seen), Ok(chain));
     }

@@ -15,26 +15,33 @@ use runtime::{Error, Result, client::Cluster, error::Explain};
 
 use crate::{
     ClaimPlan, Facts, configuration_problem,
-    ownership::{fence_servers::FenceServers, owner_claim},
+    ownership::{fence_clock::FenceClock, fence_servers::FenceServers, owner_claim},
     secrets::config::{BACKUP_SECRET, SOURCE_SECRET},
-    task::{ExternalSystems, NONE},
-    verbs::{Deploy, Tasks},
+    task::{NONE, PartTask},
 };
 
-/// The fence, as tasks of a flow.
+/// The fence, as tasks of a flow. The tasks write no object, and exchange the start of the fence.
 #[derive(Debug)]
 pub struct Fence;
 
-impl Deploy for Fence {
-    const TASKS: Tasks = [
+impl Fence {
+    /// [`Self::begin`], as a task.
+    pub const BEGIN: PartTask<Facts, FenceClock> = PartTask::exchanging(
         "Waiting until every witness shows that the seed has the shoot",
+        NONE,
+        |input, fence| Box::pin(Self::begin(input, fence)),
+    );
+    /// [`Self::pass`], as a task.
+    pub const PASS: PartTask<Facts, FenceClock> = PartTask::exchanging(
         "Waiting until the former seed cannot act any more",
-    ];
-    const TOUCHES: ExternalSystems = NONE;
+        NONE,
+        |input, fence| Box::pin(Self::pass(input, fence)),
+    );
 
-    /// A single check of all witnesses. Must come after the owner record and after the claim in the source's
-    /// bucket.
-    async fn deploy(f: &Facts) -> Result<()> {
+    /// "Waiting until every witness shows that the seed has the shoot": checks all witnesses a single time,
+    /// and records the start of the fence. Must come after the owner record and after the claim in the
+    /// source's bucket.
+    pub async fn begin(f: &Facts, fence: &FenceClock) -> Result<()> {
         let claim = claim(f)?;
         let (_, dns) = owner_claim::name(&f.seed_object, &f.names)?;
         let servers = FenceServers::read(f).await?;
@@ -52,12 +59,13 @@ impl Deploy for Fence {
             let foreign = servers.describe_foreign(&f.seed_object.name_any());
             Error::transient(format!("the former seed is not fenced yet: {why}{foreign}"))
         })?;
-        f.fence.begin(servers.addresses());
+        fence.begin(servers.addresses());
         Ok(())
     }
 
-    async fn ready(f: &Facts) -> Result<()> {
-        f.fence.pass(&f.owner_check).await
+    /// "Waiting until the former seed cannot act any more": waits until the fence has passed.
+    pub async fn pass(f: &Facts, fence: &FenceClock) -> Result<()> {
+        fence.pass(&f.owner_check).await
     }
 }
 

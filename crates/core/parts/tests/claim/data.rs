@@ -12,7 +12,7 @@ use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use parts::{ClaimPlan, ClaimSteps, Deploy, EtcdCopy, Etcds, Facts, Fence, Operation};
+use parts::{ClaimEvidence, ClaimPlan, ClaimSteps, Deploy, EtcdCopy, Etcds, Facts, Fence, Operation};
 use parts_fixture::{NAMESPACE, PROJECT};
 use runtime::clock;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::{Claiming, Final, Held, Last, Subject, operation, settings, taken};
 
 /// The report of a copy: the chain is complete, or ends early.
-#[allow(clippy::unnecessary_wraps)] // `Copied::keep` takes an Option
+#[allow(clippy::unnecessary_wraps)] // `CopyReport::record` takes an Option
 pub fn brought(complete: bool) -> Option<CopiedChain> {
     Some(CopiedChain {
         final_snapshot: false,
@@ -39,7 +39,8 @@ pub async fn tells_what_is_lost(subject: &Subject) -> Result<()> {
     let before = clock::now();
     for (epoch, is_final) in [(30, false), (31, true)] {
         let facts = subject.set_record(taken(epoch)).await?;
-        facts.copied.keep(Some(CopiedChain {
+        let evidence = ClaimEvidence::default();
+        evidence.copy.record(Some(CopiedChain {
             final_snapshot: is_final,
             last_revision: 832,
             saved: Some(Time("2026-01-01T00:00:00Z".parse()?)),
@@ -48,10 +49,10 @@ pub async fn tells_what_is_lost(subject: &Subject) -> Result<()> {
             lost_revisions: None,
             left_aside: Vec::new(),
         }));
-        facts.fence.begin([]);
-        Fence::ready(&facts).await?;
-        ClaimSteps::open(&facts).await?;
-        ClaimSteps::hold(&facts).await?;
+        evidence.fence.begin([]);
+        Fence::pass(&facts, &evidence.fence).await?;
+        ClaimSteps::open(&facts, &evidence).await?;
+        ClaimSteps::hold(&facts, &evidence.fence).await?;
         let told = subject.record().await?.restored;
         if is_final {
             assert_eq!(told, None, "all of it is there");
@@ -81,17 +82,18 @@ pub async fn given_by_its_source(subject: &Subject) -> Result<()> {
     let mut record = taken(3);
     record["drained"] = json!(true);
     let facts = subject.set_record(record).await?;
+    let evidence = ClaimEvidence::default();
     assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::AfterHandOver);
     // The hand-over proves no content of the bucket: a final snapshot may have been deleted since.
     for copied in [None, brought(false)] {
-        facts.copied.keep(copied);
-        let short = ClaimSteps::open(&facts).await.unwrap_err().to_string();
+        evidence.copy.record(copied);
+        let short = ClaimSteps::open(&facts, &evidence).await.unwrap_err().to_string();
         assert!(short.contains("not everything of the chain is copied"), "{short}");
         assert_eq!(subject.stands().await?, (3, Some(Claiming), None));
     }
-    facts.copied.keep(brought(true));
-    ClaimSteps::open(&facts).await?;
-    ClaimSteps::hold(&facts).await?;
+    evidence.copy.record(brought(true));
+    ClaimSteps::open(&facts, &evidence).await?;
+    ClaimSteps::hold(&facts, &evidence.fence).await?;
     assert_eq!(subject.stands().await?, (3, Some(Held), Some(Final)));
     assert_eq!(subject.record().await?.restored, None);
     Ok(())
@@ -103,14 +105,15 @@ pub async fn given_with_a_loss(subject: &Subject) -> Result<()> {
     let mut record = taken(40);
     record["drained"] = json!(true);
     let facts = subject.set_record(record).await?;
+    let evidence = ClaimEvidence::default();
     let accepted = brought(false).map(|copied| CopiedChain {
         sealed_revision: Some(849),
         lost_revisions: Some(17),
         ..copied
     });
-    facts.copied.keep(accepted);
-    ClaimSteps::open(&facts).await?;
-    ClaimSteps::hold(&facts).await?;
+    evidence.copy.record(accepted);
+    ClaimSteps::open(&facts, &evidence).await?;
+    ClaimSteps::hold(&facts, &evidence.fence).await?;
     assert_eq!(subject.stands().await?, (40, Some(Held), Some(Last)));
     let restored = subject.record().await?.restored.unwrap();
     assert_eq!(
@@ -224,17 +227,18 @@ async fn given_without_phases(subject: &Subject, record: Value) -> Result<Facts>
 /// were deleted.
 async fn without_phases_a_loss_is_recorded(subject: &Subject) -> Result<()> {
     let facts = given_without_phases(subject, json!({"epoch": 42})).await?;
+    let evidence = ClaimEvidence::default();
     assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::Nothing);
     copied_in(subject, 42, &json!({"finalSnapshot": false, "lastRevision": 37})).await?;
-    let error = EtcdCopy::ready(&facts).await.unwrap_err();
+    let error = EtcdCopy::ready(&facts, &evidence).await.unwrap_err();
     assert_eq!(error.class(), "Config", "{error}");
     assert!(error.to_string().contains("end at revision 37"), "{error}");
     assert_eq!(subject.record().await?.restored, None);
     accepts(subject, Some("1")).await?;
-    EtcdCopy::ready(&facts).await.unwrap_err();
+    EtcdCopy::ready(&facts, &evidence).await.unwrap_err();
     accepts(subject, Some("unknown")).await?;
     for _ in 0..2 {
-        EtcdCopy::ready(&facts).await?;
+        EtcdCopy::ready(&facts, &evidence).await?;
         let restored = subject.record().await?.restored.unwrap();
         assert_eq!((restored.epoch, restored.last_revision), (42, Some(37)));
         assert_eq!(subject.stands().await?, (42, None, None));
@@ -247,7 +251,7 @@ async fn without_phases_a_loss_is_recorded(subject: &Subject) -> Result<()> {
     let short =
         json!({"finalSnapshot": false, "lastRevision": 37, "sealedRevision": 54, "lostRevisions": 17});
     copied_in(subject, 43, &short).await?;
-    EtcdCopy::ready(&facts).await?;
+    EtcdCopy::ready(&facts, &evidence).await?;
     let record = subject.record().await?;
     let restored = record.restored.unwrap();
     assert_eq!((restored.epoch, restored.lost_revisions), (43, Some(17)));
@@ -262,7 +266,7 @@ async fn without_phases_a_loss_is_recorded(subject: &Subject) -> Result<()> {
         &json!({"finalSnapshot": true, "lastRevision": 37, "complete": true}),
     )
     .await?;
-    EtcdCopy::ready(&facts).await?;
+    EtcdCopy::ready(&facts, &evidence).await?;
     assert_eq!(subject.record().await?.restored, None);
     copy_is_gone(subject).await?;
     accepts(subject, None).await
@@ -273,14 +277,15 @@ async fn given_without_an_end(subject: &Subject) -> Result<()> {
     let mut record = taken(45);
     record["drained"] = json!(true);
     let facts = subject.set_record(record).await?;
+    let evidence = ClaimEvidence::default();
     copied_in(subject, 45, &json!({"finalSnapshot": false, "lastRevision": 37})).await?;
-    let error = EtcdCopy::ready(&facts).await.unwrap_err();
+    let error = EtcdCopy::ready(&facts, &evidence).await.unwrap_err();
     assert_eq!(error.class(), "Config", "{error}");
     assert!(error.to_string().contains("accept-loss=unknown"), "{error}");
     accepts(subject, Some("unknown")).await?;
-    EtcdCopy::ready(&facts).await?;
+    EtcdCopy::ready(&facts, &evidence).await?;
     copy_is_gone(subject).await?;
-    ClaimSteps::open(&facts).await?;
+    ClaimSteps::open(&facts, &evidence).await?;
     assert_eq!(subject.record().await?.restored.unwrap().epoch, 45);
     assert_eq!(subject.record().await?.chain, Some(Last));
     accepts(subject, None).await
@@ -289,17 +294,18 @@ async fn given_without_an_end(subject: &Subject) -> Result<()> {
 /// I2: a report of an earlier epoch is about a different source.
 async fn a_copy_of_an_earlier_epoch_is_no_evidence(subject: &Subject) -> Result<()> {
     let facts = subject.set_record(taken(47)).await?;
+    let evidence = ClaimEvidence::default();
     let whole = json!({"finalSnapshot": true, "lastRevision": 37, "complete": true});
     copied_in(subject, 46, &whole).await?;
-    let error = EtcdCopy::ready(&facts).await.unwrap_err().to_string();
+    let error = EtcdCopy::ready(&facts, &evidence).await.unwrap_err().to_string();
     assert!(error.contains("another epoch than epoch 47"), "{error}");
     // The rest of the step needs the credentials of the buckets; the earlier copy is gone by then.
-    EtcdCopy::deploy(&facts).await.unwrap_err();
+    EtcdCopy::deploy(&facts, &evidence.fence).await.unwrap_err();
     let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
     assert!(etcds.get_opt("etcd-main").await?.is_none());
     // A copy of this epoch stays.
     copied_in(subject, 47, &whole).await?;
-    EtcdCopy::deploy(&facts).await.unwrap_err();
-    EtcdCopy::ready(&facts).await?;
+    EtcdCopy::deploy(&facts, &evidence.fence).await.unwrap_err();
+    EtcdCopy::ready(&facts, &evidence).await?;
     copy_is_gone(subject).await
 }

@@ -10,7 +10,7 @@ use kube::{
     Api,
     api::{Patch, PatchParams},
 };
-use parts::{ClaimPlan, ClaimSteps, Deploy, Fence, Namespace, Operation, Settings};
+use parts::{ClaimEvidence, ClaimPlan, ClaimSteps, Fence, FenceClock, Namespace, Operation, Settings};
 use parts_fixture::{NAMESPACE, terms, zone::Zone};
 use serde_json::json;
 
@@ -32,7 +32,12 @@ pub async fn seen_everywhere(subject: &Subject) -> Result<()> {
         ..Settings::default()
     };
     let facts = subject.world.facts(Operation::Restore, settings).await?;
-    let look = async || Fence::deploy(&facts).await.map_err(|error| error.to_string());
+    let evidence = ClaimEvidence::default();
+    let look = async || {
+        Fence::begin(&facts, &evidence.fence)
+            .await
+            .map_err(|error| error.to_string())
+    };
     let secrets: Api<Secret> = Api::namespaced(subject.world.client(), NAMESPACE);
     for (identity, epoch, claimed, expected) in [
         ("identity-of-z", 19, "", "not every authority shows it"),
@@ -55,12 +60,13 @@ pub async fn seen_everywhere(subject: &Subject) -> Result<()> {
             waits.contains(expected),
             "{identity} {epoch} {claimed:?}: {waits}"
         );
-        let unbegun = Fence::ready(&facts).await.unwrap_err();
+        let unbegun = Fence::pass(&facts, &evidence.fence).await.unwrap_err();
         assert_eq!(unbegun.class(), "Bug", "the fence counts although {expected}");
     }
     zone.says("identity-of-a", 20);
     look().await.map_err(anyhow::Error::msg)?;
-    let passing = tokio::time::timeout(Duration::from_millis(200), Fence::ready(&facts)).await;
+    let passing =
+        tokio::time::timeout(Duration::from_millis(200), Fence::pass(&facts, &evidence.fence)).await;
     assert!(passing.is_err(), "it has begun, and takes its time: {passing:?}");
     Ok(())
 }
@@ -91,7 +97,10 @@ pub async fn servers_of_the_source(subject: &Subject) -> Result<()> {
     let facts = async || subject.world.facts(Operation::Restore, settings()?).await;
     subject.set_record(taken(20)).await?;
     subject.status(json!({"ownerChecks": null})).await?;
-    let unknown = Fence::deploy(&facts().await?).await.unwrap_err().to_string();
+    let unknown = Fence::begin(&facts().await?, &FenceClock::default())
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(
         unknown.contains("Seed seed-z, which had the shoot, was deleted"),
         "{unknown}"
@@ -99,78 +108,90 @@ pub async fn servers_of_the_source(subject: &Subject) -> Result<()> {
     let elsewhere = json!({"seedName": "seed-z", "epoch": 19, "servers": [], "serversNamed": true, "fenceSeconds": 0,
         "name": "owner.web.dev.internal.old.test", "zone": "old.test"});
     subject.status(json!({"ownerChecks": [elsewhere]})).await?;
-    let other = Fence::deploy(&facts().await?).await.unwrap_err().to_string();
+    let other = Fence::begin(&facts().await?, &FenceClock::default())
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(
         other.contains("processes of seed seed-z ask for the owner record owner.web.dev.internal.old.test in zone old.test"),
         "{other}"
     );
     subject.source_asks(&stale).await?;
     let destination = facts().await?;
-    let waits = Fence::deploy(&destination).await.unwrap_err().to_string();
+    let evidence = ClaimEvidence::default();
+    let waits = Fence::begin(&destination, &evidence.fence)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(waits.contains("not every authority shows it"), "{waits}");
     let whose = format!("({} is asked by seed seed-z)", stale.address);
     assert!(waits.contains(&whose), "{waits}");
-    let unbegun = Fence::ready(&destination).await.unwrap_err();
+    let unbegun = Fence::pass(&destination, &evidence.fence).await.unwrap_err();
     assert_eq!(unbegun.class(), "Bug", "the fence counts: {unbegun}");
     // The server follows the zone again.
     stale.says("identity-of-a", 20);
-    Fence::deploy(&destination).await?;
+    Fence::begin(&destination, &evidence.fence).await?;
     // A user has stated that no process of the source runs: the servers of the source do not matter.
     stale.says("identity-of-z", 19);
     let mut record = taken(20);
     record["approval"]["sourceIsOff"] = json!(true);
     subject.set_record(record).await?;
-    Fence::deploy(&facts().await?).await?;
+    Fence::begin(&facts().await?, &FenceClock::default()).await?;
     Ok(())
 }
 
 /// R17-20, R17-31, I2, I3.
 pub async fn behind_the_fence(subject: &Subject) -> Result<()> {
     let facts = subject.set_record(taken(2)).await?;
+    let evidence = ClaimEvidence::default();
     assert_eq!(ClaimSteps::plan(&facts, true)?, ClaimPlan::AfterTakeover);
     Namespace::deploy(&facts).await?;
-    for early in [ClaimSteps::open(&facts).await, ClaimSteps::hold(&facts).await] {
+    for early in [
+        ClaimSteps::open(&facts, &evidence).await,
+        ClaimSteps::hold(&facts, &evidence.fence).await,
+    ] {
         let early = early.unwrap_err();
         assert!(early.is_retryable(), "{early}");
     }
     // The witnesses were not checked: time alone fences no seed, even when all data are there.
     tokio::time::sleep(Duration::from_millis(600)).await;
-    facts.copied.keep(data::brought(true));
-    ClaimSteps::open(&facts)
+    evidence.copy.record(data::brought(true));
+    ClaimSteps::open(&facts, &evidence)
         .await
         .expect_err("etcd is opened before the fence has begun");
-    facts.copied.keep(None);
+    evidence.copy.record(None);
     // No step waits for this fence, which has the default length.
     let early = subject
         .world
         .facts(Operation::Restore, Settings::default())
         .await?;
-    early.copied.keep(data::brought(true));
-    early.fence.begin([]);
-    ClaimSteps::open(&early)
+    let early_evidence = ClaimEvidence::default();
+    early_evidence.copy.record(data::brought(true));
+    early_evidence.fence.begin([]);
+    ClaimSteps::open(&early, &early_evidence)
         .await
         .expect_err("etcd is opened before the fence is over");
     assert_eq!(subject.stands().await?, (2, Some(Claiming), None));
-    facts.fence.begin([]);
-    Fence::ready(&facts).await?;
-    ClaimSteps::hold(&facts).await.unwrap_err();
+    evidence.fence.begin([]);
+    Fence::pass(&facts, &evidence.fence).await?;
+    ClaimSteps::hold(&facts, &evidence.fence).await.unwrap_err();
     // The fence shows that the source has ended, and gives no evidence of the copy.
-    let unread = ClaimSteps::open(&facts).await.unwrap_err();
+    let unread = ClaimSteps::open(&facts, &evidence).await.unwrap_err();
     assert!(
         unread
             .to_string()
             .contains("not everything of the chain is copied"),
         "{unread}"
     );
-    facts.copied.keep(data::brought(false));
-    ClaimSteps::open(&facts).await?;
+    evidence.copy.record(data::brought(false));
+    ClaimSteps::open(&facts, &evidence).await?;
     assert_eq!(subject.stands().await?, (2, Some(Opening), Some(Last)));
     // A repeated step, as after a lost answer.
-    ClaimSteps::open(&facts).await?;
+    ClaimSteps::open(&facts, &evidence).await?;
     assert_eq!(subject.stands().await?, (2, Some(Opening), Some(Last)));
-    ClaimSteps::hold(&facts).await?;
-    ClaimSteps::hold(&facts).await?;
-    ClaimSteps::open(&facts).await?;
+    ClaimSteps::hold(&facts, &evidence.fence).await?;
+    ClaimSteps::hold(&facts, &evidence.fence).await?;
+    ClaimSteps::open(&facts, &evidence).await?;
     assert_eq!(subject.stands().await?, (2, Some(Held), Some(Last)));
     let record = subject.record().await?;
     let restored = record.restored.clone().unwrap();

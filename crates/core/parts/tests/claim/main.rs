@@ -21,7 +21,9 @@ use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
-use parts::{ClaimPlan, ClaimSteps, Departure, Deploy, EndedEtcd, Facts, Fence, Operation, Settings, Sleep};
+use parts::{
+    ClaimEvidence, ClaimPlan, ClaimSteps, Departure, EndedEtcd, Facts, Fence, Operation, Settings, Sleep,
+};
 use parts_fixture::{NAMESPACE, PROJECT, World, terms, zone::Zone};
 use serde_json::{Value, json};
 
@@ -134,18 +136,20 @@ async fn a_destination_takes_its_steps_in_order_and_nobody_takes_them_for_it() -
 /// After a restart the chain stays, and the fence must begin again.
 async fn a_restart_counts_anew(subject: &Subject) -> Result<()> {
     let facts = subject.set_record(taken(4)).await?;
-    facts.copied.keep(data::brought(false));
-    facts.fence.begin([]);
-    Fence::ready(&facts).await?;
-    ClaimSteps::open(&facts).await?;
+    let evidence = ClaimEvidence::default();
+    evidence.copy.record(data::brought(false));
+    evidence.fence.begin([]);
+    Fence::pass(&facts, &evidence.fence).await?;
+    ClaimSteps::open(&facts, &evidence).await?;
     let restarted = subject.world.facts(Operation::Restore, settings()).await?;
+    let anew = ClaimEvidence::default();
     assert_eq!(ClaimSteps::plan(&restarted, false)?, ClaimPlan::AfterTakeover);
-    ClaimSteps::open(&restarted).await?;
-    ClaimSteps::hold(&restarted).await.unwrap_err();
+    ClaimSteps::open(&restarted, &anew).await?;
+    ClaimSteps::hold(&restarted, &anew.fence).await.unwrap_err();
     assert_eq!(subject.stands().await?, (4, Some(Opening), Some(Last)));
-    restarted.fence.begin([]);
-    Fence::ready(&restarted).await?;
-    ClaimSteps::hold(&restarted).await?;
+    anew.fence.begin([]);
+    Fence::pass(&restarted, &anew.fence).await?;
+    ClaimSteps::hold(&restarted, &anew.fence).await?;
     assert_eq!(subject.stands().await?, (4, Some(Held), Some(Last)));
     Ok(())
 }
@@ -160,11 +164,15 @@ async fn woken_late(subject: &Subject) -> Result<()> {
     ];
     for meanwhile in gone_on {
         let facts = subject.set_record(taken(5)).await?;
-        facts.fence.begin([]);
-        Fence::ready(&facts).await?;
+        let evidence = ClaimEvidence::default();
+        evidence.fence.begin([]);
+        Fence::pass(&facts, &evidence.fence).await?;
         subject.status(meanwhile).await?;
         let before = subject.record().await?;
-        for step in [ClaimSteps::open(&facts).await, ClaimSteps::hold(&facts).await] {
+        for step in [
+            ClaimSteps::open(&facts, &evidence).await,
+            ClaimSteps::hold(&facts, &evidence.fence).await,
+        ] {
             let refused = step.unwrap_err();
             assert_eq!(refused.class(), "NotOwner", "{refused}");
         }
@@ -177,10 +185,11 @@ async fn woken_late(subject: &Subject) -> Result<()> {
 async fn two_at_once(subject: &Subject) -> Result<()> {
     let facts = subject.set_record(taken(7)).await?;
     let other = subject.world.facts(Operation::Restore, settings()).await?;
-    for facts in [&facts, &other] {
-        facts.copied.keep(data::brought(false));
-        facts.fence.begin([]);
-        Fence::ready(facts).await?;
+    let (evidence, of_other) = (ClaimEvidence::default(), ClaimEvidence::default());
+    for (facts, evidence) in [(&facts, &evidence), (&other, &of_other)] {
+        evidence.copy.record(data::brought(false));
+        evidence.fence.begin([]);
+        Fence::pass(facts, &evidence.fence).await?;
     }
     let progress = async {
         for percent in 2..12 {
@@ -190,11 +199,11 @@ async fn two_at_once(subject: &Subject) -> Result<()> {
         }
         Ok::<_, anyhow::Error>(())
     };
-    let both = |facts: Facts| async move {
-        ClaimSteps::open(&facts).await?;
-        ClaimSteps::hold(&facts).await
+    let both = |facts: Facts, evidence: ClaimEvidence| async move {
+        ClaimSteps::open(&facts, &evidence).await?;
+        ClaimSteps::hold(&facts, &evidence.fence).await
     };
-    let (one, two, progress) = tokio::join!(both(facts), both(other), progress);
+    let (one, two, progress) = tokio::join!(both(facts, evidence), both(other, of_other), progress);
     one?;
     two?;
     progress?;
@@ -252,6 +261,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     record["restored"] = json!({"epoch": 9, "lastRevision": 832, "saved": "2026-01-01T00:00:00Z", "fenced": "2026-01-01T00:01:30Z",
         "source": {"name": "seed-z", "epoch": 8}, "lostRevisions": 3});
     let facts = subject.set_record(record).await?;
+    let evidence = ClaimEvidence::default();
     assert_eq!(ClaimSteps::plan(&facts, false)?, ClaimPlan::NewEpochSameSeed);
     assert!(!facts.is_copy_of_backups_required().await?);
     let spec = json!({"labels": {}, "etcd": {}, "backup": {}, "replicas": 1});
@@ -259,16 +269,16 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     etcd.annotations_mut().insert(OWNERSHIP_EPOCH.into(), "10".into());
     let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
     etcds.create(&PostParams::default(), &etcd).await?;
-    facts.fence.begin([]);
-    Fence::ready(&facts).await?;
-    let waits = ClaimSteps::open(&facts).await.unwrap_err().to_string();
+    evidence.fence.begin([]);
+    Fence::pass(&facts, &evidence.fence).await?;
+    let waits = ClaimSteps::open(&facts, &evidence).await.unwrap_err().to_string();
     assert!(waits.contains("pods of an earlier epoch"), "{waits}");
     for _ in 0..2 {
         EndedEtcd::sleep(&facts).await?;
         EndedEtcd::asleep(&facts).await?;
     }
     assert_eq!(etcds.get("etcd-main").await?.spec.replicas, 0);
-    ClaimSteps::open(&facts).await?;
+    ClaimSteps::open(&facts, &evidence).await?;
     assert_eq!(subject.stands().await?, (11, Some(Opening), Some(Last)));
     let record = subject.record().await?;
     // The new record keeps the earlier loss.
@@ -296,7 +306,7 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     EndedEtcd::sleep(&facts).await?;
     EndedEtcd::asleep(&facts).await?;
     assert_eq!(etcds.get("etcd-main").await?.spec.replicas, 1);
-    ClaimSteps::hold(&facts).await?;
+    ClaimSteps::hold(&facts, &evidence.fence).await?;
     etcds
         .delete("etcd-main", &kube::api::DeleteParams::default())
         .await?;
@@ -309,17 +319,18 @@ async fn comes_back_after_its_clean_up(subject: &Subject) -> Result<()> {
     let mut record = taken(13);
     record["source"] = json!({"name": "seed-a", "epoch": 11});
     let facts = subject.set_record(record).await?;
+    let evidence = ClaimEvidence::default();
     assert_eq!(ClaimSteps::plan(&facts, false)?, ClaimPlan::NewEpochSameSeed);
     assert!(!facts.is_copy_of_backups_required().await?);
     EndedEtcd::sleep(&facts).await?;
     EndedEtcd::asleep(&facts).await?;
-    ClaimSteps::open(&facts).await.unwrap_err();
+    ClaimSteps::open(&facts, &evidence).await.unwrap_err();
     assert_eq!(subject.stands().await?, (13, Some(Claiming), None));
-    facts.fence.begin([]);
-    Fence::ready(&facts).await?;
-    ClaimSteps::open(&facts).await?;
+    evidence.fence.begin([]);
+    Fence::pass(&facts, &evidence.fence).await?;
+    ClaimSteps::open(&facts, &evidence).await?;
     assert_eq!(subject.stands().await?, (13, Some(Opening), Some(Last)));
-    ClaimSteps::hold(&facts).await?;
+    ClaimSteps::hold(&facts, &evidence.fence).await?;
     assert_eq!(subject.stands().await?, (13, Some(Held), Some(Last)));
     Ok(())
 }
@@ -327,21 +338,22 @@ async fn comes_back_after_its_clean_up(subject: &Subject) -> Result<()> {
 /// An etcd from an earlier residency is not opened again.
 async fn pods_of_before(subject: &Subject) -> Result<()> {
     let facts = subject.set_record(taken(8)).await?;
-    facts.copied.keep(data::brought(false));
-    facts.fence.begin([]);
-    Fence::ready(&facts).await?;
+    let evidence = ClaimEvidence::default();
+    evidence.copy.record(data::brought(false));
+    evidence.fence.begin([]);
+    Fence::pass(&facts, &evidence.fence).await?;
     let spec: EtcdSpec =
         serde_json::from_value(json!({"labels": {}, "etcd": {}, "backup": {}, "replicas": 1}))?;
     let etcds: Api<Etcd> = Api::namespaced(subject.world.client(), NAMESPACE);
     etcds
         .create(&PostParams::default(), &Etcd::new("etcd-main", spec))
         .await?;
-    let waits = ClaimSteps::open(&facts).await.unwrap_err().to_string();
+    let waits = ClaimSteps::open(&facts, &evidence).await.unwrap_err().to_string();
     assert!(waits.contains("pods of an earlier epoch"), "{waits}");
     assert_eq!(subject.stands().await?, (8, Some(Claiming), None));
     etcds
         .delete("etcd-main", &kube::api::DeleteParams::default())
         .await?;
-    ClaimSteps::open(&facts).await?;
+    ClaimSteps::open(&facts, &evidence).await?;
     Ok(())
 }

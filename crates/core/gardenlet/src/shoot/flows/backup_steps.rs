@@ -3,7 +3,7 @@
 use api::gardencore::Shoot;
 use flow::TaskId;
 use parts::{
-    BackupEntry, ClaimPlan, ClaimSteps, EndedEtcd, EtcdCopy, ExtensionSecrets, Facts, Fence,
+    BackupEntry, ClaimEvidence, ClaimPlan, ClaimSteps, EndedEtcd, EtcdCopy, ExtensionSecrets, Facts, Fence,
     SourceBackupEntry,
 };
 
@@ -40,7 +40,7 @@ pub(crate) struct Prepared {
 /// 4. Phase `Held`.
 pub(crate) fn prepare<'a>(
     g: &mut ShootGraph<'a>,
-    f: &'a Facts,
+    (f, evidence): (&'a Facts, &'a ClaimEvidence),
     BackupInputs {
         kept,
         restoring,
@@ -51,22 +51,27 @@ pub(crate) fn prepare<'a>(
     secrets: [TaskId; 2],
 ) -> Prepared {
     let [secrets, credentials] = secrets;
+    let fence = &evidence.fence;
     let [source, source_ready] = when(g, copy).deploy_in_two::<SourceBackupEntry>(f, record_ready);
     let own_ready = when(g, kept).deploy::<BackupEntry>(f, [record_ready, source]);
     let bucket_claimed = if claim.returns() { own_ready } else { source_ready };
     let before_fence = [record_ready, bucket_claimed];
-    let [witnesses_agree, fence_passed] = when(g, claim.fences()).deploy_in_two::<Fence>(f, before_fence);
+    let mut fenced = when(g, claim.fences());
+    let witnesses_agree = fenced.exchange(Fence::BEGIN, (f, fence), before_fence);
+    let fence_passed = fenced.exchange(Fence::PASS, (f, fence), witnesses_agree);
     let old_etcd_stopped = when(g, claim.returns()).sleep::<EndedEtcd>(f, record_ready);
     // All owners of reserved Secrets have created their Secrets. No extension restores before that.
     let reserved = [secrets, credentials, source_ready, own_ready];
     let carried = when(g, restoring).step(ExtensionSecrets::RESTORE, f, reserved);
     let before_copy = [secrets, credentials, source_ready, own_ready, witnesses_agree];
-    let copied = when(g, copy).deploy::<EtcdCopy>(f, before_copy);
-    let prepared = when(g, copy).step(EtcdCopy::DESTROY, f, copied);
+    let mut optional = when(g, copy);
+    let begun = optional.exchange(EtcdCopy::DEPLOY, (f, fence), before_copy);
+    let copied = optional.exchange(EtcdCopy::READY, (f, evidence), begun);
+    let prepared = optional.step(EtcdCopy::DESTROY, f, copied);
     let mut recorded = when(g, claim.begins_epoch());
     let before_open = [prepared, fence_passed, old_etcd_stopped];
-    let opened = recorded.step(ClaimSteps::OPEN, f, before_open);
-    let held = recorded.step(ClaimSteps::HOLD, f, [opened, carried]);
+    let opened = recorded.exchange(ClaimSteps::OPEN, (f, evidence), before_open);
+    let held = recorded.exchange(ClaimSteps::HOLD, (f, fence), [opened, carried]);
     Prepared { opened, held }
 }
 

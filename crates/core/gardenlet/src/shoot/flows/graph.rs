@@ -146,10 +146,20 @@ pub(crate) trait Steps<'a> {
         input: &'a I,
         after: impl IntoIterator<Item = TaskId>,
     ) -> TaskId {
+        self.exchange(task, (input, &()), after)
+    }
+
+    /// Adds a task of a part that exchanges a finding with further tasks.
+    fn exchange<I: Sync, S: Sync>(
+        &mut self,
+        task: PartTask<I, S>,
+        (input, finding): (&'a I, &'a S),
+        after: impl IntoIterator<Item = TaskId>,
+    ) -> TaskId {
         let limit = self.limit();
         let (graph, wanted) = self.target();
         let (name, touches) = (task.name(), task.touches());
-        let work = Task::new(name, move || task.run(input));
+        let work = Task::new(name, move || task.run(input, finding));
         graph.add(work.after(after).skip_if(!wanted), limit, touches)
     }
 

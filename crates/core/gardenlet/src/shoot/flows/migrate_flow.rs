@@ -11,7 +11,7 @@
 use flow::TaskId;
 use parts::{
     AllExtensions, Backups, ControlPlane, Departure, DnsRecords, Etcds, Facts, GenericExtensions,
-    Infrastructure, ManagedResources, Namespace, OwnerRecord, Secrets, ShootState, Writers,
+    Infrastructure, ManagedResources, Namespace, OwnerRecord, ProvenEnd, Secrets, ShootState, Writers,
 };
 use std::time::Duration;
 
@@ -35,9 +35,9 @@ pub struct MigrateInputs {
     pub keeps_phases: bool,
 }
 
-/// Builds the flow.
+/// Builds the flow. `end`: gets the proof of the final snapshot, which the hand-over records.
 #[must_use]
-pub fn build(f: &Facts, given: MigrateInputs) -> ShootFlow<'_> {
+pub fn build<'a>(f: &'a Facts, end: &'a ProvenEnd, given: MigrateInputs) -> ShootFlow<'a> {
     let mut g = graph("Shoot cluster preparation for migration", LIMIT);
 
     // Objects that the steps below need, also after an interrupted run.
@@ -67,12 +67,12 @@ pub fn build(f: &Facts, given: MigrateInputs) -> ShootFlow<'_> {
     let sealing = when(&mut g, given.keeps_phases).step(Departure::SEAL, f, stopped);
     let owner_record_deleted = when(&mut g, given.keeps_phases).migrate::<OwnerRecord>(f, sealing);
     let late = migrate_late_extensions(&mut g, f, stopped, owner_record_deleted);
-    let snapshot = g.step(
+    let snapshot = g.exchange(
         Backups::TAKE_FINAL_SNAPSHOT,
-        f,
+        (f, end),
         [owner_record_deleted, etcd_ready],
     );
-    g.step(Backups::CONFIRM_FINAL_SNAPSHOT, f, [late, snapshot]);
+    g.exchange(Backups::CONFIRM_FINAL_SNAPSHOT, (f, end), [late, snapshot]);
     g.compile()
 }
 

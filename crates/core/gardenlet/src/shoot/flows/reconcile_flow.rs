@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use flow::TaskId;
 use parts::{
-    ApiProxy, Backups, ClaimPlan, ContainerRuntimes, ControlPlane, ControllerLeaders, CoreDns, Etcds, Facts,
-    Infrastructure, KubeApiserver, KubeControllerManager, KubeProxy, KubeScheduler, Kubeconfig, Network,
-    NodeExtensions, NodeRights, OperatingSystemConfigs, OwnerRecordPlan, ShootApi, TunnelAgents,
+    ApiProxy, Backups, ClaimEvidence, ClaimPlan, ContainerRuntimes, ControlPlane, ControllerLeaders, CoreDns,
+    Etcds, Facts, Infrastructure, KubeApiserver, KubeControllerManager, KubeProxy, KubeScheduler, Kubeconfig,
+    Network, NodeExtensions, NodeRights, OperatingSystemConfigs, OwnerRecordPlan, ShootApi, TunnelAgents,
     TunnelServer, Workers,
 };
 
@@ -47,9 +47,9 @@ pub struct ReconcileInputs<'s> {
     pub hooks: &'s dyn HookTasks,
 }
 
-/// Builds the flow.
+/// Builds the flow. `evidence`: gets and gives the evidence about the source.
 #[must_use]
-pub fn build<'a>(f: &'a Facts, given: ReconcileInputs<'_>) -> ShootFlow<'a> {
+pub fn build<'a>(f: &'a Facts, evidence: &'a ClaimEvidence, given: ReconcileInputs<'_>) -> ShootFlow<'a> {
     let name = if given.restoring {
         "Shoot cluster restoration"
     } else {
@@ -71,7 +71,8 @@ pub fn build<'a>(f: &'a Facts, given: ReconcileInputs<'_>) -> ShootFlow<'a> {
         copy: given.has_backup && given.copy_is_required,
         claim: given.claim,
     };
-    let Prepared { opened, held } = backup_steps::prepare(&mut g, f, backups, owned, [secrets, credentials]);
+    let Prepared { opened, held } =
+        backup_steps::prepare(&mut g, (f, evidence), backups, owned, [secrets, credentials]);
     when(&mut g, backups.copy).step(Etcds::DEPLOY_EVENTS, f, secrets);
     let etcd_ready = g.deploy::<Etcds>(f, [secrets, credentials, opened]);
     // A shoot whose move was cancelled in the same seed may have its final snapshot already.

@@ -9,7 +9,7 @@
 
 use flow::TaskId;
 use parts::{
-    Backups, ClaimPlan, ContainerRuntimes, Etcds, Facts, Infrastructure, Kubeconfig, Network,
+    Backups, ClaimEvidence, ClaimPlan, ContainerRuntimes, Etcds, Facts, Infrastructure, Kubeconfig, Network,
     OperatingSystemConfigs, OwnerRecordPlan, Workers,
 };
 
@@ -43,9 +43,9 @@ pub struct SleepInputs<'s> {
     pub hooks: &'s dyn HookTasks,
 }
 
-/// Builds the flow.
+/// Builds the flow. `evidence`: gets and gives the evidence about the source.
 #[must_use]
-pub fn build<'a>(f: &'a Facts, given: SleepInputs<'_>) -> ShootFlow<'a> {
+pub fn build<'a>(f: &'a Facts, evidence: &'a ClaimEvidence, given: SleepInputs<'_>) -> ShootFlow<'a> {
     let name = if given.restoring {
         "Shoot cluster restoration in its sleep"
     } else {
@@ -60,7 +60,8 @@ pub fn build<'a>(f: &'a Facts, given: SleepInputs<'_>) -> ShootFlow<'a> {
         copy: given.has_backup && given.copy_is_required,
         claim: given.claim,
     };
-    let Prepared { opened, held } = backup_steps::prepare(&mut g, f, backups, base.owned, secrets);
+    let Prepared { opened, held } =
+        backup_steps::prepare(&mut g, (f, evidence), backups, base.owned, secrets);
 
     let restored = given.restoring && given.has_backup;
     let is_woken = restored || given.etcd_is_awake;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use api::gardencore::Shoot;
 use flow::Flow;
 use parts::{
-    AppliedTerms, ClaimSteps, Cluster, Etcds, Facts, FenceClock, KubeApiserver, NamespaceState, OwnerRecord,
-    ProvenEnd,
+    AppliedTerms, ClaimSteps, Cluster, Etcds, Facts, KubeApiserver, MoveFindings, NamespaceState, OwnerRecord,
 };
 use placement::Operation;
 use runtime::{Error, Result};
@@ -30,12 +29,12 @@ use crate::{
 };
 
 /// Runs the flow of an operation. `traveller`: the Shoot with the approved spec, which the flow reads.
-/// `fence`: the fence of the epoch. `proven_end`: receives the proof of the final snapshot of a migration.
+/// `findings`: has the fence of the epoch, and receives the proof of the final snapshot of a migration.
 pub(crate) async fn run(
     context: &Context,
     traveller: &Arc<Shoot>,
     operation: Operation,
-    (fence, proven_end): (FenceClock, ProvenEnd),
+    findings: &MoveFindings,
     record: &Record<'_>,
     hooks: &dyn OperationHooks,
     pace: &Pace,
@@ -54,12 +53,10 @@ pub(crate) async fn run(
     )
     .await
     .map_err(|error| outside("Collecting facts", error))?;
-    facts.fence = fence;
-    facts.proven_end = proven_end;
     hooks.begin(&mut facts, record).await?;
     let ended = Box::pin(owner_permit::run_under_owner_permit(facts, |facts| {
         // Boxed: the future is large, and is moved several times.
-        Box::pin(act(facts, operation, record, hooks, pace))
+        Box::pin(act(facts, findings, record, hooks, pace))
     }));
     ended.await.unwrap_or_else(|refusal| {
         Err(match refusal {
@@ -74,12 +71,12 @@ pub(crate) async fn run(
 
 async fn act(
     facts: Facts,
-    operation: Operation,
+    findings: &MoveFindings,
     record: &Record<'_>,
     hooks: &dyn OperationHooks,
     pace: &Pace,
 ) -> Result<(), Failure> {
-    let facts = &facts;
+    let (facts, operation) = (&facts, facts.operation);
     if operation.deploys() {
         AppliedTerms::withdraw_other(facts)
             .await
@@ -90,7 +87,7 @@ async fn act(
             .await
             .map_err(|error| outside("Syncing Cluster resource", error))?;
     }
-    let flow = build(facts, operation, hooks.steps())
+    let flow = build(facts, findings, hooks.steps())
         .await
         .map_err(|error| outside("Looking at what is there", error))?;
     let work = Box::pin(progress::run_and_report(pace, operation.type_(), flow, record));
@@ -108,12 +105,13 @@ async fn act(
     Ok(())
 }
 
-/// Reads the present state in the seed, and builds the flow of an operation.
+/// Reads the present state in the seed, and builds the flow of the operation.
 pub(crate) async fn build<'a>(
     f: &'a Facts,
-    operation: Operation,
+    findings: &'a MoveFindings,
     planner: &dyn PlanSteps,
 ) -> Result<Flow<'a, Error>> {
+    let operation = f.operation;
     let is_active = f.namespace_state().await? == NamespaceState::Active;
     // kube-apiserver of a hibernated shoot exists with zero replicas.
     let is_up = is_active && KubeApiserver::exists(f).await?;
@@ -121,6 +119,7 @@ pub(crate) async fn build<'a>(
     let flow = match operation {
         Operation::Migrate => migrate_flow::build(
             f,
+            &findings.end,
             migrate_flow::MigrateInputs {
                 control_plane_is_up: is_up,
                 keeps_phases: owner_record.may_be_there(),
@@ -157,10 +156,11 @@ pub(crate) async fn build<'a>(
                     claim,
                     hooks,
                 };
-                return Ok(sleep_flow::build(f, given).into_flow());
+                return Ok(sleep_flow::build(f, &findings.claim, given).into_flow());
             }
             reconcile_flow::build(
                 f,
+                &findings.claim,
                 reconcile_flow::ReconcileInputs {
                     restoring,
                     has_backup,

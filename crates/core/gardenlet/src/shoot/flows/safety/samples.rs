@@ -3,7 +3,7 @@
 use std::{fmt::Display, sync::Arc};
 
 use api::gardencore::{CloudProfile, ControllerRegistration, Project, Seed as SeedObject, Shoot};
-use parts::{ClaimPlan, Facts, OwnerRecordPlan, Residency, Settings, tenant};
+use parts::{ClaimPlan, Facts, MoveFindings, OwnerRecordPlan, Residency, Settings, tenant};
 use placement::{Extensions, Isolation, Names, Operation};
 use runtime::{
     Error, Result,
@@ -117,9 +117,18 @@ impl Sample<'_> {
     }
 }
 
+/// The inputs of all samples.
+#[derive(Debug)]
+pub struct SampleInputs {
+    /// The facts of the shoot.
+    pub facts: Facts,
+    /// The findings, which no task records.
+    pub findings: MoveFindings,
+}
+
 /// A sample of each flow. The conditions enable as many tasks as possible.
 #[must_use]
-pub fn drawn(f: &Facts) -> Vec<Sample<'_>> {
+pub fn drawn(inputs: &SampleInputs) -> Vec<Sample<'_>> {
     let creation = ReconcileInputs {
         restoring: false,
         copy_is_required: false,
@@ -128,25 +137,25 @@ pub fn drawn(f: &Facts) -> Vec<Sample<'_>> {
         ..RESTORATION
     };
     vec![
-        migration(f, MIGRATION),
-        reconciliation(f, DESTINATION, RESTORATION),
-        reconciliation(f, RECONCILIATION, creation),
-        sleep(f, RESTORATION_ASLEEP),
-        departure(f, false),
-        deletion(f, DELETION_INPUTS),
+        migration(inputs, MIGRATION),
+        reconciliation(inputs, DESTINATION, RESTORATION),
+        reconciliation(inputs, RECONCILIATION, creation),
+        sleep(inputs, RESTORATION_ASLEEP),
+        departure(inputs, false),
+        deletion(inputs, DELETION_INPUTS),
         Sample {
             title: FORCED,
             file: "force_delete_flow",
             kind: FlowKind::Deletes,
-            flow: force_delete_flow::build(f),
+            flow: force_delete_flow::build(&inputs.facts),
         },
     ]
 }
 
 /// The samples of [`drawn`], and each flow under further conditions.
 #[must_use]
-pub fn all(f: &Facts) -> Vec<Sample<'_>> {
-    let mut all = drawn(f);
+pub fn all(inputs: &SampleInputs) -> Vec<Sample<'_>> {
+    let mut all = drawn(inputs);
     for claim in CLAIMS {
         for sleeps in [false, true] {
             let given = ReconcileInputs {
@@ -154,59 +163,63 @@ pub fn all(f: &Facts) -> Vec<Sample<'_>> {
                 claim,
                 ..RESTORATION
             };
-            all.push(reconciliation(f, DESTINATION, given));
+            all.push(reconciliation(inputs, DESTINATION, given));
         }
         let given = SleepInputs {
             claim,
             ..RESTORATION_ASLEEP
         };
-        all.push(sleep(f, given));
+        all.push(sleep(inputs, given));
     }
-    all.push(departure(f, true));
+    all.push(departure(inputs, true));
     for keeps_phases in [false, true] {
         let given = MigrateInputs {
             control_plane_is_up: false,
             keeps_phases,
         };
-        all.push(migration(f, given));
+        all.push(migration(inputs, given));
         let given = DeleteInputs {
             owner_record: keeps_phases,
             control_plane_is_up: false,
             ..DELETION_INPUTS
         };
-        all.push(deletion(f, given));
+        all.push(deletion(inputs, given));
     }
     all
 }
 
-fn migration(f: &Facts, given: MigrateInputs) -> Sample<'_> {
+fn migration(inputs: &SampleInputs, given: MigrateInputs) -> Sample<'_> {
     Sample {
         title: SOURCE,
         file: "migrate_flow",
         kind: FlowKind::Migrates,
-        flow: migrate_flow::build(f, given),
+        flow: migrate_flow::build(&inputs.facts, &inputs.findings.end, given),
     }
 }
 
-fn reconciliation<'a>(f: &'a Facts, title: &'static str, given: ReconcileInputs<'_>) -> Sample<'a> {
+fn reconciliation<'a>(
+    inputs: &'a SampleInputs,
+    title: &'static str,
+    given: ReconcileInputs<'_>,
+) -> Sample<'a> {
     Sample {
         title,
         file: "reconcile_flow",
         kind: FlowKind::Deploys(given.claim),
-        flow: reconcile_flow::build(f, given),
+        flow: reconcile_flow::build(&inputs.facts, &inputs.findings.claim, given),
     }
 }
 
-fn sleep<'a>(f: &'a Facts, given: SleepInputs<'_>) -> Sample<'a> {
+fn sleep<'a>(inputs: &'a SampleInputs, given: SleepInputs<'_>) -> Sample<'a> {
     Sample {
         title: ASLEEP,
         file: "sleep_flow",
         kind: FlowKind::Deploys(given.claim),
-        flow: sleep_flow::build(f, given),
+        flow: sleep_flow::build(&inputs.facts, &inputs.findings.claim, given),
     }
 }
 
-fn departure(f: &Facts, awaits_final_snapshot: bool) -> Sample<'_> {
+fn departure(inputs: &SampleInputs, awaits_final_snapshot: bool) -> Sample<'_> {
     let given = LeaveInputs {
         namespace_is_active: true,
         awaits_final_snapshot,
@@ -215,16 +228,16 @@ fn departure(f: &Facts, awaits_final_snapshot: bool) -> Sample<'_> {
         title: LEFT,
         file: "leave_flow",
         kind: FlowKind::Leaves,
-        flow: leave_flow::build(&f.residency, given),
+        flow: leave_flow::build(&inputs.facts.residency, given),
     }
 }
 
-fn deletion<'a>(f: &'a Facts, given: DeleteInputs<'_>) -> Sample<'a> {
+fn deletion<'a>(inputs: &'a SampleInputs, given: DeleteInputs<'_>) -> Sample<'a> {
     Sample {
         title: DELETION,
         file: "delete_flow",
         kind: FlowKind::Deletes,
-        flow: delete_flow::build(f, given),
+        flow: delete_flow::build(&inputs.facts, given),
     }
 }
 
@@ -233,7 +246,14 @@ fn deletion<'a>(f: &'a Facts, given: DeleteInputs<'_>) -> Sample<'a> {
 ///
 /// # Errors
 /// An object of the sample is invalid.
-pub fn facts(connection: Connection, permit: &Permit) -> Result<Facts> {
+pub fn inputs(connection: Connection, permit: &Permit) -> Result<SampleInputs> {
+    Ok(SampleInputs {
+        facts: facts(connection, permit)?,
+        findings: MoveFindings::default(),
+    })
+}
+
+fn facts(connection: Connection, permit: &Permit) -> Result<Facts> {
     let shoot: Shoot = object(json!({
         "metadata": {"name": "shoot", "namespace": "garden-project", "uid": "uid"},
         "spec": {
@@ -275,10 +295,7 @@ pub fn facts(connection: Connection, permit: &Permit) -> Result<Facts> {
         names,
         kubernetes_version: "1.0.0".to_owned(),
         stage: parts::controller_leaders::Stage::AtHome,
-        fence: parts::FenceClock::default(),
         owner_check: Settings::default().owner_check,
-        copied: parts::Copied::default(),
-        proven_end: parts::ProvenEnd::default(),
         last_opened: parts::shoot_state::LastOpened::default(),
     })
 }

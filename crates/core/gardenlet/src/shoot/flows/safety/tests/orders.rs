@@ -1,7 +1,7 @@
 //! The required order of tasks, regardless of further changes of a flow.
 
 use super::{
-    ASLEEP, Checked, DELETION, DESTINATION, FORCED, LEFT, SOURCE, orders_of_drawn_flows, sample_facts,
+    ASLEEP, Checked, DELETION, DESTINATION, FORCED, LEFT, SOURCE, orders_of_drawn_flows, sample_inputs,
 };
 
 const ORDERS: &[(&str, [&str; 2])] = &[
@@ -335,8 +335,8 @@ const ORDERS: &[(&str, [&str; 2])] = &[
 /// R17-54: during hibernation, only etcd is woken up.
 #[tokio::test]
 async fn nothing_that_writes_is_woken_in_a_sleep() {
-    let facts = sample_facts();
-    let flows = orders_of_drawn_flows(&facts);
+    let inputs = sample_inputs();
+    let flows = orders_of_drawn_flows(&inputs);
     let flow = &flows[ASLEEP];
     for task in [
         "Deploying Kubernetes API server",
@@ -350,8 +350,8 @@ async fn nothing_that_writes_is_woken_in_a_sleep() {
 
 #[tokio::test]
 async fn what_a_step_stands_on_comes_before_it() -> Checked {
-    let facts = sample_facts();
-    let flows = orders_of_drawn_flows(&facts);
+    let inputs = sample_inputs();
+    let flows = orders_of_drawn_flows(&inputs);
     for (title, order) in ORDERS {
         flows[title].require(*order)?;
     }
@@ -360,12 +360,12 @@ async fn what_a_step_stands_on_comes_before_it() -> Checked {
 
 #[tokio::test]
 async fn an_order_that_does_not_hold_is_told() {
-    let facts = sample_facts();
+    let inputs = sample_inputs();
     let wrong = [
         "Creating ETCD Snapshot",
         "Waiting until kube-apiserver has been deleted",
     ];
-    let told = orders_of_drawn_flows(&facts)[SOURCE].require(wrong).err();
+    let told = orders_of_drawn_flows(&inputs)[SOURCE].require(wrong).err();
     assert!(
         told.is_some_and(|told| told.contains("does not wait for \"Creating ETCD Snapshot\"")),
         "the reverse holds too"

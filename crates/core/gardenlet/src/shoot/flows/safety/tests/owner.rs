@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use parts::{ClaimPlan, OwnerRecordPlan};
 
 use super::{
-    Checked, NO_ZONES, TaskOrder, sample_facts,
+    Checked, NO_ZONES, TaskOrder, sample_inputs,
     samples::{RESTORATION, RESTORATION_ASLEEP},
     systems::OF_OWNER_RECORD,
 };
@@ -19,7 +19,7 @@ use crate::shoot::flows::{
 /// A seed without owner checks behaves as before the setting existed.
 #[tokio::test]
 async fn without_owner_checks_no_owner_record_is_touched() {
-    let (facts, owner_record) = (sample_facts(), OwnerRecordPlan::Nothing);
+    let (inputs, owner_record) = (sample_inputs(), OwnerRecordPlan::Nothing);
     let reconcile = ReconcileInputs {
         owner_record,
         claim: ClaimPlan::Nothing,
@@ -44,10 +44,10 @@ async fn without_owner_checks_no_owner_record_is_touched() {
         hooks: &NO_ZONES,
     };
     for flow in [
-        reconcile_flow::build(&facts, reconcile),
-        sleep_flow::build(&facts, sleep),
-        migrate_flow::build(&facts, migrate),
-        delete_flow::build(&facts, delete),
+        reconcile_flow::build(&inputs.facts, &inputs.findings.claim, reconcile),
+        sleep_flow::build(&inputs.facts, &inputs.findings.claim, sleep),
+        migrate_flow::build(&inputs.facts, &inputs.findings.end, migrate),
+        delete_flow::build(&inputs.facts, delete),
     ] {
         let flow = flow.into_flow();
         let skipped: BTreeSet<_> = flow.skipped().collect();
@@ -66,7 +66,7 @@ async fn without_owner_checks_no_owner_record_is_touched() {
 /// a final loss, caused by a mere setting (R17-50).
 #[tokio::test]
 async fn an_owner_record_that_nobody_wants_goes_after_the_check_of_etcd() -> Checked {
-    let (facts, owner_record) = (sample_facts(), OwnerRecordPlan::Drop);
+    let (inputs, owner_record) = (sample_inputs(), OwnerRecordPlan::Drop);
     let awake = ReconcileInputs {
         restoring: false,
         copy_is_required: false,
@@ -84,8 +84,8 @@ async fn an_owner_record_that_nobody_wants_goes_after_the_check_of_etcd() -> Che
         ..RESTORATION_ASLEEP
     };
     for flow in [
-        reconcile_flow::build(&facts, awake),
-        sleep_flow::build(&facts, asleep),
+        reconcile_flow::build(&inputs.facts, &inputs.findings.claim, awake),
+        sleep_flow::build(&inputs.facts, &inputs.findings.claim, asleep),
     ] {
         let flow = flow.into_flow();
         let removal = "Destroying owner domain DNS record";

@@ -7,8 +7,8 @@ use parts::{
 };
 
 use super::{
-    ASLEEP, DELETION, DESTINATION, FORCED, FlowKind, LEFT, RECONCILIATION, SOURCE, breaches, sample_facts,
-    samples::{self, CLAIMS, Sample},
+    ASLEEP, DELETION, DESTINATION, FORCED, FlowKind, LEFT, RECONCILIATION, SOURCE, breaches, sample_inputs,
+    samples::{self, CLAIMS, Sample, SampleInputs},
 };
 use crate::shoot::flows::{
     ShootFlow,
@@ -26,8 +26,8 @@ pub(super) const OF_OWNER_RECORD: [[&str; 2]; 3] = [
 /// I2, I3, R17-20..31: every rule of the module, for each flow under many conditions.
 #[tokio::test]
 async fn each_task_touches_an_external_system_only_as_the_owner() {
-    let facts = sample_facts();
-    let samples = samples::all(&facts);
+    let inputs = sample_inputs();
+    let samples = samples::all(&inputs);
     let found: Vec<_> = samples.iter().flat_map(Sample::breaches).collect();
     assert!(found.is_empty(), "{found:#?}");
 }
@@ -36,8 +36,8 @@ async fn each_task_touches_an_external_system_only_as_the_owner() {
 #[tokio::test]
 async fn each_flow_has_tasks_that_touch_an_external_system() {
     use ExternalSystem::{Bucket, Cloud, Dns};
-    let facts = sample_facts();
-    let drawn = samples::drawn(&facts);
+    let inputs = sample_inputs();
+    let drawn = samples::drawn(&inputs);
     for (title, [cloud, dns, bucket]) in [
         (SOURCE, [2, 2, 3]),
         (DESTINATION, [20, 3, 10]),
@@ -94,13 +94,14 @@ fn tasks_of_extension_resources_declare_the_system_of_the_provider() {
 }
 
 /// A flow with all gates and the deployment of the infrastructure, after or beside the gates.
-fn flow_with_gates(f: &Facts, after_the_gates: bool) -> ShootFlow<'_> {
+fn flow_with_gates(inputs: &SampleInputs, after_the_gates: bool) -> ShootFlow<'_> {
+    let SampleInputs { facts: f, findings } = inputs;
     let mut g = graph("a flow with all gates", RETRY_LIMIT);
     g.deploy::<OwnerRecord>(f, []);
     g.migrate::<AllExtensions>(f, []);
     g.destroy::<Writers>(f, []);
-    g.step(ClaimSteps::OPEN, f, []);
-    g.step(ClaimSteps::HOLD, f, []);
+    g.exchange(ClaimSteps::OPEN, (f, &findings.claim), []);
+    g.exchange(ClaimSteps::HOLD, (f, &findings.claim.fence), []);
     g.step(Departure::SEAL, f, []);
     g.destroy::<OwnerRecord>(f, []);
     let gates = if after_the_gates {
@@ -115,11 +116,11 @@ fn flow_with_gates(f: &Facts, after_the_gates: bool) -> ShootFlow<'_> {
 /// Every rule finds the breach of a flow that ignores the gates.
 #[tokio::test]
 async fn a_task_on_the_wrong_side_of_a_gate_is_a_breach() {
-    let facts = sample_facts();
+    let inputs = sample_inputs();
     let kinds = CLAIMS.map(FlowKind::Deploys).into_iter();
     for kind in kinds.chain([FlowKind::Migrates, FlowKind::Leaves, FlowKind::Deletes]) {
         let count = |after_the_gates| {
-            let found = breaches(kind, &flow_with_gates(&facts, after_the_gates));
+            let found = breaches(kind, &flow_with_gates(&inputs, after_the_gates));
             let deploys = <Infrastructure as Deploy>::TASKS.map(|task| format!("{task:?} may change"));
             found
                 .iter()

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use parts::{ClaimPlan, Deploy, Destroy, OwnerRecordPlan, SubnetIsolation};
 
 use super::{
-    ASLEEP, Checked, DELETION, DESTINATION, NO_ZONES, RECONCILIATION, orders_of_drawn_flows, sample_facts,
+    ASLEEP, Checked, DELETION, DESTINATION, NO_ZONES, RECONCILIATION, orders_of_drawn_flows, sample_inputs,
     samples::{RESTORATION, RESTORATION_ASLEEP},
 };
 use crate::shoot::flows::{
@@ -18,8 +18,8 @@ use crate::shoot::flows::{
 /// created in the zone.
 #[tokio::test]
 async fn a_zone_is_closed_after_its_machines_and_opened_before_them() -> Checked {
-    let facts = sample_facts();
-    let flows = orders_of_drawn_flows(&facts);
+    let inputs = sample_inputs();
+    let flows = orders_of_drawn_flows(&inputs);
     let close = "Deploying isolation of the zone that is cut off";
     let opened = "Waiting until stale isolation of zones has been destroyed";
     for title in [DESTINATION, RECONCILIATION, ASLEEP] {
@@ -39,7 +39,7 @@ async fn a_zone_is_closed_after_its_machines_and_opened_before_them() -> Checked
 /// A shoot without an isolated zone is reconciled, hibernated and deleted as without GEP-21.
 #[tokio::test]
 async fn without_a_zone_that_is_cut_off_nothing_of_it_runs() {
-    let facts = sample_facts();
+    let inputs = sample_inputs();
     let awake = ReconcileInputs {
         restoring: false,
         copy_is_required: false,
@@ -71,9 +71,15 @@ async fn without_a_zone_that_is_cut_off_nothing_of_it_runs() {
         stale,
     ];
     for (flow, count) in [
-        (reconcile_flow::build(&facts, awake), 4),
-        (sleep_flow::build(&facts, asleep), 4),
-        (delete_flow::build(&facts, deleted), 2),
+        (
+            reconcile_flow::build(&inputs.facts, &inputs.findings.claim, awake),
+            4,
+        ),
+        (
+            sleep_flow::build(&inputs.facts, &inputs.findings.claim, asleep),
+            4,
+        ),
+        (delete_flow::build(&inputs.facts, deleted), 2),
     ] {
         let flow = flow.into_flow();
         let skipped: BTreeSet<_> = flow.skipped().collect();
