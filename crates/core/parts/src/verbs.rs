@@ -14,7 +14,7 @@ use runtime::Result;
 
 use crate::{
     Facts, Residency,
-    task::{ExternalSystems, PartTask},
+    task::{ExternalSystems, NONE, PartTask},
 };
 
 /// Names that operators see: the task that does the work, and the task that waits.
@@ -88,12 +88,11 @@ pub trait Destroy: 'static {
     }
 }
 
-/// A part that a provider manages. The provider can release the part, so that a different seed takes over.
+/// A part that a provider manages. The provider can release the part, so that a different seed takes over. The
+/// tasks change no external system.
 pub trait Migrate: 'static {
     /// See [`Tasks`].
     const TASKS: Tasks;
-    /// The external systems that the work may change.
-    const TOUCHES: ExternalSystems;
     /// Requests a release by the provider without any change outside the seed (I9).
     fn migrate(residency: &Residency) -> impl Future<Output = Result<()>> + Send;
     /// Waits until the provider has released the part.
@@ -104,12 +103,8 @@ pub trait Migrate: 'static {
     fn migrate_tasks() -> [PartTask<Residency>; 2] {
         let [work, wait] = Self::TASKS;
         [
-            PartTask::new(work, Self::TOUCHES, |residency| {
-                Box::pin(Self::migrate(residency))
-            }),
-            PartTask::new(wait, Self::TOUCHES, |residency| {
-                Box::pin(Self::migrated(residency))
-            }),
+            PartTask::new(work, NONE, |residency| Box::pin(Self::migrate(residency))),
+            PartTask::new(wait, NONE, |residency| Box::pin(Self::migrated(residency))),
         ]
     }
 }

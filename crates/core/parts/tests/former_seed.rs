@@ -92,7 +92,7 @@ impl Subject {
     async fn stopped_for_a_lost_epoch(&self) -> Result<()> {
         let facts = self.takes_back(5, 3).await?;
         for _ in 0..2 {
-            EndedEtcd::sleep(&facts).await?;
+            EndedEtcd::stop(&facts).await?;
             assert_eq!(self.state().await?, (3, 0, Some("5".to_owned())));
         }
         for _ in 0..2 {
@@ -108,7 +108,7 @@ impl Subject {
         // The seed gets the shoot for the third time while the etcd runs to be saved.
         EndedEtcd::wake_to_save(&facts, 5, true).await?;
         let facts = self.takes_back(7, 3).await?;
-        EndedEtcd::sleep(&facts).await?;
+        EndedEtcd::stop(&facts).await?;
         assert_eq!(self.state().await?, (3, 0, Some("7".to_owned())));
         Ok(())
     }
@@ -147,7 +147,7 @@ impl Subject {
     /// The mark ends with the start, so that a later hibernation is no loss.
     async fn started_in_the_next_epoch(&self) -> Result<()> {
         let facts = self.takes_back(9, 3).await?;
-        EndedEtcd::sleep(&facts).await?;
+        EndedEtcd::stop(&facts).await?;
         assert_eq!(self.state().await?, (3, 0, Some("9".to_owned())));
         for _ in 0..2 {
             Etcds::deploy(&facts).await?;
@@ -161,7 +161,7 @@ impl Subject {
     async fn hibernated(&self) -> Result<()> {
         Etcds::sleep(&self.owns(9).await?).await?;
         let facts = self.takes_back(11, 9).await?;
-        EndedEtcd::sleep(&facts).await?;
+        EndedEtcd::stop(&facts).await?;
         for residency_epoch in [9, 11] {
             EndedEtcd::wake_to_save(&facts, residency_epoch, true).await?;
             assert_eq!(self.state().await?, (9, 0, None));
@@ -177,7 +177,7 @@ impl Subject {
             Etcds::deploy(&self.owns(9).await?).await?;
             self.scale_to_zero(manager).await?;
             let facts = self.takes_back(11, 9).await?;
-            EndedEtcd::sleep(&facts).await?;
+            EndedEtcd::stop(&facts).await?;
             assert_eq!(self.state().await?, (9, 0, None), "{manager}");
             EndedEtcd::wake_to_save(&facts, 11, true).await?;
             assert_eq!(self.state().await?, (9, 0, None), "{manager}");

@@ -21,22 +21,29 @@ use serde_json::{Value, json};
 use crate::{
     ConflictLimit, FIELD_MANAGER, Facts, Residency, configuration_problem,
     etcd::{etcds::MAIN, owner},
-    task::{BUCKET, ExternalSystems},
-    verbs::{Sleep, Tasks},
+    task::{BUCKET, PartTask},
 };
 
 /// See the module.
 #[derive(Debug)]
 pub struct EndedEtcd;
 
-impl Sleep for EndedEtcd {
-    const TASKS: Tasks = [
-        "Stopping etcd of the epoch that has ended",
-        "Waiting until etcd of the epoch that has ended has stopped",
+impl EndedEtcd {
+    /// [`Self::stop`] and [`Self::stopped`], as tasks. No [`crate::Sleep`]: this stop makes no snapshot before,
+    /// and creates no Etcd.
+    pub const STOP: [PartTask<Facts>; 2] = [
+        PartTask::new("Stopping etcd of the epoch that has ended", BUCKET, |input| {
+            Box::pin(Self::stop(input))
+        }),
+        PartTask::new(
+            "Waiting until etcd of the epoch that has ended has stopped",
+            BUCKET,
+            |input| Box::pin(Self::stopped(input)),
+        ),
     ];
-    const TOUCHES: ExternalSystems = BUCKET;
 
-    async fn sleep(f: &Facts) -> Result<()> {
+    /// Stops an etcd-main of an earlier epoch, and marks the Etcd as stopped.
+    pub async fn stop(f: &Facts) -> Result<()> {
         let runs = |found: &Etcd| is_of_earlier_epoch(found, f.epoch()) && found.spec.replicas > 0;
         let found = f.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
@@ -52,7 +59,8 @@ impl Sleep for EndedEtcd {
         patch_where(f, runs, &stop).await
     }
 
-    async fn asleep(f: &Facts) -> Result<()> {
+    /// Waits until the pod of an etcd-main of an earlier epoch is gone.
+    pub async fn stopped(f: &Facts) -> Result<()> {
         let found = f.etcds().get_opt(MAIN).await;
         let found = found.context("could not read Etcd etcd-main")?;
         if !found.is_some_and(|found| is_of_earlier_epoch(&found, f.epoch())) {
@@ -61,9 +69,7 @@ impl Sleep for EndedEtcd {
         let pods = f.seed.namespaced::<Pod>(&f.namespace);
         wait::until_gone(&pods, &member(), f.settings.timeouts.etcd.timeout).await
     }
-}
 
-impl EndedEtcd {
     /// Starts the etcd again for its final snapshot. The seed has stopped this etcd for a later epoch, and
     /// has lost the shoot in that epoch (`residency_epoch`) before etcd was opened. Changes that no snapshot
     /// has are on the volume alone. etcd serves no client: the owner check has lost the epoch, and the gate

@@ -8,7 +8,7 @@ use crate::{
     ExtensionResource, Facts, Residency,
     controllers::controller_leaders::{Stage, configure_guest, current_stage},
     extensions::infrastructure::Infrastructure,
-    task::{CLOUD, ExternalSystems, NONE},
+    task::{CLOUD, ExternalSystems},
     verbs::{Deploy, Destroy, Migrate, Sleep, Tasks},
 };
 
@@ -58,7 +58,6 @@ impl Migrate for ControlPlane {
         "Migrating shoot control plane",
         "Waiting until shoot control plane has been migrated",
     ];
-    const TOUCHES: ExternalSystems = NONE;
 
     async fn migrate(residency: &Residency) -> Result<()> {
         Self::object(residency).migrate().await

@@ -14,7 +14,7 @@ use crate::{
         config::{CLOUD_PROVIDER_SECRET, SSH_KEY_PAIR},
         issue::Data,
     },
-    task::{CLOUD, ExternalSystems, NONE},
+    task::{CLOUD, ExternalSystems},
     verbs::{Deploy, Destroy, Migrate, Tasks},
 };
 
@@ -44,7 +44,6 @@ impl Migrate for Infrastructure {
         "Migrating shoot infrastructure",
         "Waiting until shoot infrastructure has been migrated",
     ];
-    const TOUCHES: ExternalSystems = NONE;
 
     async fn migrate(residency: &Residency) -> Result<()> {
         Self::object(residency).migrate().await

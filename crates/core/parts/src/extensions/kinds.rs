@@ -129,7 +129,6 @@ impl Which {
 
 impl<P: OfKinds> Migrate for P {
     const TASKS: Tasks = P::MIGRATION;
-    const TOUCHES: ExternalSystems = NONE;
 
     async fn migrate(residency: &Residency) -> Result<()> {
         residency.migrate_kinds(Which::select::<P>()).await

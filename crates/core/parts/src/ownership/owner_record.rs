@@ -21,8 +21,8 @@ use crate::{
     ExtensionResource, FIELD_MANAGER, Facts, Residency, configuration_problem,
     extensions::dns_records,
     ownership::owner_claim,
-    task::{DNS, ExternalSystems},
-    verbs::{Deploy, Destroy, Migrate, Tasks},
+    task::{DNS, ExternalSystems, PartTask},
+    verbs::{Deploy, Destroy, Tasks},
 };
 
 /// TTL in seconds for caches of resolvers. Owner checks bypass these caches (docs/understand/ownership.md).
@@ -142,21 +142,29 @@ impl Deploy for OwnerRecord {
     }
 }
 
-/// Differs from the migration of further objects: the DNSRecord is deleted. The deletion removes the owner's
-/// name in DNS and keeps the name with the epoch. So every process with an owner check sees that this epoch
-/// has ended (R17-50).
-impl Migrate for OwnerRecord {
-    const TASKS: Tasks = [
-        "Migrating owner domain DNS record",
-        "Waiting until owner domain DNS record has been migrated",
+impl OwnerRecord {
+    /// [`Self::withdraw`] and [`Self::withdrawn`], as tasks. No [`crate::Migrate`]: a migration of an object
+    /// changes nothing outside the seed.
+    pub const WITHDRAW: [PartTask<Residency>; 2] = [
+        PartTask::new("Migrating owner domain DNS record", DNS, |residency| {
+            Box::pin(Self::withdraw(residency))
+        }),
+        PartTask::new(
+            "Waiting until owner domain DNS record has been migrated",
+            DNS,
+            |residency| Box::pin(Self::withdrawn(residency)),
+        ),
     ];
-    const TOUCHES: ExternalSystems = DNS;
 
-    async fn migrate(residency: &Residency) -> Result<()> {
+    /// "Migrating owner domain DNS record": deletes the DNSRecord. The deletion removes the owner's name in
+    /// DNS and keeps the name with the epoch. So every process with an owner check sees that this epoch has
+    /// ended (R17-50).
+    pub async fn withdraw(residency: &Residency) -> Result<()> {
         object(residency).delete().await
     }
 
-    async fn migrated(residency: &Residency) -> Result<()> {
+    /// Waits until the DNSRecord is deleted.
+    pub async fn withdrawn(residency: &Residency) -> Result<()> {
         object(residency).wait_until_deleted().await
     }
 }

@@ -21,9 +21,7 @@ use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
-use parts::{
-    ClaimEvidence, ClaimPlan, ClaimSteps, Departure, EndedEtcd, Facts, Fence, Operation, Settings, Sleep,
-};
+use parts::{ClaimEvidence, ClaimPlan, ClaimSteps, Departure, EndedEtcd, Facts, Fence, Operation, Settings};
 use parts_fixture::{NAMESPACE, PROJECT, World, terms, zone::Zone};
 use serde_json::{Value, json};
 
@@ -274,8 +272,8 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     let waits = ClaimSteps::open(&facts, &evidence).await.unwrap_err().to_string();
     assert!(waits.contains("pods of an earlier epoch"), "{waits}");
     for _ in 0..2 {
-        EndedEtcd::sleep(&facts).await?;
-        EndedEtcd::asleep(&facts).await?;
+        EndedEtcd::stop(&facts).await?;
+        EndedEtcd::stopped(&facts).await?;
     }
     assert_eq!(etcds.get("etcd-main").await?.spec.replicas, 0);
     ClaimSteps::open(&facts, &evidence).await?;
@@ -303,8 +301,8 @@ async fn comes_back(subject: &Subject) -> Result<()> {
     etcds
         .patch("etcd-main", &PatchParams::default(), &Patch::Merge(&up))
         .await?;
-    EndedEtcd::sleep(&facts).await?;
-    EndedEtcd::asleep(&facts).await?;
+    EndedEtcd::stop(&facts).await?;
+    EndedEtcd::stopped(&facts).await?;
     assert_eq!(etcds.get("etcd-main").await?.spec.replicas, 1);
     ClaimSteps::hold(&facts, &evidence.fence).await?;
     etcds
@@ -322,8 +320,8 @@ async fn comes_back_after_its_clean_up(subject: &Subject) -> Result<()> {
     let evidence = ClaimEvidence::default();
     assert_eq!(ClaimSteps::plan(&facts, false)?, ClaimPlan::NewEpochSameSeed);
     assert!(!facts.is_copy_of_backups_required().await?);
-    EndedEtcd::sleep(&facts).await?;
-    EndedEtcd::asleep(&facts).await?;
+    EndedEtcd::stop(&facts).await?;
+    EndedEtcd::stopped(&facts).await?;
     ClaimSteps::open(&facts, &evidence).await.unwrap_err();
     assert_eq!(subject.stands().await?, (13, Some(Claiming), None));
     evidence.fence.begin([]);

@@ -59,7 +59,7 @@ pub(crate) fn prepare<'a>(
     let mut fenced = when(g, claim.fences());
     let witnesses_agree = fenced.exchange(Fence::BEGIN, (f, fence), before_fence);
     let fence_passed = fenced.exchange(Fence::PASS, (f, fence), witnesses_agree);
-    let old_etcd_stopped = when(g, claim.returns()).sleep::<EndedEtcd>(f, record_ready);
+    let [_, old_etcd_stopped] = when(g, claim.returns()).steps(EndedEtcd::STOP, f, record_ready);
     // All owners of reserved Secrets have created their Secrets. No extension restores before that.
     let reserved = [secrets, credentials, source_ready, own_ready];
     let carried = when(g, restoring).step(ExtensionSecrets::RESTORE, f, reserved);

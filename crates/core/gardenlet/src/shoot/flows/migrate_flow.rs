@@ -65,7 +65,8 @@ pub fn build<'a>(f: &'a Facts, end: &'a ProvenEnd, given: MigrateInputs) -> Shoo
     // takes the final snapshot (R17-50). The garden records the sealed epoch first: no path leads back into
     // an epoch whose owner record was deleted.
     let sealing = when(&mut g, given.keeps_phases).step(Departure::SEAL, f, stopped);
-    let owner_record_deleted = when(&mut g, given.keeps_phases).migrate::<OwnerRecord>(f, sealing);
+    let [_, owner_record_deleted] =
+        when(&mut g, given.keeps_phases).steps(OwnerRecord::WITHDRAW, &f.residency, sealing);
     let late = migrate_late_extensions(&mut g, f, stopped, owner_record_deleted);
     let snapshot = g.exchange(
         Backups::TAKE_FINAL_SNAPSHOT,

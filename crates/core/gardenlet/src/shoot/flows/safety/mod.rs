@@ -25,7 +25,7 @@ mod tests;
 
 use parts::{
     AllExtensions, BackupEntry, ClaimPlan, ClaimSteps, Departure, Deploy, Destroy, EndedEtcd, EtcdCopy,
-    ExternalSystem, Migrate, OwnerRecord, Sleep, SourceBackupEntry, Writers,
+    ExternalSystem, Migrate, OwnerRecord, PartTask, SourceBackupEntry, Writers,
 };
 
 pub use order::TaskOrder;
@@ -95,13 +95,13 @@ fn prepares_data(task: &str) -> bool {
         <SourceBackupEntry as Deploy>::TASKS,
         <BackupEntry as Deploy>::TASKS,
         [EtcdCopy::DEPLOY.name(), EtcdCopy::READY.name()],
-        <EndedEtcd as Sleep>::TASKS,
+        EndedEtcd::STOP.each_ref().map(PartTask::name),
     ];
     tasks.as_flattened().contains(&task)
 }
 
 fn check_migration(order: &TaskOrder, task: &str, system: ExternalSystem) -> Result<(), String> {
-    let withdrawn = <OwnerRecord as Migrate>::TASKS;
+    let withdrawn = OwnerRecord::WITHDRAW.each_ref().map(PartTask::name);
     if withdrawn.contains(&task) {
         return order.require([Departure::SEAL.name(), task]);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use parts::{
     ClaimPlan, ClaimSteps, Departure, Deploy, EndedEtcd, ExternalSystem, ExternalSystems, Fence, OwnerRecord,
-    Sleep,
+    PartTask,
 };
 
 use super::{
@@ -163,8 +163,9 @@ async fn only_a_shoot_that_is_taken_is_fenced() {
         for task in [ClaimSteps::OPEN.name(), HELD] {
             assert_eq!(runs(task), records, "{claim:?}: {task}");
         }
-        let [task, _] = <EndedEtcd as Sleep>::TASKS;
-        assert_eq!(runs(task), returns, "{claim:?}: {task}");
+        for task in EndedEtcd::STOP.each_ref().map(PartTask::name) {
+            assert_eq!(runs(task), returns, "{claim:?}: {task}");
+        }
         let task = Departure::CANCEL.name();
         assert_eq!(
             runs(task),

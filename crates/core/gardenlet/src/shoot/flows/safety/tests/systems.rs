@@ -2,8 +2,8 @@
 
 use parts::{
     AllExtensions, ClaimSteps, ContainerRuntimes, ControlPlane, Departure, Deploy, Destroy, DnsRecords,
-    ExternalSystem, Facts, FurtherExtensions, Infrastructure, Migrate, Network, OperatingSystemConfigs,
-    OwnerRecord, PartTask, Sleep, SubnetIsolation, Workers, Writers,
+    ExternalSystem, Facts, FurtherExtensions, Infrastructure, Network, OperatingSystemConfigs, OwnerRecord,
+    PartTask, Sleep, SubnetIsolation, Workers, Writers,
 };
 
 use super::{
@@ -19,7 +19,7 @@ use crate::shoot::flows::{
 /// The tasks of the owner record.
 pub(super) const OF_OWNER_RECORD: [[&str; 2]; 3] = [
     <OwnerRecord as Deploy>::TASKS,
-    <OwnerRecord as Migrate>::TASKS,
+    [OwnerRecord::WITHDRAW[0].name(), OwnerRecord::WITHDRAW[1].name()],
     <OwnerRecord as Destroy>::TASKS,
 ];
 
